@@ -1,4 +1,4 @@
-"""``[[arithmetic]]``: calculations of a source, done again with all of their parts."""
+"""``[[arithmetic]]``: calculations of a source, repeated with all of their parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Arithmetic(Quoted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated:
-    """A calculation of the source, done again."""
+    """A calculation of the source with the repeated value, and whether the two agree."""
 
     SUMMARY: ClassVar = (
         *("says=arithmetic.says", "where=arithmetic.place", "stated=arithmetic.stated", "recomputed=value"),
@@ -46,7 +46,7 @@ class Calculated:
 
 
 def arithmetic_problems(calculations: Sequence[Arithmetic]) -> Iterator[Problem]:
-    """Yield what is wrong with quotations and formulas."""
+    """Yield the problems of quotations and formulas."""
     for number, calculation in enumerate(calculations):
         yield from calculation.quotation_problems(f"arithmetic[{number}]")
         try:
@@ -56,28 +56,25 @@ def arithmetic_problems(calculations: Sequence[Arithmetic]) -> Iterator[Problem]
 
 
 def calculated(calculations: Sequence[Arithmetic]) -> tuple[Calculated, ...]:
-    """Return the calculations of the source, done again."""
-    return tuple(map(_calculated, calculations))
-
-
-def _calculated(arithmetic: Arithmetic) -> Calculated:
-    value = Formula(arithmetic.formula, frozenset()).evaluate({})
-    return Calculated(
-        arithmetic=arithmetic, value=value, agrees=abs(arithmetic.stated - value) <= arithmetic.within * value
+    """Return the repeated calculations of the source."""
+    values = (Formula(calculation.formula, frozenset()).evaluate({}) for calculation in calculations)
+    return tuple(
+        Calculated(arithmetic=stated, value=value, agrees=abs(stated.stated - value) <= stated.within * value)
+        for stated, value in zip(calculations, values, strict=True)
     )
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
-
-
 def arithmetic_table(rows: Sequence[Calculated]) -> Table:
-    """Return the source's calculations, done again."""
+    """Return the repeated calculations beside what the source states."""
+
+    def number(value: float) -> str:
+        return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
+
     return Table.of(
         rows,
         Column.text("Says", "arithmetic.says", wrap=True),
-        Column("Stated", getter=lambda row: _number(row.arithmetic.stated)),
-        Column("Recomputed", getter=lambda row: _number(row.value)),
+        Column("Stated", "", number, "arithmetic.stated"),
+        Column("Recomputed", "", number, "value"),
         Column.text("Unit", "arithmetic.unit"),
         Column.text("Agrees", lambda row: "yes" if row.agrees else "NO"),
         Column.text("Why", "arithmetic.why", wrap=True, wide=True),
@@ -90,7 +87,7 @@ def arithmetic_table(rows: Sequence[Calculated]) -> Table:
 
 
 def arithmetic_section(rows: Sequence[Calculated]) -> Section:
-    """Return the section of the source's calculations; without blocks where there are none."""
+    """Return the section of the repeated calculations; without blocks where there are none."""
     return Section.of(
         "arithmetic",
         "Calculations, done again",

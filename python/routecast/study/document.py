@@ -1,4 +1,4 @@
-"""What documents of all kinds of studies share: quantities of fields, quotations of sources, where a file stands."""
+"""Parts of the documents of all kinds of studies: types of fields, quotations of sources, a study with its file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Count", "FrameSize", "InWords", "Name", "Quoted", "Ratio", "StudyDoc
 
 def _frame_bytes(text: Any) -> int:
     try:
-        return parse_frame_bytes(text)  # it says itself that it wants a text
+        return parse_frame_bytes(text)  # its message says that it takes a text
     except QuantityProblem as problem:
         raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
 
@@ -56,7 +56,7 @@ class Quoted(FileModel):
         return "; ".join(part for part in (": ".join(part for part in parts[:2] if part), parts[2]) if part)
 
     def quotation_problems(self, place: str) -> Iterator[Problem]:
-        """Yield what the fields of the quotation say against one another."""
+        """Yield the contradictions between the fields of the quotation."""
         if self.read_off and (self.quote or self.read_as or self.words):
             yield Problem(f"{place}.read_off", "is for a value that no words state: leave out the quotation")
         if self.quote and not self.section:
@@ -69,13 +69,13 @@ class Quoted(FileModel):
 
 
 class InWords(Quoted):
-    """What a source says in words; a kind of study adds which quantity of its own stands beside it."""
+    """A statement of a source in words; a kind of study adds which of its own quantities is compared with it."""
 
     says: str = Field(description="What is stated, as a table's row begins.")
     stated: str = Field(min_length=1, description='What the source states of it, in short: "almost 40 %", "yes".')
 
     def quotation_problems(self, place: str) -> Iterator[Problem]:
-        """Yield what is missing of the quotation, and what its fields say against one another."""
+        """Yield the problems of the quotation, which must be there."""
         yield from super().quotation_problems(place)
         if not self.quote:
             yield Problem(f"{place}.quote", "is missing: what is stated has the source's words")
@@ -100,7 +100,7 @@ class StudyDocument(FileModel):
         return known(self.groups(), self.knew)
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return what the document says against itself, or against the files beside it in ``folder``."""
+        """Return the contradictions in the document, and with the files beside it in ``folder``."""
         del folder
         return []
 
@@ -110,7 +110,7 @@ Document = TypeVar("Document", bound=StudyDocument)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFile(Generic[Document]):
-    """A study and its file; what the study names is looked up in the file's folder."""
+    """A study and its file; the files that the study names are looked up in the same folder."""
 
     study: Document
     path: Path

@@ -1,11 +1,11 @@
-"""The engine of studies: every kind runs, goes on, is judged and written by it.
+"""The engine of studies: it runs and resumes every kind, judges its criteria and writes its files.
 
 ::
 
     document ─► answer(run) ─► result ─► page ─► OUT/figures, report.html, summary.json
                    │ ▲
              tasks ▼ │ rows
-                 ledger            OUT/results.parquet: what is finished, killed or not
+                 ledger            OUT/results.parquet: finished work, also of a killed run
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def run_study(
     command : str
         How the study was started, for the report; the plain command if empty.
     **options
-        What the kind's ``answer`` takes besides: ``workers``, as many processes as there are cores if not given, on
-        which no answer depends; ``bench``, where devices or functions are measured.
+        Further arguments of the kind's ``answer``: ``workers``, the number of processes (as many as cores if not given;
+        the answer does not depend on it); ``bench``, where devices or functions are measured.
 
     Returns
     -------
@@ -111,10 +111,9 @@ def _write(out: Path, page: Page, result: StudyResult[Any]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyTask:
-    """One piece of work: known on disk by its key, a hash of everything that decides its cells of the ledger.
+    """One row of the ledger to compute; ``key`` is a hash of everything that decides its cells.
 
-    ``cells`` is what is there before it is done, ``call`` adds the others; it can be pickled where a study uses
-    processes.
+    ``cells`` are known beforehand, ``call`` returns the others; it can be pickled where a study uses processes.
     """
 
     key: str
@@ -125,7 +124,7 @@ class StudyTask:
 
 @dataclass(slots=True, kw_only=True)
 class StudyRun(Generic[Document]):
-    """A study under way: what it is, where its files are, what is done of it."""
+    """A running study: its document, its folders, and how much of the work is done."""
 
     study: Document
     folder: Path
@@ -139,17 +138,17 @@ class StudyRun(Generic[Document]):
     started_s: float = field(default_factory=time.monotonic)
 
     def tell(self, what: str) -> None:
-        """Tell what comes next."""
+        """Report the step that comes next."""
         if self.progress:
             self.progress(self.done, self.work, what)
 
     def step(self, what: str) -> None:
-        """Tell what comes next, and count it as done afterwards."""
+        """Report the step that comes next, and count it as done afterwards."""
         self.tell(what)
         self.done += 1
 
     def ledger(self, columns: Columns) -> Ledger:
-        """Open the table of what is finished; a context."""
+        """Open the table of finished work; a context."""
         return Ledger(self.out, columns)
 
     def complete(

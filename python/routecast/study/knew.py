@@ -1,8 +1,8 @@
 """What the model knew of the values that a study compares with: whether it was calibrated on them, or chosen in sight.
 
-A kind of study says in groups what it compares (:meth:`routecast.study.document.StudyDocument.groups`). That a value
-calibrates stands in the document already; of all others only its author can say what was known when parameters and
-mechanisms were chosen, in ``[[knew]]``. Nothing is guessed: of what the document does not say, the table says so.
+A kind of study lists the groups of values that it compares (:meth:`routecast.study.document.StudyDocument.groups`).
+The document shows which values calibrate. Only its author knows whether the others were known when parameters and
+mechanisms were chosen, and declares it in ``[[knew]]``. A group without a declaration has the role "not said".
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["NOT_SAID", "STATEMENTS", "Group", "Knew", "KnownGroup", "Role", "gro
 Role = Literal["calibrated on", "chosen in sight of", "predicted"]
 
 STATEMENTS = "statements in words"
-"""The group of what a source says in words, where a kind of study knows the words itself."""
+"""The group of a source's statements in words, where a kind of study knows the words itself."""
 
 NOT_SAID = "not said"
-"""The role of what the document says nothing of."""
+"""The role of a group that the document does not declare."""
 
 
 class Knew(FileModel):
@@ -43,7 +43,7 @@ class Knew(FileModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Values that a study compares with; ``calibrates`` is what the document sets by them, empty where nothing is."""
+    """Values that a study compares with; ``calibrates`` names what the document sets by them, empty for nothing."""
 
     name: str
     values: str = ""
@@ -63,20 +63,20 @@ class KnownGroup:
 
 
 def group_of(name: str, *counted: tuple[int, str], calibrates: str = "") -> Iterator[Group]:
-    """Yield a group of so many values of some kinds; none where there are no values.
+    """Yield a group with its values counted by kind; no group where there are no values.
 
     Examples
     --------
-    >>> [one.values for one in group_of("fig. 4", (2, "rate"), (0, "shape"), (1, "order"))]
+    >>> [group.values for group in group_of("fig. 4", (2, "rate"), (0, "shape"), (1, "order"))]
     ['2 rates, 1 order']
     """
-    there = [f"{count} {noun}{'s' if count != 1 else ''}" for count, noun in counted if count]
-    if there:
-        yield Group(name=name, values=", ".join(there), calibrates=calibrates)
+    values = ", ".join(f"{count} {noun}{'s' if count != 1 else ''}" for count, noun in counted if count)
+    if values:
+        yield Group(name=name, values=values, calibrates=calibrates)
 
 
 def known(groups: Sequence[Group], declared: Sequence[Knew]) -> tuple[KnownGroup, ...]:
-    """Return the role of each group: what calibrates by the document, what its author says, or that nothing is said."""
+    """Return the role of each group: it calibrates, has the role that the author declares, or none is declared."""
     by_name = {name: knew for knew in declared for name in knew.of}
     others = next((knew for knew in declared if not knew.of), None)
     rows = []
@@ -90,9 +90,9 @@ def known(groups: Sequence[Group], declared: Sequence[Knew]) -> tuple[KnownGroup
 
 
 def knew_problems(groups: Sequence[Group], declared: Sequence[Knew]) -> Iterator[Problem]:
-    """Yield what is said twice, or of no group that is open."""
+    """Yield the declarations that repeat another one, or name no group without a role."""
     is_open = {group.name: not group.calibrates for group in groups}
-    names = [name for name, left in is_open.items() if left]
+    names = [name for name in is_open if is_open[name]]
     seen: set[str] = set()
     for number, knew in enumerate(declared):
         if not knew.of and any(not before.of for before in declared[:number]):

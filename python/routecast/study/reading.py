@@ -1,8 +1,8 @@
 """Read a study of one of the kinds, by name or from a file.
 
-A kind of study is a package of this room or of a wing: ``document`` has its document, ``run`` the function ``answer``
-from a run to a result, ``views`` the functions ``page`` and ``terminal_summary`` of a result. A kind may also be one
-module that has them all. Either is imported when a study of the kind is read, or run.
+A kind of study is a package below this one or in a wing: ``document`` declares its file, ``run`` has ``answer`` from a
+run to a result, ``views`` has ``page`` and ``terminal_summary`` of a result. A kind may also be one module with all
+of them. The modules are imported when a study of the kind is read or run.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ KINDS: Mapping[str, str] = {
     "napi": "NapiStudy",
     "curves": "CurveStudy",
 }
-"""The class of the document of each kind of this room; a file without ``kind`` is of the first."""
+"""The document class of each kind of this package; a file without ``kind`` is of the first."""
 
 DEFAULT = next(iter(KINDS))
 
 
 @cache
 def _packages() -> Mapping[str, tuple[str, str]]:
-    """Return, for each kind, the package that holds it and the class of its document."""
+    """Return the package and the document class of each kind."""
     packages = {kind: (f"routecast.study.{kind}", document) for kind, document in KINDS.items()}
     for wing in wings():
         for kind, target in wing.studies.items():
@@ -79,13 +79,13 @@ def find_study(name_or_file: str) -> Path:
 
 
 def part_of_kind(kind: str, part: str) -> ModuleType:
-    """Return the module with a part of a kind of study: ``document``, ``run`` or ``views``."""
+    """Return the module that holds a part of a kind of study: ``document``, ``run`` or ``views``."""
     package = import_module(_packages()[kind][0])
     return import_module(f"{package.__name__}.{part}") if hasattr(package, "__path__") else package
 
 
 def kind_of(study: StudyDocument) -> str:
-    """Return the kind of a study, known by the module of its document."""
+    """Return the kind of a study by the module of its document."""
     module = type(study).__module__
     return next(kind for kind, (package, _) in _packages().items() if module in {package, f"{package}.document"})
 

@@ -1,4 +1,4 @@
-"""What every kind of study finds besides its own: criteria, statements, how it was made; and how that is shown."""
+"""The results that every kind of study has: criteria, statements, provenance, and the tables and pages of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from routecast.evaluate.plain import pick, plain
@@ -63,8 +63,7 @@ class Measured:
         """Standard deviation relative to the mean; NaN for fewer than two values."""
         if len(self.values) < 2 or fmean(self.values) <= 0.0:
             return math.nan
-        centre = fmean(self.values)
-        return math.sqrt(sum((value - centre) ** 2 for value in self.values) / (len(self.values) - 1)) / centre
+        return stdev(self.values) / fmean(self.values)
 
 
 NOT_MEASURED = Measured(values=())
@@ -104,7 +103,7 @@ class Criterion:
 
 
 def criteria_of(*bounds: tuple[str, float | None, float]) -> tuple[Criterion, ...]:
-    """Return the criteria among (name, bound, what is reached): those that have a bound."""
+    """Return the criteria of (name, bound, reached) where there is a bound."""
     return tuple(
         Criterion(name=name, bound=bound, reached=reached) for name, bound, reached in bounds if bound is not None
     )
@@ -112,7 +111,7 @@ def criteria_of(*bounds: tuple[str, float | None, float]) -> tuple[Criterion, ..
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A statement of the source, ``stated``, and what is found here."""
+    """A statement of the source, ``stated``, and the result here."""
 
     says: str
     where: str
@@ -130,7 +129,7 @@ def statements_section(
 
 
 def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
-    """Return what the source says beside what is found; ``caption`` names the source."""
+    """Return the source's statements beside the results; ``caption`` names the source."""
     return Table.of(
         statements,
         Column.text("Statement", "says", wrap=True),
@@ -178,7 +177,7 @@ class Provenance:
     elapsed_s: float
 
     def rows(self, *between: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-        """Return how the page was made, for its foot; ``between`` is what a kind of study says besides."""
+        """Return the rows of the page's foot; ``between`` are those of the kind of study."""
         return (
             ("Command", f"`{self.command}`"),
             *between,
@@ -189,7 +188,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalSummary:
-    """A study's answer on a terminal: a line, tables, a line; notes go where progress goes."""
+    """A study's answer on a terminal: a line, tables, a line; notes are printed with the progress."""
 
     tables: tuple[Table, ...]
     lead: str = ""
@@ -200,14 +199,14 @@ class TerminalSummary:
     def of(
         cls, *tables: Table | bool | None, lead: str = "", closing: str = "", notes: tuple[str, ...] = ()
     ) -> TerminalSummary:
-        """Return a summary of the tables that there are, and have rows."""
-        there = tuple(table for table in tables if isinstance(table, Table) and table.rows)
-        return cls(tables=there, lead=lead, closing=closing, notes=notes)
+        """Return a summary of the tables that have rows."""
+        kept = tuple(table for table in tables if isinstance(table, Table) and table.rows)
+        return cls(tables=kept, lead=lead, closing=closing, notes=notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyResult(Generic[Document]):
-    """What a study found; a kind adds its own fields, and says in ``FINDINGS`` which of them its summary has."""
+    """The results of a study; a kind adds its own fields, and names in ``FINDINGS`` those of its summary."""
 
     FINDINGS: ClassVar[tuple[str, ...]] = ()
     """Between title and criteria of the summary, as :func:`routecast.evaluate.plain.pick` takes them."""
@@ -219,7 +218,7 @@ class StudyResult(Generic[Document]):
     notes: tuple[str, ...] | None = None
 
     def _findings(self) -> Mapping[str, object]:
-        """Return what the kind of study puts between title and criteria of the summary."""
+        """Return the entries of the summary between title and criteria."""
         return pick(self, *self.FINDINGS)
 
     def known(self) -> tuple[KnownGroup, ...]:
@@ -260,16 +259,15 @@ class StudyResult(Generic[Document]):
     ) -> Page:
         """Return the page of the study.
 
-        ``answer``: to the study's question; ``sections``: those without blocks, and what is none, are left out;
-        ``*made``: rows of the foot that say how it was made, besides those of every study; ``terms``: rows below them;
-        ``source``: the document's if not given.
+        ``answer``: to the study's question; ``sections``: those without blocks are left out; ``*made``: rows of the
+        foot beside those of every study; ``terms``: rows below them; ``source``: the document's if not given.
         """
-        there = (*sections, _knew_section(self.known()))
+        sections = (*sections, _knew_section(self.known()))
         return Page(
             title=self.study.title,
             question=self.study.question,
             answer=answer,
-            sections=tuple(criterion for criterion in there if isinstance(criterion, Section) and criterion.blocks),
+            sections=tuple(section for section in sections if isinstance(section, Section) and section.blocks),
             made=(*self.provenance.rows(*made), *terms),
             source=getattr(self.study, "source", "") if source is None else source,
         )

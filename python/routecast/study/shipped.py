@@ -31,7 +31,7 @@ class ShippedStudy:
 
 
 def list_studies() -> tuple[ShippedStudy, ...]:
-    """Return the studies that ship, by name; time and rights are those that the head of the file states."""
+    """Return the studies that ship, by name; the comment at the head of a file states time and rights."""
     return tuple(_listed(name, path) for name, path in shipped_studies().items())
 
 
@@ -58,22 +58,19 @@ def texts_to_copy(path: Path) -> dict[str, str]:
     A path such as ``../measured/idle.csv`` becomes ``idle.csv`` in the text of the study.
     """
     text = read_text(path, kind="study")
-    named = dict.fromkeys(each for each in _texts(parse_toml(text, str(path))) if _is_file(path.parent, each))
-    for each in named:
-        text = text.replace(f'"{each}"', f'"{Path(each).name}"')
-    files = {Path(each).name: (path.parent / each).read_text(encoding="utf-8") for each in named}
+    named = dict.fromkeys(file for file in _texts(parse_toml(text, str(path))) if _is_file(path.parent, file))
+    for file in named:
+        text = text.replace(f'"{file}"', f'"{Path(file).name}"')
+    files = {Path(file).name: (path.parent / file).read_text(encoding="utf-8") for file in named}
     return {path.name.removesuffix(SUFFIX) + SUFFIX: text, **files}
 
 
 def _texts(entry: object) -> Iterator[str]:
     if isinstance(entry, str):
         yield entry
-    elif isinstance(entry, dict):
-        for each in entry.values():
-            yield from _texts(each)
-    elif isinstance(entry, list):
-        for each in entry:
-            yield from _texts(each)
+    elif isinstance(entry, dict | list):
+        for part in entry.values() if isinstance(entry, dict) else entry:
+            yield from _texts(part)
 
 
 def _is_file(folder: Path, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""A study file to begin with, made of a table of measured points, with its guesses marked.
+"""A first study file, made of a table of measured points, with its guesses marked.
 
 A study's router has one number of cores, and its rows say how many of them have a flow. So a row that was measured
 with k cores becomes one with k flows on the router with the most cores of the table.
@@ -21,8 +21,8 @@ from routecast.quantity.toml_file import toml_string
 __all__ = ["study_texts"]
 
 _LINKS_BPS = (1e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9, 800e9, 1600e9)
-_ROOM = 1.2
-"""A link that no row comes nearer to does not limit what was measured."""
+_FREE_LINK_RATIO = 1.2
+"""A link limits no row if it carries this many times the rate of each."""
 
 _TEXT = """\
 # Written by `routecast init --measurements`, of {source}. `routecast study {name}.study.toml` calibrates, predicts
@@ -133,10 +133,10 @@ def _rows(points: Iterable[Point]) -> _Rows:
 
 
 def _free_link_bps(rows: _Rows, ports: int) -> float | None:
-    """Return the least usual link that no row comes near; None if every link limits one."""
+    """Return the slowest usual link that limits no row; None if there is none."""
     for link_bps in _LINKS_BPS:
         if all(
-            min(flows, ports) * line_rate_pps(link_bps, size) >= _ROOM * _rate_pps(row)
+            min(flows, ports) * line_rate_pps(link_bps, size) >= _FREE_LINK_RATIO * _rate_pps(row)
             for (flows, size), row in rows.items()
         ):
             return link_bps
@@ -148,7 +148,7 @@ def _rate_pps(row: Sequence[Point]) -> float:
 
 
 def _table(rows: _Rows, source: str) -> str:
-    """Return the table of a study; columns that no row fills are left out."""
+    """Return the table of a study, without columns that no row fills."""
     shared = {True: "yes", False: "no", None: ""}
     lines = [
         {
