@@ -124,7 +124,7 @@ def test_the_table_and_the_page_name_the_conditions_that_vary(tmp_path: Path) ->
 @pytest.mark.usefixtures("fake_laws")
 def test_a_mix_alone_has_a_table_and_no_line(tmp_path: Path) -> None:
     result = studied(tmp_path, 'frames = "IMIX"')
-    assert result.curves["new"] == ()
+    assert result.curves["new"] == {}
     section = next(section for section in page_of(result).sections if section.anchor == "new")
     assert "of IMIX (95 % interval" in section.lead
     assert [row[:2] for row in forecast_table(result, "new").rows] == [("every core", "IMIX")]

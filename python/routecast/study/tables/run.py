@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
-    "Curve",
     "LineSetting",
     "LinksFilled",
     "TableRow",
@@ -165,17 +164,6 @@ class TableRow(Prediction):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """The calibrated law over frame size in one setting, with its 95 % prediction interval."""
-
-    setting: LineSetting
-    frame_bytes: tuple[float, ...]
-    predicted_pps: tuple[float, ...]
-    low_pps: tuple[float, ...]
-    high_pps: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LinksFilled:
     """Which numbers of crafted flows fill all links with one frame size, beside how many a source says it takes.
 
@@ -209,7 +197,7 @@ class TablesResult(StudyResult[Study]):
     measured: tuple[Point, ...]
     comparisons: tuple[TableRow, ...]
     scenarios: Mapping[str, tuple[TableRow, ...]]
-    curves: Mapping[str, tuple[Curve, ...]]
+    curves: Mapping[str, Mapping[LineSetting, tuple[TableRow, ...]]]
     next_points: tuple[str, ...]
     links_filled: tuple[LinksFilled, ...] = ()
     statements: tuple[Statement, ...] = ()
@@ -706,9 +694,7 @@ def _rows(
         predicted[point.conditions] = TableRow(
             conditions=point,
             predicted=rate,
-            intervals={
-                0.95: (prediction.low * shift, min(prediction.high * shift, MEASURING_SLACK * point.line_rate_pps))
-            },
+            intervals={0.95: _capped(point, prediction.low * shift, prediction.high * shift)},
             limit=prediction.limit,
             solved_pps=solved,
             simulated_pps=simulated,
@@ -719,25 +705,23 @@ def _rows(
     return predicted
 
 
-def _curves(rows: Sequence[TableRow]) -> tuple[Curve, ...]:
-    curves = []
+def _curves(rows: Sequence[TableRow]) -> dict[LineSetting, tuple[TableRow, ...]]:
+    """Return the rows on each line of a figure, by frame size, with smooth intervals."""
+    curves = {}
     for setting in dict.fromkeys(row.setting for row in rows):
         line = sorted((row for row in rows if row.setting == setting), key=lambda row: row.point.frame_bytes)
-        low = _smooth([row.low / row.predicted for row in line])
-        high = _smooth([row.high / row.predicted for row in line])
-        curves.append(
-            Curve(
-                setting=setting,
-                frame_bytes=tuple(row.point.frame_bytes for row in line),
-                predicted_pps=tuple(row.predicted for row in line),
-                low_pps=tuple(row.predicted * ratio for row, ratio in zip(line, low, strict=True)),
-                high_pps=tuple(
-                    min(row.predicted * ratio, MEASURING_SLACK * row.point.line_rate_pps)
-                    for row, ratio in zip(line, high, strict=True)
-                ),
-            )
+        lows = _smooth([row.low / row.predicted for row in line])
+        highs = _smooth([row.high / row.predicted for row in line])
+        curves[setting] = tuple(
+            replace(row, intervals={0.95: _capped(row.point, row.predicted * low, row.predicted * high)})
+            for row, low, high in zip(line, lows, highs, strict=True)
         )
-    return tuple(curves)
+    return curves
+
+
+def _capped(point: Point, low_pps: float, high_pps: float) -> tuple[float, float]:
+    """Return an interval that ends where no measurement exceeds line rate."""
+    return low_pps, min(high_pps, MEASURING_SLACK * point.line_rate_pps)
 
 
 def _smooth(values: Sequence[float]) -> list[float]:
@@ -762,7 +746,7 @@ def _criteria(study: Study, comparisons: Sequence[TableRow]) -> tuple[Criterion,
 def _links_filled(
     scenario: Scenario, predicted: Sequence[TableRow]
 ) -> Iterator[tuple[FlowsForLinks, tuple[LinksFilled, ...]]]:
-    """Yield what is stated of the flows that fill the links, and what is found: a row per other condition."""
+    """Yield each stated number of flows that fill the links, with a row for every other condition."""
     alike: dict[tuple[object, ...], dict[int, TableRow]] = {}
     for row in predicted:
         if row.point.flows is not None and not row.setting.is_random:
@@ -775,20 +759,20 @@ def _links_filled(
 
 
 def _filled_row(scenario: Scenario, stated: int, by_flows: Mapping[int, TableRow]) -> LinksFilled:
-    there = by_flows[stated]
-    links_l1_bps = there.setting.ports * there.setting.link_bps
+    at_stated = by_flows[stated]
+    links_l1_bps = at_stated.setting.ports * at_stated.setting.link_bps
     fewer = max((flows for flows in by_flows if flows < stated), default=0)
 
     def l1_bps(flows: int, of: str) -> float:
-        return getattr(by_flows[flows], of) * there.l1_bits if flows in by_flows else 0.0
+        return getattr(by_flows[flows], of) * at_stated.l1_bits if flows in by_flows else 0.0
 
     def filling(of: str) -> tuple[int, ...]:
         return tuple(flows for flows in sorted(by_flows) if l1_bps(flows, of) >= FILLED_RATIO * links_l1_bps)
 
     return LinksFilled(
         scenario=scenario.name,
-        frame_bytes=there.point.frame_bytes,
-        frames=there.frames,
+        frame_bytes=at_stated.point.frame_bytes,
+        frames=at_stated.frames,
         stated_flows=stated,
         fewer_flows=fewer,
         most_flows=max(by_flows),

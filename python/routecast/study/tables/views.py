@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from html import escape
 from itertools import chain
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from routecast.calibration.views import LIMITS
@@ -18,7 +17,7 @@ from routecast.show.page import Block, Drawing, Page, Prose, Section, Tile, Tile
 from routecast.show.tables import Column, Table, percent, signed_percent
 from routecast.study.result import TerminalSummary, format_percent, statements_section, statements_table
 from routecast.study.tables.document import StudyRouter
-from routecast.study.tables.run import Curve, LineSetting, LinksFilled, TableRow, TablesResult
+from routecast.study.tables.run import LineSetting, LinksFilled, TableRow, TablesResult
 
 if TYPE_CHECKING:
     from routecast.calibration.fitted import Parameter
@@ -328,23 +327,28 @@ def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Fig
     measured = _measured(result, rows)
     shown, _ = _UNITS[unit]
 
+    def frame_bytes(row: TableRow) -> float:
+        return float(row.point.frame_bytes)
+
+    def in_unit(rate: str) -> Callable[[TableRow], float]:
+        return lambda row: _scaled(row, getattr(row, rate), unit)
+
     def marks_of(setting: LineSetting, colour: str) -> Iterator[Mark]:
         points = sorted((e for e in rows if e.setting == setting), key=lambda e: e.point.frame_bytes)
         name = _in_words(setting, varying)
-        for curve in result.curves[scenario]:
-            if curve.setting == setting:
-                yield _line(curve, unit, name, colour, with_band=not setting.is_random)
+        line = result.curves[scenario].get(setting, ())
+        # Random flows have no band: theirs is the one of crafted flows on as many cores.
+        ends = {} if setting.is_random else {"low": in_unit("low"), "high": in_unit("high")}
+        dashed = setting.is_random
+        yield Line.of(line, frame_bytes, in_unit("predicted"), name=name, colour=colour, dashed=dashed, **ends)
 
         def mark(
             title: str, rows: list[TableRow], rate: str, label: Callable[[TableRow], str] | None = None, **style: Any
         ) -> Points:
-            def y(row: TableRow) -> float:
-                return _scaled(row, getattr(row, rate), unit)
-
+            y = in_unit(rate)
             if label is not None:
                 style["labels"] = lambda row: f"{label(row)}\n{y(row):.4g} {shown}"
-            x = attrgetter("point.frame_bytes")
-            return Points.of(rows, lambda row: float(x(row)), y, name=title, colour=colour, legend=False, **style)
+            return Points.of(rows, frame_bytes, y, name=title, colour=colour, legend=False, **style)
 
         # Mixes lie on no line: they stand at their mean sizes.
         mixes = [row for row in points if row.is_mix]
@@ -469,25 +473,6 @@ def _frame_axis(sizes: list[float], everywhere: list[float]) -> Axis:
 def _scaled(row: TableRow, rate_pps: float, unit: Unit) -> float:
     factor = _UNITS[unit][1]
     return rate_pps * factor * (row.l1_bits if unit == "l1_bps" else 1.0)
-
-
-def _line(curve: Curve, unit: Unit, name: str, colour: str, *, with_band: bool) -> Line:
-    """Draw random flows dashed and without a band: theirs is the one of crafted flows on as many cores."""
-    factor = _UNITS[unit][1]
-    scales = [factor * (8.0 * (size + 20) if unit == "l1_bps" else 1.0) for size in curve.frame_bytes]
-
-    def scaled(rates_pps: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(rate * scale for rate, scale in zip(rates_pps, scales, strict=True))
-
-    return Line(
-        name=name,
-        x=tuple(float(size) for size in curve.frame_bytes),
-        y=scaled(curve.predicted_pps),
-        low=scaled(curve.low_pps) if with_band else (),
-        high=scaled(curve.high_pps) if with_band else (),
-        colour=colour,
-        dashed=not with_band,
-    )
 
 
 def _legend(marks: list[Mark]) -> list[Mark]:
@@ -818,13 +803,8 @@ def _forecast_lead(result: TablesResult, name: str) -> str:
         f"{_frames(row)} (95 % interval {_range(row)})"
     )
     line_bps = 0.999 * row.point.busy_ports * row.setting.link_bps
-    filling = [
-        size
-        for curve in result.curves[name]
-        if curve.setting == row.setting
-        for size, rate_pps in zip(curve.frame_bytes, curve.predicted_pps, strict=True)
-        if rate_pps * 8.0 * (size + 20) >= line_bps
-    ]
+    line = result.curves[name].get(row.setting, ())
+    filling = [at.point.frame_bytes for at in line if at.predicted * at.l1_bits >= line_bps]
     if filling:
         return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
     text += f", limited by the {limited_by(row.limit)}"
