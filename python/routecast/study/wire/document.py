@@ -121,13 +121,6 @@ class WireStudy(StudyDocument):
     evaluate: WireEvaluation = WireEvaluation()
     criteria: WireCriteria = WireCriteria()
 
-    def series(self, name: str) -> Throughput:
-        """Return the throughput series of that name (KeyError if there is none)."""
-        for series in self.throughput:
-            if series.name == name:
-                return series
-        raise KeyError(name)
-
     def groups(self) -> Sequence[Group]:
         """Return what the study compares."""
         calibrating = sum(len(series.calibrate) for series in self.throughput)
