@@ -17,7 +17,7 @@ import exchange_samples as samples
 from exchange_reading import SAMPLES, Json, read, same
 
 from routecast.benchmark.exchange import Record, csv_text, read_records, uti_documents, validate_text, write_parquet
-from routecast.benchmark.exchange.record import measured
+from routecast.benchmark.exchange._record import measured
 from routecast.benchmark.procedures.throughput import GREATEST
 from routecast.benchmark.tables import records_table
 from routecast.errors import FileProblem
@@ -189,7 +189,7 @@ def test_what_the_medium_limits_never_calibrates_and_what_the_tester_limits_is_n
         "throughput": {"rows": rows},
     }
     records, told = read(document, tmp_path), list[str]()
-    assert points(records, tmp_path, tell=told.append) == [
+    assert points(records, tmp_path, on_remark=told.append) == [
         (64.0, 1e6, True),
         (512.0, 7e5, True),
         (1518.0, 812_743.8, False),

@@ -14,7 +14,7 @@ from benchmark_fakes import LINE_PPS, LINK_BPS, Faulty, Fluid, profile_with
 from test_confirmation import CAPACITY_PPS, Broken, Tiring
 
 from routecast.benchmark import BenchmarkResult, PlainRig, plan_of, run_benchmark
-from routecast.benchmark.exchange.benchmark import read_journal
+from routecast.benchmark.exchange._benchmark import read_journal
 from routecast.benchmark.page import benchmark_page
 from routecast.benchmark.procedures.throughput import ThroughputRow, floor_text
 from routecast.errors import EnvironmentProblem

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from routecast.benchmark.exchange.table import read_csv, read_parquet
+from routecast.benchmark.exchange import read_csv, read_parquet
 from routecast.evaluate.points import read_points
 from routecast.testbed import netns, selftest, state
 

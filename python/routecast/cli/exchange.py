@@ -121,7 +121,7 @@ def export_trials(
             cores=cores,
             link_bps=parse_bit_rate_bps(link) if link else None,
             calibrate_bytes=sizes,
-            tell=remark,
+            on_remark=remark,
         )
         _give(text, out)
     else:

@@ -420,8 +420,7 @@ def _print(trial: Trial, facts: object, course: OverTime | None, climb: Climb | 
 
 def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
     """Append a row to the table of trials that `routecast import` and `export` know."""
-    from routecast.benchmark.exchange.record import Record
-    from routecast.benchmark.exchange.table import COLUMNS, csv_text, read_csv, read_parquet, write_parquet
+    from routecast.benchmark.exchange import COLUMNS, Record, csv_text, read_csv, read_parquet, write_parquet
     from routecast.evaluate.plain import plain
     from routecast.quantity.whole_file import write_whole
 

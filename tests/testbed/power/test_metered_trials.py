@@ -11,8 +11,7 @@ import pytest
 from power_fakes import FakeMeter
 from testbed_fakes import FakeBed, FakeTester, FakeWatch
 
-from routecast.benchmark.exchange.record import Record
-from routecast.benchmark.exchange.table import csv_text, read_csv, read_parquet, write_parquet
+from routecast.benchmark.exchange import Record, csv_text, read_csv, read_parquet, write_parquet
 from routecast.cli.measure import _append
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.trial import Trial

@@ -1,9 +1,7 @@
-"""Results of other tools as Trials, and Trials as files that other tools read.
+"""Results of other tools as trials, and trials as files that other tools read.
 
-Formats are told by their keys. What a file says wrongly but readably becomes a note of the trial; what makes a trial no
-result makes it invalid, with its reason; what is missing or contradictory is an error with the file and the key.
-
-Which format a file has, and its trials.
+The keys of a file show its format. A wrong but readable value becomes a note of the trial. A value that spoils the
+trial makes it invalid, with the reason. A missing or contradictory value is an error with the file and the key.
 """
 
 from __future__ import annotations
@@ -12,19 +10,30 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from routecast.benchmark.exchange.benchmark import is_benchmark, read_benchmark
-from routecast.benchmark.exchange.document import Document, Node, parse_document, read_result
-from routecast.benchmark.exchange.iperf3 import is_iperf3, join_stream, read_iperf3
-from routecast.benchmark.exchange.nfvbench import is_nfvbench, read_nfvbench
-from routecast.benchmark.exchange.record import Record
-from routecast.benchmark.exchange.table import csv_text, read_csv, read_parquet, write_parquet
-from routecast.benchmark.exchange.trafficgen import is_trafficgen, read_trafficgen
-from routecast.benchmark.exchange.trex import is_trex, read_trex
-from routecast.benchmark.exchange.uti import is_uti, read_uti, uti_documents
-from routecast.benchmark.exchange.validate_table import validate_text
+from routecast.benchmark.exchange._benchmark import is_benchmark, read_benchmark
+from routecast.benchmark.exchange._document import Document, Node, parse_document, read_result
+from routecast.benchmark.exchange._iperf3 import is_iperf3, join_stream, read_iperf3
+from routecast.benchmark.exchange._nfvbench import is_nfvbench, read_nfvbench
+from routecast.benchmark.exchange._record import Record
+from routecast.benchmark.exchange._table import COLUMNS, csv_text, read_csv, read_parquet, write_parquet
+from routecast.benchmark.exchange._trafficgen import is_trafficgen, read_trafficgen
+from routecast.benchmark.exchange._trex import is_trex, read_trex
+from routecast.benchmark.exchange._uti import is_uti, read_uti, uti_documents
+from routecast.benchmark.exchange._validate_table import validate_text
 from routecast.errors import FileProblem, Problem
 
-__all__ = ["FORMATS", "Record", "csv_text", "read_records", "uti_documents", "validate_text", "write_parquet"]
+__all__ = [
+    "COLUMNS",
+    "FORMATS",
+    "Record",
+    "csv_text",
+    "read_csv",
+    "read_parquet",
+    "read_records",
+    "uti_documents",
+    "validate_text",
+    "write_parquet",
+]
 
 Reader = Callable[[Document], tuple[Record, ...]]
 
@@ -41,17 +50,18 @@ _TABLES: Final = {
     "parquet": ("routecast's own table of trials, or a benchmark's trials.parquet", read_parquet),
 }
 
-FORMATS: Final[Mapping[str, str]] = {name: says for name, (says, _, _) in _JSON.items()} | {
-    name: says for name, (says, _) in _TABLES.items()
+FORMATS: Final[Mapping[str, str]] = {
+    **{name: title for name, (title, _, _) in _JSON.items()},
+    **{name: title for name, (title, _) in _TABLES.items()},
 }
-"""What can be read, by the name that ``--format`` takes."""
+"""Title of each format that can be read, by the name that ``--format`` takes."""
 
 
 def read_records(path: Path | str, *, format_name: str = "auto") -> tuple[Record, ...]:
     """Read the trials of a file.
 
-    ``format_name``: one of :data:`FORMATS`, or ``"auto"``, which tells formats by their keys. Raises FileProblem: the
-    file cannot be read, has no format that is known, or lacks what a trial needs; with every fault and its key.
+    ``format_name``: one of :data:`FORMATS`, or ``"auto"`` to recognise the format by its keys. Raises FileProblem: the
+    file cannot be read, has an unknown format, or lacks what a trial needs; with every fault and its key.
     """
     path = Path(path)
     if format_name == "auto" and path.suffix.lower() in (".csv", ".parquet"):

@@ -1,9 +1,8 @@
-"""routecast's own benchmarks as records: ``benchmark.json`` gives what was found, ``trials.parquet`` every trial.
+"""routecast's own benchmarks as records: ``benchmark.json`` has the results, ``trials.parquet`` every trial.
 
-Throughput rows become the bounds of searches, a goal without loss an NDR and the one with the least loss besides a
-PDR, so that a benchmark can be written as CSIT UTI and as a table for ``routecast validate``. Where the greatest rate
-that could be offered met the goal, the search has found the limit of the medium or of the tester, not the router's: the
-fact ``limit`` says whose.
+Throughput rows become the bounds of searches: a goal without loss is an NDR, the goal with the least loss above 0 a
+PDR. A benchmark can so be written as CSIT UTI and as a table for ``routecast validate``. Where the greatest offered
+rate met the goal, it is the limit of the medium or of the tester, not the router's, and the fact ``limit`` names it.
 """
 
 from __future__ import annotations
@@ -13,19 +12,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.record import LIMITS, NAN, NO_THROUGHPUT, Bound, Record, measured
-from routecast.benchmark.exchange.uti import PDR_LOSS_RATIO
+from routecast.benchmark.exchange._document import Document, Node
+from routecast.benchmark.exchange._record import LIMITS, NAN, NO_THROUGHPUT, Bound, Record, measured
+from routecast.benchmark.exchange._uti import PDR_LOSS_RATIO
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Trial
 from routecast.quantity.bounded_file import read_parquet
 
-__all__ = ["is_benchmark", "is_journal", "read_benchmark", "read_journal"]
-
 _SCHEMA = "routecast-benchmark/1"
 _JOURNAL = frozenset({"procedure", "stream", "frame_bytes", "purpose", "trial"})
 _ALIKE = 1.0 - 1e-3
-"""Rates this near are one: a tester's pace differs a little from what it was told."""
+"""Rates as near as this are equal: a tester's rate differs a little from the intended one."""
 
 
 def is_benchmark(root: Node) -> bool:
@@ -39,7 +36,7 @@ def is_journal(columns: list[str]) -> bool:
 
 
 def read_benchmark(document: Document) -> tuple[Record, ...]:
-    """Read the bounds that the searches for the throughput ended with.
+    """Read the last bounds of the searches for the throughput.
 
     Raises FileProblem: no throughput was searched for.
     """
@@ -68,7 +65,7 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
     duration_s = row.get("final_trial_s").number(least=0.0)
     limit = _limit(row, lower_pps)
     if limit:
-        upper_pps = lower_pps if limit == "medium" else NAN  # the medium carries no more; the tester bounds nobody
+        upper_pps = lower_pps if limit == "medium" else NAN  # the medium carries no more; a tester is no upper bound
     records = []
     ends: tuple[tuple[Bound, float, float], ...] = (("lower", lower_pps, forwarded_pps), ("upper", upper_pps, NAN))
     for bound, rate_pps, received_pps in ends:
@@ -106,7 +103,7 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
 
 
 def _limit(row: Node, lower_pps: float) -> str:
-    """Return whose limit a rate is, as the row says; where it does not say, by the ratio to the medium's rate."""
+    """Return the limit of a rate that the row names, or the one that the ratio to the medium's rate shows."""
     text = row.get("limit").text()
     if text and text not in LIMITS:
         row.get("limit").problem(f"got {text!r}: wants one of {', '.join(LIMITS)}, or nothing")
@@ -118,10 +115,10 @@ def _limit(row: Node, lower_pps: float) -> str:
 def read_journal(path: Path) -> tuple[Record, ...]:
     """Read every trial of a benchmark's ``trials.parquet``.
 
-    A search's trials are ``"search"``, those at the greatest rate of all ``"mrr"``, others what their procedure is
-    called; those over a wire without a device are left out. The goals of the searches are not in the file: a stream and
-    size of which the greatest rate lost no more than a PDR tolerates has the tester's limit, as far as this file can
-    tell.
+    The goal of a search's trials is ``"search"``, that of trials at the greatest rate ``"mrr"``, that of others the
+    name of their procedure. Trials over a wire without a device are left out. The file does not have the goals of the
+    searches: where the greatest rate of a stream and frame size lost no more than a PDR tolerates, the limit is taken
+    to be the tester's.
 
     Raises FileProblem: the file, or a trial in it, cannot be read.
     """
@@ -153,7 +150,7 @@ def read_journal(path: Path) -> tuple[Record, ...]:
         )
     if problems:
         raise FileProblem(str(path), problems)
-    limited = _never_overloaded(records)
+    limited = _without_overload(records)
     return tuple(
         replace(record, facts={**record.facts, "limit": "tester"})
         if record.goal not in NO_THROUGHPUT and (record.title, record.frame_bytes) in limited
@@ -162,16 +159,15 @@ def read_journal(path: Path) -> tuple[Record, ...]:
     )
 
 
-def _never_overloaded(records: Sequence[Record]) -> set[tuple[str, float]]:
-    """Return streams and sizes of which a valid trial at the greatest rate lost no more than a PDR tolerates."""
+def _without_overload(records: Sequence[Record]) -> set[tuple[str, float]]:
+    """Return stream and frame size where a valid trial at the greatest rate lost no more than a PDR tolerates."""
     trials: dict[tuple[str, float], list[Trial]] = {}
     for record in records:
         if record.goal not in NO_THROUGHPUT and record.trial.is_valid:
             trials.setdefault((record.title, record.frame_bytes), []).append(record.trial)
-    overloaded = set()
-    for key, mine in trials.items():
-        greatest_pps = max(trial.offered_pps for trial in mine)
-        at_most = (trial for trial in mine if trial.offered_pps >= _ALIKE * greatest_pps)
-        if min(trial.loss_ratio for trial in at_most) <= PDR_LOSS_RATIO:
-            overloaded.add(key)
-    return overloaded
+
+    def least_loss_ratio(alike: Sequence[Trial]) -> float:
+        greatest_pps = max(trial.offered_pps for trial in alike)
+        return min(trial.loss_ratio for trial in alike if trial.offered_pps >= _ALIKE * greatest_pps)
+
+    return {key for key, alike in trials.items() if least_loss_ratio(alike) <= PDR_LOSS_RATIO}

@@ -1,8 +1,8 @@
 """NFVbench results (opnfv/nfvbench, ``--json``): NDR and PDR searches with their steps, and runs at one rate.
 
-What its numbers are: rates under ``ndr`` and ``pdr`` are intended rates of both directions together;
-``rate_pps`` is cut to a whole number. ``drop_pct`` is a *count* of frames, ``drop_percentage`` a percentage.
-Delays are one way in microseconds. Sizes count the FCS; sizes are keys of a mapping, ``"64"`` or ``"IMIX"``.
+Rates under ``ndr`` and ``pdr`` are intended rates of both directions together; ``rate_pps`` is cut to a whole number.
+``drop_pct`` is a *count* of frames, ``drop_percentage`` a percentage. Delays are one way, in microseconds. Frame sizes
+count the FCS and are keys of a mapping, ``"64"`` or ``"IMIX"``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from functools import partial
 from typing import Literal
 
 from routecast.benchmark._hdr import delay_of_hdr
-from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.record import Record, measured
+from routecast.benchmark.exchange._document import Document, Node
+from routecast.benchmark.exchange._record import Record, measured
 from routecast.evaluate.trial import Delay
-
-__all__ = ["is_nfvbench", "read_nfvbench"]
 
 IMIX_BYTES = (7 * 64 + 4 * 594 + 1518) / 12
 """Mean of NFVbench's IMIX (``nfvbench/traffic_gen/traffic_utils.py``)."""
@@ -33,7 +31,7 @@ def is_nfvbench(root: Node) -> bool:
 def read_nfvbench(document: Document) -> tuple[Record, ...]:
     """Read every result of every chain and frame size.
 
-    Raises FileProblem: the run ended with an error, or lacks what a trial needs.
+    Raises FileProblem: the run ended with an error, or lacks a value of a trial.
     """
     root = document.root
     if root.get("error_message"):
@@ -58,13 +56,13 @@ def _chain(document: Document, name: str, chain: Node) -> Iterator[Record]:
         record = partial(_record, document, name, chain, size)
         for goal in ("ndr", "pdr"):
             if goal in node:
-                yield _found(record, document, goal, node.get(goal))
+                yield _goal(record, document, goal, node.get(goal))
         yield from _steps(record, node.at("iteration_stats.ndr_pdr"))
         if "run_config" in node:
             yield _run(record, node)
 
 
-def _found(record: Callable[..., Record], document: Document, goal: Goal, node: Node) -> Record:
+def _goal(record: Callable[..., Record], document: Document, goal: Goal, node: Node) -> Record:
     intended_pps = node.need("rate_pps").finite(least=0.0)
     overall = node.need("stats.overall")
     loss = overall.need("drop_percentage").finite() / 100.0
@@ -130,7 +128,7 @@ def _record(
     invalid: str = "",
     facts: dict[str, object] | None = None,
 ) -> Record:
-    """Return a record of rates (intended, offered), counts of frames (sent, received) and the loss that is said."""
+    """Return a record of rates (intended, offered), counts of frames (sent, received) and the loss in the file."""
     root, (intended_pps, offered_pps), (sent, received) = document.root, rates_pps, counts
     notes, counted_loss = list(document.notes), min(max(loss, 0.0), 1.0)
     if sent is not None and received is not None and received > sent:

@@ -1,8 +1,8 @@
-"""Tables for ``routecast validate``: the most that was forwarded, by frame size, cores and flows.
+"""Tables for ``routecast validate``: the greatest forwarded rate by frame size, cores and flows.
 
-Of every set of conditions the best valid trial counts: the throughput of a search, or what came back under overload.
-Trials of other procedures measure no throughput, and a rate that the medium or the tester limited is not the router's:
-the medium's is a row that never calibrates, for its link explains it, the tester's is left out.
+The best valid trial of each set of conditions counts: the throughput of a search, or the forwarded rate in overload.
+Trials of other procedures measure no throughput. A rate that the medium limits becomes a row that never calibrates,
+since the link explains it. A rate that the tester limits is left out.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 
-from routecast.benchmark.exchange.record import LIMITS, NO_THROUGHPUT, Record
+from routecast.benchmark.exchange._record import LIMITS, NO_THROUGHPUT, Record
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.points import Point, points_text
-
-__all__ = ["validate_text"]
 
 _Conditions = tuple[str, int, float, int | None]
 """Series, cores, frame size, flows."""
@@ -29,16 +27,16 @@ def validate_text(
     flows: int | None = None,
     link_bps: float | None = None,
     calibrate_bytes: Collection[float] = (),
-    tell: Callable[[str], None] = lambda text: None,
+    on_remark: Callable[[str], None] = lambda text: None,
 ) -> str:
     """Return the CSV text of a file of measured points.
 
-    ``name``: of the source, for messages; ``goal``: only records with this goal (``"ndr"``, ``"mrr"``); None takes all
-    that measure a throughput; ``cores``, ``flows`` and ``link_bps``: for records that do not say them;
-    ``calibrate_bytes``: frame sizes whose rows calibrate; empty: the smallest and the largest of each series that the
-    router limited, which tell the cost of a frame from that of a byte; ``tell``: told of each set of conditions that is
-    left out. Raises FileProblem: no record gives a throughput of the router, or the number of cores or the frame size
-    is not known.
+    ``name``: source, for messages; ``goal``: only records with this goal (``"ndr"``, ``"mrr"``); None takes all that
+    measure a throughput; ``cores``, ``flows`` and ``link_bps``: for records without them; ``calibrate_bytes``: frame
+    sizes whose rows calibrate; empty: the smallest and the largest of each series that the router limits, which
+    separate the cost of a frame from that of a byte; ``on_remark``: gets a line for each set of conditions that is left
+    out. Raises FileProblem: no record has a throughput of the router, or the number of cores or the frame size is
+    unknown.
     """
     problems: list[Problem] = []
     best: dict[_Conditions, Record] = {}
@@ -72,9 +70,9 @@ def validate_text(
         raise FileProblem(name, [Problem("", f"has no {which}; {words}")])
     free = {key for key, record in best.items() if record.facts.get("limit") != "medium"}
     for key in [key for key in at_tester if key not in best]:
-        tell(f"{_words(key)}: left out, {LIMITS['tester']}")
+        on_remark(f"{_describe(key)}: left out, {LIMITS['tester']}")
     for key in [key for key in best if not any(key[0] == other[0] for other in free)]:
-        tell(f"{_words(key)}: left out, {LIMITS['medium']}, and no row of its series can calibrate")
+        on_remark(f"{_describe(key)}: left out, {LIMITS['medium']}, and no row of its series can calibrate")
         del best[key]
     if not best:
         message = (
@@ -85,7 +83,7 @@ def validate_text(
     keys = {key for key in (*best, *at_tester) if key[2] in calibrate_bytes}
     if keys and not keys & free:
         message = "cannot calibrate, for the tester or the medium limited it: give another size to --calibrate"
-        raise FileProblem(name, [Problem(_words(key), message) for key in (*best, *at_tester) if key in keys])
+        raise FileProblem(name, [Problem(_describe(key), message) for key in (*best, *at_tester) if key in keys])
     points = []
     for key, record in best.items():
         title, row_cores, frame_bytes, row_flows = key
@@ -106,6 +104,6 @@ def validate_text(
     return points_text(points)
 
 
-def _words(key: _Conditions) -> str:
+def _describe(key: _Conditions) -> str:
     title, _, frame_bytes, _ = key
     return f"{title}, {frame_bytes:g} B" if title else f"{frame_bytes:g} B"

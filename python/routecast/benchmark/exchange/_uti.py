@@ -1,9 +1,9 @@
-"""CSIT UTI JSON, model 1.5.1 (FDio/csit, ``resources/model_schema/test_case.schema.yaml``): read.
+"""CSIT UTI JSON, model 1.5.1 (FDio/csit, ``resources/model_schema/test_case.schema.yaml``): read and written.
 
-What its numbers are: rates are the sum of both directions; frames that the tester did not send count as lost. A search
-gives its last bounds, each the load of a full-length trial: at the lower one the loss was within the goal (0 for NDR,
-0.5 % for PDR), at the upper one it was not. MRR gives what came back at the greatest load, one value a trial. Latencies
-are whole microseconds at 0, 10, 50 and 90 % of the PDR's lower bound, by direction.
+Rates are the sum of both directions; frames that the tester did not send count as lost. A search gives its last bounds,
+each the load of a full-length trial: the loss at the lower one is within the goal (0 for NDR, 0.5 % for PDR), the loss
+at the upper one is not. MRR gives the forwarded rate at the greatest load, one value a trial. Latencies are whole
+microseconds at 0, 10, 50 and 90 % of the PDR's lower bound, by direction.
 """
 
 from __future__ import annotations
@@ -11,24 +11,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from statistics import fmean, pstdev
-from typing import Literal
 
 from routecast.benchmark._hdr import delay_of_hdr
-from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.record import LIMITS, NAN, NO_THROUGHPUT, Record, measured
+from routecast.benchmark.exchange._document import Document, Node
+from routecast.benchmark.exchange._record import LIMITS, NAN, NO_THROUGHPUT, Bound, Record, measured
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Delay
-
-__all__ = ["PDR_LOSS_RATIO", "is_uti", "read_uti", "uti_documents"]
-
 
 MODEL = "1.5.1"
 PDR_LOSS_RATIO = 0.005
 LOADS = {"pdr_0": 0.0, "pdr_10": 0.1, "pdr_50": 0.5, "pdr_90": 0.9}
 LEAST_LATENCY_PPS = 9000.0
-"""Per direction: latency at 0 % is measured at this rate, and never below it."""
+"""Per direction: no latency is measured at a lower rate, that at 0 % at this one."""
 
 SOAK_LOSS_RATIO = 1e-7
 
@@ -37,14 +34,19 @@ ENVELOPE = (
     *("test_documentation", "test_id", "test_name_long", "test_name_short", "test_type"),
     *("dut_type", "dut_version", "tg_type", "tg_version"),
 )
-"""Everything around the result; kept, so that what was read is written again as it was."""
+"""Keys around the result, which a record keeps so that its export writes them again."""
 
-_TYPES = ("mrr", "ndrpdr", "soak", "reconf")
 _FRAME = re.compile(r"(?:^|[-.])(\d{2,5})b(?=[-.]|$)", re.IGNORECASE)
 _IMIX = re.compile(r"(?:^|[-.])imix(?=[-.]|$)", re.IGNORECASE)
 _CORES = re.compile(r"(?:^|[-.])(?:\d+t)?(\d+)c(?=[-.]|$)", re.IGNORECASE)
 _IMIX_V4_1_BYTES = (28 * 64 + 16 * 570 + 4 * 1518) / 48
 """CSIT's IMIX_v4_1: 28 frames of 64 B, 16 of 570 B and 4 of 1518 B (its methodology)."""
+
+_UNKNOWN = "unknown"
+_LIMIT_TAG = "limit:"
+"""Opens the tag that names the limit of a rate: a rate of the model is a number and cannot be "at least"."""
+
+Json = dict[str, object]
 
 
 def is_uti(root: Node) -> bool:
@@ -53,10 +55,9 @@ def is_uti(root: Node) -> bool:
 
 
 def read_uti(document: Document) -> tuple[Record, ...]:
-    """Read the trials that a test case stands for.
+    """Read the trials of a test case.
 
-    Raises FileProblem: the test failed, its result is of a kind that forwards no frames, or it lacks what its model
-    wants.
+    Raises FileProblem: the test failed, its kind of result forwards no frames, or a value of its model is missing.
     """
     root = document.root
     version = root.need("version").text()
@@ -66,22 +67,13 @@ def read_uti(document: Document) -> tuple[Record, ...]:
         document.notes.append(f"version {version}: read as model {MODEL}")
     kind = root.need("result.type").text()
     document.check()
-    if root.get("passed").value is False and kind not in _TYPES:
+    if kind not in _READERS and root.get("passed").value is False:
         root.get("message").problem(f"the test failed: {root.get('message').text()[:300]}")
-    elif kind not in _TYPES:
-        known = ", ".join(_TYPES)
+    elif kind not in _READERS:
+        known = ", ".join(_READERS)
         root.at("result.type").problem(f"got {kind!r}: routecast reads {known}; others forward no frames")
     document.check()
-    result = root.get("result")
-    records = tuple(
-        _mrr(document, result)
-        if kind == "mrr"
-        else _search(document, result)
-        if kind == "ndrpdr"
-        else _soak(document, result)
-        if kind == "soak"
-        else _reconf(document, result)
-    )
+    records = tuple(_READERS[kind](document, root.get("result")))
     document.check()
     return records
 
@@ -102,8 +94,7 @@ def _mrr(document: Document, result: Node) -> Iterator[Record]:
 
 
 def _search(document: Document, result: Node) -> Iterator[Record]:
-    goals: tuple[tuple[Literal["ndr", "pdr"], float], ...] = (("ndr", 0.0), ("pdr", PDR_LOSS_RATIO))
-    for goal, loss_ratio in goals:
+    for goal, loss_ratio in (("ndr", 0.0), ("pdr", PDR_LOSS_RATIO)):
         yield from _bounds(document, result.need(goal), goal, loss_ratio)
     pdr_pps = result.at("pdr.lower.rate.value").number(least=0.0)
     for way in ("forward", "reverse"):
@@ -115,7 +106,8 @@ def _search(document: Document, result: Node) -> Iterator[Record]:
 
 
 def _bounds(document: Document, node: Node, goal: str, loss_ratio: float) -> Iterator[Record]:
-    for bound in ("lower", "upper"):
+    ends: tuple[Bound, ...] = ("lower", "upper")
+    for bound in ends:
         rate = node.need(f"{bound}.rate")
         _in_frames(rate)
         rate_pps = rate.need("value").finite(least=0.0)
@@ -136,7 +128,7 @@ def _bounds(document: Document, node: Node, goal: str, loss_ratio: float) -> Ite
 
 
 def _soak(document: Document, result: Node) -> Iterator[Record]:
-    yield from _bounds(document, result.need("critical_rate"), "soak", SOAK_LOSS_RATIO)
+    return _bounds(document, result.need("critical_rate"), "soak", SOAK_LOSS_RATIO)
 
 
 def _reconf(document: Document, result: Node) -> Iterator[Record]:
@@ -155,6 +147,10 @@ def _reconf(document: Document, result: Node) -> Iterator[Record]:
     )
 
 
+_READERS = {"mrr": _mrr, "ndrpdr": _search, "soak": _soak, "reconf": _reconf}
+"""Reads the records of a result, by its type."""
+
+
 def _latency(document: Document, node: Node, way: str, name: str, offered_pps: float) -> Record:
     ports = 2 if document.root.at("result.latency_reverse").value else 1
     unit = node.need("unit").text()
@@ -164,13 +160,10 @@ def _latency(document: Document, node: Node, way: str, name: str, offered_pps: f
     least_us, most_us = node.need("min").finite(least=0.0), node.need("max").finite(least=0.0)
     text = node.need("hdrh").text()
     decoded = delay_of_hdr(text, unit_s=1e-6)
-    delay = Delay(
+    delay = replace(
+        decoded or Delay(mean_s=NAN),
         mean_s=average_us * 1e-6,
         min_s=least_us * 1e-6,
-        p50_s=decoded.p50_s if decoded else NAN,
-        p90_s=decoded.p90_s if decoded else NAN,
-        p99_s=decoded.p99_s if decoded else NAN,
-        p999_s=decoded.p999_s if decoded else NAN,
         max_s=most_us * 1e-6,
         method=f"{decoded.method}, in us" if decoded else "of the tester, in us",
         hdr_base64=text,
@@ -203,7 +196,7 @@ def _record(
     goal: str,
     offered_pps: float,
     forwarded_pps: float,
-    bound: str = "",
+    bound: Bound = "",
     goal_loss_ratio: float = NAN,
     latency: Delay | None = None,
     note: str = "",
@@ -228,7 +221,7 @@ def _record(
         source=f"CSIT UTI {root.get('version').text()}",
         title=root.need("test_id").text(),
         goal=goal,
-        bound="lower" if bound == "lower" else "upper" if bound == "upper" else "",
+        bound=bound,
         goal_loss_ratio=goal_loss_ratio,
         frame_bytes=frame_bytes,
         cores=int(cores[1]) if cores else None,
@@ -244,7 +237,7 @@ def _record(
 
 
 def _limit_fact(root: Node) -> dict[str, object]:
-    """Return whose limit the rates are, from the tag that an export of routecast's own benchmarks sets."""
+    """Return the limit of the rates, from the tag of an export of routecast's own benchmarks."""
     tags = root.get("tags").value
     texts = [str(tag) for tag in tags] if isinstance(tags, list) else []
     limit = next((limit for limit in LIMITS if f"{_LIMIT_TAG}{limit}" in texts), "")
@@ -258,30 +251,21 @@ def _frame_bytes(name: str) -> float:
     return _IMIX_V4_1_BYTES if _IMIX.search(name) else NAN
 
 
-Json = dict[str, object]
-
-_UNKNOWN = "unknown"
-_LIMIT_TAG = "limit:"
-"""Opens the tag that says whose limit a rate is: the model's rates are numbers, so "at least" has no place in them."""
-
-
 def uti_documents(records: Sequence[Record], *, name: str = "records", now: datetime | None = None) -> dict[str, Json]:
-    """Return one document a test case, by a name that may be a file's stem.
-
-    CSIT UTI JSON, model 1.5.1: written.
+    """Return a document for each test case, by a name that may be a file's stem.
 
     A test case is all records of one title and frame size. With both bounds of an NDR and a PDR it becomes an
-    ``ndrpdr`` result; otherwise what came back, one rate a trial, becomes ``mrr``, which is what a list of trials at a
-    load is. The limit of a tester is no upper bound, so it is an ``mrr`` as well, which says so. Invalid trials are
-    left out; a test that has none but invalid ones is a failed one, as the model wants it.
+    ``ndrpdr`` result, otherwise an ``mrr`` result with the forwarded rate of each trial. The limit of a tester is no
+    upper bound, so its result is an ``mrr``, with a tag. Invalid trials are left out; a test without a valid trial
+    failed, as the model wants it.
 
-    ``name``: of the source, for messages; ``now``: time of the export, which stands for start and end where the records
-    do not bring them. Raises FileProblem: no record gives a rate that the model knows.
+    ``name``: source, for messages; ``now``: time of the export, and the start and end of records without any. Raises
+    FileProblem: no record has a rate of the model.
     """
     at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     cases: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        # CSIT has a word for IMIX_v4_1 alone; the title names other mixes, whose mean may have a fraction.
+        # CSIT names IMIX_v4_1 alone; the title names other mixes, whose mean may have a fraction.
         is_imix = math.isclose(record.frame_bytes, _IMIX_V4_1_BYTES, rel_tol=1e-6)
         size = "imix" if is_imix else f"{record.frame_bytes:g}b" if record.frame_bytes.is_integer() else ""
         cases.setdefault((record.title, size), []).append(record)
@@ -356,14 +340,12 @@ def _words(text: str) -> str:
 def _result(case: Sequence[Record]) -> Json | None:
     bounds = {(r.goal, r.bound): r for r in case if r.bound and math.isfinite(r.trial.intended_pps)}
     if {("ndr", "lower"), ("ndr", "upper"), ("pdr", "lower"), ("pdr", "upper")} <= set(bounds):
-        result: Json = {"type": "ndrpdr"}
-        for goal in ("ndr", "pdr"):
-            result[goal] = {end: _rate(bounds[goal, end]) for end in ("lower", "upper")}
-        for way in ("forward", "reverse"):
-            latency = _uti_writing_latency(case, way)
-            if latency:
-                result[f"latency_{way}"] = latency
-        return result
+        latencies = {f"latency_{way}": _latencies(case, way) for way in ("forward", "reverse")}
+        return {
+            "type": "ndrpdr",
+            **{goal: {end: _rate(bounds[goal, end]) for end in ("lower", "upper")} for goal in ("ndr", "pdr")},
+            **{name: latency for name, latency in latencies.items() if latency},
+        }
     if {("soak", "lower"), ("soak", "upper")} <= set(bounds):
         return {"type": "soak", "critical_rate": {end: _rate(bounds["soak", end]) for end in ("lower", "upper")}}
     for record in case:
@@ -379,11 +361,11 @@ def _result(case: Sequence[Record]) -> Json | None:
 
 
 def _received(case: Sequence[Record]) -> Iterator[float]:
-    """Rates that came back: at the goal of a search where there is one, else of every valid trial of a search."""
+    """Yield forwarded rates: those at the goal of a search if there are any, else those of its valid trials."""
     measuring = [r for r in case if r.goal not in NO_THROUGHPUT]
     records = [r for r in measuring if r.goal != "search"] or measuring
     valid = [r for r in records if r.trial.is_valid] or records
-    yield from (r.trial.forwarded_pps for r in valid if math.isfinite(r.trial.forwarded_pps))
+    return (r.trial.forwarded_pps for r in valid if math.isfinite(r.trial.forwarded_pps))
 
 
 def _rate(record: Record) -> Json:
@@ -396,7 +378,7 @@ def _rate(record: Record) -> Json:
     return rate
 
 
-def _uti_writing_latency(case: Sequence[Record], way: str) -> Json | None:
+def _latencies(case: Sequence[Record], way: str) -> Json | None:
     by_load = {
         str(r.facts.get("load")): r.trial.latency
         for r in case
@@ -404,18 +386,18 @@ def _uti_writing_latency(case: Sequence[Record], way: str) -> Json | None:
     }
     if set(by_load) != set(LOADS):
         return None
-    return {name: _microseconds(delay) for name in LOADS if (delay := by_load[name])}
-
-
-def _microseconds(delay: Delay) -> Json:
     return {
-        "min": _whole(delay.min_s),
-        "avg": _whole(delay.mean_s),
-        "max": max(_whole(delay.max_s), 1),
-        "hdrh": delay.hdr_base64,
-        "unit": "us",
+        name: {
+            "min": _microseconds(delay.min_s),
+            "avg": _microseconds(delay.mean_s),
+            "max": max(_microseconds(delay.max_s), 1),
+            "hdrh": delay.hdr_base64,
+            "unit": "us",
+        }
+        for name in LOADS
+        if (delay := by_load[name])
     }
 
 
-def _whole(time_s: float) -> int:
+def _microseconds(time_s: float) -> int:
     return round(time_s * 1e6) if math.isfinite(time_s) else 0

@@ -1,18 +1,16 @@
 """TRex ``ndr`` JSON (cisco-system-traffic-generator/trex-core, v3.08, ``examples/stl/ndr_bench.py``).
 
-What its numbers are: loss is opackets − ipackets read while frames are still on their way, and is set to 0 where it is
-negative; ``tx_pps`` and ``rx_pps`` are smoothed rates at that instant. So the loss counts here, not the rates' ratio.
+Loss is opackets − ipackets, read while frames are still on their way, and 0 where it is negative. ``tx_pps`` and
+``rx_pps`` are smoothed rates at that instant, so the loss counts here, not the ratio of the rates.
 """
 
 from __future__ import annotations
 
 import math
 
-from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.record import Record, measured
+from routecast.benchmark.exchange._document import Document, Node
+from routecast.benchmark.exchange._record import Record, measured
 from routecast.evaluate.trial import Delay
-
-__all__ = ["is_trex", "read_trex"]
 
 _STANDARD_SHARE = 0.01
 _RATES_DIFFER = 0.01
@@ -25,9 +23,9 @@ def is_trex(root: Node) -> bool:
 
 
 def read_trex(document: Document) -> tuple[Record, ...]:
-    """Read the trial at the rate that the search ended with.
+    """Read the trial at the rate at which the search ended.
 
-    Raises FileProblem: it is the form for people, or lacks what a trial needs.
+    Raises FileProblem: the document is the form for people, or lacks a value of a trial.
     """
     root = document.root
     if "OPT TX Rate [bps]" in root:
@@ -45,7 +43,7 @@ def read_trex(document: Document) -> tuple[Record, ...]:
     frame_bytes = _frame_bytes(results, sent_pps)
     if math.isfinite(frame_bytes):
         notes.append(f"frame size {frame_bytes:g} B follows from results.tx_bps and tx_pps: TRex does not state it")
-    duration_s = config.get("iteration_duration").number(least=0.0) / 2.0  # what it writes is twice what it waited
+    duration_s = config.get("iteration_duration").number(least=0.0) / 2.0  # TRex writes twice the time that it waited
     goal_loss = config.get("pdr").number(least=0.0, most=100.0) / 100.0
     counted_loss = min(max(loss, 0.0), 1.0)
     trial = measured(
@@ -115,7 +113,7 @@ def _invalid(results: Node, config: Node, loss: float) -> tuple[str, ...]:
 
 
 def _intended_pps(results: Node, sent_pps: float) -> float:
-    """``rate_p`` per cent of the greatest rate, in frames of the size that was sent."""
+    """Return ``rate_p`` per cent of the greatest rate, in frames of the size that was sent."""
     rate_bps, most_bps = results.get("tx_bps").number(), results.get("max_rate_bps").number()
     share, per_port_bps = results.get("rate_p").number() / 100.0, results.get("rate_tx_bps").number()
     if not (rate_bps > 0.0 and most_bps > 0.0 and per_port_bps > 0.0 and share > 0.0):
@@ -132,7 +130,7 @@ def _frame_bytes(results: Node, sent_pps: float) -> float:
 
 
 def _latency(groups: Node) -> Delay | None:
-    """Merge the groups' latencies, in microseconds with a histogram whose keys are the lower edges of its classes."""
+    """Merge the groups' latencies (in microseconds), whose histograms have the lower edges of their classes as keys."""
     if not groups.value:
         return None
     counts: dict[float, float] = {}
@@ -152,14 +150,14 @@ def _latency(groups: Node) -> Delay | None:
     method = "TRex latency streams, software time stamps"
     if counts:
         method += f"; percentiles are upper edges of a histogram of one digit, {sum(counts.values()):,.0f} frames"
-    percentiles = [min(_percentile_us(counts, ratio), most) * 1e-6 for ratio in (0.5, 0.9, 0.99, 0.999)]
+    p50_s, p90_s, p99_s, p999_s = (min(_percentile_us(counts, ratio), most) * 1e-6 for ratio in (0.5, 0.9, 0.99, 0.999))
     return Delay(
         mean_s=weighted_us / weight * 1e-6,
         min_s=least * 1e-6,
-        p50_s=percentiles[0],
-        p90_s=percentiles[1],
-        p99_s=percentiles[2],
-        p999_s=percentiles[3],
+        p50_s=p50_s,
+        p90_s=p90_s,
+        p99_s=p99_s,
+        p999_s=p999_s,
         max_s=most * 1e-6,
         method=method,
     )

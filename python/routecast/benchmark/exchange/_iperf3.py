@@ -1,14 +1,14 @@
 """iperf3 ``--json`` and ``--json-stream`` of UDP tests (esnet/iperf, ``src/iperf_api.c``, versions 3.1 to 3.19).
 
-What its numbers are, as far as they matter here:
+Its numbers:
 
 - ``blksize`` is the UDP payload; headers and FCS are added here (S1).
-- ``end.sum`` mixes sender and receiver: its bytes are those sent, its packets those that the receiver counts.
-  ``sum_sent`` and ``sum_received`` (since 3.11) are apart; ``sum_received.packets`` is the highest sequence number, so
-  it counts what was lost on the way. What arrived is ``sum_received.bytes`` over the payload.
-- Datagrams lost at the end of a test are in no count of the receiver; against ``sum_sent`` they show.
-- Known defects: ``-nan`` (issues 364, 613, 826), sums that are not their streams' (754, 1784), more lost than sent with
-  ``--omit`` (1489).
+- ``end.sum`` mixes sender and receiver: bytes are those sent, packets those that the receiver counts. ``sum_sent`` and
+  ``sum_received`` (since 3.11) separate them. ``sum_received.packets`` is the highest sequence number, so it counts
+  datagrams lost on the way as well; ``sum_received.bytes`` over the payload are the datagrams that arrived.
+- No count of the receiver has the datagrams lost at the end of a test; only ``sum_sent`` less ``sum_received`` has.
+- Known defects: ``-nan`` (issues 364, 613, 826), sums that differ from those of the streams (754, 1784), more lost than
+  sent with ``--omit`` (1489).
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import json
 import math
 from dataclasses import dataclass
 
-from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.record import Record, measured
-
-__all__ = ["is_iperf3", "join_stream", "read_iperf3"]
+from routecast.benchmark.exchange._document import Document, Node
+from routecast.benchmark.exchange._record import Record, measured
 
 HEADERS_BYTES = {4: 14 + 20 + 8 + 4, 6: 14 + 40 + 8 + 4}
 """Ethernet, IP, UDP and FCS around a datagram's payload."""
@@ -53,7 +51,7 @@ def is_iperf3(root: Node) -> bool:
 
 
 def join_stream(text: str) -> str | None:
-    """Return the document that ``--json-stream`` writes in pieces, one event a line; None if the text is none."""
+    """Return the document of ``--json-stream``, which writes one event a line; None if the text is another format."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or not lines[0].replace(" ", "").startswith('{"event":'):
         return None
@@ -62,16 +60,16 @@ def join_stream(text: str) -> str | None:
         try:
             event = json.loads(line)
         except json.JSONDecodeError:
-            return None if len(lines) == 1 else json.dumps(parts)[:-1]  # cut off: what follows says so
+            return None if len(lines) == 1 else json.dumps(parts)[:-1]  # cut off: the parser reports it
         if isinstance(event, dict) and event.get("event") in ("start", "end", "error"):
             parts[str(event["event"])] = event.get("data")
     return json.dumps(parts)
 
 
 def read_iperf3(document: Document) -> tuple[Record, ...]:
-    """Read the trial of a UDP test; a bidirectional one gives two.
+    """Read the trial of a UDP test, or the two trials of a bidirectional one.
 
-    Raises FileProblem: the test ended with an error, used TCP, or lacks what a trial needs.
+    Raises FileProblem: the test ended with an error, used TCP, or lacks a value of a trial.
     """
     root = document.root
     if root.get("error"):
@@ -116,14 +114,12 @@ def _way(document: Document, way: _Way) -> Record | None:
         invalid.append(f"{arrived:,.0f} datagrams arrived of {sent:,.0f} sent: the counts contradict each other")
     if lost > sent:
         invalid.append(f"{lost:,.0f} datagrams lost of {sent:,.0f} sent: the counts contradict each other")
-    for at in ("warning", "server_output_text"):
-        if root.get(at) and at == "warning":
-            notes.append(f"warning: {root.get(at).text()}")
+    if root.get("warning"):
+        notes.append(f"warning: {root.get('warning').text()}")
     target_bps = start.get("target_bitrate").number(least=0.0)
     streams = start.get("num_streams").count() or 1
     intended_pps = target_bps * streams / (8.0 * payload_bytes) if target_bps > 0.0 else math.nan
     jitter_s = 1e-3 * end.get(way.received if way.received in end else way.sum).get("jitter_ms").number(least=0.0)
-    reordered = _reordered(end) if not way.name else None
     arrived = min(arrived, sent)
     trial = measured(
         intended_pps=intended_pps if math.isfinite(intended_pps) else sent / duration_s,
@@ -134,7 +130,7 @@ def _way(document: Document, way: _Way) -> Record | None:
         duration_s=duration_s,
         offered_frames=round(sent),
         forwarded_frames=round(arrived),
-        reordered_frames=reordered,
+        reordered_frames=_reordered(end) if not way.name else None,
         invalid=tuple(invalid),
         notes=tuple(notes),
     )
@@ -158,7 +154,7 @@ def _host(root: Node) -> str:
 
 
 def _counts(end: Node, way: _Way, payload_bytes: float) -> tuple[float, float, float, list[str]]:
-    """Datagrams sent, lost, arrived; and what had to be put right."""
+    """Return the datagrams sent, lost and arrived, and notes on corrected counts."""
     notes: list[str] = []
     total = end.get(way.sum)
     lost = total.need("lost_packets").finite(least=0.0)

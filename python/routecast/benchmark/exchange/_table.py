@@ -1,6 +1,7 @@
-"""Records as a table, one row a trial, base units in the names of the columns: CSV and Parquet.
+"""Records as a table in CSV or Parquet: a row for each trial, base units in the names of the columns.
 
-Written and read again, a record is the same, but for what only a simulation gives (resources, energy, queue lengths).
+A record that is written and read again is the same, without the values of a simulation alone (resources, energy, queue
+lengths).
 """
 
 from __future__ import annotations
@@ -8,37 +9,22 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from routecast.benchmark.exchange.benchmark import is_journal, read_journal
-from routecast.benchmark.exchange.document import MOST, read_result
-from routecast.benchmark.exchange.record import NAN, Record
+from routecast.benchmark.exchange._benchmark import is_journal, read_journal
+from routecast.benchmark.exchange._document import MOST, read_result
+from routecast.benchmark.exchange._record import NAN, Record
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
 from routecast.quantity import bounded_file
 from routecast.quantity.whole_file import unfinished
 
-if TYPE_CHECKING:
-    import polars
-
-__all__ = [
-    "COLUMNS",
-    "csv_text",
-    "frame_of_records",
-    "is_table",
-    "read_csv",
-    "read_parquet",
-    "row_of_trial",
-    "write_parquet",
-]
-
 Cell = str | float | int | None
 
 _DELAY_TIMES = ("mean_s", "min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s")
-_DELAYS = {"latency": "latency", "delay_variation": "delay_variation"}
+_DELAYS = ("latency", "delay_variation")
 _TRIAL_NUMBERS = (
     *("duration_s", "measured_s", "intended_pps", "offered_pps", "forwarded_pps", "loss_ratio"),
     *("l1_bps", "l2_bps", "first_loss_s", "last_loss_s"),
@@ -69,26 +55,19 @@ def _columns() -> dict[str, type]:
 
 
 COLUMNS: Final[Mapping[str, type]] = _columns()
-"""Columns and the types of their cells; an empty cell is unknown."""
+"""Type of the cells of each column; an empty cell is unknown."""
 
 _NEEDED = ("forwarded_pps", "offered_pps", "loss_ratio")
 
 
-def row_of_trial(trial: Trial) -> dict[str, Cell]:
-    """Return the cells that a trial fills."""
-    row: dict[str, Cell] = {"evaluator": trial.evaluator, "attempts": trial.attempts}
-    for name in (*_TRIAL_NUMBERS, *_TRIAL_COUNTS):
-        row[name] = getattr(trial, name)
+def _row(record: Record) -> dict[str, Cell]:
+    trial = record.trial
+    row: dict[str, Cell] = {name: getattr(record, name) for name in (*_RECORD_TEXTS, *_RECORD_NUMBERS, *_RECORD_COUNTS)}
+    row |= {name: getattr(trial, name) for name in ("evaluator", "attempts", *_TRIAL_NUMBERS, *_TRIAL_COUNTS)}
     for name in _DELAYS:
-        delay: Delay | None = getattr(trial, name)
-        for time in _DELAY_TIMES:
-            row[f"{name}_{time}"] = getattr(delay, time) if delay else None
-        row[f"{name}_method"] = delay.method if delay else None
-        row[f"{name}_hdr_base64"] = delay.hdr_base64 if delay else None
-    row |= {
-        f"power_{name}": getattr(trial.power, name) if trial.power else None
-        for name in (*_POWER_NUMBERS, *_POWER_TEXTS)
-    }
+        parts = (*_DELAY_TIMES, "method", "hdr_base64")
+        row |= {f"{name}_{part}": getattr(getattr(trial, name), part, None) for part in parts}
+    row |= {f"power_{name}": getattr(trial.power, name, None) for name in (*_POWER_NUMBERS, *_POWER_TEXTS)}
     row |= {
         "bottleneck": trial.bottleneck.name,
         "bottleneck_kind": trial.bottleneck.kind,
@@ -96,19 +75,9 @@ def row_of_trial(trial: Trial) -> dict[str, Cell]:
         "drops_pps": _json(dict(trial.drops_pps)),
         "invalid": _json(list(trial.invalid)),
         "notes": _json(list(trial.notes)),
+        "facts": _json(record.to_json()["facts"]),
     }
-    return {name: _known(cell) for name, cell in row.items()}
-
-
-def _row(record: Record) -> dict[str, Cell]:
-    row: dict[str, Cell] = {name: getattr(record, name) for name in _RECORD_TEXTS}
-    row |= {name: getattr(record, name) for name in (*_RECORD_NUMBERS, *_RECORD_COUNTS)}
-    row |= row_of_trial(record.trial) | {"facts": _json(record.to_json()["facts"])}
-    return {name: _known(row[name]) for name in COLUMNS}
-
-
-def _known(cell: Cell) -> Cell:
-    return None if isinstance(cell, float) and math.isnan(cell) else cell
+    return {name: None if row[name] != row[name] else row[name] for name in COLUMNS}  # NaN is an empty cell
 
 
 def _json(value: object) -> str:
@@ -128,19 +97,14 @@ def csv_text(records: Sequence[Record]) -> str:
     return out.getvalue()
 
 
-def frame_of_records(records: Sequence[Record]) -> polars.DataFrame:
-    """Return the records as a data frame."""
+def write_parquet(records: Sequence[Record], path: Path) -> None:
+    """Write the records to a Parquet file, which is whole or absent."""
     import polars
 
     types = {str: polars.String, float: polars.Float64, int: polars.Int64}
     schema = {name: types[kind] for name, kind in COLUMNS.items()}
-    return polars.DataFrame([_row(record) for record in records], schema=schema, orient="row")
-
-
-def write_parquet(records: Sequence[Record], path: Path) -> None:
-    """Write the records to a Parquet file, which is whole or absent."""
     with unfinished(path) as draft:
-        frame_of_records(records).write_parquet(draft)
+        polars.DataFrame([_row(record) for record in records], schema=schema, orient="row").write_parquet(draft)
 
 
 def is_table(header: Sequence[str]) -> bool:
@@ -168,7 +132,7 @@ def read_parquet(path: Path) -> tuple[Record, ...]:
 def read_csv(path: Path) -> tuple[Record, ...]:
     """Read the records of a CSV file; row 1 is the header.
 
-    Raises FileProblem: the file is no table of records, or a cell is not what its column holds.
+    Raises FileProblem: the file is no table of records, or a cell has another type than its column.
     """
     try:
         rows = list(csv.reader(io.StringIO(read_result(path), newline=""), strict=True))
@@ -238,19 +202,19 @@ def _record(row: Mapping[str, Cell], place: str, problems: list[Problem]) -> Rec
     if kind not in ("pool", "task", "link", "load"):
         problems.append(Problem(f"{place}, column bottleneck_kind", f"got {kind[:40]!r}"))
     drops, facts, invalid, notes = load("drops_pps"), load("facts"), load("invalid"), load("notes")
-    of_trial: dict[str, Any] = {name: number(name) for name in _TRIAL_NUMBERS}
-    of_trial |= {name: count(name) for name in _TRIAL_COUNTS} | {name: _delay(row, name) for name in _DELAYS}
-    of_trial["power"] = _power(row)
-    of_trial["bottleneck"] = Bottleneck(
+    trial_values: dict[str, Any] = {name: number(name) for name in _TRIAL_NUMBERS}
+    trial_values |= {name: count(name) for name in _TRIAL_COUNTS} | {name: _delay(row, name) for name in _DELAYS}
+    trial_values["power"] = _power(row)
+    trial_values["bottleneck"] = Bottleneck(
         name=text("bottleneck"), kind=cast("Any", kind), reason=text("bottleneck_reason")
     )
-    of_trial["drops_pps"] = drops if isinstance(drops, dict) else {}
-    of_trial["invalid"] = tuple(map(str, invalid)) if isinstance(invalid, list) else ()
-    of_trial["notes"] = tuple(map(str, notes)) if isinstance(notes, list) else ()
-    trial = Trial(evaluator=text("evaluator") or "measure", attempts=count("attempts") or 1, **of_trial)
-    of_record: dict[str, Any] = {name: text(name) for name in _RECORD_TEXTS}
-    of_record |= {name: number(name) for name in _RECORD_NUMBERS} | {name: count(name) for name in _RECORD_COUNTS}
-    return Record(trial=trial, facts=facts if isinstance(facts, dict) else {}, **of_record)
+    trial_values["drops_pps"] = drops if isinstance(drops, dict) else {}
+    trial_values["invalid"] = tuple(map(str, invalid)) if isinstance(invalid, list) else ()
+    trial_values["notes"] = tuple(map(str, notes)) if isinstance(notes, list) else ()
+    trial = Trial(evaluator=text("evaluator") or "measure", attempts=count("attempts") or 1, **trial_values)
+    record_values: dict[str, Any] = {name: text(name) for name in _RECORD_TEXTS}
+    record_values |= {name: number(name) for name in _RECORD_NUMBERS} | {name: count(name) for name in _RECORD_COUNTS}
+    return Record(trial=trial, facts=facts if isinstance(facts, dict) else {}, **record_values)
 
 
 def _delay(row: Mapping[str, Cell], name: str) -> Delay | None:

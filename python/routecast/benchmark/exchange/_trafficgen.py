@@ -1,18 +1,16 @@
 """bench-trafficgen's ``binary-search.json`` (perftool-incubator/bench-trafficgen, ``trafficgen/binary-search.py``).
 
-What its numbers are: one entry a trial, statistics by port under ``"0"``, ``"1"``; loss stands at the receiving port.
-Its latencies are round trips in microseconds. Packets that the tester did not send are not in its loss.
+A trial is one entry, with the statistics of each port under ``"0"``, ``"1"``; the receiving port has the loss, without
+the packets that the tester did not send. Latencies are round trips in microseconds.
 """
 
 from __future__ import annotations
 
 import math
 
-from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.record import Record, measured
+from routecast.benchmark.exchange._document import Document, Node
+from routecast.benchmark.exchange._record import Record, measured
 from routecast.evaluate.trial import Delay
-
-__all__ = ["is_trafficgen", "read_trafficgen"]
 
 _RATE_TOLERANCE_RATIO = 0.05
 """The tool's own default for the deviation of the offered from the intended rate."""
@@ -29,7 +27,7 @@ def is_trafficgen(root: Node) -> bool:
 def read_trafficgen(document: Document) -> tuple[Record, ...]:
     """Read every trial of the search; the last that passed is its result.
 
-    Raises FileProblem: there is no trial, it was of connections (ASTF), or it lacks what a trial needs.
+    Raises FileProblem: there is no trial, trials count connections (ASTF), or a value of a trial is missing.
     """
     trials = list(document.root.need("trials").items())
     if not trials:
@@ -52,7 +50,7 @@ def _record(document: Document, node: Node, *, is_result: bool) -> Record | None
         return None
     before = len(document.problems)
     result = node.need("result").text()
-    ports = [stats.get(key) for key in ("0", "1", "2", "3", "4", "5", "6", "7") if key in stats]
+    ports = [stats.get(key) for key in "01234567" if key in stats]
     if not ports:
         stats.problem('has no port ("0", "1", …)')
     sent_pps, received_pps, sent, received, target_pps, sending = 0.0, 0.0, 0, 0, 0.0, 0
@@ -62,7 +60,7 @@ def _record(document: Document, node: Node, *, is_result: bool) -> Record | None
         sent += port.need("tx_packets").count() or 0
         received += port.need("rx_packets").count() or 0
         target_pps += _or(port.get("tx_pps_target").number(least=0.0), 0.0)
-        sending += bool((port.get("tx_packets").count() or 0) > 0)
+        sending += (port.get("tx_packets").count() or 0) > 0
     if len(document.problems) > before:
         return None
     notes, invalid = list(document.notes), _invalid(result, stats, sent, received)

@@ -1,7 +1,7 @@
-"""JSON documents of other tools: read with the place of every fault, and with what JSON does not allow but tools write.
+"""JSON documents of other tools, read with the path of every fault.
 
-A :class:`Node` is a value together with its path. It answers for the types that a format has; what is missing or of
-another type is entered in a list of problems, so that a file's faults are reported all at once, with their keys.
+A :class:`Node` is a value with its path. It returns the value as the type that a format wants. A missing value, or one
+of another type, is entered in the document's list of problems, so that all faults of a file are reported at once.
 """
 
 from __future__ import annotations
@@ -15,23 +15,21 @@ from pathlib import Path
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
 
-__all__ = ["Document", "Node", "parse_document", "read_result"]
-
 MOST_BYTES = 500_000_000
-"""Files of results have kilobytes to megabytes; what is larger is something else."""
+"""Results have kilobytes to megabytes; a larger file is something else."""
 
 MOST = 1e18
 """No count, rate or time of a result is larger; larger numbers would not fit into tables."""
 
-# A text without an end is one up to the end of the file: looked for from each of its quotes, it would take for ever.
-_BARE_NUMBERS = re.compile(
+# A text without an end reaches to the end of the file. A search from each of its quotes would take for ever.
+_TEXT_OR_NUMBER = re.compile(
     r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)(?![\w.])', re.IGNORECASE | re.DOTALL
 )
-_SPELT = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity"}
+_JSON_NUMBERS = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity"}
 
 
 class Node:
-    """A value of a document, and where it stands."""
+    """A value of a document, with its path."""
 
     __slots__ = ("document", "place", "value")
 
@@ -51,7 +49,7 @@ class Node:
         self.document.problems.append(Problem(self.place, message))
 
     def get(self, key: str) -> Node:
-        """Return an entry of a mapping; an empty node where there is none."""
+        """Return an entry of a mapping; an empty node without one."""
         value = self.value.get(key) if isinstance(self.value, dict) else None
         return Node(self.document, value, f"{self.place}.{key}" if self.place else key)
 
@@ -63,44 +61,44 @@ class Node:
         return node
 
     def need(self, path: str) -> Node:
-        """Return the entry at a path; it is a fault that it is missing."""
+        """Return the entry at a path; a missing one is a fault."""
         node = self.at(path)
         if node.value is None:
             node.problem("is missing")
         return node
 
     def entries(self) -> Iterator[tuple[str, Node]]:
-        """Yield the entries of a mapping; it is a fault that this is none."""
+        """Yield the entries of a mapping; another type is a fault."""
         if not isinstance(self.value, dict):
-            self.problem(f"got {_shown(self.value)}: wants an object")
+            self.problem(f"got {_describe(self.value)}: wants an object")
             return
         for key in self.value:
             yield str(key), self.get(key)
 
     def items(self) -> Iterator[Node]:
-        """Yield the entries of a list; it is a fault that this is none."""
+        """Yield the entries of a list; another type is a fault."""
         if not isinstance(self.value, list):
-            self.problem(f"got {_shown(self.value)}: wants a list")
+            self.problem(f"got {_describe(self.value)}: wants a list")
             return
         for number, value in enumerate(self.value):
             yield Node(self.document, value, f"{self.place}[{number}]")
 
     def number(self, *, least: float = -MOST, most: float = MOST) -> float:
-        """Return a number; NaN where the file says NaN or nothing. Another type or size is a fault."""
+        """Return a number; NaN where the file has NaN or none. Another type, or a number out of range, is a fault."""
         value = self.value
         if value is None:
             return math.nan
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.problem(f"got {_shown(value)}: wants a number")
+            self.problem(f"got {_describe(value)}: wants a number")
             return math.nan
         if math.isfinite(value) and not least <= value <= most:
             bounds = f"at least {least:g}" if most == MOST and value < least else f"from {least:g} to {most:g}"
-            self.problem(f"got {_shown(value)}: wants a number {bounds}")
+            self.problem(f"got {_describe(value)}: wants a number {bounds}")
             return math.nan
         return float(value) if math.isfinite(value) else math.nan
 
     def finite(self, *, least: float = -MOST, most: float = MOST) -> float:
-        """Return a number that must be there and finite."""
+        """Return a number; a missing or infinite one is a fault."""
         before = len(self.document.problems)
         value = self.number(least=least, most=most)
         if math.isnan(value) and len(self.document.problems) == before:
@@ -108,33 +106,33 @@ class Node:
         return value
 
     def count(self) -> int | None:
-        """Return a whole number >= 0; None where the file says nothing."""
+        """Return a whole number >= 0; None where the file has none."""
         if self.value is None:
             return None
         value = self.finite(least=0.0)
         return None if math.isnan(value) else round(value)
 
     def text(self, default: str = "") -> str:
-        """Return a text; numbers become texts."""
+        """Return a text, or a number as a text."""
         if self.value is None:
             return default
         if isinstance(self.value, dict | list | bool):
-            self.problem(f"got {_shown(self.value)}: wants a text")
+            self.problem(f"got {_describe(self.value)}: wants a text")
             return default
         return str(self.value)
 
     def flag(self, default: bool = False) -> bool:
-        """Return true or false; 0 and 1 are taken for them."""
+        """Return true or false; 0 and 1 stand for them."""
         if self.value is None:
             return default
         if self.value not in (True, False, 0, 1):
-            self.problem(f"got {_shown(self.value)}: wants true or false")
+            self.problem(f"got {_describe(self.value)}: wants true or false")
             return default
         return bool(self.value)
 
 
 class Document:
-    """A document of a file: its root, its faults, and notes on what it writes wrongly but may be read."""
+    """A document of a file: its root, its faults, and notes on wrong but readable values."""
 
     def __init__(self, name: str, value: object) -> None:
         self.name = name
@@ -143,29 +141,23 @@ class Document:
         self.root = Node(self, value, "")
 
     def check(self) -> None:
-        """Raise all faults that were entered.
-
-        Raises FileProblem.
-        """
+        """Raise a FileProblem with all faults, if there are any."""
         if self.problems:
             raise FileProblem(self.name, list(dict.fromkeys(self.problems)))
 
 
 def read_result(path: Path) -> str:
-    """Return the text of a file that a tester wrote.
-
-    Raises FileProblem: as :func:`routecast.quantity.bounded_file.read_text`.
-    """
+    """Return the text of a tester's file; see :func:`routecast.quantity.bounded_file.read_text` for its faults."""
     return read_text(path, kind="result of a tester", largest_bytes=MOST_BYTES)
 
 
 def parse_document(text: str, *, name: str) -> Document:
-    """Read one JSON document; ``nan``, ``-nan`` and ``inf``, which JSON does not allow, are taken and noted.
+    """Read one JSON document; a note names each ``nan``, ``-nan`` and ``inf``, which JSON does not allow.
 
     Raises FileProblem: the text is no JSON, or is cut off.
     """
     try:
-        value = json.loads(_BARE_NUMBERS.sub(_spelt, text) if "n" in text else text)
+        value = json.loads(_TEXT_OR_NUMBER.sub(_as_json_number, text) if "n" in text else text)
         wrong = list(_not_finite(value, ""))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
@@ -183,12 +175,12 @@ def parse_document(text: str, *, name: str) -> Document:
     return document
 
 
-def _spelt(match: re.Match[str]) -> str:
+def _as_json_number(match: re.Match[str]) -> str:
     token = match.group()
     if token.startswith('"'):
         return token
     sign = "-" if token.startswith("-") and token[1:].lower() != "nan" else ""
-    return sign + _SPELT[token.lstrip("+-").lower()]
+    return sign + _JSON_NUMBERS[token.lstrip("+-").lower()]
 
 
 def _not_finite(value: object, place: str) -> Iterator[str]:
@@ -202,8 +194,8 @@ def _not_finite(value: object, place: str) -> Iterator[str]:
         yield place
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, dict | list):  # all of a file may be in it
+def _describe(value: object) -> str:
+    if isinstance(value, dict | list):  # it may hold the whole file
         return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value) if not isinstance(value, float) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

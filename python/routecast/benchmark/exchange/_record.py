@@ -1,4 +1,4 @@
-"""A trial that another tool ran, and the conditions that it was run under."""
+"""A trial that another tool ran, with its conditions."""
 
 from __future__ import annotations
 
@@ -12,56 +12,50 @@ from routecast.evaluate.plain import plain
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
 from routecast.quantity.schema import field, value
 
-__all__ = ["LIMITS", "NAN", "NO_THROUGHPUT", "Bound", "Record", "measured"]
-
 NAN = float("nan")
 
 Bound = Literal["", "lower", "upper"]
 
 NO_THROUGHPUT = frozenset({"reconf", *PROCEDURES}) - {"throughput"}
-"""Goals of trials that measure something else: what they forward a second says nothing of what the router can."""
+"""Goals of trials that measure something else than a throughput: their forwarded rate is not the router's."""
 
 LIMITS = {
     "medium": "this is the maximum rate of the medium: no rate failed",
     "tester": "this is the greatest rate that was offered, and it met the goal: the router may forward more",
 }
-"""What it means that a rate is the limit of the medium or of the tester, by the fact ``limit``."""
+"""Meaning of the fact ``limit`` of a record, whose rate is the limit of the medium or of the tester."""
 
 
 @value
 class Record:
-    """One trial with what a :class:`~routecast.evaluate.trial.Trial` does not say of itself."""
+    """A trial with its source, its test and its conditions."""
 
-    source: str = field('Format that it was read from, with its version: ``"CSIT UTI 1.5.1"``.')
+    source: str = field('Format of the file, with its version: ``"CSIT UTI 1.5.1"``.')
     trial: Trial
-    title: str = field(
-        "What was tested: name of the test, of the service chain; empty where the file does not say.", default=""
-    )
+    title: str = field("Name of the test or of the service chain; empty where the file names none.", default="")
     goal: str = field(
         'What the trial stands for: ``"ndr"``, ``"pdr"``, ``"mrr"``, ``"soak"``, ``"latency"``, ``"reconf"``, '
         '``"search"`` (a step on the way) or ``"run"`` (a load that the user set); of routecast\'s own trials also the '
         'other procedures of RFC 2544, ``"back_to_back"`` and so on (:data:`NO_THROUGHPUT`).',
         default="run",
     )
-    bound: Bound = field("Which end of a search's last interval the rate is.", default="")
+    bound: Bound = field("Which end of a search's last interval the rate is; empty for other trials.", default="")
     goal_loss_ratio: float = field("Loss that the goal tolerates; NaN without one.", default=NAN)
-    frame_bytes: float = field(
-        "Frame size with FCS (S1), the mean of a mix; NaN where the file does not say.", default=NAN
-    )
-    ports: int | None = field("How many ports sent: 2 for a bidirectional test.", default=None)
+    frame_bytes: float = field("Frame size with FCS (S1), the mean of a mix; NaN where unknown.", default=NAN)
+    ports: int | None = field("Sending ports: 2 for a bidirectional test.", default=None)
     link_bps: float = field("Rate of one port; NaN where unknown.", default=NAN)
     cores: int | None = None
     flows: int | None = None
     device: str = field("Router, with its version where the file has it.", default="")
-    tester: str = field("Likewise.", default="")
+    tester: str = field("Tester, with its version where the file has it.", default="")
     facts: Mapping[str, object] = field(
-        'What the format says besides and its export needs again; plain data. ``"limit"`` names whose limit the rate '
-        "is where it is not the router's: one of :data:`LIMITS`.",
+        'Further values of the format, which its export needs again; plain data. ``"limit"`` names the limit of the '
+        "rate where it is not the router's: a key of :data:`LIMITS`.",
         default_factory=dict,
     )
 
     def with_frame_bytes(self, frame_bytes: float) -> Record:
-        """Return the record with a frame size that the reader knows, and the bit rates that follow from it (S2)."""
+        """Return the record with another frame size, and the bit rates that follow from it (S2)."""
         rate_pps = self.trial.forwarded_pps
         trial = replace(self.trial, l1_bps=rate_pps * 8.0 * (frame_bytes + 20.0), l2_bps=rate_pps * 8.0 * frame_bytes)
         return replace(self, frame_bytes=frame_bytes, trial=trial)
@@ -89,7 +83,7 @@ def measured(
     invalid: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Trial:
-    """Make a trial of what another tool measured: ``loss_ratio`` follows from the rates where it is not given."""
+    """Return the trial that another tool measured; without ``loss_ratio`` the loss follows from the rates."""
     if math.isnan(loss_ratio):
         loss_ratio = 1.0 - forwarded_pps / offered_pps if offered_pps > 0.0 else NAN
     lost = None
