@@ -217,7 +217,7 @@ def test_a_goal_with_loss_is_not_lowered_below_a_stricter_one() -> None:
     result = run(Fluid(0.65 * LINE_PPS), "throughput", "frame_loss")
     strict, tolerant = result.throughput.rows
     too_fast = replace(tolerant, throughput_pps=0.72 * LINE_PPS, per_port_pps=0.72 * LINE_PPS)
-    mine, lowered = confirmed_rows([strict, too_fast], result.trials, asked=("throughput", "frame_loss"))
+    mine, lowered = confirmed_rows([strict, too_fast], result.trials, procedures=("throughput", "frame_loss"))
     assert mine.throughput_pps == strict.throughput_pps > 0.61 * LINE_PPS
     assert lowered.confirmed == "lowered"
     assert lowered.throughput_pps == strict.throughput_pps

@@ -13,8 +13,7 @@ import polars
 from benchmark_fakes import LINK_BPS, Faulty, Fluid, profile_with
 
 from routecast.benchmark import PlainRig, plan_of, run_benchmark
-from routecast.benchmark._contradictions import disturbances_of, reasons_of
-from routecast.benchmark._limits import limits_of
+from routecast.benchmark._findings import disturbances_of, limits_of, reasons_of
 from routecast.benchmark.journal import COLUMNS, TrialRecord
 from routecast.benchmark.page import benchmark_page
 from routecast.benchmark.result import BenchmarkResult

@@ -1,17 +1,17 @@
-"""Whether longer trials confirm a throughput: a rate at which the latency trials lose frames is not lossless.
+"""Longer trials confirm a throughput or lower it, and a wire without a device shows the loss of the machine.
 
-A search ends at the greatest rate that met its goal in trials that are often short. The trials of latency and frame
-loss at that rate or below are as good a witness, so what they lost lowers the rate: to what a new search finds between
-the greatest rate that they confirm and the least that missed the goal.
+A search ends at the greatest rate that met its goal, often in short trials. A rate at which latency trials lose frames
+is not lossless. So a loss in the trials of latency and frame loss at that rate or below lowers the rate: a new search
+runs between the greatest rate that they confirm and the least that missed the goal.
 
-The floor of the machine: what a wire without a device loses at the rates of the throughput, in the same minutes.
+The floor of the machine is the loss of a wire without a device at the rates of the throughput, in the same minutes.
 
 ::
 
     device:   generator ── wire ── device ── wire ── receiver     loses, and so does the machine
     floor:    generator ────────── wire ──────────── receiver     only the machine loses
 
-The loss of these trials stands beside the throughput. It enters no rate, no table of losses and no confirmation.
+The floor stands beside the throughput. It enters no rate, no table of losses and no confirmation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from types import MappingProxyType
 
 from routecast.benchmark.journal import TrialRecord
 from routecast.benchmark.procedures.procedure import percent_of, plural
-from routecast.benchmark.procedures.throughput import GREATEST, ThroughputRow
+from routecast.benchmark.procedures.throughput import GREATEST, ThroughputRow, power_of_longest
 from routecast.benchmark.search import binary_search, verified
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
 from routecast.errors import DeviceEnded, EnvironmentProblem
@@ -36,69 +36,74 @@ CONFIRMING = ("latency", "frame_loss")
 """Procedures whose trials confirm a throughput or lower it."""
 
 CONFIRM = "confirm"
-"""What a trial is for that asks again about a loss."""
+"""Purpose of a trial that repeats one with loss."""
+LEFT_OUT = "the profile leaves it out (floor = false in [trial])"
 _SEARCH = "search below the loss"
 _ALIKE = 1e-9
 _DECIDING_TRIALS = 3
 _NAMES = {"latency": "latency trial", "frame_loss": "loss trial"}
+_STEADY = ("throughput", *CONFIRMING)
 
 
 @value
 class _Witness:
     """A valid trial that confirms a rate, or does not."""
 
-    procedure: str
-    rate_pps: float
-    loss_ratio: float
-    record: TrialRecord = field("The trial, with its watts.")
+    record: TrialRecord
+    loss_ratio: float = field("Counted as a search counts it.")
 
-    @classmethod
-    def of(cls, record: TrialRecord) -> _Witness:
-        """Return what a trial witnesses; its loss is counted as the search counts it."""
-        loss_ratio = counts_of(record.trial, record.trial.duration_s).loss_ratio
-        return cls(procedure=record.procedure, rate_pps=record.rate_pps, loss_ratio=loss_ratio, record=record)
+    @property
+    def rate_pps(self) -> float:
+        return self.record.rate_pps
+
+
+def _witnesses(records: Iterable[TrialRecord]) -> list[_Witness]:
+    return [
+        _Witness(record=record, loss_ratio=counts_of(record.trial, record.trial.duration_s).loss_ratio)
+        for record in records
+        if record.procedure in CONFIRMING and record.purpose != GREATEST and record.trial.is_valid
+    ]
 
 
 def confirmed_rows(
     rows: Sequence[ThroughputRow],
     records: Iterable[TrialRecord],
     *,
-    asked: Sequence[str],
+    procedures: Sequence[str],
     exceed_ratio: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[ThroughputRow, ...]:
     """Return the rows of a stream and frame size with rates that the trials of latency and frame loss confirm.
 
     A rate is confirmed if the valid trials at each rate up to it met the row's goal: all of one or two, most of three
-    and more (:func:`again`). Else it is lowered to the greatest rate of such trials below which none missed the goal,
-    or to the rate of a stricter goal if that is more; :func:`search_below` makes more such trials.
+    and more (:func:`trials_in_doubt`). Else it is lowered to the greatest rate of such trials below which none missed
+    the goal, or to the rate of a stricter goal if that is more; :func:`search_below` runs more such trials.
 
-    ``rows``: as the searches found them; one for each goal; ``records``: of the same stream and frame size; those of
-    other procedures are passed over; ``asked``: procedures that were run for the stream and frame size;
-    ``exceed_ratio``: by goal, what share of the trials at a rate may miss it (RFC 9971); 0 where it says nothing. The
-    result is in the order of ``rows``.
+    ``rows``: results of the searches, one for each goal; ``records``: trials of the same stream and frame size, of any
+    procedure; ``procedures``: procedures of the stream and frame size; ``exceed_ratio``: by goal, the share of the
+    trials at a rate that may miss it (RFC 9971), by default 0. The result is in the order of ``rows``.
     """
-    witnesses = [_Witness.of(record) for record in _witnesses(records)]
-    none_asked = not any(name in CONFIRMING for name in asked)
+    witnesses = _witnesses(records)
+    has_confirming = any(name in CONFIRMING for name in procedures)
     stricter_pps = math.nan
-    lowered: dict[int, ThroughputRow] = {}
-    for place in sorted(range(len(rows)), key=lambda place: rows[place].loss_ratio):
-        may_miss = exceed_ratio.get(rows[place].goal, 0.0)
-        made = _confirmed(rows[place], witnesses, stricter_pps, may_miss=may_miss, none_asked=none_asked)
-        lowered[place] = made
-        if made.confirmed != "not run" and math.isfinite(made.throughput_pps):
-            stricter_pps = max(made.throughput_pps, 0.0 if math.isnan(stricter_pps) else stricter_pps)
-    return tuple(lowered[place] for place in range(len(rows)))
+    result = list(rows)
+    for index in sorted(range(len(rows)), key=lambda index: rows[index].loss_ratio):
+        may_miss = exceed_ratio.get(rows[index].goal, 0.0)
+        row = _confirmed(rows[index], witnesses, stricter_pps, may_miss=may_miss, has_confirming=has_confirming)
+        result[index] = row
+        if row.confirmed != "not run" and math.isfinite(row.throughput_pps):
+            stricter_pps = max(row.throughput_pps, 0.0 if math.isnan(stricter_pps) else stricter_pps)
+    return tuple(result)
 
 
 def _confirmed(
-    row: ThroughputRow, witnesses: Sequence[_Witness], stricter_pps: float, *, may_miss: float, none_asked: bool
+    row: ThroughputRow, witnesses: Sequence[_Witness], stricter_pps: float, *, may_miss: float, has_confirming: bool
 ) -> ThroughputRow:
     if not math.isfinite(row.throughput_pps):
         return replace(row, confirmed="not run", confirmed_reason="no rate was found")
     below = [witness for witness in witnesses if witness.rate_pps <= row.throughput_pps * (1.0 + _ALIKE)]
     if not below:
-        valid = "was asked for" if none_asked else "at this rate or below was valid"
-        return replace(row, confirmed="not run", confirmed_reason=f"no latency or loss trial {valid}")
+        state = "at this rate or below was valid" if has_confirming else "was asked for"
+        return replace(row, confirmed="not run", confirmed_reason=f"no latency or loss trial {state}")
     missed = _missed(below, row.loss_ratio, may_miss)
     if not missed:
         return replace(row, confirmed="yes", confirmed_reason=_why_confirmed(row, below))
@@ -106,46 +111,48 @@ def _confirmed(
 
 
 def _missed(below: Sequence[_Witness], loss_ratio: float, may_miss: float) -> list[_Witness]:
-    """Return the trials that missed the goal at rates of which more than the tolerated share did."""
+    """Return the trials that missed the goal, at rates where more than the tolerated share missed it."""
     missed = []
     for rate_pps in sorted({witness.rate_pps for witness in below}):
-        at = [witness for witness in below if witness.rate_pps == rate_pps]
-        over = [witness for witness in at if witness.loss_ratio > loss_ratio]
-        allowed = max(may_miss, 0.5) if len(at) >= _DECIDING_TRIALS else may_miss
-        missed += over if len(over) > allowed * len(at) else []
+        same_rate = [witness for witness in below if witness.rate_pps == rate_pps]
+        lossy = [witness for witness in same_rate if witness.loss_ratio > loss_ratio]
+        allowed_ratio = max(may_miss, 0.5) if len(same_rate) >= _DECIDING_TRIALS else may_miss
+        missed += lossy if len(lossy) > allowed_ratio * len(same_rate) else []
     return missed
 
 
-def again(rows: Sequence[ThroughputRow], records: Iterable[TrialRecord]) -> Iterator[tuple[TrialRecord, int]]:
-    """Yield each trial whose loss would lower a rate, and how many more like it are needed for most to decide.
+def trials_in_doubt(rows: Sequence[ThroughputRow], records: Iterable[TrialRecord]) -> Iterator[tuple[TrialRecord, int]]:
+    """Yield each trial whose loss would lower a rate, with the number of repetitions until most of them decide.
 
-    A search asks again before a loss counts, so a witness is asked again, too: one stall of the machine is no finding.
+    A search repeats a trial before its loss counts, and so does a confirmation: one stall of the machine is no result.
     """
-    rated = [row for row in rows if math.isfinite(row.throughput_pps)]
-    by_rate: dict[float, list[TrialRecord]] = {}
-    for record in _witnesses(records):
-        by_rate.setdefault(record.rate_pps, []).append(record)
-    for rate_pps, some in sorted(by_rate.items()):
-        lost = [_Witness.of(record).loss_ratio for record in some]
-        doubts = any(rate_pps <= row.throughput_pps * (1.0 + _ALIKE) and max(lost) > row.loss_ratio for row in rated)
-        if doubts and len(some) < _DECIDING_TRIALS:
-            yield some[lost.index(max(lost))], _DECIDING_TRIALS - len(some)
+    by_rate: dict[float, list[_Witness]] = {}
+    for witness in _witnesses(records):
+        by_rate.setdefault(witness.rate_pps, []).append(witness)
+    for rate_pps, same_rate in sorted(by_rate.items()):
+        worst = max(same_rate, key=lambda witness: witness.loss_ratio)
+        is_doubtful = any(
+            rate_pps <= row.throughput_pps * (1.0 + _ALIKE) and worst.loss_ratio > row.loss_ratio for row in rows
+        )
+        if is_doubtful and len(same_rate) < _DECIDING_TRIALS:
+            yield worst.record, _DECIDING_TRIALS - len(same_rate)
 
 
 def longest_at(rate_pps: float, records: Iterable[TrialRecord]) -> TrialRecord:
     """Return the longest trial at a rate that can lower a throughput."""
-    at = (record for record in _witnesses(records) if math.isclose(record.rate_pps, rate_pps, rel_tol=_ALIKE))
-    return max(at, key=lambda record: record.trial.duration_s)
+    witnesses = (witness.record for witness in _witnesses(records))
+    same_rate = (record for record in witnesses if math.isclose(record.rate_pps, rate_pps, rel_tol=_ALIKE))
+    return max(same_rate, key=lambda record: record.trial.duration_s)
 
 
 def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
     """Search between the rate of a lowered row and the least that missed its goal; its trials confirm, or miss again.
 
     The trials are as long as the one that lowered the rate: shorter ones have met the goal there already. Where a trial
-    loses little, most of three decide. The rate that the search ends at is tried once more.
+    loses little, most of three decide. The rate at which the search ends is tried once more.
     """
     goal = next(candidate for candidate in stage.profile.throughput.goal if candidate.name == row.goal)
-    whole = replace(goal, initial_trial=duration_s, final_trial=duration_s, duration_sum=duration_s)
+    full_length = replace(goal, initial_trial=duration_s, final_trial=duration_s, duration_sum=duration_s)
     is_met = math.isfinite(row.throughput_pps)
     least_pps = row.throughput_pps if is_met else stage.profile.throughput.least * stage.theoretical_pps
     if row.upper_pps - least_pps <= goal.width * row.upper_pps:
@@ -162,7 +169,7 @@ def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
             below_ratio=stage.profile.throughput.verify_below,
             enough_ratio=goal.loss_ratio,
         ),
-        whole,
+        full_length,
         least_pps=least_pps / stage.ports,
         most_pps=row.upper_pps / stage.ports,
         fails_at_most=True,
@@ -171,14 +178,6 @@ def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
     if result.lower_pps * stage.ports > least_pps * (1.0 + _ALIKE):
         with contextlib.suppress(InvalidTrial):
             stage.trial(result.lower_pps * stage.ports, duration_s, CONFIRM)
-
-
-def _witnesses(records: Iterable[TrialRecord]) -> list[TrialRecord]:
-    return [
-        record
-        for record in records
-        if record.procedure in CONFIRMING and record.purpose != GREATEST and record.trial.is_valid
-    ]
 
 
 def _why_confirmed(row: ThroughputRow, below: Sequence[_Witness]) -> str:
@@ -199,8 +198,8 @@ def _lowered(
     rate_pps = max((witness.rate_pps for witness in met), default=math.nan)
     if stricter_pps < least_pps and not rate_pps >= stricter_pps:
         rate_pps = stricter_pps
-    # The trial at the least rate that missed the goal decides; of several there the one that lost most. Trials of a
-    # search below the loss follow from one that decided before.
+    # The trial at the least rate that missed the goal decides, among several at that rate the one that lost most.
+    # Trials of a search below the loss follow from one that decided before.
     first = [witness for witness in missed if not witness.record.purpose.startswith(_SEARCH)] or missed
     decisive_pps = min(witness.rate_pps for witness in first)
     decisive = max(
@@ -209,31 +208,25 @@ def _lowered(
     )
     is_at = decisive.rate_pps >= row.throughput_pps * (1.0 - _ALIKE)
     where = "at that rate" if is_at else f"at {format_pps(decisive.rate_pps)}"
-    reason = f"the {_NAMES[decisive.procedure]} {where} lost {percent_of(decisive.loss_ratio)}"
-    if math.isnan(rate_pps):
-        return replace(
-            _at(row, math.nan),
-            upper_pps=least_pps,
-            outcome="undetermined",
-            confirmed="lowered",
-            confirmed_reason=reason,
-            missed_pps=decisive.rate_pps,
-            missed_loss_ratio=decisive.loss_ratio,
-            reason=f"{reason}, and no latency or loss trial below it met the goal",
-        )
-    at = [witness for witness in met if witness.rate_pps >= rate_pps * (1.0 - _ALIKE)]
-    loss_ratio = max((witness.loss_ratio for witness in at), default=0.0)
-    metered = [witness.record.trial for witness in at if witness.record.trial.power is not None]
-    return replace(
+    reason = f"the {_NAMES[decisive.record.procedure]} {where} lost {percent_of(decisive.loss_ratio)}"
+    lowered = replace(
         _at(row, rate_pps),
-        conditional_pps=rate_pps * (1.0 - loss_ratio),
         upper_pps=least_pps,
-        outcome="found",
-        power=max(reversed(metered), key=lambda trial: trial.duration_s).power if metered else None,
         confirmed="lowered",
         confirmed_reason=reason,
         missed_pps=decisive.rate_pps,
         missed_loss_ratio=decisive.loss_ratio,
+    )
+    if math.isnan(rate_pps):
+        reason = f"{reason}, and no latency or loss trial below it met the goal"
+        return replace(lowered, outcome="undetermined", reason=reason)
+    same_rate = [witness for witness in met if witness.rate_pps >= rate_pps * (1.0 - _ALIKE)]
+    loss_ratio = max((witness.loss_ratio for witness in same_rate), default=0.0)
+    return replace(
+        lowered,
+        conditional_pps=rate_pps * (1.0 - loss_ratio),
+        outcome="found",
+        power=power_of_longest([witness.record.trial for witness in same_rate]),
     )
 
 
@@ -253,15 +246,11 @@ def _at(row: ThroughputRow, rate_pps: float) -> ThroughputRow:
     )
 
 
-LEFT_OUT = "the profile leaves it out (floor = false in [trial])"
-_STEADY = ("throughput", *CONFIRMING)
-
-
 def with_floor(row: ThroughputRow, open_stage: Callable[[], Stage], records: Sequence[TrialRecord]) -> ThroughputRow:
-    """Return the row with what the wire lost at its rate, and at the rate of the loss that lowered it.
+    """Return the row with the loss of the wire at its rate, and at the rate of the loss that lowered it.
 
-    ``open_stage``: returns a stage whose evaluator answers for the wire without a device; ``records``: the device's
-    trials of the same stream and frame size: a trial over the wire is as long as the longest at its rate.
+    ``open_stage``: returns a stage whose evaluator is the wire without a device; ``records``: the device's trials of
+    the same stream and frame size: a trial over the wire is as long as the longest of them at its rate.
     """
     if not (math.isfinite(row.throughput_pps) or math.isfinite(row.missed_pps)):
         return replace(row, floor_reason="no rate was found")
@@ -292,7 +281,7 @@ def with_floor(row: ThroughputRow, open_stage: Callable[[], Stage], records: Seq
 
 
 def _length_s(rate_pps: float, records: Sequence[TrialRecord]) -> float:
-    """Return the length of the longest steady trial at a rate; of all such trials where none had the rate."""
+    """Return the length of the longest steady trial at a rate, or of the longest at any rate."""
     steady = [record for record in records if record.procedure in _STEADY]
-    at = [record for record in steady if math.isclose(record.rate_pps, rate_pps, rel_tol=_ALIKE)]
-    return max(record.trial.duration_s for record in at or steady)
+    same_rate = [record for record in steady if math.isclose(record.rate_pps, rate_pps, rel_tol=_ALIKE)]
+    return max(record.trial.duration_s for record in same_rate or steady)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+from routecast.benchmark.journal import SUMMARY
 from routecast.benchmark.points import points_of
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.procedures.procedure import ended, plural
+from routecast.benchmark.procedures.procedure import as_sentence, plural
 from routecast.benchmark.result import BenchmarkResult, MixFacts
 from routecast.benchmark.tables import deviations_table, limits_table, not_run_table, procedure_table, trials_table
 from routecast.explore.views import live_of_points
@@ -23,7 +23,7 @@ from routecast.show.tables import Table
 
 __all__ = ["benchmark_page", "flattened", "write_report"]
 
-DATA, SCHEMA = "benchmark.json", "benchmark.schema.json"
+_SCHEMA = "benchmark.schema.json"
 
 
 def write_report(result: BenchmarkResult, folder: Path) -> Path:
@@ -37,11 +37,10 @@ def write_report(result: BenchmarkResult, folder: Path) -> Path:
     for figure in page.figures():
         pictures.mkdir(exist_ok=True)
         write_whole(pictures / f"{figure.name}.svg", draw(figure))
-    schema = (files("routecast") / "data" / "schemas" / SCHEMA).read_text(encoding="utf-8")
-    write_whole(folder / SCHEMA, schema)
-    if not (folder / DATA).exists():
-        text = json.dumps(result.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
-        write_whole(folder / DATA, text + "\n")
+    schema = (files("routecast") / "data" / "schemas" / _SCHEMA).read_text(encoding="utf-8")
+    write_whole(folder / _SCHEMA, schema)
+    if not (folder / SUMMARY).exists():
+        result.write(folder / SUMMARY)
     write_whole(folder / "report.html", render_page(page))
     return folder / "report.html"
 
@@ -189,7 +188,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
             (
                 _answer(result),
                 f"{_LEVELS[result.compliance.level][1]} with RFC 2544.",
-                *((f"**{ended(result.shared_cores)}**",) if result.shared_cores else ()),
+                *((f"**{as_sentence(result.shared_cores)}**",) if result.shared_cores else ()),
             )
         ),
         sections=tuple(sections),
@@ -203,7 +202,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
 def _disturbed(result: BenchmarkResult) -> Iterator[Section]:
     """Open the page of a run on a disturbed machine with that."""
     if result.disturbed:
-        notice = Notice(mood="bad", title="A disturbed machine", text=" ".join(map(ended, result.disturbed)))
+        notice = Notice(mood="bad", title="A disturbed machine", text=" ".join(map(as_sentence, result.disturbed)))
         yield Section(anchor="disturbed", title="", blocks=(notice,), is_listed=False)
 
 
@@ -261,7 +260,7 @@ def _compliance(result: BenchmarkResult) -> Section:
             text=compliance.statement,
         ),
         bool(compliance.deviations) and deviations_table(result),
-        bool(result.notes) and _brief(Listing(title="Notes", entries=tuple(map(ended, result.notes)))),
+        bool(result.notes) and _brief(Listing(title="Notes", entries=tuple(map(as_sentence, result.notes)))),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a benchmark is to run: procedures, frame sizes and streams, checked and in order."""
+"""The plan of a benchmark: its procedures, frame sizes and streams, and the time that they take."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.profile import Profile, parse_frames
@@ -20,12 +21,12 @@ __all__ = ["Clock", "Plan", "expected", "plan_of"]
 
 @value
 class Plan:
-    """What is to be run: checked, complete, in order."""
+    """Procedures, frame sizes and streams of a run: checked, complete, in order."""
 
     profile: Profile
-    procedures: tuple[str, ...] = field("In the RFC's order; those that others rest on are in it.")
+    procedures: tuple[str, ...] = field("In the RFC's order, with those on which others rest.")
     frame_bytes: tuple[int, ...] = field("Fixed sizes.")
-    streams: tuple[Stream, ...] = field("With fixed sizes, where there are any, then with each mix of sizes.")
+    streams: tuple[Stream, ...] = field("First those with fixed sizes, if any, then those with each mix of sizes.")
     flows: int = field("Flows each way; 1 is a pair of addresses.", default=1)
     notes: tuple[str, ...] = ()
 
@@ -41,14 +42,14 @@ class Plan:
     def procedures_of(self, stream: Stream, frame_bytes: float) -> tuple[str, ...]:
         """Procedures for a stream and a frame size.
 
-        Reset is run with the smallest frame only (sec. 26.6), and with a mix where there are no fixed sizes. Repeated
-        bursts ask for the least time between bursts without loss (sec. 21), which is the throughput.
+        Reset is run with the smallest frame only (sec. 26.6), with a mix where there are no fixed sizes. A stream of
+        repeated bursts shows the least time between bursts without loss (sec. 21), which the throughput gives.
         """
         is_smallest = frame_bytes == min(self.sizes(stream)) and not (stream.mix and self.frame_bytes)
         return tuple(
             name
             for name in self.procedures
-            if (PROCEDURES[name].with_bursts if stream.burst_frames > 1 else True)
+            if (PROCEDURES[name].with_bursts or stream.burst_frames == 1)
             and (is_smallest or not PROCEDURES[name].smallest_only)
         )
 
@@ -73,16 +74,16 @@ def plan_of(
     search: str = "",
     flows: int = 1,
 ) -> Plan:
-    """Return what a profile asks for, changed by what the user asks for.
+    """Return the plan of a profile, with the values that the arguments replace.
 
     Sizes and mixes together replace the profile's: with mixes alone no fixed size is run.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        A procedure is unknown, or the number of flows is.
+        A procedure or the search is unknown, or there is less than one flow.
     routecast.errors.QuantityProblem
-        A mix is none.
+        The text of a mix is none.
     """
     requested = list(procedures or profile.procedures or PROCEDURES)
     wrong = [
@@ -106,22 +107,22 @@ def plan_of(
     frames = [*frame_bytes, *map(parse_frames, mixes)] or profile.frames
     sizes = tuple(dict.fromkeys(size for size in frames if isinstance(size, int)))
     names_of_mixes = dict.fromkeys(mix for mix in frames if isinstance(mix, str))
-    given = tuple(dict.fromkeys(streams or map(stream_of, profile.stream)))
+    with_sizes = tuple(dict.fromkeys(streams or map(stream_of, profile.stream)))
     # A mix is a stream of its own, so that no row of it is taken for one of a fixed size.
-    with_mixes = tuple(mixed(stream, mix) for mix in names_of_mixes for stream in given)
+    with_mixes = tuple(mixed(stream, mix) for mix in names_of_mixes for stream in with_sizes)
     notes += [f"{mix} is beyond RFC 2544, whose frames have one size at a time (sec. 9)" for mix in names_of_mixes]
     return Plan(
         profile=profile,
         procedures=tuple(name for name in PROCEDURES if name in names),
         frame_bytes=sizes,
-        streams=(*(given if sizes else ()), *with_mixes),
+        streams=(*(with_sizes if sizes else ()), *with_mixes),
         flows=flows,
         notes=tuple(notes),
     )
 
 
 TRIAL_OVERHEAD_S = 0.12
-"""What a trial on the wire takes beyond its phases: arming, reading counters."""
+"""Time of a trial on the wire beyond its phases: to arm the tester and to read counters."""
 
 
 @value
@@ -133,9 +134,9 @@ class Expected:
 
 
 def expected(profile: Profile, procedure: str) -> Expected:
-    """Return how many trials one stage is expected to take, and how long they are with their phases.
+    """Return the expected trials of one stage, and their time with all phases.
 
-    Searches depend on what they find: their trials are those of a router with some loss in the middle of the range.
+    The trials of a search depend on the router: a router with some loss in the middle of the range is expected.
     """
     trials, traffic_s = PROCEDURES[procedure].trials(profile)
     phases = profile.trial.before + profile.trial.residual + profile.trial.settle + TRIAL_OVERHEAD_S
@@ -146,21 +147,20 @@ def expected(profile: Profile, procedure: str) -> Expected:
 class Clock:
     """Progress of a run in expected seconds, and the time that is left.
 
-    ``stages`` are run in this order. ``report`` is told (done, total, what) after every trial, in expected seconds.
+    ``stages``: in the order of the run; ``on_progress``: called with (done, total, what) after every trial, in expected
+    seconds; ``known_trials``: number of trials from an interrupted run.
     """
 
     stages: Sequence[tuple[Stream, float, str]]
     profile: Profile
-    report: Callable[[int, int, str], None] | None = None
+    on_progress: Callable[[int, int, str], None] | None = None
+    known_trials: int = 0
     _done_s: float = 0.0
     _in_stage_s: float = 0.0
     _stage_s: float = 0.0
     _known_s: float = 0.0
-    _started: float = 0.0
+    _started: float = dataclass_field(default_factory=time.monotonic)
     _what: str = ""
-
-    def __post_init__(self) -> None:
-        self._started = time.monotonic()
 
     @property
     def total_s(self) -> float:
@@ -177,36 +177,38 @@ class Clock:
         self._stage_s = expected(self.profile, procedure).seconds
         self._in_stage_s = 0.0
         self._what = f"{procedure.replace('_', ' ')}, {frame_bytes:g} B, {stream.name}"
-        self._tell()
+        self._report()
 
     def trial(self, seconds: float, is_known: bool) -> None:
-        """Note that a trial has ended; ``is_known`` if it comes from a run before."""
+        """Note that a trial has ended; ``is_known`` if it comes from an interrupted run."""
         trial = self.profile.trial
-        whole_s = seconds + trial.before + trial.residual + trial.settle + TRIAL_OVERHEAD_S
-        self._in_stage_s += whole_s
+        with_phases_s = seconds + trial.before + trial.residual + trial.settle + TRIAL_OVERHEAD_S
+        self._in_stage_s += with_phases_s
         if is_known:
-            self._known_s += whole_s
-        self._tell()
+            self.known_trials += 1
+            self._known_s += with_phases_s
+        self._report()
 
     def end(self) -> None:
         """Note that the stage has ended."""
         self._done_s += self._stage_s
         self._stage_s = self._in_stage_s = 0.0
-        self._tell()
+        self._report()
 
     @property
     def left_s(self) -> float:
-        """Seconds that are expected to be left, by the pace so far; NaN before there is one."""
-        done = self._done_s + min(self._in_stage_s, self._stage_s)
-        own = done - min(self._known_s, done)
-        if own <= 0.0:
-            return math.nan
-        return (self.total_s - done) * (time.monotonic() - self._started) / own
+        """Seconds that are expected to be left, by the pace so far; NaN before the first own trial."""
+        done_s = self._all_done_s
+        own_s = done_s - min(self._known_s, done_s)
+        return (self.total_s - done_s) * (time.monotonic() - self._started) / own_s if own_s > 0.0 else math.nan
 
-    def _tell(self) -> None:
-        if self.report is None:
+    @property
+    def _all_done_s(self) -> float:
+        return self._done_s + min(self._in_stage_s, self._stage_s)
+
+    def _report(self) -> None:
+        if self.on_progress is None:
             return
-        done = self._done_s + min(self._in_stage_s, self._stage_s)
         left_s = self.left_s
         left = f", {format_duration(round(left_s))} left" if math.isfinite(left_s) and left_s >= 1.0 else ""
-        self.report(round(done), max(round(self.total_s), 1), f"{self._what}{left}")
+        self.on_progress(round(self._all_done_s), max(round(self.total_s), 1), f"{self._what}{left}")

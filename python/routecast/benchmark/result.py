@@ -7,10 +7,11 @@ the factor between them (RFC 9971 asks for it).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
-from routecast.benchmark._limits import Limit
 from routecast.benchmark.journal import FLOOR, TrialRecord
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import Deviation, NotRun
@@ -18,8 +19,9 @@ from routecast.benchmark.streams import Stream
 from routecast.evaluate.plain import plain
 from routecast.load.frames import FrameMix
 from routecast.quantity.schema import field, value
+from routecast.quantity.whole_file import write_whole
 
-__all__ = ["BenchmarkResult", "Compliance", "MixFacts", "Setup"]
+__all__ = ["BenchmarkResult", "Compliance", "Limit", "MixFacts", "Setup"]
 
 _SAME_CORES = "on the same cores ("
 """What a note of a trial says of another test bed that disturbs this one."""
@@ -79,6 +81,18 @@ class Compliance:
 
 
 @value
+class Limit:
+    """What limited one stream at one frame size."""
+
+    stream: str
+    frame_bytes: float = field("Of a mix the mean.")
+    name: str = field('Core, link, receive ring or pool; "device under test" where it is not seen')
+    reason: str = field("What says so: counters and busy times, in words")
+    trials: int = field("Valid trials with loss that say so")
+    of_trials: int = field("Valid trials with loss")
+
+
+@value
 class BenchmarkResult:
     """Everything that one run found."""
 
@@ -135,6 +149,11 @@ class BenchmarkResult:
         if name not in PROCEDURES:
             raise AttributeError(name)
         return self.found.get(name)
+
+    def write(self, path: Path) -> None:
+        """Write ``benchmark.json``, whole or not at all."""
+        text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+        write_whole(path, text + "\n")
 
     def to_json(self) -> dict[str, object]:
         """Return plain data, the raw trials apart, which are in ``trials.parquet``: only their number is given."""

@@ -1,10 +1,9 @@
-"""Running a benchmark: every stream, every frame size, every procedure, in the order in which they need each other."""
+"""A benchmark runs every stream, every frame size and every procedure, those first on which others rest."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import math
 import platform
 import time
@@ -23,14 +22,13 @@ from routecast.benchmark._confirmation import (
     CONFIRM,
     CONFIRMING,
     LEFT_OUT,
-    again,
     confirmed_rows,
     longest_at,
     search_below,
+    trials_in_doubt,
     with_floor,
 )
-from routecast.benchmark._contradictions import contradictions, disturbances_of, reasons_of
-from routecast.benchmark._limits import limits_of
+from routecast.benchmark._findings import contradictions, disturbances_of, limits_of, reasons_of
 from routecast.benchmark.journal import FLOOR, SUMMARY, TrialRecord, open_journal
 from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
@@ -43,25 +41,29 @@ from routecast.benchmark.streams import FEWEST_IPV6_BYTES, Stream, mix_refused
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
 from routecast.quantity import format_pps
-from routecast.quantity.whole_file import write_whole
 
 __all__ = ["run_benchmark"]
 
 _NO_POWER = ("no power here", "power: ", "power is not metered")
-"""How notes of trials begin that say why there are no watts."""
+"""Beginnings of the notes of trials on missing watts."""
 
-FRAME_FORMAT = (
+_FRAME_FORMAT = (
     "UDP echo requests over {protocols} in Ethernet II frames (RFC 2544 appendix C.2), port 7 for one pair of "
     "addresses, pseudo-random ports for several flows (RFC 4814); an 18-byte signature opens the payload: sequence "
     "number, time of sending, flow, trial"
 )
 
 
-@dataclass(slots=True)
-class _Rows:
-    """What the stages have found so far."""
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """A run with its rows and trials so far."""
 
-    of: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in PROCEDURES})
+    plan: Plan
+    rig: Rig
+    clock: Clock
+    rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in PROCEDURES})
+    records: list[TrialRecord] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
     not_run: list[NotRun] = field(default_factory=list)
     short_of_medium: list[str] = field(default_factory=list)
     short_of_mixes: list[str] = field(default_factory=list)
@@ -72,10 +74,10 @@ def run_benchmark(
     rig: Rig,
     *,
     out: Path | None = None,
-    report: Callable[[int, int, str], None] | None = None,
+    on_progress: Callable[[int, int, str], None] | None = None,
     command: str = "",
 ) -> BenchmarkResult:
-    """Run a benchmark; with a folder, one that was interrupted goes on where it stopped.
+    """Run a benchmark; an interrupted one with a folder goes on where it stopped.
 
     Parameters
     ----------
@@ -83,37 +85,27 @@ def run_benchmark(
     rig : Rig
     out : Path or None
         Folder of ``trials.parquet`` and ``benchmark.json``; None keeps everything in memory.
-    report : callable or None
-        Told (done, total, what) after every trial, in expected seconds.
+    on_progress : callable or None
+        Called with (done, total, what) after every trial, in expected seconds.
     command : str
-        How the run was started, for the report.
+        The command that started the run, for the report.
 
     Raises
     ------
     routecast.errors.RoutecastError
-        The folder cannot be written; or the rig cannot do what is asked.
+        The folder cannot be written, or the rig can run no stream.
     """
     started, now = time.monotonic(), datetime.now(UTC)
     usable, refused = _usable_streams(plan, rig)
     plan = replace(plan, streams=usable)
-    clock = Clock(plan.stages(), plan.profile, report)
-    rows = _Rows(not_run=refused)
-    records: list[TrialRecord] = []
-    failures: list[str] = []
-    known = 0
-
-    def on_trial(seconds: float, is_known: bool, purpose: str) -> None:
-        nonlocal known
-        known += is_known
-        clock.trial(seconds, is_known)
-
-    with rig, open_journal(out, _run_of(plan, rig)) as journal:
-        device: dict[str, object] = {}
-        tester: dict[str, object] = {}
+    run = _Run(plan=plan, rig=rig, clock=Clock(plan.stages(), plan.profile, on_progress), not_run=refused)
+    device: dict[str, object] = {}
+    tester: dict[str, object] = {}
+    with rig, open_journal(out, _run_id(plan, rig)) as journal:
         for stream in plan.streams:
             with rig.prepared(stream, plan.profile.trial) as evaluator:
                 for size in plan.sizes(stream):
-                    stage = partial(
+                    make_stage = partial(
                         Stage,
                         stream=stream,
                         frame_bytes=size,
@@ -123,122 +115,115 @@ def run_benchmark(
                         flows=plan.flows,
                         identity=rig.identity,
                         journal=journal,
-                        records=records,
-                        on_trial=on_trial,
-                        failures=failures,
+                        records=run.records,
+                        on_trial=lambda seconds, is_known, purpose: run.clock.trial(seconds, is_known),
+                        failures=run.failures,
                     )
-                    _run_size(plan, rig, stream, size, stage, rows, clock)
+                    _run_size(run, stream, size, make_stage)
                 device, tester = device or dict(rig.device()), tester or dict(rig.tester())
-    rows.not_run += modifiers_left_out(plan.streams)
+    run.not_run += modifiers_left_out(plan.streams)
     if rig.kind == "measure":
-        rows.not_run += hashes_left_out(plan.streams, plan.flows)
+        run.not_run += hashes_left_out(plan.streams, plan.flows)
     for name in plan.procedures:
-        rows.not_run += PROCEDURES[name].left_out(rows.of[name], getattr(rig, "resets_not_run", {}))
-    result = _result(plan, rig, rows, records, device, tester)
+        run.not_run += PROCEDURES[name].left_out(run.rows[name], getattr(rig, "resets_not_run", {}))
+    result = _result(run, device, tester)
     result = replace(
         result,
         contradictions=contradictions(result),
-        resumed_trials=known,
-        notes=(*result.notes, *_said(failures), *filter(None, (result.shared_cores,))),
+        notes=(*result.notes, *_failure_notes(run.failures), *filter(None, (result.shared_cores,))),
         started_utc=now.isoformat(timespec="seconds"),
         elapsed_s=time.monotonic() - started,
         command=command,
     )
-    if out is not None:
-        _write(result, out)
+    if out is not None:  # the summary comes last: a folder with one is complete
+        result.write(out / SUMMARY)
     return result
 
 
-def _run_size(
-    plan: Plan, rig: Rig, stream: Stream, size: float, make: Callable[..., Stage], rows: _Rows, clock: Clock
-) -> None:
-    """Run the procedures for one stream and frame size, whose stages share what the tester reaches.
+def _run_size(run: _Run, stream: Stream, size: float, make_stage: Callable[..., Stage]) -> None:
+    """Run the procedures for one stream and frame size, whose stages share the greatest rate of the tester.
 
-    What follows latency and frame loss rests on the throughput that their trials confirm.
+    Procedures after latency and frame loss rest on the throughput that the trials of these two confirm.
     """
     most_pps = math.inf
     base: ThroughputRow | None = None
-    procedures = plan.procedures_of(stream, size)
+    procedures = run.plan.procedures_of(stream, size)
     stage: Stage | None = None
     is_confirmed = False
     for name in procedures:
         procedure = PROCEDURES[name]
         if base is not None and stage is not None and not is_confirmed and name not in CONFIRMING:
-            base, is_confirmed = _confirm(plan, stage, procedures, rows), True
-            _measure_floor(rig, stage, make, base, rows)
-        clock.begin(stream, size, name)
-        stage = make(procedure=name, most_pps=most_pps)
+            base, is_confirmed = _confirm(run, stage, procedures), True
+            _measure_floor(run, stage, make_stage, base)
+        run.clock.begin(stream, size, name)
+        stage = make_stage(procedure=name, most_pps=most_pps)
         if not procedure.rests_on_throughput and math.isinf(most_pps):
             short = find_ceiling(stage)
             most_pps = stage.most_pps
             # Sec. 20 knows no mixes; and the mean of drawn sizes varies, so the tester falls a little short by itself.
-            (rows.short_of_mixes if stream.mix else rows.short_of_medium).extend([short] if short else [])
+            (run.short_of_mixes if stream.mix else run.short_of_medium).extend([short] if short else [])
         try:
-            answers = procedure.run(stage, _throughput_pps(procedure, stage, base))
+            rows = procedure.run(stage, _throughput_pps(procedure, stage, base))
         except LeftOut as reason:
             what = f"{procedure.words}, {size:g} B, {stream.name}"
-            rows.not_run.append(NotRun(section=f"RFC 2544 sec. {procedure.section}", what=what, reason=str(reason)))
+            run.not_run.append(NotRun(section=f"RFC 2544 sec. {procedure.section}", what=what, reason=str(reason)))
         else:
-            rows.of[name] += answers
+            run.rows[name] += rows
             if name == "throughput":
-                base = _base(plan, answers)
-        clock.end()
+                base = _base(run.plan, rows)
+        run.clock.end()
     if base is not None and stage is not None and not is_confirmed:
-        _measure_floor(rig, stage, make, _confirm(plan, stage, procedures, rows), rows)
+        _measure_floor(run, stage, make_stage, _confirm(run, stage, procedures))
 
 
-def _measure_floor(rig: Rig, stage: Stage, make: Callable[..., Stage], base: ThroughputRow, rows: _Rows) -> None:
-    """Set beside the base goal's throughput what a wire without a device loses at the same rate."""
-    throughput_rows: list[ThroughputRow] = rows.of["throughput"]
+def _measure_floor(run: _Run, stage: Stage, make_stage: Callable[..., Stage], base: ThroughputRow) -> None:
+    """Add the loss of a wire without a device at the same rate to the row of the base goal."""
     trial = stage.profile.trial
-    reason = rig.no_floor or ("" if trial.floor else LEFT_OUT)
-    if reason:
-        throughput_rows[throughput_rows.index(base)] = replace(base, floor_reason=reason)
-        return
-    here = (stage.stream.name, stage.frame_bytes)
-    mine = [record for record in stage.records if (record.stream, record.frame_bytes) == here]
+    reason = run.rig.no_floor or ("" if trial.floor else LEFT_OUT)
 
     def open_stage() -> Stage:
-        return make(procedure=FLOOR, most_pps=stage.most_pps, evaluator=rig.floor(stage.stream, trial))
+        return make_stage(procedure=FLOOR, most_pps=stage.most_pps, evaluator=run.rig.floor(stage.stream, trial))
 
-    throughput_rows[throughput_rows.index(base)] = with_floor(base, open_stage, mine)
+    rows: list[ThroughputRow] = run.rows["throughput"]
+    rows[rows.index(base)] = (
+        replace(base, floor_reason=reason) if reason else with_floor(base, open_stage, stage.own_records)
+    )
 
 
-def _confirm(plan: Plan, stage: Stage, procedures: Sequence[str], rows: _Rows) -> ThroughputRow:
-    """Set the rows of the throughput to what the trials so far confirm; return that of the base goal."""
-    here = (stage.stream.name, stage.frame_bytes)
+def _confirm(run: _Run, stage: Stage, procedures: Sequence[str]) -> ThroughputRow:
+    """Replace the throughput rows of a stage's stream and size by those that the trials so far confirm.
+
+    Returns the row of the base goal.
+    """
+    key = (stage.stream.name, stage.frame_bytes)
     # The trials have the name of the procedure whose loss they follow, and keys of their own in the journal.
     stage = replace(stage, identity=f"{stage.identity}/{CONFIRM}")
-    throughput: list[ThroughputRow] = rows.of["throughput"]
-    places = [place for place, row in enumerate(throughput) if (row.stream, row.frame_bytes) == here]
+    all_rows: list[ThroughputRow] = run.rows["throughput"]
+    indices = [index for index, row in enumerate(all_rows) if (row.stream, row.frame_bytes) == key]
 
-    def mine() -> list[TrialRecord]:
-        return [record for record in stage.records if (record.stream, record.frame_bytes) == here]
-
-    def ask_again(rows: Sequence[ThroughputRow]) -> None:
-        for record, more in list(again(rows, mine())):
+    def repeat_doubtful(rows: Sequence[ThroughputRow]) -> None:
+        for record, more in list(trials_in_doubt(rows, stage.own_records)):
             stage.procedure = record.procedure
             for _ in range(more):
                 with contextlib.suppress(InvalidTrial):
                     stage.trial(record.rate_pps, record.trial.duration_s, CONFIRM)
 
-    searched = [throughput[place] for place in places]
-    exceed_ratio = {goal.name: goal.exceed_ratio for goal in plan.profile.throughput.goal}
-    judge = partial(confirmed_rows, searched, asked=procedures, exceed_ratio=exceed_ratio)
-    ask_again(searched)
-    confirmed = judge(mine())
-    # The strictest goal first: what meets it meets the others.
-    for place in sorted(range(len(searched)), key=lambda place: searched[place].loss_ratio):
-        if (row := confirmed[place]).confirmed == "lowered":
-            missed = longest_at(row.missed_pps, mine())
+    searched = [all_rows[index] for index in indices]
+    exceed_ratio = {goal.name: goal.exceed_ratio for goal in run.plan.profile.throughput.goal}
+    confirm = partial(confirmed_rows, searched, procedures=procedures, exceed_ratio=exceed_ratio)
+    repeat_doubtful(searched)
+    confirmed = confirm(stage.own_records)
+    # The strictest goal first: a rate that meets it meets the others.
+    for number in sorted(range(len(searched)), key=lambda number: searched[number].loss_ratio):
+        if (row := confirmed[number]).confirmed == "lowered":
+            missed = longest_at(row.missed_pps, stage.own_records)
             stage.procedure = missed.procedure
             search_below(row, stage, missed.trial.duration_s)
-            confirmed = judge(mine())
-            ask_again(confirmed[place : place + 1])
-            confirmed = judge(mine())
-    for place, row in zip(places, confirmed, strict=True):
-        throughput[place] = row
-    return _base(plan, confirmed)
+            repeat_doubtful([confirm(stage.own_records)[number]])
+            confirmed = confirm(stage.own_records)
+    for index, row in zip(indices, confirmed, strict=True):
+        all_rows[index] = row
+    return _base(run.plan, confirmed)
 
 
 def _base(plan: Plan, rows: Sequence[ThroughputRow]) -> ThroughputRow:
@@ -246,9 +231,9 @@ def _base(plan: Plan, rows: Sequence[ThroughputRow]) -> ThroughputRow:
 
 
 def _throughput_pps(procedure: Procedure, stage: Stage, base: ThroughputRow | None) -> float:
-    """Return the throughput that a procedure rests on; NaN if on none.
+    """Return the throughput on which a procedure rests; NaN if it rests on none.
 
-    Raises LeftOut: it was not found, or the procedure counts what is not counted here.
+    Raises LeftOut: no throughput was found, or the procedure counts frames of a closed form.
     """
     if not procedure.rests_on_throughput:
         return math.nan
@@ -263,7 +248,8 @@ def _throughput_pps(procedure: Procedure, stage: Stage, base: ThroughputRow | No
 def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotRun]]:
     usable, refused = [], []
     for stream in plan.streams:
-        reason = rig.refuses(stream) or _mix_refused(stream)
+        is_ipv6 = stream.protocol == "IPv6"
+        reason = rig.refuses(stream) or (mix_refused(stream, FEWEST_IPV6_BYTES) if is_ipv6 else "")
         if reason:
             section = (
                 "RFC 6985"
@@ -271,7 +257,7 @@ def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotR
                 else "RFC 2544 sec. 11"
                 if stream.modifier
                 else "RFC 5180"
-                if stream.protocol == "IPv6"
+                if is_ipv6
                 else "RFC 2544"
             )
             refused.append(NotRun(section=section, what=f"stream {stream.name}", reason=reason))
@@ -282,15 +268,9 @@ def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotR
     return tuple(usable), refused
 
 
-def _mix_refused(stream: Stream) -> str:
-    return mix_refused(stream, FEWEST_IPV6_BYTES) if stream.protocol == "IPv6" else ""
-
-
-def _result(
-    plan: Plan, rig: Rig, rows: _Rows, records: list[TrialRecord], device: dict[str, object], tester: dict[str, object]
-) -> BenchmarkResult:
-    profile = plan.profile
-    of_device = [record for record in records if record.procedure != FLOOR]
+def _result(run: _Run, device: dict[str, object], tester: dict[str, object]) -> BenchmarkResult:
+    plan, rig, profile = run.plan, run.rig, run.plan.profile
+    of_device = [record for record in run.records if record.procedure != FLOOR]
     protocols = " and ".join(dict.fromkeys(stream.protocol for stream in plan.streams))
     setup = Setup(
         evaluator=rig.kind,
@@ -302,16 +282,9 @@ def _result(
         frame_bytes=plan.frame_bytes,
         mixes=tuple(map(MixFacts.of, dict.fromkeys(filter(None, (stream.frames for stream in plan.streams))))),
         streams=plan.streams,
-        frame_format=FRAME_FORMAT.format(protocols=protocols),
+        frame_format=_FRAME_FORMAT.format(protocols=protocols),
         load_unit="frames per second over all sending ports together; per port where a column says so",
     )
-    results = {}
-    for name, mine in rows.of.items():
-        if mine:
-            made = PROCEDURES[name]
-            results[name] = made.result(rows=tuple(mine), **made.stated(mine, plan, rig.medium))
-    procedures = (PROCEDURES[name] for name in plan.procedures)
-    statements = tuple(text for procedure in procedures for text in procedure.statements(profile, plan.streams))
     return BenchmarkResult(
         profile_name=profile.name,
         profile=cast("dict[str, object]", plain(profile)),
@@ -322,13 +295,20 @@ def _result(
             frame_bytes=plan.frame_bytes,
             streams=plan.streams,
             evaluator=rig.kind,
-            short_of_medium=rows.short_of_medium,
+            short_of_medium=run.short_of_medium,
             ran=frozenset({"13"} if getattr(rig, "sends_routing_updates", False) else ()),
         ),
-        found=results,
-        not_run=tuple(rows.not_run),
-        search_statements=statements,
-        trials=tuple(records),
+        found={
+            name: PROCEDURES[name].result(rows=tuple(rows), **PROCEDURES[name].stated(rows, plan, rig.medium))
+            for name, rows in run.rows.items()
+            if rows
+        },
+        not_run=tuple(run.not_run),
+        search_statements=tuple(
+            text for name in plan.procedures for text in PROCEDURES[name].statements(profile, plan.streams)
+        ),
+        trials=tuple(run.records),
+        resumed_trials=run.clock.known_trials,
         invalid_trials=sum(not record.trial.is_valid for record in of_device),
         invalid_reasons=reasons_of(of_device),
         limits=limits_of(of_device),
@@ -336,28 +316,28 @@ def _result(
         versions=_versions(),
         notes=(
             *plan.notes,
-            *dict.fromkeys(rows.short_of_medium + rows.short_of_mixes),
+            *dict.fromkeys(run.short_of_medium + run.short_of_mixes),
             *_power_notes(of_device),
-            *_floor_notes(rig, rows),
+            *_floor_notes(run),
         ),
     )
 
 
-def _run_of(plan: Plan, rig: Rig) -> str:
-    """Return a text that changes with all that decides the trials of a run: rig, profile, flows, version."""
+def _run_id(plan: Plan, rig: Rig) -> str:
+    """Return a text that changes with the rig, the profile, the flows and the version of a run."""
     decisive = (__version__, rig.identity, repr(plan.profile), plan.flows)
     return hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]
 
 
-def _said(failures: list[str]) -> list[str]:
-    times = Counter(failures)
+def _failure_notes(failures: list[str]) -> list[str]:
     return [
-        f"the tester failed {n} time{'s' if n > 1 else ''} and was asked again: {text}" for text, n in times.items()
+        f"the tester failed {n} time{'s' if n > 1 else ''} and was asked again: {text}"
+        for text, n in Counter(failures).items()
     ]
 
 
 def _power_notes(records: list[TrialRecord]) -> list[str]:
-    """Say what is wanting of the watts: no meter, or one that told nothing of some trials."""
+    """Return a note on trials without watts: there is no meter, or it failed."""
     missing = [
         note
         for record in records
@@ -365,17 +345,15 @@ def _power_notes(records: list[TrialRecord]) -> list[str]:
         for note in record.trial.notes
         if note.startswith(_NO_POWER)
     ]
-    if not missing:
-        return []
-    return [f"{len(missing)} of {len(records)} trials have no watts: {missing[0]}"]
+    return [f"{len(missing)} of {len(records)} trials have no watts: {missing[0]}"] if missing else []
 
 
-def _floor_notes(rig: Rig, rows: _Rows) -> list[str]:
-    """Say why the floor of the machine is not known, where a machine was measured."""
-    if rig.kind != "measure":
+def _floor_notes(run: _Run) -> list[str]:
+    """Return why the floor of a measured machine is unknown."""
+    if run.rig.kind != "measure":
         return []
     reasons: dict[str, None] = {}
-    for row in rows.of["throughput"]:
+    for row in run.rows["throughput"]:
         if row.floor_reason:
             where = f" at {format_pps(row.missed_pps)}" if math.isfinite(row.floor_loss_ratio) else ""
             reasons[f"the floor of the machine{where} is not known: {row.floor_reason}"] = None
@@ -385,14 +363,6 @@ def _floor_notes(rig: Rig, rows: _Rows) -> list[str]:
 def _versions() -> dict[str, str]:
     versions = {"routecast": __version__, "python": platform.python_version(), "kernel": platform.release()}
     for package in ("MLRsearch", "numpy", "polars"):
-        try:
+        with contextlib.suppress(PackageNotFoundError):
             versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return versions
-
-
-def _write(result: BenchmarkResult, out: Path) -> None:
-    """Write the summary last and at once: where it stands, the run is complete."""
-    text = json.dumps(result.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
-    write_whole(out / SUMMARY, text + "\n")

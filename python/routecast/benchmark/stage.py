@@ -1,7 +1,7 @@
-"""Stages: one procedure for one stream and frame size, and the trials that it asks for.
+"""Stages: a procedure for one stream and frame size, with its trials.
 
-A stage runs every trial, keeps it in the journal, finds it there again when a killed run goes on, runs an invalid one
-again, and counts what was lost.
+A stage runs every trial and keeps it in the journal, where an interrupted run finds it again. It runs an invalid trial
+again, and counts lost frames.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from routecast import __version__
@@ -29,19 +30,19 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "InvalidTrial", "Stage", "counts_of"]
 
 UNSENT_TOLERANCE = 1e-3
-"""Share of the intended frames that may be unsent before it counts: the achieved rate is held to it."""
+"""Share of the intended frames that may be unsent: a trial with more has missed its rate."""
 
 _HALF_A_GAP = 0.5
 _AFTER_A_FAILURE_S = 1.0
 _AFTER_OTHER_WORK_S = 0.2
 _ATTEMPTS_OF_A_BURST = 4
 _COLD = 0.5
-"""Of its greatest rate, what a tester of software reaches from the first frame of a short burst on."""
+"""Share of its greatest rate that a tester of software reaches from the first frame of a short burst on."""
 _SLOWER = 0.8
 
 
 class InvalidTrial(RoutecastError):
-    """A trial stayed invalid after all attempts: it is no result, and neither is what rests on it."""
+    """A trial stayed invalid after all attempts: neither it nor a figure that rests on it is a result."""
 
     def __init__(self, reasons: tuple[str, ...], trial: Trial, attempts: int) -> None:
         super().__init__(reasons, trial, attempts)
@@ -56,7 +57,7 @@ class InvalidTrial(RoutecastError):
 
 @value
 class Counts:
-    """Frames of one trial, all ports together; a closed form's are its rates over the trial."""
+    """Frames of one trial, all ports together; a closed form's frames are its rates times the duration."""
 
     offered: int
     lost: int
@@ -65,35 +66,34 @@ class Counts:
     @property
     def loss_ratio(self) -> float:
         """Lost and unsent frames over the frames that were intended (as MLRsearch counts)."""
-        whole = self.offered + self.unsent
-        return (self.lost + self.unsent) / whole if whole else 0.0
+        intended = self.offered + self.unsent
+        return (self.lost + self.unsent) / intended if intended else 0.0
 
 
 def counts_of(trial: Trial, duration_s: float) -> Counts:
     """Count a trial's frames; those in flight at its end are not lost (S12)."""
     intended = trial.intended_pps * duration_s
     if trial.offered_frames is None:
-        offered = trial.offered_pps * duration_s
+        offered = round(trial.offered_pps * duration_s)
         # A closed form's loss below capacity is a rounding error, or far less than a frame.
-        lost = trial.least_loss_ratio * offered if trial.least_loss_ratio > 1e-9 else 0.0
-        counted = (round(offered), round(lost))
+        is_lossy = trial.least_loss_ratio > 1e-9
+        lost = round(trial.least_loss_ratio * trial.offered_pps * duration_s) if is_lossy else 0
     else:
-        counted = (trial.offered_frames, trial.dropped_frames or 0)
-    missing = intended - counted[0]
+        offered, lost = trial.offered_frames, trial.dropped_frames or 0
+    missing = intended - offered
     unsent = round(missing) if missing > UNSENT_TOLERANCE * intended + 2.0 else 0
-    return Counts(offered=counted[0], lost=counted[1], unsent=unsent)
+    return Counts(offered=offered, lost=lost, unsent=unsent)
 
 
 @dataclass(slots=True, kw_only=True)
 class Stage:
     """One procedure for one stream and frame size.
 
-    ``frame_bytes``: of a mix the mean; ``evaluator``: ready for the stream; ``identity``: text that changes with all
-    that decides a trial, the load and its place in the run apart; ``records``: where every trial is entered, shared by
-    all stages of a run; ``on_trial``: told the seconds of each finished trial, whether it comes from the journal, and
-    what it was for; ``most_pps``: the greatest rate that the tester itself reaches, all ports together; the theoretical
-    maximum at first; ``burst_pps``: the greatest rate at which it sends a short burst from its first frame on;
-    likewise; ``failures``: what the tester said when it failed and was asked again.
+    ``frame_bytes``: frame size, the mean of a mix; ``evaluator``: ready for the stream; ``identity``: text that changes
+    with every condition of a trial except its load and its number; ``records``: the trials of all stages of a run;
+    ``on_trial(seconds, is_known, purpose)``: called after each trial; ``is_known``: the journal had it; ``most_pps``:
+    the greatest rate that the tester itself reaches, all ports together; ``burst_pps``: the greatest rate at which it
+    sends a short burst from its first frame on; ``failures``: messages of a tester that failed and ran a trial again.
     """
 
     procedure: str
@@ -106,7 +106,7 @@ class Stage:
     journal: Journal
     records: list[TrialRecord]
     flows: int = 1
-    on_trial: Callable[[float, bool, str], None] = field(default=lambda seconds, known, purpose: None)
+    on_trial: Callable[[float, bool, str], None] = field(default=lambda seconds, is_known, purpose: None)
     most_pps: float = math.inf
     burst_pps: float = math.inf
     count: int = 0
@@ -116,6 +116,12 @@ class Stage:
     def ports(self) -> int:
         """Ports that send."""
         return sending_ports(self.stream)
+
+    @property
+    def own_records(self) -> list[TrialRecord]:
+        """The trials so far of this stream and frame size, of all procedures."""
+        key = (self.stream.name, self.frame_bytes)
+        return [record for record in self.records if (record.stream, record.frame_bytes) == key]
 
     @property
     def theoretical_pps(self) -> float:
@@ -137,15 +143,12 @@ class Stage:
         return load_of(self.stream, self.frame_bytes, rate_pps, flows=self.flows, steps=steps)
 
     def trial(self, rate_pps: float, duration_s: float, purpose: str, *steps: RateStep, attempts: int = 0) -> Trial:
-        """Run one trial until it is valid; as often as the profile says, or ``attempts`` times.
+        """Run one trial until it is valid; at most ``attempts`` times, by default as often as the profile says.
 
         Raises InvalidTrial: it stayed invalid.
         """
         load = self.load(rate_pps, *steps)
-
-        def run() -> Trial:
-            return self.evaluator.trial(load, duration_s)
-
+        run = partial(self.evaluator.trial, load, duration_s)
         return self._valid(load, duration_s, purpose, run, attempts=attempts)
 
     def reset_trial(self, rate_pps: float, duration_s: float, purpose: str, *, kind: str, at_s: float) -> Trial:
@@ -156,21 +159,18 @@ class Stage:
         evaluator = self.evaluator
         assert isinstance(evaluator, Resettable)
         load = self.load(rate_pps)
-
-        def run() -> Trial:
-            return evaluator.reset_trial(load, duration_s, kind=kind, at_s=at_s)
-
+        run = partial(evaluator.reset_trial, load, duration_s, kind=kind, at_s=at_s)
         return self._valid(load, duration_s, purpose, run, reset=f"{kind}@{at_s!r}")
 
     def burst(self, frames: int, purpose: str, *, residual_s: float, least_pps: float) -> Counts:
         """Send a burst at the maximum rate, all ports together, and count it (RFC 9004 sec. 6).
 
-        The burst is a trial at the maximum rate for as long as it takes. The tester waits for residual frames by
+        The burst is a trial at the maximum rate, as long as the burst takes. The tester waits for residual frames by
         itself; a simulated trial goes on without traffic instead. A tester of software reaches its greatest rate only
-        after a while: where it cannot send the burst evenly, this burst and all later ones are sent slower, down to
+        after a while: where it cannot send the burst evenly, it sends this burst and all later ones slower, down to
         ``least_pps``.
 
-        Raises InvalidTrial: it cannot be sent at ``least_pps`` either.
+        Raises InvalidTrial: the tester cannot send the burst at ``least_pps`` either.
         """
         if math.isinf(self.burst_pps):
             is_slower = self.most_pps < self.theoretical_pps
@@ -221,7 +221,7 @@ class Stage:
             reseed = getattr(self.evaluator, "reseed", None)
             if reseed is not None:
                 reseed(int(key[:12], 16))
-            trial = self._answered(run)
+            trial = self._run(run)
         record = TrialRecord(
             number=len(self.records) + 1,
             procedure=self.procedure,
@@ -238,10 +238,10 @@ class Stage:
         self.on_trial(duration_s, is_known, purpose)
         return trial
 
-    def _answered(self, run: Callable[[], Trial]) -> Trial:
-        """Ask again where the tester itself failed, as often as for an invalid trial: other work can starve it.
+    def _run(self, run: Callable[[], Trial]) -> Trial:
+        """Run a trial again where the tester failed, as often as an invalid trial: other work can starve the tester.
 
-        Raises DeviceEnded: the device is gone, which no further attempt mends: it is not asked again.
+        Raises DeviceEnded at once: no further attempt mends it.
         """
         for _ in range(self.profile.trial.attempts - 1):
             try:

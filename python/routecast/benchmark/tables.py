@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from routecast.benchmark.exchange import Record
 from routecast.benchmark.plan import Plan, expected
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.procedures.procedure import known, percent_of, rate_column, time_column
+from routecast.benchmark.procedures.procedure import percent_of, rate_column, time_column, without_unknown
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.show.tables import Column, Table
 
@@ -161,7 +161,7 @@ def trials_table(result: BenchmarkResult) -> Table:
         "were run again.",
         strong=lambda record: not record.trial.is_valid,
     )
-    return known(table)
+    return without_unknown(table)
 
 
 def records_table(file: str, records: Sequence[Record]) -> Table:

@@ -344,7 +344,7 @@ def rfc2544(
         folder = root / f"cores-{count}" if len(counts) > 1 else root
         try:
             with progress_bar("benchmark") as progress:
-                result = run_benchmark(plan, rig, out=folder, report=progress, command=_command())
+                result = run_benchmark(plan, rig, out=folder, on_progress=progress, command=_command())
         except (KeyboardInterrupt, EnvironmentProblem):
             kept = folder / "trials.parquet"
             if kept.exists():

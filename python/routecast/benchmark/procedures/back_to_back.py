@@ -12,9 +12,9 @@ from routecast.benchmark.procedures.procedure import (
     Deviation,
     Procedure,
     Spread,
+    as_sentence,
+    describe_repeats,
     deviation,
-    ended,
-    repeats,
     span,
     time_column,
 )
@@ -223,7 +223,7 @@ PROCEDURE = Procedure(
         time_column("Implied buffer", "implied_buffer_s", wide=True),
         time_column("Corrected buffer", "corrected_buffer_s"),
     ),
-    caption=lambda result: ended(repeats(row.burst_frames for row in result.rows)),
+    caption=lambda result: as_sentence(describe_repeats(row.burst_frames for row in result.rows)),
     explained="RFC 9004 sec. 6: longest bursts at the maximum rate without loss, and the buffer that explains them.",
-    opening=lambda result, benchmark: (Prose((ended(result.algorithm),)),),
+    opening=lambda result, benchmark: (Prose((as_sentence(result.algorithm),)),),
 )

@@ -15,14 +15,14 @@ from routecast.benchmark.procedures.procedure import (
     Deviation,
     Procedure,
     Spread,
+    as_sentence,
+    describe_repeats,
     deviation,
-    ended,
     percent_of,
     rate_column,
-    repeats,
     span,
-    time,
     time_column,
+    time_text,
 )
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
@@ -232,7 +232,7 @@ def _latency_figure(rows: Sequence[LatencyRow], *, name: str, title: str) -> Fig
             title="latency",
             scale="log",
             ticks=marked,
-            labels=tuple(time(tick * 1e-6) for tick in marked),
+            labels=tuple(time_text(tick * 1e-6) for tick in marked),
             low=marked[0],
             high=marked[-1],
         ),
@@ -275,10 +275,10 @@ def _unit_s(row: LatencyRow, classes: Sequence[tuple[int, int, int]]) -> float:
 
 def _opening(result: LatencyResult, benchmark: BenchmarkResult) -> tuple[Block]:
     """State the definition, and the averages at the throughput."""
-    sentences = [f"**Definition.** {ended(result.definition)}"]
+    sentences = [f"**Definition.** {as_sentence(result.definition)}"]
     means_s = [row.latency_s.mean for row in result.rows if row.rate_ratio == 1.0 and math.isfinite(row.latency_s.mean)]
     if means_s:
-        ends = [time(value_s).replace(" ", "\u00a0") for value_s in (min(means_s), max(means_s))]
+        ends = [time_text(value_s).replace(" ", "\u00a0") for value_s in (min(means_s), max(means_s))]
         sentences.append(
             f"The average is {ends[0]}." if len(means_s) == 1 else f"Averages are from {ends[0]} to {ends[1]}."
         )
@@ -317,7 +317,7 @@ PROCEDURE = Procedure(
         time_column("Most", lambda row: row.ipdv_s[2], group="IPDV", wide=True),
         LOSS,
     ),
-    caption=lambda result: f"Mean: {repeats(row.latency_s for row in result.rows)}.",
+    caption=lambda result: f"Mean: {describe_repeats(row.latency_s for row in result.rows)}.",
     explained="RFC 8219 sec. 7.2: typical is the median of the medians, worst the median of the 99.9th percentiles. "
     "Sec. 7.3: PDV is the 99.9th percentile less the least delay, IPDV the difference from frame to frame.",
     opening=_opening,

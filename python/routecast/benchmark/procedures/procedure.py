@@ -1,4 +1,4 @@
-"""What a procedure of RFC 2544 is: one object that says all that others want of it, and the values that all share."""
+"""A procedure of RFC 2544 as one object, and the values, columns and texts that all procedures share."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ __all__ = [
     "NotRun",
     "Procedure",
     "Spread",
+    "as_sentence",
+    "describe_repeats",
     "deviation",
-    "ended",
     "frames_per_second",
-    "known",
     "percent_of",
     "plural",
     "rate_column",
-    "repeats",
     "span",
-    "time",
+    "stream_suffix",
     "time_column",
+    "time_text",
+    "without_unknown",
 ]
 
 
 class LeftOut(Exception):
-    """A procedure cannot be run here; its text is the reason that a report gives."""
+    """A procedure cannot be run here; the text is the reason for the report."""
 
 
 def _none(*_: Any) -> tuple[Any, ...]:
@@ -54,67 +55,65 @@ def _none(*_: Any) -> tuple[Any, ...]:
 class Procedure:
     """A procedure of RFC 2544 sec. 26 (or what has replaced it)."""
 
-    name: str = field("Of its module, of its table in a profile, in the result, in commands.")
-    title: str = field("In headings.")
-    section: str = field('Of RFC 2544: ``"26.1"``.')
-    documents: str = field("That say how it is done and reported now.")
-    settings: type[Any] = field("Its table in a profile.")
+    name: str = field("Name of its module, of its table in a profile, of its result; and in commands.")
+    title: str = field("Title in headings.")
+    section: str = field('Section of RFC 2544: ``"26.1"``.')
+    documents: str = field("Documents that define the procedure and its report today.")
+    settings: type[Any] = field("Type of its table in a profile.")
     result: type[Any] = field(
-        "What it finds: a dataclass with ``rows`` and what the standard wants stated. A row has a stream, frame_bytes, "
-        'an outcome (``"found"``, ``"undetermined"``, or a word of its own) and the reason why it has no figure.'
+        "Type of its result: a dataclass with ``rows`` and the statements of the standard. A row has a stream, "
+        'frame_bytes, an outcome (``"found"``, ``"undetermined"`` or another word) and the reason of a missing figure.'
     )
     run: Callable[[Stage, float], tuple[Any, ...]] = field(
         "``run(stage, throughput_pps)`` runs one stage and returns its rows; the throughput is NaN where it needs "
-        "none. Raises :class:`LeftOut` where there is nothing that could be run."
+        "none. Raises :class:`LeftOut` where nothing can be run."
     )
     trials: Callable[[Profile], tuple[int, float]] = field(
-        "``trials(profile)`` returns how many trials a stage is expected to take, and their seconds of traffic."
+        "``trials(profile)`` returns the expected number of trials of a stage, and their seconds of traffic."
     )
     deviations: Callable[[Profile], Iterable[Deviation]] = field(
-        "``deviations(profile)`` yields every way in which the profile's values differ from the standard."
+        "``deviations(profile)`` yields every difference of the profile's values from the standard."
     )
     columns: Callable[[Any], Sequence[Column | bool]] = field(
-        "``columns(result)`` returns the columns of its table, between those that all have; ``False`` is none."
+        "``columns(result)`` returns the columns of its table, between those of all tables; ``False`` is none."
     )
-    lead: str = field("Its finding in words, for people who do not know the RFC.")
+    lead: str = field("The meaning of its figure, for people who do not know the RFC.")
     stated: Callable[[Sequence[Any], Plan, str], Mapping[str, Any]] = field(
         "``stated(rows, plan, medium)`` returns the fields of the result beside its rows.",
         default=lambda rows, plan, medium: {},
     )
     left_out: Callable[[Sequence[Any], Mapping[str, str]], Sequence[NotRun]] = field(
-        "``left_out(rows, reasons)`` lists parts that were not run; ``reasons`` are the device's own, by part.",
+        "``left_out(rows, reasons)`` lists parts that were not run; ``reasons`` has the device's reason for a part.",
         default=_none,
     )
     statements: Callable[[Profile, Sequence[Stream]], Sequence[str]] = field(
-        "``statements(profile, streams)`` returns what a report must say of how it was done.", default=_none
+        "``statements(profile, streams)`` returns the report's sentences on how the procedure was done.", default=_none
     )
     outcomes: Mapping[str, str] = field(
-        "What its table says of an outcome; the word itself where nothing is given.", default_factory=dict
+        "Text of an outcome in its table, by default the word itself.", default_factory=dict
     )
     row_name: Callable[[Any], str] = field(
-        "How a row is called that has no figure.", default=lambda row: f"{row.frame_bytes:g} B"
+        "``row_name(row)`` names a row without a figure.", default=lambda row: f"{row.frame_bytes:g} B"
     )
-    caption: Callable[[Any], str] = field(
-        "``caption(result)`` returns what the table shows.", default=lambda result: ""
-    )
-    explained: str = field("What a page says of the table besides.", default="")
+    caption: Callable[[Any], str] = field("``caption(result)`` describes the table.", default=lambda result: "")
+    explained: str = field("Further sentences on the table for a page.", default="")
     answers: Callable[[Any], Sequence[str]] = field(
         "``answers(result)`` returns its figures in sentences that stand alone.", default=_none
     )
     opening: Callable[[Any, BenchmarkResult], Iterable[Block]] = field(
-        "``opening(result, benchmark)`` returns what stands in a page before figures and table.", default=_none
+        "``opening(result, benchmark)`` returns the blocks of a page before figures and table.", default=_none
     )
     figures: Callable[[Any, BenchmarkResult], Iterable[Figure]] = field(
-        "``figures(result, benchmark)`` returns what it shows over its axes.", default=_none
+        "``figures(result, benchmark)`` returns the figures of a page.", default=_none
     )
     closing: Callable[[Any, BenchmarkResult], Iterable[Block]] = field(
-        "``closing(result, benchmark)`` returns what follows the table.", default=_none
+        "``closing(result, benchmark)`` returns the blocks of a page after the table.", default=_none
     )
-    rests_on_throughput: bool = field("Runs at the throughput, so that the throughput is run before it.", default=True)
-    counts_frames: bool = field("Counts frames during a change, which a closed form cannot.", default=True)
-    smallest_only: bool = field("Run with the smallest frame only.", default=False)
+    rests_on_throughput: bool = field("It runs at the throughput, after the search for it.", default=True)
+    counts_frames: bool = field("It counts frames during a change, which a closed form cannot.", default=True)
+    smallest_only: bool = field("It is run with the smallest frame only.", default=False)
     with_bursts: bool = field(
-        "Run with streams of repeated bursts as well (sec. 21 asks for the least time between bursts without loss).",
+        "It is run with streams of repeated bursts as well (sec. 21: the least time between bursts without loss).",
         default=False,
     )
 
@@ -124,10 +123,7 @@ class Procedure:
         return self.name.replace("_", " ")
 
     def table(self, result: Any, *, several: bool = True) -> Table:
-        """Return the table of a result, without the wide columns in which nothing is known.
-
-        ``several`` streams were run, so that a terminal shows the stream as well.
-        """
+        """Return the table of a result without empty wide columns; with ``several`` streams it always names them."""
         words = {"found": "", "undetermined": "not determined", **self.outcomes}
         table = Table.of(
             result.rows,
@@ -139,19 +135,22 @@ class Procedure:
             title=f"{self.title} ({self.documents})",
             caption=self.caption(result),
         )
-        return known(table)
+        return without_unknown(table)
 
     def reasons(self, rows: Sequence[Any]) -> tuple[str, ...]:
-        """Say for each row without a figure why there is none."""
-        several = len({row.stream for row in rows}) > 1
-        named = (
-            f"{self.row_name(row)}{f', {row.stream}' if several else ''}: {row.reason}." for row in rows if row.reason
-        )
-        return tuple(dict.fromkeys(named))
+        """Return the reason of each row without a figure."""
+        suffix = stream_suffix(rows)
+        return tuple(dict.fromkeys(f"{self.row_name(row)}{suffix(row)}: {row.reason}." for row in rows if row.reason))
 
 
-def known(table: Table) -> Table:
-    """Leave out the wide columns in which nothing is known."""
+def stream_suffix(rows: Sequence[Any]) -> Callable[[Any], str]:
+    """Return the function that names the stream of a row after a comma, if the rows have several streams."""
+    several = len({row.stream for row in rows}) > 1
+    return lambda row: f", {row.stream}" if several else ""
+
+
+def without_unknown(table: Table) -> Table:
+    """Return the table without its wide columns that have no known value."""
     kept = [
         number
         for number, column in enumerate(table.columns)
@@ -166,13 +165,13 @@ def _is_known(cell: Cell) -> bool:
 
 
 def rate_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) -> Column:
-    """Return a column of rates in frames/s, written in full as RFC 2544 wants them; ``more`` are the other fields."""
+    """Return a column of rates in frames/s, written in full as RFC 2544 wants them."""
     return Column(title, "frames/s", frames_per_second, getter, **more)
 
 
 def time_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) -> Column:
-    """Return a column of times, each with its unit; ``more`` are the other fields."""
-    return Column(title, "", time, getter, **more)
+    """Return a column of times, each with its unit."""
+    return Column(title, "", time_text, getter, **more)
 
 
 LOSS = Column("Loss", "%", scaled(100.0, ".4g"), "loss_ratio")
@@ -180,7 +179,7 @@ LOSS = Column("Loss", "%", scaled(100.0, ".4g"), "loss_ratio")
 
 @value
 class Spread:
-    """Repetitions of one figure: their mean, extremes and standard deviation; the raw values in order.
+    """Mean, extremes and standard deviation of a repeated figure, and its raw values in order.
 
     The unit is that of the field which holds the spread. ``sd`` is NaN for fewer than two values.
     """
@@ -193,38 +192,32 @@ class Spread:
 
     @classmethod
     def of(cls, values: tuple[float, ...]) -> Spread:
-        """Summarise at least one value; none gives NaN throughout."""
-        nan = float("nan")
+        """Summarise values; without any, all numbers are NaN."""
         if not values:
-            return cls(values=(), mean=nan, least=nan, most=nan, sd=nan)
-        return cls(
-            values=values,
-            mean=fmean(values),
-            least=min(values),
-            most=max(values),
-            sd=stdev(values) if len(values) > 1 else nan,
-        )
+            return cls(values=(), mean=math.nan, least=math.nan, most=math.nan, sd=math.nan)
+        sd = stdev(values) if len(values) > 1 else math.nan
+        return cls(values=values, mean=fmean(values), least=min(values), most=max(values), sd=sd)
 
     @property
     def repeats(self) -> int:
-        """How many values there are."""
+        """Number of values."""
         return len(self.values)
 
 
 @value
 class Deviation:
-    """One way in which a run differs from the standard."""
+    """One difference of a run from the standard."""
 
     document: str = field('``"RFC 2544"``, ``"RFC 9004"``, ``"RFC 6201"``.')
     section: str = field('``"24"``.')
     requirement: Literal["MUST", "SHOULD"]
-    wanted: str = field("What the standard asks for, as a phrase.")
+    wanted: str = field("The requirement, as a phrase.")
     done: str = field("What was done instead.")
 
 
 @value
 class NotRun:
-    """Something that the standard knows and that this run left out, with the reason."""
+    """A part of the standard that this run left out, with the reason."""
 
     section: str
     what: str
@@ -234,22 +227,22 @@ class NotRun:
 def deviation(
     section: str, requirement: Literal["MUST", "SHOULD"], wanted: str, done: str, *, document: str = "RFC 2544"
 ) -> Deviation:
-    """Return a deviation from RFC 2544 itself, or from a document that renews a section of it."""
+    """Return a deviation from RFC 2544, or from a document that renews one of its sections."""
     return Deviation(document=document, section=section, requirement=requirement, wanted=wanted, done=done)
 
 
 def span(seconds: float) -> str:
-    """Write a time that may be none."""
+    """Write a time, 0 as "none"."""
     return format_duration(seconds) if seconds > 0.0 else "none"
 
 
-def ended(text: str) -> str:
+def as_sentence(text: str) -> str:
     """Write a text as a sentence."""
     return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
 
 
-def repeats(spreads: Iterable[Spread]) -> str:
-    """Say how often at least each of some figures was found."""
+def describe_repeats(spreads: Iterable[Spread]) -> str:
+    """Describe the least number of repetitions of some figures."""
     fewest = min((spread.repeats for spread in spreads), default=0)
     return f"average of {fewest} repetitions" if fewest != 1 else "one repetition"
 
@@ -267,12 +260,12 @@ def frames_per_second(rate_pps: float) -> str:
     return f"{rate_pps:,.0f}" if rate_pps >= 100.0 else f"{rate_pps:.4g}"
 
 
-def time(value_s: float) -> str:
+def time_text(value_s: float) -> str:
     """Write a time, which may be negative.
 
     Examples
     --------
-    >>> time(-2.5e-6)
+    >>> time_text(-2.5e-6)
     '−2.5 µs'
     """
     if not math.isfinite(value_s):

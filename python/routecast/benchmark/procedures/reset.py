@@ -11,8 +11,8 @@ from routecast.benchmark.procedures.procedure import (
     NotRun,
     Procedure,
     Spread,
+    as_sentence,
     deviation,
-    ended,
     rate_column,
     span,
     time_column,
@@ -181,7 +181,7 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
 
 
 def _opening(result: ResetResult, benchmark: BenchmarkResult) -> tuple[Block, ...]:
-    statements = tuple(ended(row.statement) for row in result.rows if row.statement)
+    statements = tuple(as_sentence(row.statement) for row in result.rows if row.statement)
     return (Prose(statements),) if statements else ()
 
 
@@ -209,7 +209,7 @@ PROCEDURE = Procedure(
         Column("Trials", "", "d", "reset_s.repeats"),
     ),
     row_name=lambda row: row.kind,
-    caption=lambda result: ended(result.method),
+    caption=lambda result: as_sentence(result.method),
     opening=_opening,
     smallest_only=True,
 )

@@ -14,13 +14,14 @@ from routecast.benchmark.procedures.procedure import (
     Deviation,
     Procedure,
     Spread,
+    as_sentence,
     deviation,
-    ended,
     frames_per_second,
     percent_of,
     rate_column,
     span,
-    time,
+    stream_suffix,
+    time_text,
 )
 from routecast.benchmark.search import Bounds, Probe, binary_search, mlr_search, verified
 from routecast.benchmark.settings import GoalProfile, Repeats, Share, Text
@@ -185,20 +186,24 @@ class ThroughputResult:
 _CEILING_TRIAL_S = 0.2
 _CEILING_MARGIN = 0.9
 _MIX_MARGIN = 0.98
-"""Of a mix's first rate: the mean of drawn sizes varies, so a tester falls short of the medium's rate by itself."""
+"""Margin of a mix's first rate: the mean of drawn sizes varies, so a tester falls short of the medium's rate."""
 _CLEAR_LOSS = 0.1
 _MOST_DOUBTS = 1
 _CEILING_ATTEMPTS = 8
 _TINY_LOSS = 1e-12
 GREATEST = "greatest rate of the tester"
-"""Purpose of the trials that find it."""
+"""Purpose of the trials that find the greatest rate of the tester."""
+GREY = "#7a7f87"
+_TINY_SHARE = 0.08
+"""Below this share of the least rate over the greatest, a linear axis would show a flat line."""
+_MOST_TILES = 4
+_AT_LEAST = " The tester offers no more: the router may forward more."
 
 
 def _run(stage: Stage, throughput_pps: float) -> tuple[ThroughputRow, ...]:
-    """Search for every goal of the profile; a row for each.
+    """Search for every goal of the profile, and return a row for each.
 
-    The maximum rate of the search is that of the medium (sec. 20), or what the tester itself reaches where that is
-    less.
+    The maximum rate of the search is that of the medium (sec. 20), or that of the tester where it is less.
     """
     settings = stage.profile.throughput
     results: dict[str, list[Bounds]] = {goal.name: [] for goal in settings.goal}
@@ -211,10 +216,10 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[ThroughputRow, ...]:
 
 
 def find_ceiling(stage: Stage) -> str:
-    """Find the greatest rate that the tester reaches: the medium's, unless trials at it are invalid.
+    """Find the greatest rate of the tester: that of the medium, unless trials at it are invalid.
 
-    Sets ``stage.most_pps`` and says so where it is less than the medium's maximum; the empty text otherwise. A tester
-    that cannot fill the medium is a deviation from sec. 20, not a finding about the router.
+    Sets ``stage.most_pps``, and returns a note where it is less than the medium's maximum: a tester that cannot fill
+    the medium is a deviation from sec. 20, not a result of the router.
     """
     first_s = min(goal.initial_trial for goal in stage.profile.throughput.goal)
     duration_s = min(first_s, _CEILING_TRIAL_S)
@@ -224,7 +229,7 @@ def find_ceiling(stage: Stage) -> str:
             stage.trial(stage.maximum_pps, duration_s, GREATEST, attempts=1)
         except InvalidTrial as problem:
             if lost_to_others(problem.trial):
-                continue  # the device did not run: that says nothing of the tester
+                continue  # the device did not run: the trial does not show the tester's rate
             reached_pps = min(problem.trial.offered_pps, stage.maximum_pps)
             is_short = reached_pps < stage.maximum_pps * (1.0 - 1e-3)
             # A trial can be invalid for another reason, so one with all frames is run again first.
@@ -267,13 +272,13 @@ def _best(rows: Sequence[ThroughputRow]) -> list[ThroughputRow]:
 
 
 def rate_text(row: ThroughputRow) -> str:
-    """Write the throughput of a row in frames/s: with "≥" where the tester, not the router, limits it."""
+    """Write the throughput of a row in frames/s, with "≥" where the tester limits it."""
     text = frames_per_second(row.throughput_pps)
     return f"≥ {text}" if row.limit == "tester" else text
 
 
 def confirmation_text(row: ThroughputRow) -> str:
-    """Say whether longer trials confirm the throughput of a row, or from what they lowered it."""
+    """Describe whether longer trials confirm the throughput of a row, or the rate from which they lowered it."""
     if row.confirmed == "lowered":
         return f"lowered from {format_pps(row.searched_pps)}: {row.confirmed_reason}"
     state = "confirmed" if row.confirmed == "yes" else "not confirmed"
@@ -281,7 +286,7 @@ def confirmation_text(row: ThroughputRow) -> str:
 
 
 def floor_text(row: ThroughputRow) -> str:
-    """Say what a wire without a device lost at the rates of a row, and whose the device's loss is then; or nothing."""
+    """Describe the loss of a wire without a device at the rates of a row, and whether it explains the row's loss."""
     parts = []
     if math.isfinite(row.floor_loss_ratio):
         lost = percent_of(row.floor_loss_ratio) if row.floor_loss_ratio else "nothing"
@@ -323,7 +328,7 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
     if greatest is not None:
         hint_pps = greatest.forwarded_pps * (1.0 - settings.base.width) / ports
         fails_at_most = greatest.loss_ratio > max(_CLEAR_LOSS, settings.verify_below)
-    # The goal that tolerates most first: the stricter one's result is near below it.
+    # The goal that tolerates most comes first: the result of a stricter one is a little below.
     for goal in sorted(settings.goal, key=lambda goal: -goal.loss_ratio):
         bounds = binary_search(
             probe_for([goal]),
@@ -341,36 +346,30 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
 
 
 def _consistent(goals: Sequence[GoalProfile], bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
-    """Return the bounds so that a goal that tolerates more is not below one that tolerates less.
+    """Return the bounds, raised so that no goal has a lower rate than a stricter one.
 
-    A load that meets the stricter goal meets the other too, whatever a disturbed search has found for it before. A
-    raised bound keeps what it was raised from, and the report says it.
+    A load that meets a stricter goal meets the other too, whatever a disturbed search has found. A raised bound keeps
+    its former rate for the report.
     """
     result = list(bounds)
-    order = sorted(range(len(goals)), key=lambda place: goals[place].loss_ratio)
-    for stricter, place in itertools.pairwise(order):
-        strict, mine = result[stricter], result[place]
-        if strict.lower_pps > mine.lower_pps:
-            # No upper bound of the stricter goal (NaN): the maximum rate met it, so it met this one too.
-            upper_pps = max(strict.upper_pps, mine.upper_pps)
-            result[place] = replace(
-                mine,
-                lower_pps=strict.lower_pps,
-                upper_pps=upper_pps,
-                conditional_pps=strict.conditional_pps,
-                outcome=strict.outcome,
-                raised_from_pps=mine.lower_pps,
+    order = sorted(range(len(goals)), key=lambda index: goals[index].loss_ratio)
+    for stricter, index in itertools.pairwise(order):
+        strict, loose = result[stricter], result[index]
+        if strict.lower_pps > loose.lower_pps:
+            result[index] = replace(
+                strict,
+                # Without an upper bound of the stricter goal (NaN) the maximum rate met it, and so this goal too.
+                upper_pps=max(strict.upper_pps, loose.upper_pps),
+                reason=loose.reason,
+                raised_from_pps=loose.lower_pps,
             )
     return tuple(result)
 
 
 def _trial_at_most(stage: Stage) -> Trial | None:
-    """Return the valid trial at the greatest rate: what the router forwards of it is a good first guess."""
-    for record in reversed(stage.records):
-        mine = (record.stream, record.frame_bytes) == (stage.stream.name, stage.frame_bytes)
-        if mine and record.purpose == GREATEST and record.trial.is_valid:
-            return record.trial
-    return None
+    """Return the valid trial at the greatest rate: its forwarded rate is a good first guess."""
+    trials = (record.trial for record in reversed(stage.own_records) if record.purpose == GREATEST)
+    return next((trial for trial in trials if trial.is_valid), None)
 
 
 def _row(stage: Stage, goal: GoalProfile, bounds_by_port: list[Bounds], trials: int) -> ThroughputRow:
@@ -415,18 +414,22 @@ def _limit(stage: Stage) -> Literal["medium", "tester"]:
 
 
 def _power(stage: Stage, goal: GoalProfile, rate_pps: float) -> TrialPower | None:
-    """Return the watts of the longest trial at a rate that met the goal; of equal ones the last."""
-    watts = [
+    """Return the watts of the longest trial of the stage at a rate that met the goal."""
+    met = [
         record.trial
-        for record in stage.records
-        if (record.procedure, record.stream, record.frame_bytes)
-        == (stage.procedure, stage.stream.name, stage.frame_bytes)
-        and record.trial.power is not None
+        for record in stage.own_records
+        if record.procedure == stage.procedure
         and record.trial.is_valid
         and math.isclose(record.rate_pps, rate_pps, rel_tol=1e-9)
         and counts_of(record.trial, record.trial.duration_s).loss_ratio <= goal.loss_ratio
     ]
-    return max(reversed(watts), key=lambda trial: trial.duration_s).power if watts else None
+    return power_of_longest(met)
+
+
+def power_of_longest(trials: Sequence[Trial]) -> TrialPower | None:
+    """Return the watts of the longest metered trial, of the last of equal ones; None without any."""
+    metered = [trial for trial in trials if trial.power is not None]
+    return max(reversed(metered), key=lambda trial: trial.duration_s).power if metered else None
 
 
 def _trials(profile: Profile) -> tuple[int, float]:
@@ -447,11 +450,10 @@ def _binary(goal: GoalProfile) -> tuple[float, float]:
 
 
 def _mlr(goal: GoalProfile) -> tuple[float, float]:
-    # Seen with the reference library on routers with and without noise: both bounds need their duration sum,
-    # the rest is short trials on the way there.
-    way = 12.0
-    at_ends = 2.5 * goal.duration_sum / goal.final_trial
-    return way + at_ends, way * goal.initial_trial + at_ends * goal.final_trial
+    # The reference library on routers with and without noise: both bounds need their duration sum, after short trials.
+    short = 12.0
+    final = 2.5 * goal.duration_sum / goal.final_trial
+    return short + final, short * goal.initial_trial + final * goal.final_trial
 
 
 def _deviations(profile: Profile) -> Iterator[Deviation]:
@@ -471,7 +473,7 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
 
 
 def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str, ...]:
-    """Return what RFC 9971 wants a report to say of its searches: units, conversions, widths, goals."""
+    """Return the statements of RFC 9971 on the searches: units, conversions, widths, goals."""
     settings = profile.throughput
     both = any(stream.bidirectional for stream in streams)
     texts = [
@@ -511,12 +513,6 @@ def _goal_text(goal: GoalProfile) -> str:
     )
 
 
-GREY = "#7a7f87"
-_TINY_SHARE = 0.08
-"""Where the least rate is less than this share of the greatest, a linear axis would show a flat line."""
-_MOST_TILES = 4
-
-
 def _figures(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Figure, ...]:
     """Sec. 26.1: x is the frame size, y frames/s; a line for the theoretical rate and one for each result."""
     origin = "measured" if benchmark.setup.evaluator == "measure" else "predicted"
@@ -530,11 +526,11 @@ def _figures(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Figu
         points = Points(name=line.name, x=line.x, y=line.y, colour=GREY, filled=False, size_px=5, legend=False)
         marks += [line, points]
     for number, ((stream, goal), colour) in enumerate(zip(kinds, palette(len(kinds), ordered=False), strict=True)):
-        mine = sorted(
+        by_size = sorted(
             (row for row in rows if (row.stream, row.goal) == (stream, goal)), key=lambda row: row.frame_bytes
         )
         name = f"{stream}, {goal}" if len(goals) > 1 else stream
-        x, y = tuple(float(row.frame_bytes) for row in mine), tuple(row.throughput_pps for row in mine)
+        x, y = tuple(float(row.frame_bytes) for row in by_size), tuple(row.throughput_pps for row in by_size)
         marks += [
             Line(name=f"{origin}, {name}", x=x, y=y, colour=colour),
             Points(
@@ -542,8 +538,8 @@ def _figures(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Figu
                 x=x,
                 y=y,
                 colour=colour,
-                labels=tuple(map(_throughput_label, mine)),
-                size_px=max(12 - 4 * number, 4),  # what lies beneath stays to be seen
+                labels=tuple(map(_throughput_label, by_size)),
+                size_px=max(12 - 4 * number, 4),  # a smaller point leaves the one below visible
                 legend=False,
             ),
         ]
@@ -563,7 +559,7 @@ def _figures(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Figu
 
 
 def _theoretical(rows: Sequence[ThroughputRow]) -> list[Line]:
-    """Return a line for each different maximum: streams of one or both ways."""
+    """Return a line for each different maximum: streams one way or both ways."""
     lines: dict[tuple[float, ...], Line] = {}
     for stream in dict.fromkeys(row.stream for row in rows):
         by_size = {row.frame_bytes: row.theoretical_pps for row in rows if row.stream == stream}
@@ -571,8 +567,8 @@ def _theoretical(rows: Sequence[ThroughputRow]) -> list[Line]:
         rates = tuple(by_size[size] for size in sizes)
         label = f"theoretical maximum, {stream}" if lines else "theoretical maximum"
         lines.setdefault(rates, Line(name=label, x=tuple(map(float, sizes)), y=rates, colour=GREY, dashed=True))
-    whole = list(lines.values())
-    return whole if len(whole) == 1 or any(len(line.x) > 1 for line in whole) else whole[:1]
+    different = list(lines.values())
+    return different if any(len(line.x) > 1 for line in different) else different[:1]
 
 
 def _throughput_label(row: ThroughputRow) -> str:
@@ -585,25 +581,29 @@ def _throughput_label(row: ThroughputRow) -> str:
 
 def _frame_axis(rows: Sequence[ThroughputRow]) -> Axis:
     sizes = sorted({row.frame_bytes for row in rows})
-    ticks = tuple(float(size) for size in sizes)
-    low, high = (sizes[0] / 1.25, sizes[-1] * 1.25)
-    labels = [f"{size:g}" for size in sizes]
-    for number, (size, after) in enumerate(itertools.pairwise(sizes)):
-        if after / size < 1.22:  # 1280 and 1518 stand too close for two labels on a narrow screen
-            labels[number] = ""
-    return Axis(title="frame size [B]", scale="log", ticks=ticks, labels=tuple(labels), low=low, high=high)
+    # 1280 and 1518 stand too close for two labels on a narrow screen.
+    labels = tuple("" if after / size < 1.22 else f"{size:g}" for size, after in itertools.pairwise([*sizes, math.inf]))
+    ticks = tuple(map(float, sizes))
+    return Axis(
+        title="frame size [B]", scale="log", ticks=ticks, labels=labels, low=sizes[0] / 1.25, high=sizes[-1] * 1.25
+    )
 
 
 def _rate_axis(least: float, greatest: float, *, is_log: bool) -> Axis:
-    title = "frames/s"
     if is_log:
         ticks = log_ticks(least, greatest)
-        labels = tuple(map(_short, ticks))
-        return Axis(title=title, scale="log", ticks=ticks, labels=labels, low=ticks[0], high=ticks[-1])
-    step = 10.0 ** math.floor(math.log10(greatest / 4.0))
-    step *= max(factor for factor in (1.0, 2.0, 5.0) if factor * step <= greatest / 4.0)
-    ticks = tuple(step * n for n in range(int(greatest / step) + 2))
-    return Axis(title=title, ticks=ticks, labels=tuple(map(_short, ticks)), low=0.0, high=ticks[-1])
+    else:
+        step = 10.0 ** math.floor(math.log10(greatest / 4.0))
+        step *= max(factor for factor in (1.0, 2.0, 5.0) if factor * step <= greatest / 4.0)
+        ticks = tuple(step * n for n in range(int(greatest / step) + 2))
+    return Axis(
+        title="frames/s",
+        scale="log" if is_log else "linear",
+        ticks=ticks,
+        labels=tuple(map(_short, ticks)),
+        low=ticks[0],
+        high=ticks[-1],
+    )
 
 
 def _short(rate_pps: float) -> str:
@@ -614,7 +614,7 @@ def _short(rate_pps: float) -> str:
 
 
 def _headlines(throughput: ThroughputResult) -> list[ThroughputRow]:
-    """Smallest and largest frame of the first stream without loss, else of the first goal."""
+    """Return the smallest and the largest frame of the first stream without loss, else of the first goal."""
     known = [row for row in throughput.rows if math.isfinite(row.throughput_pps)]
     if not known:
         return []
@@ -642,10 +642,9 @@ def _tile(benchmark: BenchmarkResult, row: ThroughputRow) -> Tile:
 
 
 def _watts(row: ThroughputRow) -> str:
-    """Write the power at the throughput with what it covers; nothing where there is none."""
-    if row.power is None:
-        return ""
-    return f"; {format_power(row.power.mean_w)} and {1e6 * row.power.packet_j:.4g} uJ a packet ({row.power.scope})"
+    """Write the power at the throughput with its scope, if it is known."""
+    power = row.power
+    return f"; {format_power(power.mean_w)} and {1e6 * power.packet_j:.4g} uJ a packet ({power.scope})" if power else ""
 
 
 def _opening(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Block, ...]:
@@ -676,15 +675,12 @@ def _answers(result: ThroughputResult) -> tuple[str, ...]:
 
 
 def _sentences(row: ThroughputRow) -> Iterator[str]:
-    yield from map(ended, filter(None, (confirmation_text(row), floor_text(row))))
-
-
-_AT_LEAST = " The tester offers no more: the router may forward more."
+    yield from map(as_sentence, filter(None, (confirmation_text(row), floor_text(row))))
 
 
 def _caption(result: ThroughputResult) -> str:
     lengths = sorted({row.final_trial_s for row in result.rows if math.isfinite(row.final_trial_s)})
-    final = f"Final trials took {' or '.join(map(time, lengths))}." if lengths else ""
+    final = f"Final trials took {' or '.join(map(time_text, lengths))}." if lengths else ""
     search, limited = result.search and f"By {result.search}.", ""
     if any(row.limit == "tester" for row in result.rows):
         limited = "≥: the tester offers no more, the router may forward more."
@@ -692,22 +688,21 @@ def _caption(result: ThroughputResult) -> str:
 
 
 def _floors(result: ThroughputResult) -> Iterator[str]:
-    """Say of each row that the answer does not name what a wire without a device lost, where it lost any."""
-    named = _best(result.rows)
-    several = len({row.stream for row in result.rows}) > 1
+    """Describe the loss of a wire without a device for each row that the answer does not name."""
+    best, suffix = _best(result.rows), stream_suffix(result.rows)
     for row in result.rows:
-        if row not in named and (row.floor_loss_ratio > 0.0 or row.floor_missed_loss_ratio > 0.0):
-            yield f"{row.frame_bytes:g} B, {row.goal}{f', {row.stream}' if several else ''}: {floor_text(row)}."
+        if row not in best and (row.floor_loss_ratio > 0.0 or row.floor_missed_loss_ratio > 0.0):
+            yield f"{row.frame_bytes:g} B, {row.goal}{suffix(row)}: {floor_text(row)}."
 
 
 def _unconfirmed(result: ThroughputResult) -> Iterator[str]:
-    """Say which rates were lowered, and which no longer trial confirms."""
+    """Name the rates that were lowered, and those that no longer trial confirms."""
     rows = [row for row in result.rows if math.isfinite(row.searched_pps)]
-    several = len({row.stream for row in rows}) > 1
+    suffix = stream_suffix(rows)
     for row in rows:
         if row.confirmed == "lowered":
-            place = f"{row.frame_bytes:g} B, {row.goal}{f', {row.stream}' if several else ''}"
-            yield f"{place}: {rate_text(row)} frames/s, {confirmation_text(row)}."
+            subject = f"{row.frame_bytes:g} B, {row.goal}{suffix(row)}"
+            yield f"{subject}: {rate_text(row)} frames/s, {confirmation_text(row)}."
     reasons = dict.fromkeys(row.confirmed_reason for row in rows if row.confirmed == "not run")
     yield from (f"Not confirmed: {reason}." for reason in reasons if reason)
 

@@ -1,6 +1,6 @@
-"""What in a benchmark's result contradicts something else in it: found by arithmetic, said in a sentence each.
+"""Disturbances, invalid trials, limits and contradictions of a run, each in a sentence.
 
-What other work on the machine did to the trials of a benchmark, and why trials were no result.
+Arithmetic alone finds a contradiction between two figures of a result.
 """
 
 from __future__ import annotations
@@ -8,12 +8,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from routecast.benchmark.journal import TrialRecord
 from routecast.benchmark.procedures.procedure import frames_per_second, percent_of
-from routecast.evaluate.trial import Trial
+from routecast.benchmark.result import Limit
+from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.testbed.checks import disturbances
 
 if TYPE_CHECKING:
@@ -23,22 +25,26 @@ if TYPE_CHECKING:
     from routecast.benchmark.result import BenchmarkResult
 
 _NUMBER = re.compile(r"\d[\d,.]*")
+_STEADY = frozenset({"throughput", "latency", "frame_loss"})
+"""Procedures whose loss is the router's at a steady load; a reset or a burst loses for reasons of its own."""
+_ALIKE = 1e-9
+_PACE = 1e-3
+"""A tester's rate differs from the intended one by this share: a rate less far above a maximum does not exceed it."""
+_SCATTER = 0.02
+"""The losses of two overloads differ by this much from trial to trial; a load without loss has no such excuse."""
 
 
 def disturbances_of(records: Sequence[TrialRecord]) -> tuple[str, ...]:
-    """Return how many trials other work disturbed, then each kind of disturbance with its worst case; empty if none.
-
-    Only measured trials can be disturbed.
-    """
+    """Return how many measured trials other work disturbed, then each kind of disturbance with its worst case."""
     measured = [record.trial for record in records if record.trial.evaluator == "measure"]
-    count = sum(bool(disturbances(trial)) for trial in measured)
-    if not count:
+    disturbed = [trial for trial in measured if disturbances(trial)]
+    if not disturbed:
         return ()
-    valid = sum(trial.is_valid and bool(disturbances(trial)) for trial in measured)
+    valid = sum(trial.is_valid for trial in disturbed)
     counted = f"{valid} of these trials are valid and count" if valid else "none of these trials counts"
     first = (
-        f"other work on this machine disturbed {count} of {len(measured)} trials: rates, loss and latency may be its "
-        f"doing; {counted}"
+        f"other work on this machine disturbed {len(disturbed)} of {len(measured)} trials: rates, loss and latency may "
+        f"be its doing; {counted}"
     )
     return (first, *_by_kind(measured, disturbances))
 
@@ -49,7 +55,7 @@ def reasons_of(records: Sequence[TrialRecord]) -> tuple[str, ...]:
 
 
 def _by_kind(trials: Sequence[Trial], describe: Callable[[Trial], Sequence[str]]) -> tuple[str, ...]:
-    """Return sentences that differ only in their numbers once, the most frequent first, with the greatest numbers."""
+    """Return one of the sentences that differ only in numbers: the most frequent kind first, the greatest numbers."""
     kinds: dict[str, list[str]] = {}
     for trial in trials:
         for sentence in dict.fromkeys(describe(trial)):
@@ -61,12 +67,35 @@ def _by_kind(trials: Sequence[Trial], describe: Callable[[Trial], Sequence[str]]
 
 
 def _numbers(sentence: str) -> list[float]:
-    """Return the numbers of a sentence from the last to the first: what it is about stands at its end."""
+    """Return the numbers of a sentence from the last to the first: its subject stands at its end."""
     return [float(number.replace(",", "").rstrip(".") or 0.0) for number in reversed(_NUMBER.findall(sentence))]
 
 
+def limits_of(records: Sequence[TrialRecord]) -> tuple[Limit, ...]:
+    """Return the bottleneck of most valid trials with loss, by stream and frame size, with the last reason for it."""
+    lossy: dict[tuple[str, float], list[Bottleneck]] = {}
+    for record in records:
+        if record.procedure in _STEADY and record.trial.is_valid and record.trial.loss_ratio > 0.0:
+            lossy.setdefault((record.stream, record.frame_bytes), []).append(record.trial.bottleneck)
+    limits = []
+    for (stream, frame_bytes), bottlenecks in lossy.items():
+        name, count = Counter(bottleneck.name for bottleneck in bottlenecks).most_common(1)[0]
+        reason = next(bottleneck.reason for bottleneck in reversed(bottlenecks) if bottleneck.name == name)
+        limits.append(
+            Limit(
+                stream=stream,
+                frame_bytes=frame_bytes,
+                name=name,
+                reason=reason,
+                trials=count,
+                of_trials=len(bottlenecks),
+            )
+        )
+    return tuple(limits)
+
+
 class _Row(Protocol):
-    """What a row of any procedure has."""
+    """A row of any procedure."""
 
     @property
     def stream(self) -> str: ...
@@ -75,18 +104,11 @@ class _Row(Protocol):
     def frame_bytes(self) -> float: ...
 
 
-_ALIKE = 1e-9
-_PACE = 1e-3
-"""A tester's pace may differ so much from what it was told: a rate so far above a maximum is none."""
-_SCATTER = 0.02
-"""Losses of two overloads differ so much from trial to trial; a load without loss has no such excuse."""
-
-
 def contradictions(result: BenchmarkResult) -> tuple[str, ...]:
-    """Return each contradiction of a result as a sentence with its numbers; none if all agrees.
+    """Return each contradiction of a result as a sentence with its numbers.
 
-    Returns rates at which frame loss or latency lost more than the goal tolerates, goals out of order, rates above the
-    theoretical maximum, loads that lost less than a lower one.
+    Contradictions are rates at which trials of frame loss or latency lost more than the goal tolerates, goals out of
+    order, rates above the theoretical maximum, and loads that lost less than a lower load.
     """
     texts = (
         *_goals_that_lost(result),
@@ -120,17 +142,17 @@ def _is_same(row: _Row, other: _Row) -> bool:
 
 
 def _goals_that_lost(result: BenchmarkResult) -> Iterator[str]:
-    """Find rates that are said to meet a goal that a trial of latency or frame loss there or below missed.
+    """Find throughputs whose goal a trial of latency or frame loss at that rate or below missed.
 
-    A goal whose trials may exceed it (RFC 9971) is passed over: a single trial contradicts nothing.
+    A single trial does not contradict a goal that a share of the trials may miss (RFC 9971).
     """
     witnesses: list[tuple[str, _Row, float, float]] = [
         *(("loss trial", row, row.intended_pps, row.loss_ratio) for row in _losses(result)),
         *(("latency trial", row, row.rate_pps, row.loss_ratio) for row in _rows(result, "latency")),
     ]
-    passed_over = _goals_with_exceeding_trials(result)
+    tolerant_goals = _goals_with_exceeding_trials(result)
     for row in _rates(result):
-        if row.goal in passed_over:
+        if row.goal in tolerant_goals:
             continue
         for what, other, rate_pps, loss_ratio in witnesses:
             is_below = rate_pps <= row.throughput_pps * (1.0 + _ALIKE)
@@ -150,7 +172,7 @@ def _goals_with_exceeding_trials(result: BenchmarkResult) -> set[str]:
 
 
 def _goals_out_of_order(result: BenchmarkResult) -> Iterator[str]:
-    """Find goals that tolerate more and have a lower rate, or whose search ended lower and was raised."""
+    """Find goals that tolerate more loss at a lower rate, or whose search ended lower and was raised."""
     rows = _rates(result)
     for row in rows:
         if math.isfinite(row.raised_from_pps):
@@ -168,7 +190,7 @@ def _goals_out_of_order(result: BenchmarkResult) -> Iterator[str]:
 
 
 def _above_the_maximum(result: BenchmarkResult) -> Iterator[str]:
-    """Find rates that are greater than the medium carries."""
+    """Find rates above the theoretical maximum of the medium."""
     rates: list[tuple[str, _Row, float, float]] = [
         *(("the throughput", row, row.throughput_pps, row.theoretical_pps) for row in _rates(result)),
         *(("a loss trial", row, row.forwarded_pps, row.theoretical_pps) for row in _losses(result)),
@@ -183,14 +205,8 @@ def _above_the_maximum(result: BenchmarkResult) -> Iterator[str]:
 
 def _losses_that_fall(result: BenchmarkResult) -> Iterator[str]:
     """Find frame loss trials that lost less than one at a lower rate."""
-    rows = _losses(result)
-    for row in rows:
-        lower = [
-            lower_row
-            for lower_row in rows
-            if _is_same(row, lower_row) and lower_row.intended_pps < row.intended_pps * (1.0 - _ALIKE)
-        ]
-        worst = max(lower, key=lambda lower_row: lower_row.loss_ratio, default=None)
+    for row in _losses(result):
+        worst = _worst_below(result, row, row.intended_pps * (1.0 - _ALIKE))
         if worst is not None and _is_less(row.loss_ratio, worst.loss_ratio):
             yield (
                 f"{_place(row)}: the loss trial at {frames_per_second(row.intended_pps)} frames/s lost "
@@ -206,9 +222,8 @@ def _overloads_that_lost_less(result: BenchmarkResult) -> Iterator[str]:
     for row in overloads:
         if row.outcome == "undetermined" or not math.isfinite(row.overload_loss_ratio):
             continue
-        most_ratio = min(row.overload_loss_ratio * _whole_over_overload(row, settings), 1.0)
-        lower = [loss for loss in _losses(result) if _is_same(row, loss) and loss.intended_pps < row.overload_pps]
-        worst = max(lower, key=lambda lower_row: lower_row.loss_ratio, default=None)
+        most_ratio = min(row.overload_loss_ratio * _trial_over_overload(row, settings), 1.0)
+        worst = _worst_below(result, row, row.overload_pps)
         if worst is not None and _is_less(most_ratio, worst.loss_ratio):
             yield (
                 f"{_place(row)}: the overload of {frames_per_second(row.overload_pps)} frames/s lost "
@@ -217,8 +232,14 @@ def _overloads_that_lost_less(result: BenchmarkResult) -> Iterator[str]:
             )
 
 
-def _whole_over_overload(row: RecoveryRow, settings: object) -> float:
-    """Return the frames of the whole trial over those of the overload: its loss is over all of them."""
+def _worst_below(result: BenchmarkResult, row: _Row, rate_pps: float) -> FrameLossRow | None:
+    """Return the frame loss trial of a row's stream and frame size that lost most at less than a rate."""
+    lower = [loss for loss in _losses(result) if _is_same(row, loss) and loss.intended_pps < rate_pps]
+    return max(lower, key=lambda loss: loss.loss_ratio, default=None)
+
+
+def _trial_over_overload(row: RecoveryRow, settings: object) -> float:
+    """Return the frames of the whole trial over those of the overload: the loss ratio is over the whole trial."""
     if not isinstance(settings, Mapping):
         return math.inf
     before_s, after_s = settings.get("overload_duration"), settings.get("recovery_duration")
