@@ -1,16 +1,16 @@
-"""A test bed with a device under test as the rig of a benchmark."""
+"""The rig of a test bed with a device under test."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Self
 
 from routecast.benchmark.profile import TrialProfile
-from routecast.benchmark.rig import medium_of
+from routecast.benchmark.rig import RigKind, medium_of
 from routecast.benchmark.streams import (
     BROADCAST,
     BROADCAST_RATIO,
@@ -43,13 +43,13 @@ _ROUTING = "frr"
 
 
 class BedRig:
-    """A test bed, made when the first stream needs it and undone when the context ends.
+    """A test bed that exists from the first stream until the context ends.
 
-    All streams are sent to the device as it was started (RFC 2544 sec. 7: no reconfiguration between tests), save those
-    with filters: they are sent to the same device with so many conditions, the last of which accepts (sec. 11.4).
+    The device is not configured anew between streams (RFC 2544 sec. 7), except for streams with filters: the same
+    device then has as many conditions, of which the last accepts (sec. 11.4).
 
     Device ``frr`` on a test bed of namespaces learns its routes from neighbours, so that each trial begins with a
-    routing update (sec. 13), unless its option ``routing`` is given.
+    routing update (sec. 13), unless its option ``routing`` is set.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class BedRig:
     power : str or None
         The power meter, instead of the file's; ``"auto"`` for the first that can be read here, ``"none"`` for none.
     on_remark : callable
-        Told what the user should know, line by line.
+        Gets remarks for the user, line by line.
 
     Raises
     ------
@@ -74,7 +74,7 @@ class BedRig:
         The file or an option is wrong.
     """
 
-    kind: Literal["measure", "simulate", "solve", "other"] = "measure"
+    kind: RigKind = "measure"
 
     def __init__(
         self,
@@ -88,10 +88,18 @@ class BedRig:
         power: str | None = None,
         on_remark: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._testbed, self._device, self._own_network, self._on_remark = testbed, device, own_network, on_remark
-        self._share_cores = share_cores
-        self._options, self._power, self._encapsulation = dict(options or {}), power, encapsulation
+        self._device, self._options, self._power, self._on_remark = device, dict(options or {}), power, on_remark
         self._file = read_testbed(testbed, device=device, options=options, encapsulation=encapsulation)
+        self._opening: dict[str, Any] = {
+            "testbed": testbed,
+            "device": device,
+            "encapsulation": encapsulation,
+            "own_network": own_network,
+            "share_cores": share_cores,
+            "on_remark": on_remark,
+            "power": power,
+            "retries": 0,  # the benchmark runs an invalid trial again itself, and keeps each
+        }
         # Routing neighbours speak without tags.
         is_plain = not self._file.encapsulation.vlan_ids
         can_learn = isinstance(self._file, NamespacesFile) and self._file.networks > 1 and is_plain
@@ -131,7 +139,7 @@ class BedRig:
 
     @property
     def resets_not_run(self) -> Mapping[str, str]:
-        """Kinds of reset that make no sense for the device, with the reason."""
+        """Reason for each kind of reset that makes no sense for the device."""
         return dict(getattr(self._under_test, "resets_not_run", {}))
 
     @property
@@ -140,18 +148,18 @@ class BedRig:
         return isinstance(self._under_test, RoutingDevice) and self._under_test.learns_routes
 
     def refuses(self, stream: Stream) -> str:
-        """Say why a stream cannot be sent."""
+        """Return why a stream cannot be sent; empty if it can."""
         if stream.modifier == ROUTING_UPDATES and not self.sends_routing_updates:
-            with_ = f"--dut {_ROUTING} --dut-option routing=bgp"
-            return f"the routes of {self.title} are static: run a device that learns them from a neighbour ({with_})"
+            option = f"--dut {_ROUTING} --dut-option routing=bgp"
+            return f"the routes of {self.title} are static: run a device that learns them from a neighbour ({option})"
         if stream.modifier == MANAGEMENT and (reason := self._no_agent()):
             return reason
         if stream.modifier and stream.modifier not in SECTIONS and self._under_test.name != _FILTERING:
             return f"{self.title} filters nothing: run the packet filter as the device (--dut {_FILTERING})"
-        around, is_ipv6 = self._file.encapsulation, stream.protocol == "IPv6"
-        if around.title:
-            least = smallest_test_frame_bytes(6 if is_ipv6 else 4, around)
-            if reason := mix_refused(stream, least, f"{stream.protocol} ({around.title})"):
+        encapsulation, is_ipv6 = self._file.encapsulation, stream.protocol == "IPv6"
+        if encapsulation.title:
+            least = smallest_test_frame_bytes(6 if is_ipv6 else 4, encapsulation)
+            if reason := mix_refused(stream, least, f"{stream.protocol} ({encapsulation.title})"):
                 return reason
         if isinstance(self._file, NamespacesFile):
             if is_ipv6 and not self._file.ipv6:
@@ -177,13 +185,13 @@ class BedRig:
 
     @property
     def no_floor(self) -> str:
-        """Say that cables of a lab cannot be joined without the device."""
+        """The cables of a lab cannot be joined without the device."""
         if isinstance(self._file, NamespacesFile):
             return ""
         return "the ports of this test bed are joined to the device; `routecast testbed selftest` measures the tester"
 
     def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
-        """Return what sends the stream over one wire on the cores of this bed, beside the device that waits."""
+        """Return the evaluator of one wire on the cores of this bed, beside the device that waits."""
         assert isinstance(self._file, NamespacesFile)
         return _Floor(file=self._file, beside=self._ready(self._modifier).bed, stream=stream, phases=phases)
 
@@ -207,7 +215,7 @@ class BedRig:
         self._open.close()
 
     def _ready(self, modifier: str) -> Measure:
-        """Return the evaluator on the test bed, made anew where the device needs other filters."""
+        """Return the evaluator on the test bed, on a new one where the device needs other filters."""
         if self._measure is not None and modifier == self._modifier:
             return self._measure
         self._measure = None
@@ -216,26 +224,16 @@ class BedRig:
         options = dict(self._options)
         if modifier:
             options["rules"] = int(modifier.split(maxsplit=1)[0]) - 1  # the last condition accepts
-        self._measure, self._modifier = self._open.enter_context(self._opened(options)), modifier
+        self._measure, self._modifier = (
+            self._open.enter_context(open_testbed(**self._opening, options=options)),
+            modifier,
+        )
         if not self._facts:
             self._facts = self._measure.facts()
         return self._measure
 
-    def _opened(self, options: Mapping[str, object]) -> AbstractContextManager[Measure]:
-        return open_testbed(
-            self._testbed,
-            device=self._device,
-            options=options,
-            encapsulation=self._encapsulation,
-            own_network=self._own_network,
-            share_cores=self._share_cores,
-            on_remark=self._on_remark,
-            power=self._power,
-            retries=0,  # the benchmark runs an invalid trial again itself, and keeps each
-        )
-
     def _no_agent(self) -> str:
-        """Say that no SNMP agent answers at the device; empty if one does."""
+        """Return that no SNMP agent answers at the device; empty if one does."""
         if isinstance(self._file, NamespacesFile):
             # The option starts an agent, and the device does not start without its answer.
             chosen = getattr(self._under_test, "chosen", None)
@@ -245,7 +243,7 @@ class BedRig:
             advice = ": let the device run one (--dut-option snmp=true)" if hasattr(chosen, "snmp") else ""
             return f"no SNMP agent answers at {address}{advice}"
         if self._agent_answers is None:
-            with self._opened(self._options) as measure:
+            with open_testbed(**self._opening, options=self._options) as measure:
                 address = _first_address(measure)
                 self._agent_answers = bool(address) and is_answered(measure.bed.ports[0].netns, address)
                 self._agent_address = (
@@ -254,7 +252,7 @@ class BedRig:
         return "" if self._agent_answers else f"no SNMP agent answers at {self._agent_address}"
 
     def _try_meter(self) -> None:
-        """Refuse a meter that cannot be read before the test bed is up, and say once why there is none."""
+        """Refuse an unreadable meter before the test bed is up, and remark once why there is none."""
         if self._facts:
             return
         meter, no_power = meter_for(self._file.power, self._power)
@@ -270,7 +268,7 @@ def _first_address(measure: Measure) -> str:
 
 
 def _view(measure: Measure, stream: Stream) -> Measure:
-    """Return the view of an evaluator that sends a stream."""
+    """Return the evaluator with the protocol, networks and broadcast frames of a stream."""
     view = measure.with_ip(6 if stream.protocol == "IPv6" else 4).over_networks(stream.networks)
     return view.with_broadcast(BROADCAST_RATIO) if stream.modifier == BROADCAST else view
 
@@ -281,10 +279,10 @@ def _phases(phases: TrialProfile) -> Phases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Floor:
-    """Answers for a wire without a device, which is made for each trial and undone after it.
+    """Evaluator of a wire without a device, which exists for one trial.
 
-    Frames are sent from the core of the bed's generator and received on the core where the bed receives: the device's,
-    if no receiver has its own. There the receiver goes before a device that polls.
+    The core of the bed's generator sends. The core of the bed's receiver receives, or that of the device if the
+    receiver has none of its own; there the receiver goes before a device that polls.
     """
 
     file: NamespacesFile
@@ -293,11 +291,11 @@ class _Floor:
     phases: TrialProfile
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
-        placed = self.beside.placement
-        receiver = placed.receiver if placed.receiver is not None or placed.is_shared else placed.dut
+        placement = self.beside.placement
+        receiver = placement.receiver if placement.receiver is not None or placement.is_shared else placement.dut
         changes = {
             "name": f"{self.file.name}-floor",
-            "cores": Cores(tester=placed.tester, receiver=receiver, dut=placed.dut),
+            "cores": Cores(tester=placement.tester, receiver=receiver, dut=placement.dut),
             "priority": min(self.file.priority + 1, 98) if self.file.priority else 0,
             "power": None,
         }

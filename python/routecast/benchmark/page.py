@@ -1,12 +1,14 @@
-"""The page of a benchmark and its folder: how compliant it is, what was found, with what, how to do it again."""
+"""The page of a benchmark and its folder: answer, compliance, procedures, setup, trials, and how to repeat the run."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Literal
 
 from routecast.benchmark.journal import SUMMARY
 from routecast.benchmark.points import points_of
@@ -24,12 +26,28 @@ from routecast.show.tables import Table
 __all__ = ["benchmark_page", "flattened", "write_report"]
 
 _SCHEMA = "benchmark.schema.json"
+_LONGEST_LINE = 80
+_MOST_ROWS = 24
+_MOST_WORDS = 60
+"""Longer lists of statements are folded."""
+_FIGURE_OF_ANSWER = ("throughput", "frame_loss")
+"""Procedures whose figures show the answer best: the forwarded rate over frame size or load."""
+_LEVELS: Mapping[str, tuple[Literal["good", "fair", "bad"], str]] = {
+    "unconditional": ("good", "Unconditionally compliant"),
+    "conditional": ("fair", "Conditionally compliant"),
+    "not compliant": ("bad", "Not compliant"),
+}
+_EVALUATORS = {
+    "measure": "measured on the wire",
+    "simulate": "a simulation of a model: predictions, no measurements",
+    "solve": "a closed form of a model: predictions, no measurements",
+}
 
 
 def write_report(result: BenchmarkResult, folder: Path) -> Path:
     """Write ``report.html``, ``figures/*.svg``, ``benchmark.schema.json``; and ``benchmark.json`` if it is not there.
 
-    ``folder``: the benchmark's folder; made if missing. Every file is whole or absent. Returns the page.
+    ``folder``: the benchmark's folder; created if missing. Every file is whole or absent. Returns the path of the page.
     """
     folder.mkdir(parents=True, exist_ok=True)
     page = benchmark_page(result)
@@ -45,14 +63,8 @@ def write_report(result: BenchmarkResult, folder: Path) -> Path:
     return folder / "report.html"
 
 
-_LONGEST_LINE = 80
-
-
-def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
-    """Return router, tester, media and streams, and the profile's values.
-
-    All facts of router and tester, nested as they are, as names and values (RFC 2544 sec. 7).
-    """
+def _setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
+    """Return router, tester, media and streams, and the profile's values, each fact with its name (RFC 2544 sec. 7)."""
     setup = result.setup
     streams = "\n".join(
         f"{stream.name}: UDP over {stream.protocol}, {'both ways' if stream.bidirectional else 'one way'}, "
@@ -70,9 +82,10 @@ def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
         ("Frame format", setup.frame_format),
         ("Units", setup.load_unit),
     )
+    unknown = (("", "nothing is known of it"),)
     parts = (
-        ("Router (device under test)", tuple(flattened(setup.device)) or (("", "nothing is known of it"),)),
-        ("Tester", tuple(flattened(setup.tester)) or (("", "nothing is known of it"),)),
+        ("Router (device under test)", tuple(flattened(setup.device)) or unknown),
+        ("Tester", tuple(flattened(setup.tester)) or unknown),
         ("Media and streams", media),
         (f"Profile {result.profile_name}", tuple(flattened(result.profile))),
     )
@@ -80,7 +93,7 @@ def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
 
 
 def _mix(mix: MixFacts) -> str:
-    """State a mix as RFC 6985 wants it: genome, sizes and their shares."""
+    """Describe a mix as RFC 6985 wants it: genome, sizes and their shares."""
     sizes = ", ".join(f"{size} B {format_ratio(share)}" for size, share in mix.share_by_bytes.items())
     custom = ", ".join(f"{letter} = {size} B" for letter, size in mix.custom_bytes.items())
     genome = f"genome {mix.genome}{f' ({custom})' if custom else ''}, " if mix.genome else ""
@@ -89,20 +102,12 @@ def _mix(mix: MixFacts) -> str:
 
 
 def _links(result: BenchmarkResult) -> str:
-    """Write the rates of the links."""
     rates = list(dict.fromkeys(format_bps(rate) for rate in result.setup.link_bps if math.isfinite(rate)))
     return ", ".join(rates) or "of no known rate"
 
 
-_EVALUATORS = {
-    "measure": "measured on the wire",
-    "simulate": "a simulation of a model: predictions, no measurements",
-    "solve": "a closed form of a model: predictions, no measurements",
-}
-
-
-def flattened(value: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield name and value of every fact; names of nested ones are joined by a point.
+def flattened(value: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield name and value of every fact; a point joins the names of nested facts.
 
     Examples
     --------
@@ -110,7 +115,7 @@ def flattened(value: Mapping[str, object], before: str = "") -> Iterator[tuple[s
     [('version', '6.1'), ('offloads · gro', 'yes'), ('lines', 'ip a; ip r')]
     """
     for key, entry in value.items():
-        name = f"{before} · {key}" if before else str(key).replace("_", " ")
+        name = f"{prefix} · {key}" if prefix else str(key).replace("_", " ")
         if isinstance(entry, Mapping):
             if entry:
                 yield from flattened(entry, name)
@@ -125,12 +130,7 @@ def flattened(value: Mapping[str, object], before: str = "") -> Iterator[tuple[s
 def _listed(entries: Sequence[object]) -> str:
     if not entries:
         return "none"
-    texts = [
-        ", ".join(f"{key} = {_text(part)}" for key, part in entry.items())
-        if isinstance(entry, Mapping)
-        else _text(entry)
-        for entry in entries
-    ]
+    texts = list(map(_text, entries))
     line = ", ".join(texts) if all(isinstance(entry, int | float) for entry in entries) else "; ".join(texts)
     return line if len(line) < _LONGEST_LINE and "\n" not in line else "\n".join(texts)
 
@@ -149,30 +149,15 @@ def _text(value: object) -> str:
     return str(value)
 
 
-_MOST_ROWS = 24
-
-_MOST_WORDS = 60
-"""Longer lists of statements are folded."""
-
-_OF_RATES = ("throughput", "frame_loss")
-"""Procedures whose figures show the answer best: what is forwarded of which rate."""
-
-_LEVELS = {
-    "unconditional": ("good", "Unconditionally compliant"),
-    "conditional": ("fair", "Conditionally compliant"),
-    "not compliant": ("bad", "Not compliant"),
-}
-
-
 def benchmark_page(result: BenchmarkResult) -> Page:
-    """Return the page: the answer and its figure, how far that complies with RFC 2544, then each procedure."""
+    """Return the page: the answer and its figure, the compliance with RFC 2544, then each procedure."""
     opening = _opening(result)
     sections = [
         *_disturbed(result),
         *([Section(anchor="found", title="", blocks=opening, is_listed=False)] if opening else []),
         *_contradictions(result),
         *([Section.of("limits", "What limits", "", _long(limits_table(result)))] if result.limits else []),
-        *_turned(result),
+        *_explorer(result),
         _compliance(result),
     ]
     sections += [_procedure(result, name, opening) for name in result.procedures]
@@ -192,7 +177,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
             )
         ),
         sections=tuple(sections),
-        made=_made(result),
+        made=_provenance(result),
         source="RFC 2544, RFC 1242 and RFC 2285 define the terms; RFC 9004 renews sec. 26.4, RFC 6201 sec. 26.6, RFC "
         "8219 adds statistics of latency, RFC 9971 the search. benchmark.json beside this page holds every figure "
         "(benchmark.schema.json says how), trials.parquet every trial.",
@@ -200,14 +185,14 @@ def benchmark_page(result: BenchmarkResult) -> Page:
 
 
 def _disturbed(result: BenchmarkResult) -> Iterator[Section]:
-    """Open the page of a run on a disturbed machine with that."""
+    """Yield the notice of a disturbed machine, which opens the page."""
     if result.disturbed:
         notice = Notice(mood="bad", title="A disturbed machine", text=" ".join(map(as_sentence, result.disturbed)))
         yield Section(anchor="disturbed", title="", blocks=(notice,), is_listed=False)
 
 
 def _contradictions(result: BenchmarkResult) -> Iterator[Section]:
-    """Return what in the result contradicts something else in it, where there is any."""
+    """Yield the section of contradictions, if there are any."""
     if result.contradictions:
         entries = tuple(f"{text}." for text in result.contradictions)
         yield Section.of(
@@ -219,21 +204,19 @@ def _contradictions(result: BenchmarkResult) -> Iterator[Section]:
 
 
 def _opening(result: BenchmarkResult) -> tuple[Block, ...]:
-    """Return what the page opens with: the first figure that shows a course, and the key numbers."""
-    blocks: list[Block] = []
-    for name in sorted(result.procedures, key=lambda name: name not in _OF_RATES):
-        figures = PROCEDURES[name].figures(result.found[name], result)
-        first = next((figure for figure in figures if not figure.is_one_point), None)
-        if first is not None:
-            blocks.append(first)
-            break
-    for name in result.procedures:
-        blocks += (block for block in PROCEDURES[name].opening(result.found[name], result) if isinstance(block, Tiles))
-    return tuple(blocks)
+    """Return the first figure of more than one point, and the key numbers."""
+    figures = (
+        figure
+        for name in sorted(result.procedures, key=lambda name: name not in _FIGURE_OF_ANSWER)
+        for figure in PROCEDURES[name].figures(result.found[name], result)
+        if not figure.is_one_point
+    )
+    blocks = (block for name in result.procedures for block in PROCEDURES[name].opening(result.found[name], result))
+    return (*itertools.islice(figures, 1), *(block for block in blocks if isinstance(block, Tiles)))
 
 
-def _turned(result: BenchmarkResult) -> Iterator[Section]:
-    """Return the router to turn, calibrated from the rates in overload, where there is one at least."""
+def _explorer(result: BenchmarkResult) -> Iterator[Section]:
+    """Yield an interactive router, calibrated from the rates in overload, if there is at least one."""
     points, _ = points_of(result, cores=None)
     if points:
         live, _ = live_of_points([point for point in points if point.series == points[0].series])
@@ -254,29 +237,22 @@ def _compliance(result: BenchmarkResult) -> Section:
         "Compliance",
         "RFC 2544 sec. 5: a test that meets all MUSTs is conditionally compliant, one that meets all SHOULDs as "
         "well unconditionally.",
-        Notice(
-            mood="good" if mood == "good" else "fair" if mood == "fair" else "bad",
-            title=title,
-            text=compliance.statement,
-        ),
+        Notice(mood=mood, title=title, text=compliance.statement),
         bool(compliance.deviations) and deviations_table(result),
         bool(result.notes) and _brief(Listing(title="Notes", entries=tuple(map(as_sentence, result.notes)))),
     )
 
 
-def _procedure(result: BenchmarkResult, name: str, shown: Sequence[Block]) -> Section:
-    """Return the section of a procedure: its figures and its table, and what has no figure, with the reason.
-
-    What is ``shown`` at the top of the page does not stand here again.
-    """
+def _procedure(result: BenchmarkResult, name: str, top: Sequence[Block]) -> Section:
+    """Return the section of a procedure without the blocks at the top of the page."""
     procedure, answer = PROCEDURES[name], result.found[name]
     table, reasons = procedure_table(result, name), procedure.reasons(answer.rows)
     return Section.of(
         table.name,
         procedure.title,
         procedure.lead,
-        *(block for block in procedure.opening(answer, result) if block not in shown),
-        *(figure for figure in procedure.figures(answer, result) if figure not in shown),
+        *(block for block in procedure.opening(answer, result) if block not in top),
+        *(figure for figure in procedure.figures(answer, result) if figure not in top),
         _long(replace(table, caption=" ".join(filter(None, (table.caption, procedure.explained))))),
         bool(reasons) and Listing(title="Without a figure, and why", entries=reasons),
         *(_brief(block) for block in procedure.closing(answer, result)),
@@ -284,14 +260,14 @@ def _procedure(result: BenchmarkResult, name: str, shown: Sequence[Block]) -> Se
 
 
 def _brief(block: Block) -> Block:
-    """Fold a list of statements that would push what follows out of sight."""
+    """Fold a list that would push the next block out of sight."""
     if isinstance(block, Listing) and sum(len(entry.split()) for entry in block.entries) > _MOST_WORDS:
         return replace(block, is_folded=True)
     return block
 
 
 def _long(table: Table) -> Table | Folded:
-    """Fold a table that would push what follows out of sight."""
+    """Fold a table that would push the next block out of sight."""
     if len(table.rows) <= _MOST_ROWS:
         return table
     return Folded(summary=f"{table.title}: show {plural(len(table.rows), 'row')}", table=table)
@@ -312,7 +288,7 @@ def _setup(result: BenchmarkResult) -> Section:
         title="What was tested, and with what",
         lead="RFC 2544 sec. 7 asks for the version and the exact configuration of the router, what is disabled "
         "included; sec. 8 for the frame formats.",
-        blocks=setup_facts(result),
+        blocks=_setup_facts(result),
     )
 
 
@@ -321,22 +297,19 @@ def _trials(result: BenchmarkResult) -> Section:
     total = len(result.trials)
     invalid = f", {result.invalid_trials} of them invalid" if result.invalid_trials else ", all of them valid"
     resumed = f" {result.resumed_trials} were kept from a run that was interrupted." if result.resumed_trials else ""
-    blocks: tuple[Block, ...] = (Prose((table.caption,)),)
-    if total:
-        blocks = (Prose((table.caption,)), Folded(summary=f"Show {plural(total, 'trial')}", table=table))
-    return Section(
-        anchor="trials",
-        title="Every trial",
-        lead=f"{plural(total, 'trial')}{invalid}.{resumed} An invalid trial is one in which the tester, not the "
-        "router, failed: it is never a result.",
-        blocks=blocks,
+    return Section.of(
+        "trials",
+        "Every trial",
+        f"{plural(total, 'trial')}{invalid}.{resumed} An invalid trial is one in which the tester, not the router, "
+        "failed: it is never a result.",
+        Prose((table.caption,)),
+        total > 0 and Folded(summary=f"Show {plural(total, 'trial')}", table=table),
     )
 
 
-def _made(result: BenchmarkResult) -> tuple[tuple[str, str], ...]:
+def _provenance(result: BenchmarkResult) -> tuple[tuple[str, str], ...]:
     versions = ", ".join(f"{name} {number}" for name, number in result.versions.items())
-    again = f"`{result.command}`" if result.command else "–"
-    rows = [("Command", again), ("Profile", result.profile_name)]
+    rows = [("Command", f"`{result.command}`" if result.command else "–"), ("Profile", result.profile_name)]
     if result.started_utc:
         rows.append(("Started", result.started_utc))
     if math.isfinite(result.elapsed_s):

@@ -1,8 +1,7 @@
-"""What a benchmark finds: one value per procedure, rows per stream and frame size, and all that a report must state.
+"""The result of a benchmark: a value for each procedure with rows by stream and frame size, and facts for its report.
 
-Rates are frames per second over all ports together (RFC 2285), as everywhere in routecast; ``per_port_pps`` is the
-rate of one port, which MLRsearch and the theoretical maximum of RFC 2544 sec. 20 speak of, and :class:`Setup` states
-the factor between them (RFC 9971 asks for it).
+Rates are frames per second over all ports together (RFC 2285), as everywhere in routecast. ``per_port_pps`` is the rate
+of one port, the unit of MLRsearch and of RFC 2544 sec. 20; :class:`Setup` states the factor between them (RFC 9971).
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from routecast.quantity.whole_file import write_whole
 __all__ = ["BenchmarkResult", "Compliance", "Limit", "MixFacts", "Setup"]
 
 _SAME_CORES = "on the same cores ("
-"""What a note of a trial says of another test bed that disturbs this one."""
+"""Part of a trial's note on another test bed that disturbs this one."""
 
 
 @value
 class MixFacts:
-    """What a report must state of a mix of frame sizes (RFC 6985 sec. 4)."""
+    """Facts of a mix of frame sizes that a report must state (RFC 6985 sec. 4)."""
 
     name: str
     mean_bytes: float
@@ -54,16 +53,16 @@ class MixFacts:
 
 @value
 class Setup:
-    """What was tested, with what, over which media (RFC 2544 sec. 7 and 8; RFC 9971's statement of units)."""
+    """Device under test, tester, media and streams (RFC 2544 sec. 7 and 8), and the units (RFC 9971)."""
 
     evaluator: str
     device: Mapping[str, object] = field(
-        "Facts of the device under test: versions, exact configuration, what is disabled; plain data."
+        "Facts of the device under test: versions, exact configuration, disabled functions; plain data."
     )
     tester: Mapping[str, object] = field("Facts of the tester, plain data.")
-    device_title: str = field("How the device is called in headings.")
+    device_title: str = field("Title of the device in headings.")
     link_bps: tuple[float, ...] = field("Rate of each port's link.")
-    medium: str = field('``"Ethernet, 10 Gbit/s"``, with ``"virtual"`` where no cable is.')
+    medium: str = field('``"Ethernet, 10 Gbit/s"``, with ``"virtual"`` where there is no cable.')
     frame_bytes: tuple[int, ...] = field("Fixed sizes.")
     streams: tuple[Stream, ...]
     frame_format: str = field("In words (sec. 8 asks for it).")
@@ -82,51 +81,51 @@ class Compliance:
 
 @value
 class Limit:
-    """What limited one stream at one frame size."""
+    """The bottleneck of one stream at one frame size."""
 
     stream: str
     frame_bytes: float = field("Of a mix the mean.")
-    name: str = field('Core, link, receive ring or pool; "device under test" where it is not seen')
-    reason: str = field("What says so: counters and busy times, in words")
-    trials: int = field("Valid trials with loss that say so")
-    of_trials: int = field("Valid trials with loss")
+    name: str = field('Core, link, receive ring or pool; "device under test" where it is unknown.')
+    reason: str = field("Counters and busy times that show it, in words.")
+    trials: int = field("Valid trials with loss that have this bottleneck.")
+    of_trials: int = field("Valid trials with loss.")
 
 
 @value
 class BenchmarkResult:
-    """Everything that one run found."""
+    """The result of one run."""
 
     profile_name: str
     profile: Mapping[str, object] = field("The profile's values as plain data, ``profile_name`` its name.")
     setup: Setup
     compliance: Compliance
     found: Mapping[str, Any] = field(
-        "What each procedure has found, by its name. One that was not asked for, or could not run, is not in it: "
-        '``not_run`` says which. ``result.throughput`` is ``result.found.get("throughput")``, and so on.',
+        "Result of each procedure, by its name; without those that were not asked for or could not run, which are in "
+        '``not_run``. ``result.throughput`` is ``result.found.get("throughput")``, and so on.',
         default_factory=dict,
     )
     not_run: tuple[NotRun, ...] = ()
     search_statements: tuple[str, ...] = field(
-        "What RFC 9971 sec. 4.10 and its report duties want said of the searches: units, goal width, goals.", default=()
+        "Statements on the searches that RFC 9971 sec. 4.10 wants in a report: units, goal width, goals.", default=()
     )
     trials: tuple[TrialRecord, ...] = ()
-    resumed_trials: int = field("Trials that come from a run before, which was interrupted.", default=0)
+    resumed_trials: int = field("Trials that come from an interrupted run.", default=0)
     limits: tuple[Limit, ...] = field(
-        "What limits each stream at each frame size, where trials lost frames.", default=()
+        "Bottleneck of each stream at each frame size where trials lost frames.", default=()
     )
     invalid_trials: int = 0
     invalid_reasons: tuple[str, ...] = field("Why trials were invalid, by kind, the most frequent first.", default=())
     disturbed: tuple[str, ...] = field(
-        "How many trials other work on the machine disturbed, then each kind of disturbance; empty if none was.",
+        "Number of trials that other work on the machine disturbed, then each kind of disturbance; empty without any.",
         default=(),
     )
     started_utc: str = field("ISO 8601.", default="")
-    elapsed_s: float = field("Of this run.", default=float("nan"))
-    command: str = field("How the run was started.", default="")
-    versions: Mapping[str, str] = field("", default_factory=dict)
+    elapsed_s: float = field("Duration of this run.", default=float("nan"))
+    command: str = field("Command that started the run.", default="")
+    versions: Mapping[str, str] = field("Versions of routecast, Python, kernel and libraries.", default_factory=dict)
     notes: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = field(
-        "What in the result contradicts something else in it, a sentence with numbers each.", default=()
+        "Contradictions between figures of the result, a sentence with numbers each.", default=()
     )
 
     @property
@@ -136,7 +135,7 @@ class BenchmarkResult:
 
     @property
     def shared_cores(self) -> str:
-        """Which other test bed was on the same cores during how many trials; empty if none did."""
+        """Other test beds on the same cores, with the number of disturbed trials; empty without any."""
         trials = [trial.trial for trial in self.trials if trial.procedure != FLOOR]
         others = [note for trial in trials for note in trial.notes if _SAME_CORES in note]
         if not others:
@@ -145,7 +144,7 @@ class BenchmarkResult:
         return f"{disturbed} of {len(trials)} trials are disturbed: {'; '.join(dict.fromkeys(others))}"
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a procedure has found; None if it has no result."""
+        """Return the result of a procedure; None if it has none."""
         if name not in PROCEDURES:
             raise AttributeError(name)
         return self.found.get(name)
@@ -156,7 +155,7 @@ class BenchmarkResult:
         write_whole(path, text + "\n")
 
     def to_json(self) -> dict[str, object]:
-        """Return plain data, the raw trials apart, which are in ``trials.parquet``: only their number is given."""
+        """Return plain data with the number of trials; ``trials.parquet`` has the trials themselves."""
         document: dict[str, object] = {"schema": "routecast-benchmark/1"}
         for name in self.__dataclass_fields__:
             if name == "found":

@@ -1,7 +1,6 @@
-"""Rigs: where a benchmark gets its evaluator from, for each kind of test stream.
+"""Rigs: the evaluator of a benchmark for each kind of test stream.
 
-A rig is a model and the evaluator that answers for it, or a test bed with a device under test. The procedures know
-neither.
+A rig is a model with its evaluator, or a test bed with a device under test. The procedures depend on neither.
 """
 
 from __future__ import annotations
@@ -16,27 +15,31 @@ from typing import Literal, Protocol, Self
 from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.streams import SECTIONS, Stream
 from routecast.errors import ModelProblem, Problem
+from routecast.evaluate.plain import plain
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.quantity import format_bps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
-__all__ = ["ModelRig", "Outage", "PlainRig", "Rig", "medium_of"]
+__all__ = ["ModelRig", "Outage", "PlainRig", "Rig", "RigKind", "medium_of"]
+
+RigKind = Literal["measure", "simulate", "solve", "other"]
 
 
 class Rig(Protocol):
-    """What a benchmark runs on."""
+    """A device under test, or a model of one, with its tester."""
 
     @property
     def title(self) -> str:
-        """How reports call the device."""
+        """Title of the device in reports."""
         ...
 
     @property
-    def kind(self) -> Literal["measure", "simulate", "solve", "other"]:
-        """Who answers."""
+    def kind(self) -> RigKind:
+        """Kind of the evaluator."""
         ...
 
     @property
@@ -51,11 +54,11 @@ class Rig(Protocol):
 
     @property
     def identity(self) -> str:
-        """A text that changes with everything that decides a trial's result, the load apart."""
+        """A text that changes with every condition of a trial's result except the load."""
         ...
 
     def refuses(self, stream: Stream) -> str:
-        """Say why this rig cannot run a stream; empty if it can."""
+        """Return why this rig cannot run a stream; empty if it can."""
         ...
 
     def prepared(self, stream: Stream, phases: TrialProfile) -> AbstractContextManager[Evaluator]:
@@ -68,7 +71,7 @@ class Rig(Protocol):
         ...
 
     def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
-        """Return what answers for the same stream over a wire without a device, while the stream is prepared."""
+        """Return the evaluator of a wire without a device for the same stream, while the stream is prepared."""
         ...
 
     def device(self) -> Mapping[str, object]:
@@ -86,12 +89,22 @@ class Rig(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Undo what the run has made."""
+        """Remove everything that the run has made."""
         ...
 
 
-class _NothingToUndo:
-    """A rig that makes nothing, and has no wire."""
+class _VirtualRig:
+    """A rig of virtual links without a machine: there is no wire to measure and nothing to remove."""
+
+    @property
+    def link_bps(self) -> tuple[float, ...]:
+        """Rate of each port's link."""
+        raise NotImplementedError
+
+    @property
+    def medium(self) -> str:
+        """The medium in words."""
+        return medium_of(self.link_bps, virtual=True)
 
     @property
     def no_floor(self) -> str:
@@ -112,18 +125,18 @@ class _NothingToUndo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlainRig(_NothingToUndo):
+class PlainRig(_VirtualRig):
     """Any evaluator with two ports of the same link, such as a fake in a test."""
 
     evaluator: Evaluator
     link: float
     title: str = "evaluator"
-    kind: Literal["measure", "simulate", "solve", "other"] = "other"
+    kind: RigKind = "other"
     wire: Evaluator | None = None
 
     @property
     def no_floor(self) -> str:
-        """Say that there is no wire, unless one was given."""
+        """There is no wire, unless ``wire`` is one."""
         return "" if self.wire is not None else super().no_floor
 
     def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
@@ -132,17 +145,12 @@ class PlainRig(_NothingToUndo):
 
     @property
     def link_bps(self) -> tuple[float, ...]:
-        """Both links."""
+        """Rates of both links."""
         return (self.link, self.link)
 
     @property
-    def medium(self) -> str:
-        """The medium in words."""
-        return medium_of(self.link_bps, virtual=True)
-
-    @property
     def identity(self) -> str:
-        """The evaluator's class and link: what a fake does is its own affair."""
+        """The evaluator's class and link."""
         return f"{type(self.evaluator).__qualname__}/{self.link}"
 
     def refuses(self, stream: Stream) -> str:
@@ -166,15 +174,13 @@ class PlainRig(_NothingToUndo):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelRig(_NothingToUndo):
-    """A router model, answered by the closed form or by the simulator."""
+class ModelRig(_VirtualRig):
+    """A router model with the closed form or the simulator as its evaluator."""
 
     model: RouterModel
     with_: Literal["simulate", "solve"]
     seed: int = field("Of the simulator; each trial draws its own stream from it.", default=1)
-    outages_s: Mapping[str, float] = field(
-        "Resets of stated length that the model is given (RFC 6201), by kind.", default_factory=dict
-    )
+    outages_s: Mapping[str, float] = field("Length of the model's resets (RFC 6201), by kind.", default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -182,7 +188,7 @@ class ModelRig(_NothingToUndo):
         return f"model {self.model.name}"
 
     @property
-    def kind(self) -> Literal["measure", "simulate", "solve", "other"]:
+    def kind(self) -> RigKind:
         """The evaluator's name."""
         return self.with_
 
@@ -192,17 +198,12 @@ class ModelRig(_NothingToUndo):
         return tuple(port.link_bps for port in self.model.ports)
 
     @property
-    def medium(self) -> str:
-        """The medium in words."""
-        return medium_of(self.link_bps, virtual=True)
-
-    @property
     def identity(self) -> str:
-        """The model and all that the evaluator depends on."""
+        """The model, its evaluator and their parameters."""
         return repr((self.model, self.with_, self.seed, sorted(self.outages_s.items())))
 
     def refuses(self, stream: Stream) -> str:
-        """Refuse what a model does not know."""
+        """Refuse streams that a model cannot represent."""
         if stream.modifier in SECTIONS:
             return f"a model knows no frames beside the test stream ({stream.modifier}): run it on a test bed"
         if stream.modifier:
@@ -223,12 +224,10 @@ class ModelRig(_NothingToUndo):
 
     def device(self) -> Mapping[str, object]:
         """Return the model as data."""
-        from routecast.evaluate.plain import plain
-
         return {"router": self.model.name, "model": plain(self.model)}
 
     def tester(self) -> Mapping[str, object]:
-        """Say that there is none."""
+        """State that there is no tester."""
         facts: dict[str, object] = {"tester": "none: the load is offered to the model"}
         return facts | ({"seed": self.seed} if self.with_ == "simulate" else {})
 
@@ -255,20 +254,16 @@ class _Reseeded:
 
 def medium_of(link_bps: tuple[float, ...], *, virtual: bool) -> str:
     """Write the medium: ``"Ethernet, 10 Gbit/s (virtual)"``."""
-    from routecast.quantity import format_bps
-
     rates = " and ".join(dict.fromkeys(format_bps(rate) for rate in link_bps[:2]))
     return f"Ethernet, {rates}" + (" (virtual)" if virtual else "")
 
 
 @value
 class Outage:
-    """An evaluator whose router can be reset.
+    """An evaluator with resets of a known length, which lets the reset procedure run on a model (RFC 6201).
 
-    A model with a reset of stated length: the router goes down, loses what it holds, and comes up again (RFC 6201).
-
-    The reset procedure can so be run on a model. It must give the stated outage back, plus what the model adds: the
-    frames that waited in its queues when it went down, and those that arrive while it fills again.
+    The router goes down, loses the frames that it holds, and comes up again. The procedure must find the length, plus
+    the frames that waited in the queues when the router went down, and those that arrive while it fills again.
 
     ::
 
@@ -281,7 +276,7 @@ class Outage:
         A length is not a finite number of seconds >= 0.
     """
 
-    evaluator: Evaluator = field("Answers for the time before and after.")
+    evaluator: Evaluator = field("Evaluator of the time before and after.")
     lengths_s: Mapping[str, float] = field("Seconds that the router is down, by kind of reset.")
 
     def __post_init__(self) -> None:
@@ -299,17 +294,17 @@ class Outage:
         return tuple(self.lengths_s)
 
     def reseed(self, number: int) -> None:
-        """Hand a trial's number on to a simulator."""
+        """Pass a trial's number on to a simulator."""
         reseed = getattr(self.evaluator, "reseed", None)
         if reseed is not None:
             reseed(number)
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
-        """Answer as the evaluator does."""
+        """Return the evaluator's trial."""
         return self.evaluator.trial(load, duration_s)
 
     def reset_trial(self, load: OfferedLoad, duration_s: float, *, kind: str, at_s: float) -> Trial:
-        """Answer for a trial during which the router is down once.
+        """Return a trial during which the router is down once.
 
         Raises ModelProblem: the kind is unknown, the reset is not within the trial, or the evaluator does not count
         frames.
@@ -331,18 +326,16 @@ class Outage:
 
 
 def _joined(before: Trial, after: Trial, *, duration_s: float, at_s: float, down_s: float) -> Trial:
-    """Return the whole trial: what was inside at the reset is lost, and all that came while the router was down."""
-    # The load is steady, so the frames of the gap come at the rate of the trial before.
-    missed = round(_whole(before.offered_frames) / at_s * down_s)
-    held = _whole(before.in_flight_frames)
-    offered = _whole(before.offered_frames) + missed + _whole(after.offered_frames)
-    forwarded = _whole(before.forwarded_frames) + _whole(after.forwarded_frames)
-    dropped = _whole(before.dropped_frames) + held + missed + _whole(after.dropped_frames)
+    """Return both parts as one trial: frames inside at the reset, and those that arrive in the outage, are lost."""
+    # The load is steady, so the frames of the outage come at the rate of the trial before.
+    missed = round((before.offered_frames or 0) / at_s * down_s)
+    held = before.in_flight_frames or 0
+    offered = (before.offered_frames or 0) + missed + (after.offered_frames or 0)
+    forwarded = (before.forwarded_frames or 0) + (after.forwarded_frames or 0)
+    dropped = (before.dropped_frames or 0) + held + missed + (after.dropped_frames or 0)
     rate_pps = offered / duration_s
     share = forwarded / duration_s / after.forwarded_pps if after.forwarded_pps > 0.0 else 0.0
-    last_s = at_s + down_s
-    if math.isfinite(after.last_loss_s):
-        last_s += after.last_loss_s
+    last_s = at_s + down_s + (after.last_loss_s if math.isfinite(after.last_loss_s) else 0.0)
     first_s = before.first_loss_s if math.isfinite(before.first_loss_s) else at_s - held / rate_pps
     return replace(
         after,
@@ -356,14 +349,10 @@ def _joined(before: Trial, after: Trial, *, duration_s: float, at_s: float, down
         offered_frames=offered,
         forwarded_frames=forwarded,
         dropped_frames=dropped,
-        in_flight_frames=_whole(after.in_flight_frames),
+        in_flight_frames=after.in_flight_frames or 0,
         drops_pps={**after.drops_pps, "outage": (missed + held) / duration_s},
         first_loss_s=first_s,
         last_loss_s=last_s,
         interval={},
         notes=(*after.notes, f"down for {down_s:g} s from {at_s:g} s on; {held:,} frames inside were lost"),
     )
-
-
-def _whole(count: int | None) -> int:
-    return count or 0

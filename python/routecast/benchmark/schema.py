@@ -1,6 +1,6 @@
-"""The published JSON Schema of ``benchmark.json``, derived from the classes of the result and what their fields say.
+"""The JSON Schema of ``benchmark.json``, derived from the classes of the result and the texts of their fields.
 
-It is published as ``data/schemas/benchmark.schema.json``, which is written anew by::
+It is published as ``data/schemas/benchmark.schema.json``. This command writes the file::
 
     routecast schema benchmark > python/routecast/data/schemas/benchmark.schema.json
 """
@@ -12,7 +12,7 @@ import inspect
 import re
 import types
 from collections.abc import Mapping
-from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.result import BenchmarkResult
@@ -21,15 +21,9 @@ __all__ = ["benchmark_schema"]
 
 Json = dict[str, Any]
 
-IDENTIFIER: Final = "urn:routecast:benchmark:1"
-
 
 def benchmark_schema() -> Json:
-    """Return the schema of what :meth:`BenchmarkResult.to_json` writes.
-
-    Numbers may be null: a figure that is not known (NaN) is written so. ``trials`` is the number of lines of
-    ``trials.parquet``.
-    """
+    """Return the schema of :meth:`BenchmarkResult.to_json`, which writes an unknown number (NaN) as null."""
     definitions: dict[str, Json] = {}
     root = _object(BenchmarkResult, definitions)
     properties = root["properties"]
@@ -38,14 +32,13 @@ def benchmark_schema() -> Json:
         "minimum": 0,
         "description": "Number of trials; trials.parquet has a line for each.",
     }
-    definitions.pop("TrialRecord", None)
-    for name in ("Trial", "Delay", "Resource", "Bottleneck"):
+    for name in ("TrialRecord", "Trial", "Delay", "Resource", "Bottleneck"):
         definitions.pop(name, None)
     root["properties"] = {"schema": {"const": "routecast-benchmark/1"}, **properties}
     root["required"] = ["schema", *root["required"]]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": IDENTIFIER,
+        "$id": "urn:routecast:benchmark:1",
         "title": "Result of a routecast benchmark (RFC 2544 and its updates)",
         **root,
         "$defs": definitions,
@@ -74,9 +67,9 @@ def _object(kind: type, definitions: dict[str, Json]) -> Json:
 
 
 def _found(definitions: dict[str, Json]) -> Json:
-    says = "None where the procedure was not asked for, or could not run: not_run says which."
+    meaning = "None where the procedure was not asked for or could not run: not_run names these."
     return {
-        name: {**_of(procedure.result | None, definitions), "description": says}
+        name: {**_of(procedure.result | None, definitions), "description": meaning}
         for name, procedure in PROCEDURES.items()
     }
 

@@ -1,4 +1,4 @@
-"""Searches for the greatest rate that meets a goal: MLRsearch (RFC 9971), plain binary search, loss verification."""
+"""Searches: the greatest rate that meets a goal (MLRsearch, binary search), and the longest burst without loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ __all__ = ["Bounds", "Burst", "Probe", "binary_search", "longest_burst", "mlr_se
 
 
 Probe = Callable[[float, float, str], Counts]
-"""``probe(per_port_pps, duration_s, purpose)`` offers a load for so long and counts all ports' frames."""
+"""``probe(per_port_pps, duration_s, purpose)`` offers a load for a time and counts the frames of all ports."""
+
+Outcome = Literal["found", "maximum", "below", "undetermined"]
+
+_MOST_TRIALS = 200
+_NO_TIME_LIMIT_S = 1e9
 
 
 @value
@@ -27,15 +32,12 @@ class Bounds:
     lower_pps: float = field("Greatest load known to meet the goal; NaN where there is none.", default=math.nan)
     upper_pps: float = field("Least load known to miss it; NaN where there is none.", default=math.nan)
     conditional_pps: float = field(
-        'What is forwarded at the lower bound (RFC 9971 sec. 4.8 "conditional throughput").', default=math.nan
+        'Forwarded rate at the lower bound (RFC 9971 sec. 4.8 "conditional throughput").', default=math.nan
     )
-    outcome: Literal["found", "maximum", "below", "undetermined"] = field(
-        "See :class:`routecast.benchmark.procedures.throughput.ThroughputRow`."
-    )
+    outcome: Outcome = field("See :class:`routecast.benchmark.procedures.throughput.ThroughputRow`.")
     reason: str = field("Why there is no result.", default="")
     raised_from_pps: float = field(
-        "What the search itself found, where the bound was raised to that of a stricter goal; NaN elsewhere.",
-        default=math.nan,
+        "Result of the search, where the bound was raised to that of a stricter goal; NaN elsewhere.", default=math.nan
     )
 
 
@@ -44,17 +46,16 @@ def verified(
 ) -> Probe:
     """Return a probe that verifies losses, and cuts long trials into slices.
 
-    Loss verification (ETSI GS NFV-TST009 clause 12.3.3; RFC 9004 sec. 6): a trial with a little loss is run again.
+    Loss verification (ETSI GS NFV-TST009 clause 12.3.3; RFC 9004 sec. 6) repeats a trial with a little loss. A software
+    router on a machine with other work loses frames now and then for reasons of the machine. Where most trials of a
+    rate have no loss, the loss of the others is taken to be such a disturbance. One lucky trial does not decide: the
+    median does. This is a deviation from RFC 2544 sec. 26.1, where every loss counts.
 
-    A software router on a machine with other work loses frames now and then for reasons of the machine. Where most
-    trials of a rate have no loss, the loss of the others is taken to be such a disturbance. One lucky trial does not
-    decide: the median does. This is a deviation from RFC 2544 sec. 26.1, where every loss counts.
-
-    ``repeats``: max(r): how often a trial with loss is run again. The median of all ``1 + repeats`` counts; of an even
-    number the greater loss of the two in the middle, so that most trials have no more; ``below_ratio``: z: a greater
-    loss is taken for the router's at once; ``enough_ratio``: a loss of no more needs no repetition: what the strictest
-    goal tolerates; ``slice_s``: longest single trial; 0 never slices. A sliced trial's counts are the sums over its
-    slices, each verified.
+    ``repeats``: max(r), repetitions of a trial with loss. The median of all ``1 + repeats`` counts, the greater of the
+    two in the middle of an even number, so that most trials lose no more; ``below_ratio``: z: a greater loss is the
+    router's at once; ``enough_ratio``: a loss up to this ratio, which the strictest goal tolerates, needs no
+    repetition; ``slice_s``: longest single trial; 0 never slices. A sliced trial's counts are the sums over its slices,
+    each verified.
     """
 
     def once(load_pps: float, duration_s: float, purpose: str) -> Counts:
@@ -66,7 +67,7 @@ def verified(
         for _ in range(repeats):
             trials.append(probe(load_pps, duration_s, f"{purpose}, verification"))
             if sum(counts.loss_ratio <= enough_ratio for counts in trials) > middle:
-                break  # most have no loss, whatever the others have
+                break  # most have no loss, whatever the others lose
         return sorted(trials, key=lambda counts: counts.loss_ratio)[middle]
 
     def sliced(load_pps: float, duration_s: float, purpose: str) -> Counts:
@@ -81,9 +82,6 @@ def verified(
     return sliced
 
 
-_MOST_TRIALS = 200
-
-
 def binary_search(
     probe: Probe,
     goal: GoalProfile,
@@ -95,21 +93,19 @@ def binary_search(
     meets_at_least: bool = False,
     doubts: int = 0,
 ) -> Bounds:
-    """Halve the interval between a load that meets the goal and one that misses it until it is narrow enough.
-
-    Plain binary search, as RFC 2544 sec. 26.1 suggests it and most testers do it.
+    """Halve the interval between a load that meets the goal and one that misses it, as RFC 2544 sec. 26.1 suggests.
 
     Trials have the goal's initial length until the interval is narrow, then its final one: RFC 2544 sec. 24 allows
     shorter trials in a search and wants the last determination at full length. A lower bound that fails at full length
     is a new upper bound, and the search goes on below it.
 
     ``goal``: its loss ratio, width and trial lengths count; exceed ratio and duration sum belong to MLRsearch;
-    ``least_pps`` and ``most_pps``: ends of the search, per port; ``hint_pps``: a load that is expected to be near the
-    result: the search opens there and goes on in growing steps until it has an interval to halve. NaN for none;
-    ``fails_at_most``: the greatest load is known to miss the goal, and is not tried; ``meets_at_least``: the least load
-    is known to meet the goal, and is not tried; ``doubts``: how often the upper bound is tried once more at the end: on
-    a disturbed machine a load can miss the goal for reasons of the machine, and a search that believes each miss ends
-    too low. A load that meets it after all is the new lower bound, and the search goes on above it.
+    ``least_pps`` and ``most_pps``: ends of the search, per port; ``hint_pps``: a load near the expected result: the
+    search opens there and goes on in growing steps until it has an interval to halve; NaN for none; ``fails_at_most``:
+    the greatest load is known to miss the goal, and is not tried; ``meets_at_least``: the least load is known to meet
+    the goal, and is not tried; ``doubts``: how often the upper bound is tried once more at the end: on a disturbed
+    machine a load can miss the goal for reasons of the machine, and a search that trusts each miss ends too low. A load
+    that meets the goal after all is the new lower bound, and the search goes on above it.
     """
     search = _Search(probe=probe, goal=goal, least_pps=least_pps, most_pps=most_pps)
     if meets_at_least:
@@ -146,19 +142,15 @@ class _Search:
             self._climb(length)
             self._narrow(length)
         # The last determination has the full length (sec. 24).
-        while length < self.goal.final_trial and self.lower == self.lower:
-            if self._meets(self.lower, self.goal.final_trial):
-                break
+        is_short = length < self.goal.final_trial and not math.isnan(self.lower)
+        if is_short and not self._meets(self.lower, self.goal.final_trial):
             self.lower = math.nan
             self._descend()
             self._narrow(self.goal.final_trial)
-            length = self.goal.final_trial
-        if self.lower != self.lower:
-            return self._bounds("below")
-        return self._bounds("found")
+        return self._bounds("below" if math.isnan(self.lower) else "found")
 
     def _open(self, length: float, hint_pps: float) -> None:
-        """From a hint, go up or down in growing steps until both bounds are there."""
+        """Go up or down from a hint in growing steps until both bounds are known."""
         if not self.least < hint_pps < self.upper:
             return
         step = 2.0 * self.goal.width
@@ -169,25 +161,23 @@ class _Search:
             step = min(2.0 * step, 0.5)
 
     def _climb(self, length: float) -> None:
-        """From the lower bound, go up in growing steps until a load misses the goal."""
+        """Go up from the lower bound in growing steps until a load misses the goal."""
         step = 2.0 * self.goal.width
         while self.lower * (1.0 + step) < self.upper and self._meets(self.lower * (1.0 + step), length):
             step = min(2.0 * step, 1.0)
 
     def _narrow(self, length: float) -> None:
-        """Halve until the bounds are as near as the goal's width."""
+        """Halve the interval until it is as narrow as the goal's width."""
         while self.trials < _MOST_TRIALS:
-            low = self.lower if self.lower == self.lower else 0.0
-            if self.upper - low <= self.goal.width * self.upper:
-                return
-            if self.upper <= self.least:
+            low = 0.0 if math.isnan(self.lower) else self.lower
+            if self.upper - low <= self.goal.width * self.upper or self.upper <= self.least:
                 return
             self._meets(max(0.5 * (low + self.upper), self.least), length)
 
     def _descend(self) -> None:
-        """From a lower bound that failed at full length, go down in growing steps until one holds."""
+        """Go down from a lower bound that failed at full length in growing steps until a load meets the goal."""
         width = self.goal.width
-        while self.lower != self.lower and self.upper > self.least and self.trials < _MOST_TRIALS:
+        while math.isnan(self.lower) and self.upper > self.least and self.trials < _MOST_TRIALS:
             self._meets(max(self.upper * (1.0 - width), self.least), self.goal.final_trial)
             width = min(2.0 * width, 0.5)
 
@@ -201,29 +191,18 @@ class _Search:
         self.missed.append(load_pps)
         return False
 
-    def _bounds(self, outcome: str) -> Bounds:
-        assert outcome in {"found", "maximum", "below"}
-        loss = self.at_lower.loss_ratio if self.at_lower else math.nan
-        return Bounds(
-            lower_pps=self.lower,
-            upper_pps=self.upper,
-            conditional_pps=self.lower * (1.0 - loss),
-            outcome="found" if outcome == "found" else "maximum" if outcome == "maximum" else "below",
-        )
-
-
-_NO_TIME_LIMIT_S = 1e9
+    def _bounds(self, outcome: Outcome) -> Bounds:
+        conditional_pps = self.lower * (1.0 - self.at_lower.loss_ratio) if self.at_lower else math.nan
+        return Bounds(lower_pps=self.lower, upper_pps=self.upper, conditional_pps=conditional_pps, outcome=outcome)
 
 
 def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, most_pps: float) -> tuple[Bounds, ...]:
-    """Search for all goals at once.
-
-    MLRsearch (RFC 9971) by its reference library, over any evaluator.
+    """Search for all goals at once: MLRsearch (RFC 9971) by its reference library, over any evaluator.
 
     Conversions, which RFC 9971 wants stated: the library's load is that of **one port**, its counts are of **all
     ports** together; the ratio of loss is the same either way. Frames that the tester could not send count as lost. The
-    library measures its own time by the wall clock, so its limit is set far beyond any run: how long a search takes is
-    the business of the profile. There is no warm-up trial: the stage before it has sent at the maximum rate already.
+    library limits its own time by the wall clock; this limit is far beyond any run, since the profile decides the
+    length of a search. There is no warm-up trial: the stage before has sent at the maximum rate already.
 
     ``least_pps`` and ``most_pps``: ends of the search, per port. The result is in the order of the goals.
     """
@@ -244,27 +223,23 @@ def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, 
                 intended_count=counts.offered + counts.unsent,
             )
 
-    wanted = [_goal(goal) for goal in goals]
+    search_goals = [_search_goal(goal) for goal in goals]
     config = Config(
-        goals=list(dict.fromkeys(wanted)),
+        goals=list(dict.fromkeys(search_goals)),
         min_load=least_pps,
         max_load=most_pps,
         search_duration_max=_NO_TIME_LIMIT_S,
         warmup_duration=None,
     )
     try:
-        bounds = MultipleLossRatioSearch(config=config).search(measurer=Measurer(), debug=_silent)
+        # The journal has every trial, so the library's own log is dropped.
+        results = MultipleLossRatioSearch(config=config).search(measurer=Measurer(), debug=lambda text: None)
     except InvalidTrial as problem:
-        nothing = Bounds(outcome="undetermined", reason=str(problem))
-        return (nothing,) * len(wanted)
-    return tuple(_bounds(bounds[goal]) for goal in wanted)
+        return (Bounds(outcome="undetermined", reason=str(problem)),) * len(goals)
+    return tuple(_bounds(results[goal]) for goal in search_goals)
 
 
-def _silent(text: str) -> None:
-    """Keep the library's own account to itself: every trial is in the journal."""
-
-
-def _goal(goal: GoalProfile) -> Any:
+def _search_goal(goal: GoalProfile) -> Any:
     from MLRsearch import SearchGoal
 
     return SearchGoal(
@@ -281,16 +256,12 @@ def _goal(goal: GoalProfile) -> Any:
 
 def _bounds(result: Any) -> Bounds:
     lower, upper = result.relevant_lower_bound, result.relevant_upper_bound
+    upper_pps = math.nan if upper is None else float(upper)
     if lower is None:
-        return Bounds(
-            lower_pps=math.nan,
-            upper_pps=math.nan if upper is None else float(upper),
-            conditional_pps=math.nan,
-            outcome="below",
-        )
+        return Bounds(upper_pps=upper_pps, outcome="below")
     return Bounds(
         lower_pps=float(lower),
-        upper_pps=math.nan if upper is None else float(upper),
+        upper_pps=upper_pps,
         conditional_pps=float(result.conditional_throughput),
         outcome="maximum" if upper is None else "found",
     )
@@ -298,15 +269,10 @@ def _bounds(result: Any) -> Bounds:
 
 @value
 class Burst:
-    """Longest burst without loss in frames, all ports; 0 if even the shortest lost.
+    """Longest burst without loss."""
 
-    The longest burst without loss: TST009 binary search with loss verification (RFC 9004 sec. 6).
-
-    ``outcome`` is ``"limit"`` where the longest that may be sent had none.
-    """
-
-    frames: int
-    outcome: Literal["found", "limit"]
+    frames: int = field("Frames of all ports; 0 if even the shortest burst lost some.")
+    outcome: Literal["found", "limit"] = field("``limit``: the longest burst that may be sent lost nothing.")
     trials: int
 
 
@@ -319,12 +285,12 @@ def longest_burst(
     verify_below: float,
     hint_frames: int = 0,
 ) -> Burst:
-    """Search for the longest burst of which nothing is lost.
+    """Search for the longest burst without loss: binary search of TST009 with loss verification (RFC 9004 sec. 6).
 
     ``send``: ``send(frames, purpose)`` sends a burst and counts it; ``most_frames``: upper limit: the burst's longest
     send time at the maximum rate; ``width_ratio``: least step, over the burst; at least one frame; ``verify_losses``
-    and ``verify_below``: loss verification, see :func:`verified`; ``hint_frames``: a burst near which the result is
-    expected, tried first; 0 for none.
+    and ``verify_below``: loss verification, see :func:`verified`; ``hint_frames``: a burst near the expected result,
+    tried first; 0 for none.
     """
     trials = 0
 
@@ -361,20 +327,20 @@ def longest_burst(
 
 
 def _around(holds: Callable[[int], bool], hint: int, most: int, width_ratio: float) -> tuple[int, int]:
-    """Return a burst that holds and one that does not, next to the hint if it was a good one."""
+    """Return a burst that holds and one that does not, near a good hint."""
     step = 1.0 + 2.0 * width_ratio
     if holds(hint):
-        lower, upper = hint, most + 1
+        lower = hint
         while lower < most:
-            there = min(max(round(lower * step), lower + 1), most)
-            if not holds(there):
-                return lower, there
-            lower, step = there, step * step
-        return lower, upper
+            frames = min(max(round(lower * step), lower + 1), most)
+            if not holds(frames):
+                return lower, frames
+            lower, step = frames, step * step
+        return lower, most + 1
     upper = hint
     while upper > 1:
-        there = min(max(round(upper / step), 1), upper - 1)
-        if holds(there):
-            return there, upper
-        upper, step = there, step * step
+        frames = min(max(round(upper / step), 1), upper - 1)
+        if holds(frames):
+            return frames, upper
+        upper, step = frames, step * step
     return 0, upper

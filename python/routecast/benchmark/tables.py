@@ -1,4 +1,4 @@
-"""Tables of a benchmark: what its procedures found, what was left out, deviations, trials, what a run will take."""
+"""Tables of a benchmark: results of its procedures, parts that were not run, deviations, trials, expected time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from routecast.benchmark.exchange import Record
 from routecast.benchmark.plan import Plan, expected
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.procedures.procedure import percent_of, rate_column, time_column, without_unknown
+from routecast.benchmark.procedures.procedure import percent_of, plural, rate_column, time_column, without_unknown
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.show.tables import Column, Table
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "benchmark_tables",
     "deviations_table",
+    "limits_table",
     "not_run_table",
     "plan_table",
     "procedure_table",
@@ -31,7 +32,7 @@ __all__ = [
 
 
 def benchmark_tables(result: BenchmarkResult) -> Iterator[Table]:
-    """Yield the tables for a terminal: each procedure that has a result, what was left out, the deviations."""
+    """Yield the tables for a terminal: procedures with a result, limits, parts that were not run, deviations."""
     for name in result.procedures:
         table = procedure_table(result, name)
         reasons = PROCEDURES[name].reasons(result.found[name].rows)
@@ -45,12 +46,12 @@ def benchmark_tables(result: BenchmarkResult) -> Iterator[Table]:
 
 
 def procedure_table(result: BenchmarkResult, name: str) -> Table:
-    """Return the table of a procedure; a terminal shows its streams where there is more than one."""
+    """Return the table of a procedure; a terminal shows the streams if there are several."""
     return PROCEDURES[name].table(result.found[name], several=len(result.setup.streams) > 1)
 
 
 def plan_table(plan: Plan) -> Table:
-    """Return what a run is expected to take on the wire, by procedure."""
+    """Return the expected time of a run on the wire, by procedure."""
     stages = Counter(procedure for *_, procedure in plan.stages())
     each = {name: expected(plan.profile, name) for name in stages}
     rows = [(PROCEDURES[name].words, n, n * each[name].trials, n * each[name].seconds) for name, n in stages.items()]
@@ -59,7 +60,7 @@ def plan_table(plan: Plan) -> Table:
         Column.text("Procedure", itemgetter(0)),
         Column("Stages", "", ",d", itemgetter(1)),
         Column("Trials", "", ",d", itemgetter(2)),
-        Column("Time", "", hours, itemgetter(3)),
+        Column("Time", "", _hours, itemgetter(3)),
         name="plan",
         title="Expected on the wire",
         caption="Searches depend on what they find.",
@@ -67,26 +68,24 @@ def plan_table(plan: Plan) -> Table:
     )
 
 
-def hours(seconds: float) -> str:
-    """Write a span of seconds to hours for people who wait.
+def _hours(seconds: float) -> str:
+    """Write a time from seconds to hours, rounded.
 
     Examples
     --------
-    >>> hours(45.2), hours(3700.0)
+    >>> _hours(45.2), _hours(3700.0)
     ('45 s', '1 h 2 min')
     """
-    whole = round(seconds)
-    if whole < 100:
-        return f"{whole} s"
+    if round(seconds) < 100:
+        return f"{seconds:.0f} s"
     minutes = round(seconds / 60.0)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def deviations_table(result: BenchmarkResult) -> Table:
-    """Return every way in which the run differs from the standards, the MUSTs first to the eye."""
-    deviations = result.compliance.deviations
+    """Return every deviation of the run from the standards; MUSTs are strong."""
     return Table.of(
-        deviations,
+        result.compliance.deviations,
         Column.text("Document", "document"),
         Column.text("Sec.", "section"),
         Column.text("Level", "requirement"),
@@ -100,7 +99,7 @@ def deviations_table(result: BenchmarkResult) -> Table:
 
 
 def not_run_table(result: BenchmarkResult) -> Table:
-    """Return what the standards know and this run left out."""
+    """Return the parts of the standards that this run left out."""
     return Table.of(
         result.not_run,
         Column.text("Section", "section"),
@@ -112,7 +111,7 @@ def not_run_table(result: BenchmarkResult) -> Table:
 
 
 def limits_table(result: BenchmarkResult) -> Table:
-    """Return what limits each stream at each frame size."""
+    """Return the bottleneck of each stream at each frame size."""
     return Table.of(
         result.limits,
         Column.text("Stream", "stream"),
@@ -127,7 +126,7 @@ def limits_table(result: BenchmarkResult) -> Table:
 
 
 def trials_table(result: BenchmarkResult) -> Table:
-    """Return every trial in the order of the run; invalid ones stand out with their reason."""
+    """Return every trial in the order of the run; invalid trials are strong, with their reason."""
     table = Table.of(
         result.trials,
         Column("#", "", "d", "number"),
@@ -147,12 +146,8 @@ def trials_table(result: BenchmarkResult) -> Table:
         Column("Reordered", "", ",d", "trial.reordered_frames", group="frames", wide=True),
         Column("Corrupt", "", ",d", "trial.corrupted_frames", group="frames", wide=True),
         Column("Loss", "", percent_of, "trial.loss_ratio"),
-        time_column(
-            "Median", lambda record: record.trial.latency and record.trial.latency.p50_s, group="latency", wide=True
-        ),
-        time_column(
-            "99 %", lambda record: record.trial.latency and record.trial.latency.p99_s, group="latency", wide=True
-        ),
+        time_column("Median", lambda record: getattr(record.trial.latency, "p50_s", None), group="latency", wide=True),
+        time_column("99 %", lambda record: getattr(record.trial.latency, "p99_s", None), group="latency", wide=True),
         Column.text("Invalid because", lambda record: "; ".join(record.trial.invalid), wide=True),
         Column.text("Notes", lambda record: "; ".join(record.trial.notes), wide=True),
         name="trials",
@@ -168,13 +163,13 @@ def records_table(file: str, records: Sequence[Record]) -> Table:
     """Return the trials of a file: goal, frame, rates, loss, latency."""
     sources = ", ".join(dict.fromkeys(record.source for record in records))
     invalid = sum(not record.trial.is_valid for record in records)
-    caption = f"{len(records)} trial{'s' if len(records) != 1 else ''}"
+    caption = plural(len(records), "trial")
     caption += f", {invalid} of them invalid (✗)" if invalid else ""
     has_latency = any(_latency_s(record) is not None for record in records)
     caption += "; latency is the median, the mean where no median is known" if has_latency else ""
     return Table.of(
         list(enumerate(records, start=1)),
-        Column("#", "", "d", lambda row: row[0]),
+        Column("#", "", "d", itemgetter(0)),
         Column.text("Goal", lambda row: _goal(row[1])),
         Column("Frame", "B", ".6g", lambda row: row[1].frame_bytes),
         Column("Offered", "", format_pps, lambda row: row[1].trial.offered_pps),
@@ -193,7 +188,7 @@ def _goal(record: Record) -> str:
 
 
 def _forwarded(record: Record) -> float | str:
-    """Return the rate; with "≥" where it is the end of a search that the tester, not the router, limited."""
+    """Return the forwarded rate, with "≥" where it is the end of a search that the tester limited."""
     rate_pps = record.trial.forwarded_pps
     is_least = record.bound == "lower" and record.facts.get("limit") == "tester" and math.isfinite(rate_pps)
     return f"≥ {format_pps(rate_pps)}" if is_least else rate_pps
@@ -201,5 +196,5 @@ def _forwarded(record: Record) -> float | str:
 
 def _latency_s(record: Record) -> float | None:
     latency = record.trial.latency
-    known = (value for value in (latency.p50_s, latency.mean_s) if math.isfinite(value)) if latency else iter(())
-    return next(known, None)
+    times_s = (latency.p50_s, latency.mean_s) if latency else ()
+    return next((time_s for time_s in times_s if math.isfinite(time_s)), None)
