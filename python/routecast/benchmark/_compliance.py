@@ -1,10 +1,11 @@
-"""In what a run differs from RFC 2544 and its updates, computed from the profile's values and from what was run.
+"""Deviations of a run from RFC 2544 and its updates, computed from its profile, its procedures and its streams.
 
 RFC 2544 sec. 5: an implementation that satisfies all MUST and all SHOULD requirements of a procedure is
 *unconditionally compliant*; one that satisfies all MUST but not all SHOULD is *conditionally compliant*.
 
 A profile alone cannot make a run compliant. Sec. 13 wants a routing update before each trial. Sec. 11.1 to 11.3 want
-the tests repeated with broadcast frames, management frames and routing updates. Each that did not run is a deviation.
+the tests repeated with broadcast frames, management frames and routing updates. Each one that is missing is a
+deviation.
 """
 
 from __future__ import annotations
@@ -16,11 +17,19 @@ from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import Deviation, NotRun, deviation, span
 from routecast.benchmark.profile import Profile
 from routecast.benchmark.result import Compliance
-from routecast.benchmark.streams import SECTIONS, Stream
+from routecast.benchmark.streams import FEWEST_IPV6_BYTES, SECTIONS, Stream
 from routecast.load.frames import RFC2544_FRAME_BYTES
 
 CONDITIONS = frozenset({"11.1", "11.2", "11.3", "13"})
 """Sections of RFC 2544 that ask for frames beside the test stream."""
+
+_MODIFIERS = (
+    ("11.1", "tests repeated with 1 % broadcast frames in the stream"),
+    ("11.2", "tests repeated with a management query as the first frame of each second"),
+    ("11.3", "tests repeated with routing updates during each trial, which alternate between two states"),
+)
+_BURSTS = (16, 64, 256, 1024)
+_LEARNING = ("23 b", "after the learning frames")
 
 
 def compliance_of(
@@ -35,33 +44,27 @@ def compliance_of(
 ) -> Compliance:
     """Return level, statement and deviations of a run.
 
-    ``procedures``, ``frame_bytes`` and ``streams``: what was run; ``frame_bytes`` are the fixed sizes: a mix is beyond
-    the RFC and is none of sec. 9; ``evaluator``: ``"measure"``, or who answered for the model; ``short_of_medium``:
-    where the tester did not reach the medium's maximum rate; ``ran``: which of the :data:`CONDITIONS` were run, by
-    section; streams say by themselves which of sec. 11 they are.
+    ``procedures``, ``frame_bytes`` and ``streams``: those of the run; ``frame_bytes`` has the fixed sizes alone, since
+    a mix is beyond sec. 9; ``evaluator``: ``"measure"``, or the evaluator of the model; ``short_of_medium``: notes on a
+    tester below the medium's maximum rate; ``ran``: sections of :data:`CONDITIONS` that were run, besides those of the
+    streams.
     """
     ran = ran | {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
-    deviations = tuple(deviations_of(profile, procedures, frame_bytes, streams, short_of_medium, ran))
+    deviations = tuple(_deviations(profile, procedures, frame_bytes, streams, short_of_medium, ran))
     musts = sum(entry.requirement == "MUST" for entry in deviations)
     level: Literal["unconditional", "conditional", "not compliant"]
-    if musts:
-        level = "not compliant"
-    elif deviations:
-        level = "conditional"
-    else:
-        level = "unconditional"
-    return Compliance(
-        level=level, statement=_statement(level, musts, len(deviations), evaluator), deviations=deviations
-    )
+    level = "not compliant" if musts else "conditional" if deviations else "unconditional"
+    statement = _statement(level, musts, len(deviations) - musts, evaluator)
+    return Compliance(level=level, statement=statement, deviations=deviations)
 
 
-def deviations_of(
+def _deviations(
     profile: Profile,
     procedures: Sequence[str],
     frame_bytes: Sequence[int],
     streams: Sequence[Stream],
-    short_of_medium: Sequence[str] = (),
-    ran: frozenset[str] = frozenset(),
+    short_of_medium: Sequence[str],
+    ran: frozenset[str],
 ) -> Iterator[Deviation]:
     """Yield every deviation, in the order of the sections."""
     yield from _sizes(frame_bytes, streams)
@@ -81,9 +84,8 @@ def deviations_of(
             yield from procedure.deviations(profile)
 
 
-def _statement(level: str, musts: int, deviations: int, evaluator: str) -> str:
-    shoulds = deviations - musts
-    named = {
+def _statement(level: str, musts: int, shoulds: int, evaluator: str) -> str:
+    statement = {
         "unconditional": "Unconditionally compliant with RFC 2544 (sec. 5), RFC 9004 and RFC 6201: every MUST and "
         "SHOULD of the procedures that were run is satisfied.",
         "conditional": f"Conditionally compliant with RFC 2544 (sec. 5): every MUST is satisfied, "
@@ -92,8 +94,8 @@ def _statement(level: str, musts: int, deviations: int, evaluator: str) -> str:
         "satisfied.",
     }[level]
     if evaluator != "measure":
-        named += f" The procedure was run on a model ({evaluator}): its figures are predictions, not measurements."
-    return named
+        statement += f" The procedure was run on a model ({evaluator}): its figures are predictions, not measurements."
+    return statement
 
 
 def _are(number: int) -> str:
@@ -101,12 +103,12 @@ def _are(number: int) -> str:
 
 
 def _sizes(frame_bytes: Sequence[int], streams: Sequence[Stream]) -> Iterator[Deviation]:
-    if len(set(frame_bytes)) < _FEWEST_SIZES:
+    if len(set(frame_bytes)) < 5:
         done = f"{len(set(frame_bytes))}: {_listed(frame_bytes)} B" if frame_bytes else "a mix of sizes alone"
         yield deviation("9", "SHOULD", "at least five frame sizes", done)
     for_ipv6 = all(stream.protocol == "IPv6" for stream in streams)
     smallest = RFC2544_FRAME_BYTES[0]
-    wanted = [_IPV6_SMALLEST if for_ipv6 and size == smallest else size for size in RFC2544_FRAME_BYTES]
+    wanted = [FEWEST_IPV6_BYTES if for_ipv6 and size == smallest else size for size in RFC2544_FRAME_BYTES]
     missing = [size for size in wanted if size not in frame_bytes]
     if missing:
         done = f"without {_listed(missing)} B"
@@ -145,11 +147,6 @@ def _listed(values: Iterable[int]) -> str:
     return ", ".join(str(value) for value in sorted(set(values)))
 
 
-_MODIFIERS = (
-    ("11.1", "tests repeated with 1 % broadcast frames in the stream"),
-    ("11.2", "tests repeated with a management query as the first frame of each second"),
-    ("11.3", "tests repeated with routing updates during each trial, which alternate between two states"),
-)
 _LEFT_OUT = (
     ("11.1", "1 % broadcast frames", "no stream asks for them: give one with broadcast frames (--broadcast)"),
     ("11.2", "SNMP queries", "no stream asks for them: give one with SNMP queries (--management)"),
@@ -158,10 +155,7 @@ _LEFT_OUT = (
 
 
 def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
-    """List the modifiers that were not run, with the reason; sec. 11 wants as many as the tester can generate.
-
-    RFC 2544 sec. 11: conditions under which the tests are repeated, and why some of them are not run.
-    """
+    """List the modifiers of sec. 11 that were not run, with the reason; it wants as many as the tester can generate."""
     ran = {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
     modifiers = [
         NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=why)
@@ -174,9 +168,6 @@ def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
     return modifiers
 
 
-_LEARNING = ("23 b", "after the learning frames")
-
-
 def hashes_left_out(streams: Sequence[Stream], flows: int) -> list[NotRun]:
     """List what RFC 4814 wants for devices that spread frames by a hash, and that was not sent."""
     reasons = []
@@ -185,8 +176,3 @@ def hashes_left_out(streams: Sequence[Stream], flows: int) -> list[NotRun]:
         reasons.append(NotRun(section="RFC 4814 sec. 4.5", what="pseudo-random UDP ports", reason=reason))
     reason = "each port of the tester has one MAC address"
     return [*reasons, NotRun(section="RFC 4814 sec. 4.2", what="pseudo-random MAC addresses", reason=reason)]
-
-
-_FEWEST_SIZES = 5
-_BURSTS = (16, 64, 256, 1024)
-_IPV6_SMALLEST = 84

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 from routecast.evaluate.trial import Delay
 
 
 def classes_of_hdr(text: str) -> tuple[tuple[int, int, int], ...] | None:
-    """Return the classes that hold something, as (least value, greatest value, count); None if the text is no HDR.
+    """Return the classes with a count as (least value, greatest value, count), in the histogram's unit.
 
-    Values are whole numbers of the histogram's unit.
+    None if the text is no HDR histogram.
     """
     from routecast import _core  # the compiled part is loaded where it is used
 
@@ -19,22 +21,16 @@ def classes_of_hdr(text: str) -> tuple[tuple[int, int, int], ...] | None:
 
 
 def delay_of_hdr(text: str, *, unit_s: float) -> Delay | None:
-    """Return the delay that an HDR histogram holds; None if it is none, or empty.
-
-    ``text``: the histogram, base64; ``unit_s``: seconds that one unit of its values stands for.
-    """
+    """Return the delay of an HDR histogram (base64) whose unit is ``unit_s`` seconds; None if it is none, or empty."""
     classes = classes_of_hdr(text)
     if not classes:
         return None
     total = sum(count for _, _, count in classes)
 
     def percentile_s(ratio: float) -> float:
-        passed = 0
-        for _, most, count in classes:
-            passed += count
-            if passed >= ratio * total:
-                return most * unit_s
-        return classes[-1][1] * unit_s
+        passed = itertools.accumulate(count for *_, count in classes)
+        reached = (most for (_, most, _), frames in zip(classes, passed, strict=True) if frames >= ratio * total)
+        return next(reached, classes[-1][1]) * unit_s
 
     return Delay(
         mean_s=sum(0.5 * (least + most) * count for least, most, count in classes) / total * unit_s,

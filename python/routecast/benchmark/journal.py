@@ -1,6 +1,6 @@
-"""The trials of a benchmark on disk: each is there half a second after it ended, so that a killed run goes on.
+"""The trials of a benchmark on disk: each is written half a second after its end, so that an interrupted run goes on.
 
-``trials.parquet`` has a line per trial: what people look for in columns, and the whole trial as JSON in the last.
+``trials.parquet`` has a line for each trial: its main figures in columns, and the whole trial as JSON in the last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["FLOOR", "SUMMARY", "TABLE", "Journal", "TrialRecord", "open_journal"
 TABLE = "trials"
 SUMMARY = "benchmark.json"
 FLOOR = "floor"
-"""Procedure of the trials over a wire without a device: they are no results of the device."""
+"""Procedure of trials over a wire without a device, which are no results of the device."""
 
 COLUMNS: Columns = {
     "task": "text",
@@ -66,6 +66,19 @@ COLUMNS: Columns = {
     "trial": "text",
 }
 
+_PARTS = {
+    "resources": Resource,
+    "bottleneck": Bottleneck,
+    "latency": Delay,
+    "waiting": Delay,
+    "delay_variation": Delay,
+    "power": TrialPower,
+    "activity": TaskActivity,
+    "flows": FlowOutcome,
+    "over_time": Moment,
+}
+"""Type of each part of a trial that is a value, or a list of values, of its own."""
+
 
 @value
 class TrialRecord:
@@ -75,17 +88,16 @@ class TrialRecord:
     procedure: str
     stream: str
     frame_bytes: float = field("Of a mix the mean.")
-    purpose: str = field('What it was for: ``"search 1"``, ``"verify"``, ``"repeat 3"``.')
+    purpose: str = field('``"search 1"``, ``"repeat 3 at 100%"``, ``"confirm"``.')
     attempt: int = field("1 for the first; an invalid trial is run again.")
     rate_pps: float
     trial: Trial
 
 
 class Journal:
-    """Finished trials by the key of everything that decides them.
+    """Finished trials by a key of all their conditions.
 
-    ``ledger``: where they are kept; None keeps them in memory only; ``run``: text that all trials of one benchmark have
-    in common, and no other's.
+    ``ledger``: keeps them on disk; None keeps none; ``run``: text that only the trials of one benchmark share.
     """
 
     def __init__(self, ledger: Ledger | None = None, run: str = "") -> None:
@@ -94,22 +106,22 @@ class Journal:
         self._known: Mapping[str, Row] = dict(ledger.rows) if ledger is not None else {}
 
     def find(self, key: str) -> Trial | None:
-        """Return the trial of a run before, if it is there."""
+        """Return the trial of an interrupted run, if there is one."""
         row = self._known.get(key)
         return None if row is None else read_trial(str(row["trial"]))
 
     def add(self, key: str, record: TrialRecord) -> None:
-        """Enter a trial that has just ended."""
+        """Add a finished trial."""
         if self._ledger is not None:
             self._ledger.add({"run": self._run, **_row(key, record)})
 
 
 @contextmanager
 def open_journal(folder: Path | None, run: str) -> Iterator[Journal]:
-    """Open the journal of a folder; without a folder trials are kept in memory.
+    """Open the journal of a folder; without a folder no trial is kept.
 
-    Raises EnvironmentProblem: the folder cannot be written (a full disk); what is finished stays there; FileProblem:
-    the trials that are there cannot be read, or are those of another benchmark that was interrupted.
+    Raises EnvironmentProblem: the folder cannot be written (a full disk), which keeps the finished trials; FileProblem:
+    the folder's trials cannot be read, or belong to another interrupted benchmark.
     """
     if folder is None:
         yield Journal()
@@ -134,7 +146,7 @@ def open_journal(folder: Path | None, run: str) -> Iterator[Journal]:
 
 
 def _row(key: str, record: TrialRecord) -> Row:
-    """Return the cells of a trial: of the record, of the trial itself, of its latency and its power."""
+    """Return the cells of a trial, from the record, the trial, its latency and its power."""
     trial = record.trial
     row: Row = {
         "task": key,
@@ -152,27 +164,23 @@ def _row(key: str, record: TrialRecord) -> Row:
 
 
 def read_trial(text: str) -> Trial:
-    """Return the trial that :meth:`Trial.to_json` has written, with NaN where null stands for an unknown number."""
+    """Return the trial that :meth:`Trial.to_json` wrote, with NaN for null where a field is a number."""
     document: dict[str, Any] = json.loads(text)
-    document["resources"] = tuple(_made(Resource, row) for row in document["resources"])
-    document["bottleneck"] = _made(Bottleneck, document["bottleneck"])
-    for name in ("latency", "waiting", "delay_variation"):
-        if document.get(name) is not None:
-            document[name] = _made(Delay, document[name])
-    if document.get("power") is not None:
-        document["power"] = _made(TrialPower, document["power"])
-    document["activity"] = tuple(_made(TaskActivity, row) for row in document.get("activity", ()))
-    document["flows"] = tuple(_made(FlowOutcome, row) for row in document.get("flows", ()))
-    document["over_time"] = tuple(_made(Moment, row) for row in document.get("over_time", ()))
+    for name, kind in _PARTS.items():
+        entry = document.get(name)
+        if isinstance(entry, list):
+            document[name] = tuple(_value_of(kind, row) for row in entry)
+        elif entry is not None:
+            document[name] = _value_of(kind, entry)
     document["interval"] = {name: tuple(ends) for name, ends in document["interval"].items()}
     document["notes"] = tuple(document["notes"])
     document["invalid"] = tuple(document["invalid"])
-    trial: Trial = _made(Trial, document)
+    trial: Trial = _value_of(Trial, document)
     return trial
 
 
-def _made(kind: type[Any], document: Mapping[str, Any]) -> Any:
-    """Make a dataclass of what JSON says; null is NaN where a field is a number, whatever its default."""
+def _value_of(kind: type[Any], document: Mapping[str, Any]) -> Any:
+    """Return a dataclass of a JSON object; null is NaN where a field is a number, whatever its default."""
     names = {declared.name: declared for declared in fields(kind)}
     values = {}
     for name, entry in document.items():

@@ -1,9 +1,9 @@
-"""Forwarding rate in overload: what a router forwards when more is offered than it can take.
+"""Forwarding rate in overload: the rate that a router forwards when the offered load exceeds its capacity.
 
-RFC 2285 sec. 3.6.2 calls it the forwarding rate at maximum offered load. A software router without a rate of its own
-wire has no maximum offered load but the tester's, so the load is stated: ``overload_ratio`` times the forwarding rate.
-It is the most repeatable figure of a software router on a shared machine, since a stall of a millisecond costs a
-millisecond of it and not the whole trial.
+RFC 2285 sec. 3.6.2 calls it the forwarding rate at maximum offered load. Only the tester limits the load of a software
+router on virtual links, so the load is stated: ``overload_ratio`` times the forwarding rate. This is the most
+repeatable figure of a software router on a shared machine, since a stall of a millisecond costs a millisecond of it
+and not the whole trial.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ __all__ = ["CLEAR_LOSS_RATIO", "ForwardingRate", "NoOverload", "find_overload_pp
 CLEAR_LOSS_RATIO = 0.15
 """A loss that no stall explains: the load is beyond the capacity."""
 
-GROWTH = 2.0
+_GROWTH = 2.0
 
-REACHED_RATIO = 0.9
-"""A tester that offers less of what is intended is at its end; a disturbed trial of a fit one is passed over."""
+_REACHED_RATIO = 0.9
+"""A tester that offers less than this share of the intended load is at its limit."""
 
 _MOST_PPS = 1e9
-"""Beyond any tester; a device that makes its frames itself has none."""
+"""Beyond any tester; a device that generates its own frames has no tester."""
 
 _SEARCHES = 3
-"""Searches for a load whose long trial is an overload, too."""
+"""Searches for a load whose long trial is an overload as well."""
 
 _TESTER_RATIO = 0.95
-"""Of what a tester at its end has offered it can offer so much without being late."""
+"""Share of its greatest load that a tester can offer without being late."""
 
 
 class NoOverload(EnvironmentProblem):
     """The tester offers too little to overload the device.
 
-    ``forwarded_pps``: most that was forwarded without clear loss; ``intended_pps``: load of that trial.
+    ``forwarded_pps``: greatest rate forwarded without clear loss; ``intended_pps``: load of that trial.
     """
 
     def __init__(self, forwarded_pps: float, intended_pps: float, message: str) -> None:
@@ -66,9 +66,9 @@ class ForwardingRate:
 def measure_forwarding_rate(
     evaluator: Evaluator, load: OfferedLoad, *, duration_s: float, overload_ratio: float = 1.5
 ) -> ForwardingRate:
-    """Find an overload, offer it for ``duration_s``, and say whether the forwarded rate is the router's maximum.
+    """Find an overload, offer it for ``duration_s``, and return whether the forwarded rate is the router's maximum.
 
-    Raises EnvironmentProblem: no trial could be made, or nothing is forwarded.
+    Raises EnvironmentProblem: no trial is valid, or nothing is forwarded.
     """
     for _ in range(_SEARCHES):
         why = ""
@@ -81,9 +81,9 @@ def measure_forwarding_rate(
             return ForwardingRate(trial=trial)
         if why:
             break
-        # A short trial took a stall of the machine for an overload: look on from there.
+        # A short trial took a stall of the machine for an overload: search on from there.
         why = f"a loss of {trial.loss_ratio:.1%} shows no overload"
-        load = load.at(GROWTH * offered_pps)
+        load = load.at(_GROWTH * offered_pps)
     return ForwardingRate(trial=trial, lower_bound=why)
 
 
@@ -97,11 +97,10 @@ def find_overload_pps(
 ) -> float:
     """Return an intended load of about ``overload_ratio`` times the forwarding rate, over all ports.
 
-    Short trials double the load, starting with that of ``load``, until a loss shows that no stall of a shared machine
-    explains; the last one is at what the tester reaches.
+    Short trials double the load, from that of ``load`` on, up to a loss that no stall of a shared machine explains, or
+    to the greatest rate of the tester.
 
-    Raises NoOverload: the tester reaches no overload; EnvironmentProblem: no trial could be made, or nothing is
-    forwarded.
+    Raises NoOverload: the tester reaches no overload; EnvironmentProblem: no trial is valid, or nothing is forwarded.
     """
     rate_pps = load.rate_pps
     reached: Trial | None = None
@@ -109,7 +108,7 @@ def find_overload_pps(
     is_last = False
     while rate_pps <= most_pps:
         trial = evaluator.trial(load.at(rate_pps), duration_s)
-        is_short = trial.offered_pps < REACHED_RATIO * rate_pps
+        is_short = trial.offered_pps < _REACHED_RATIO * rate_pps
         if not trial.invalid and not is_short:
             if trial.forwarded_pps <= 0.0:
                 message = f"nothing of {rate_pps:,.0f} frames/s comes back: is the device forwarding at all?"
@@ -126,7 +125,7 @@ def find_overload_pps(
             if rate_pps <= (reached.intended_pps if reached else 0.0):
                 break
         else:
-            rate_pps *= GROWTH
+            rate_pps *= _GROWTH
     why = f" ({'; '.join(reasons)})" if reasons else ""
     remedy = "slow the device down, or use a faster tester"
     if reached is None:

@@ -1,14 +1,14 @@
-"""Rows for a table of points from the lab: maximum forwarding rates in overload, which `size`, `validate`, `next` read.
+"""Rows of a table of measured points: maximum forwarding rates in overload, which `size`, `validate` and `next` read.
 
-The lossless throughput of RFC 2544 sec. 26.1 is no such rate: a stall of a millisecond decides on it. A table holds
-what is forwarded in overload, and never both.
+The lossless throughput of RFC 2544 sec. 26.1 is another rate, which a stall of a millisecond decides. A table never
+holds both.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 
 from routecast.benchmark.overload import CLEAR_LOSS_RATIO
@@ -20,20 +20,21 @@ from routecast.evaluate.points import Point, points_text, read_points
 from routecast.load.frames import FrameMix
 from routecast.quantity.whole_file import write_whole
 from routecast.testbed.bed import Bed
+from routecast.testbed.devices import make_device
 from routecast.testbed.measure import Measure
 from routecast.testbed.timed import measure_of
 
 __all__ = ["append_point", "point_of", "points_before", "points_of", "series_of", "write_points"]
 
 POINTS = "points.csv"
-"""The table's name in a folder of results."""
+"""Name of the table in a folder of results."""
 
 _NOT_IN_A_SERIES = ("cores", "configuration", "disabled")
-"""Options that have a column of their own, or that are long texts for a report."""
+"""Options with a column of their own, and long texts for a report."""
 
 
 def series_of(name: str, options: Mapping[str, object], defaults: Mapping[str, object]) -> str:
-    """Return the series of a device's points: its name, and the options that make another device of it.
+    """Return the series of a device's points: its name, and the options that differ from the defaults.
 
     Examples
     --------
@@ -41,17 +42,17 @@ def series_of(name: str, options: Mapping[str, object], defaults: Mapping[str, o
     'nftables rules=3000'
     """
     changed = [
-        f"{key}={given}"
-        for key, given in options.items()
-        if key not in _NOT_IN_A_SERIES and given != defaults.get(key, given)
+        f"{key}={option}"
+        for key, option in options.items()
+        if key not in _NOT_IN_A_SERIES and option != defaults.get(key, option)
     ]
     return " ".join([name, *changed])
 
 
 def point_of(bed: Bed, frames: FrameMix, *, ports: int = 1, cores: int | None = None) -> Point:
-    """Return the conditions of a measurement on a bed that is up; its rate is not known yet.
+    """Return the conditions of a measurement on an open bed as a point without a rate.
 
-    ``cores`` are those that the device was given where it is not said.
+    ``cores``: by default those of the device.
     """
     facts, device = bed.device.facts(), bed.device
     options = facts.get("options", {})
@@ -68,7 +69,7 @@ def point_of(bed: Bed, frames: FrameMix, *, ports: int = 1, cores: int | None = 
 
 
 def points_before(path: Path, point: Point, *, who: str) -> list[Point]:
-    """Return the calibrating rows of a table to which ``point`` shall be appended; none where there is no file.
+    """Return the calibrating rows of a table to which ``point`` is to be appended; none without a file.
 
     Raises FileProblem: the table is no CSV, cannot be read, or has other columns.
     """
@@ -86,7 +87,7 @@ def points_before(path: Path, point: Point, *, who: str) -> list[Point]:
 
 
 def append_point(path: Path, point: Point) -> None:
-    """Append a row to a table of points, which begins with it where there is none.
+    """Append a row to a table of points, or begin the table with it.
 
     Raises FileProblem: the table cannot be written.
     """
@@ -100,7 +101,7 @@ def append_point(path: Path, point: Point) -> None:
 
 
 def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Point, ...], tuple[str, ...]]:
-    """Return a benchmark's points, and in words why a frame size, or all of them, gives none.
+    """Return a benchmark's points, and a reason for each frame size without a point.
 
     A point is the forwarding rate at maximum offered load (RFC 2285 sec. 3.6.2): the first trial of the frame loss
     procedure, where its loss shows an overload.
@@ -118,7 +119,7 @@ def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Poin
     streams = {stream.name: stream for stream in result.setup.streams}
     names = {stream.name_without_mix for stream in result.setup.streams}
     name = str(result.setup.device.get("name", ""))
-    series = series_of(name, options, _defaults_of(name))
+    series = series_of(name, options, _defaults(make_device(name, {}).options) if name else {})
     points, reasons = [], []
     greatest: dict[tuple[str, float], FrameLossRow] = {}
     for row in result.frame_loss.rows:
@@ -156,9 +157,9 @@ def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Poin
 
 
 def write_points(points: Sequence[Point], folder: Path) -> Path:
-    """Write the table of a folder of results, whole, and return its path.
+    """Write the table of a folder of results and return its path.
 
-    Raises RoutecastError: it cannot be written.
+    Raises RoutecastError: the table cannot be written.
     """
     path = folder / POINTS
     write_whole(path, points_text(points))
@@ -174,15 +175,7 @@ def _is_on_this_machine(result: BenchmarkResult) -> bool:
     return isinstance(bed, Mapping) and bed.get("kind") == "namespaces"
 
 
-def _defaults_of(name: str) -> Mapping[str, object]:
-    from routecast.testbed.devices import make_device
-
-    return _defaults(make_device(name, {}).options) if name else {}
-
-
 def _defaults(options: type) -> Mapping[str, object]:
-    from dataclasses import MISSING, fields, is_dataclass
-
     if not is_dataclass(options):
         return {}
     return {field.name: field.default for field in fields(options) if field.default is not MISSING}

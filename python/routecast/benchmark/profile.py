@@ -1,7 +1,7 @@
-"""Profiles: how exactly a benchmark is run, as data.
+"""Profiles: every setting of a benchmark, as data.
 
-A profile is a TOML file of ``data/benchmark``; everything in which a run can differ from RFC 2544 stands in it as a
-value, so that :mod:`routecast.benchmark._compliance` can compute what differs.
+A profile is a TOML file of ``data/benchmark``. Everything in which a run can differ from RFC 2544 is a value in it, so
+that :mod:`routecast.benchmark._compliance` can compute the differences.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ FrameSize = Annotated[int | str, Parsed(parse_frames)]
 
 @value
 class TrialProfile:
-    """``[trial]``: the phases of RFC 2544 sec. 23, and what happens to trials that are no result."""
+    """``[trial]``: the phases of RFC 2544 sec. 23, repetitions of invalid trials, and the floor."""
 
     before: Span = field("Wait after the learning frames (sec. 23 b).", default=2.0)
     residual: Span = field("Wait for residual frames after the trial (sec. 23 d).", default=2.0)
     settle: Span = field("Wait until the device has settled again (sec. 23 e).", default=5.0)
-    attempts: Repeats = field("How often an invalid trial is run before it is given up.", default=3)
+    attempts: Repeats = field("Attempts at a trial that is invalid.", default=3)
     floor: bool = field(
-        "Whether a trial over a wire without a device follows each throughput, at the same rate: what it loses is the "
-        "machine's. Of beds of network namespaces alone.",
+        "Whether a trial over a wire without a device follows each throughput, at the same rate: its loss is the "
+        "machine's. For test beds of network namespaces alone.",
         default=True,
     )
 
 
 @value
 class Profile:
-    """A profile; that of a file has a table for each procedure besides, called as the procedure is."""
+    """A profile; that of a file has a table for each procedure as well, with the procedure's name."""
 
     name: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
     title: Text = field("What the profile is for, in a line.")
@@ -84,8 +84,8 @@ class Profile:
 
 
 @cache
-def _whole() -> type[Profile]:
-    """Return the profile of a file, with the tables of the procedures; one whose values all have a default may miss."""
+def _file_profile() -> type[Profile]:
+    """Return the type of a file's profile, with tables of procedures; a table of defaults alone may be missing."""
     tables = []
     for name, procedure in PROCEDURES.items():
         needs_values = any(part.default is part.default_factory is MISSING for part in fields(procedure.settings))
@@ -105,10 +105,10 @@ def read_profile(name_or_file: str | Path) -> Profile:
     Raises
     ------
     routecast.errors.FileProblem
-        There is no such profile; or the file cannot be read, or says something wrong: each place is listed.
+        There is no such profile, or the file cannot be read, or a value is wrong; with the place of each fault.
     """
     text, subject = _text_of(str(name_or_file))
-    return validated(_whole(), parse_toml(text, subject), subject)
+    return validated(_file_profile(), parse_toml(text, subject), subject)
 
 
 def _text_of(name_or_file: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What the tables of a profile share: kinds of numbers, and the goal of a search."""
+"""Types of numbers in the tables of a profile, and the goal of a search."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GoalProfile:
     ``final_trial = duration_sum = "60 s"`` (RFC 9971 sec. 4.10.1).
     """
 
-    name: Annotated[Text, Field(min_length=1, max_length=40)] = field("How tables call the goal.")
+    name: Annotated[Text, Field(min_length=1, max_length=40)] = field("Name of the goal in tables.")
     loss_ratio: LossRatio = field("Loss that a good trial may have.", default=0.0, key="loss_ratio")
     exceed_ratio: LossRatio = field(
         "Share of the trial time at a load that may be of bad trials.", default=0.0, key="exceed_ratio"

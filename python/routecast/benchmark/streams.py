@@ -1,4 +1,4 @@
-"""Test streams as loads: which flows of which protocol a stream has, and how fast a port can send them."""
+"""Test streams as loads: the protocol and flows of a stream, and the greatest rate of a port."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ __all__ = [
 ]
 
 FEWEST_IPV6_BYTES = 84
-"""RFC 8219 sec. 5.1.1 has 84 bytes where 64 bytes of IPv4 stand: the IPv6 header is 20 bytes longer."""
+"""Smallest frame of RFC 8219 sec. 5.1.1, instead of 64 bytes: the IPv6 header is 20 bytes longer."""
 
 BROADCAST = "1 % broadcast frames"
-"""The modifier of a stream of which every 100th frame is a broadcast frame (RFC 2544 sec. 11.1)."""
+"""Modifier: every 100th frame is a broadcast frame (RFC 2544 sec. 11.1)."""
 
 BROADCAST_RATIO = 0.01
 
 MANAGEMENT = "a management query each second"
-"""The modifier of a stream beside which the device answers an SNMP query each second (sec. 11.2)."""
+"""Modifier: the device answers an SNMP query each second (sec. 11.2)."""
 
 ROUTING_UPDATES = "a routing update each second"
-"""The modifier of a stream beside which a neighbour changes a route of the device each second (sec. 11.3)."""
+"""Modifier: a neighbour changes a route of the device each second (sec. 11.3)."""
 
 SECTIONS: Mapping[str, str] = MappingProxyType({BROADCAST: "11.1", MANAGEMENT: "11.2", ROUTING_UPDATES: "11.3"})
 """Section of RFC 2544 of each modifier that sends frames beside the test stream."""
@@ -54,7 +54,7 @@ _QUIET_PPS = 1e-6
 
 @value
 class Stream:
-    """One kind of test stream; rows name it by ``name``."""
+    """One kind of test stream; ``name`` identifies it in rows."""
 
     name: str = field('``"IPv4"``, ``"IPv6 bidirectional"``, ``"IPv4, 256 networks"``, ``"IPv4, 25 filters"``.')
     protocol: Literal["IPv4", "IPv6"] = field(
@@ -84,7 +84,7 @@ class Stream:
 
 @value
 class StreamProfile:
-    """``[[stream]]``: a kind of test stream that is run beside the first one."""
+    """``[[stream]]``: a kind of test stream."""
 
     protocol: Literal["IPv4", "IPv6"] = "IPv4"
     bidirectional: bool = field("Sec. 14.", default=False)
@@ -110,19 +110,17 @@ class StreamProfile:
 
 
 def stream_of(profile: StreamProfile) -> Stream:
-    """Return the stream that a profile asks for, with the name that tables give it."""
-    parts: list[str] = [profile.protocol]
-    if profile.bidirectional:
-        parts.append("both ways")
-    if profile.networks > 1:
-        parts.append(f"{profile.networks} networks")
-    if profile.burst_frames > 1:
-        parts.append(f"bursts of {profile.burst_frames}")
+    """Return the stream of a profile, with its name in tables."""
     modifier = "".join(_modifiers(profile))
-    if modifier:
-        parts.append(modifier)
+    parts = (
+        profile.protocol,
+        profile.bidirectional and "both ways",
+        profile.networks > 1 and f"{profile.networks} networks",
+        profile.burst_frames > 1 and f"bursts of {profile.burst_frames}",
+        modifier,
+    )
     return Stream(
-        name=", ".join(parts),
+        name=", ".join(part for part in parts if part),
         protocol=profile.protocol,
         bidirectional=profile.bidirectional,
         networks=profile.networks,
@@ -132,7 +130,7 @@ def stream_of(profile: StreamProfile) -> Stream:
 
 
 def mixed(stream: Stream, mix: str) -> Stream:
-    """Return a stream with a mix of frame sizes in the place of fixed ones.
+    """Return a stream with a mix of frame sizes instead of fixed ones.
 
     Examples
     --------
@@ -143,9 +141,9 @@ def mixed(stream: Stream, mix: str) -> Stream:
 
 
 def mix_refused(stream: Stream, least_bytes: int, frame: str = "") -> str:
-    """Say why a mix cannot be sent where no test frame is smaller; empty if it can.
+    """Return why a mix cannot be sent where ``least_bytes`` is the smallest test frame; empty if it can.
 
-    Fixed sizes that are too small for IPv6 have a size that stands for them (RFC 8219); a mix would become another one.
+    RFC 8219 replaces fixed sizes that are too small for IPv6; a mix would become another mix.
     """
     frames = stream.frames
     if frames is None or min(frames.sequence_bytes) >= least_bytes:
@@ -159,22 +157,25 @@ def mix_refused(stream: Stream, least_bytes: int, frame: str = "") -> str:
 
 
 def _modifiers(profile: StreamProfile) -> list[str]:
-    modifiers = [f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"] if profile.filters else []
-    modifiers += [BROADCAST] if profile.broadcast else []
-    modifiers += [MANAGEMENT] if profile.management else []
-    modifiers += [ROUTING_UPDATES] if profile.routing_updates else []
-    return modifiers
+    filters = f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"
+    modifiers = {
+        filters: profile.filters > 0,
+        BROADCAST: profile.broadcast,
+        MANAGEMENT: profile.management,
+        ROUTING_UPDATES: profile.routing_updates,
+    }
+    return [name for name, is_on in modifiers.items() if is_on]
 
 
 def sending_ports(stream: Stream) -> int:
-    """Ports that send: the factor between the load of one port and of all (RFC 9971 asks to state it)."""
+    """Return the number of sending ports: the factor between the load of one port and of all (RFC 9971)."""
     return 2 if stream.bidirectional else 1
 
 
 def theoretical_pps(stream: Stream, frame_bytes: float, link_bps: tuple[float, ...]) -> float:
-    """Theoretical maximum rate of the medium, all sending ports together (RFC 2544 sec. 20).
+    """Return the theoretical maximum rate of the medium, all sending ports together (RFC 2544 sec. 20).
 
-    The slowest link of the two decides, as sec. 20 asks for media of different speed. Of a mix, the mean size counts.
+    The slower of the two links decides, as sec. 20 asks for media of different speed. The mean size of a mix counts.
     """
     return sending_ports(stream) * line_rate_pps(min(link_bps[:2]), frame_bytes)
 
@@ -197,7 +198,7 @@ def load_of(
 
 
 def quiet_after(at_s: float) -> RateStep:
-    """Return the step after which nothing more is sent, as far as a trial is long."""
+    """Return the step after which a trial sends no more frames."""
     return RateStep(at_s=at_s, rate_pps=_QUIET_PPS)
 
 
@@ -208,7 +209,7 @@ def _flows(stream: Stream, count: int) -> FlowSet:
         if stream.bidirectional:
             flows += (Flow(rss_hash=1, ingress=1, egress=0),)
     else:
-        # Drawn for both directions in turn, so the flows of a direction are every second one.
+        # Random flows alternate between both directions, so the flows of a direction are every second one.
         drawn = FlowSet.random(2 * count).flows
         flows = drawn if stream.bidirectional else drawn[0::2]
     return FlowSet(name=stream.name, flows=flows)
