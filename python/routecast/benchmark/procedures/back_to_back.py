@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["PROCEDURE", "BackToBackProfile", "BackToBackResult", "BackToBackRow"]
 
 
+Outcome = Literal["found", "limit", "skipped", "undetermined"]
+
+
 @value
 class BackToBackProfile:
     """``[back_to_back]``: sec. 26.4 as RFC 9004 has it."""
@@ -61,10 +64,12 @@ class BackToBackRow:
     throughput_pps: float
     theoretical_pps: float
     implied_buffer_s: float = field("RFC 9004 sec. 6.4: mean burst over the theoretical maximum rate.")
-    corrected_buffer_s: float = field("Less what leaves meanwhile: implied − implied · throughput / theoretical.")
+    corrected_buffer_s: float = field(
+        "Less the frames that leave meanwhile: implied − implied · throughput / theoretical."
+    )
     resolution_frames: int = field("Least step of the search.")
     longest_s: float = field("Upper limit of the burst's send time.")
-    outcome: Literal["found", "limit", "skipped", "undetermined"] = field(
+    outcome: Outcome = field(
         "``limit``: the longest burst was without loss. ``skipped``: the throughput is the theoretical maximum, where "
         "RFC 9004 sec. 5.2 asks for no test.",
         default="found",
@@ -85,17 +90,13 @@ class BackToBackResult:
 _MOST_BURST_S = 30.0
 _SEARCHES_OF_A_BURST = 8
 _ABOVE = 1.2
-"""Bursts that come hardly faster than they leave would find no end."""
+"""Least rate of a burst over the throughput: a slower burst hardly fills the buffer."""
 
 
 def _run(stage: Stage, throughput_pps: float) -> tuple[BackToBackRow]:
-    return (_searched(stage, throughput_pps),)
-
-
-def _searched(stage: Stage, throughput_pps: float) -> BackToBackRow:
     """Search for the longest burst as often as the profile asks.
 
-    Only where the throughput is below the theoretical maximum (RFC 9004 sec. 5.2): elsewhere no burst is too long.
+    Where the throughput is the theoretical maximum, no burst is too long, and none is sent (RFC 9004 sec. 5.2).
     """
     settings = stage.profile.back_to_back
     if throughput_pps >= stage.theoretical_pps * (1.0 - 1e-6):
@@ -152,29 +153,31 @@ def _search(stage: Stage, settings: BackToBackProfile, most: int, number: int, h
     )
 
 
-def _row(stage: Stage, throughput_pps: float, bursts: list[Burst], outcome: str, reason: str) -> BackToBackRow:
+def _row(
+    stage: Stage, throughput_pps: float, bursts: list[Burst], outcome: Outcome, reason: str
+) -> tuple[BackToBackRow]:
     settings = stage.profile.back_to_back
     spread = Spread.of(tuple(float(burst.frames) for burst in bursts))
     theoretical_pps = min(stage.burst_pps, stage.maximum_pps)  # the rate at which the burst came
     implied_s = spread.mean / theoretical_pps
     # RFC 9004 sec. 6.4: frames leave the buffer while the burst comes in.
     corrected_s = implied_s - implied_s * throughput_pps / theoretical_pps
-    measured = outcome in {"found", "limit"}
-    assert outcome in {"found", "limit", "skipped", "undetermined"}
-    return BackToBackRow(
+    is_measured = outcome in {"found", "limit"}
+    row = BackToBackRow(
         stream=stage.stream.name,
         frame_bytes=stage.frame_bytes,
         burst_frames=spread,
         throughput_pps=throughput_pps,
         theoretical_pps=theoretical_pps,
-        implied_buffer_s=implied_s if measured else math.nan,
-        corrected_buffer_s=corrected_s if measured else math.nan,
+        implied_buffer_s=implied_s if is_measured else math.nan,
+        corrected_buffer_s=corrected_s if is_measured else math.nan,
         resolution_frames=max(round(settings.width * spread.mean), 1) if bursts else 1,
         longest_s=settings.longest,
-        outcome=outcome,  # type: ignore[arg-type]  # one of the four, asserted above
+        outcome=outcome,
         reason=reason,
         trials=sum(burst.trials for burst in bursts),
     )
+    return (row,)
 
 
 def _trials(profile: Profile) -> tuple[int, float]:

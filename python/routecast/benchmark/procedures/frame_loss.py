@@ -65,10 +65,10 @@ class FrameLossResult:
 
 
 def _run(stage: Stage, throughput_pps: float) -> tuple[FrameLossRow, ...]:
-    """Offer the maximum rate, then less by a step each, until two successive trials lose nothing.
+    """Offer the maximum rate, then a step less in each trial, until two successive trials lose nothing.
 
-    The steps are shares of the theoretical maximum of the frame size. Where the tester reaches less than that, the
-    first point is what it reaches. Rates below one step are gone through in finer ones.
+    The steps are shares of the theoretical maximum of the frame size. Where the tester reaches less, the first point is
+    at its greatest rate. Steps are finer at rates below one step.
     """
     settings = stage.profile.frame_loss
     rows: list[FrameLossRow] = []
@@ -85,9 +85,9 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[FrameLossRow, ...]:
 
 
 def _ratios(step: float, least: float) -> Iterator[float]:
-    """Yield the shares of the maximum: in steps down to one step, then in a tenth of it, and so on.
+    """Yield shares of the maximum: in steps down to one step, then in tenths of a step, and so on.
 
-    Sec. 26.3 encourages a finer granularity; a router far slower than its medium needs it to lose nothing.
+    Sec. 26.3 encourages a finer granularity, and a router far slower than its medium loses frames without it.
 
     Examples
     --------
@@ -141,11 +141,11 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
 
 
 _PERCENTS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
-_WHOLE_RATE = 0.995
+_FULL_RATE = 0.995
 
 
 def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure]:
-    """Sec. 26.3: X is the input rate in % of the theoretical one, Y the loss in %, both 0 to 100 %; one a stream."""
+    """Return a figure for each stream: loss over the input rate, both from 0 to 100 % (sec. 26.3)."""
     figures = []
     streams = list(dict.fromkeys(row.stream for row in result.rows))
     for number, stream in enumerate(streams, start=1):
@@ -153,13 +153,13 @@ def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure
         sizes = sorted({row.frame_bytes for row in rows})
         marks: list[Mark] = []
         for size, colour in zip(sizes, palette(len(sizes)), strict=True):
-            mine = sorted((row for row in rows if row.frame_bytes == size), key=lambda row: row.rate_ratio)
-            x = tuple(100.0 * row.rate_ratio for row in mine)
-            y = tuple(100.0 * row.loss_ratio for row in mine)
+            by_rate = sorted((row for row in rows if row.frame_bytes == size), key=lambda row: row.rate_ratio)
+            x = tuple(100.0 * row.rate_ratio for row in by_rate)
+            y = tuple(100.0 * row.loss_ratio for row in by_rate)
             labels = tuple(
                 f"{size:g} B at {100.0 * row.rate_ratio:.0f} % of {frames_per_second(row.theoretical_pps)} frames/s"
                 f"\n{100.0 * row.loss_ratio:.4g} % lost"
-                for row in mine
+                for row in by_rate
             )
             marks += [
                 Line(name=f"{size:g} B", x=x, y=y, colour=colour),
@@ -184,9 +184,8 @@ def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure
 
 def _beyond(rows: Sequence[FrameLossRow]) -> str:
     most = max(row.rate_ratio for row in rows)
-    if most >= _WHOLE_RATE:
-        return ""
-    return f" The tester reaches {percent_of(most)} of the theoretical rate: there are no points beyond."
+    text = f" The tester reaches {percent_of(most)} of the theoretical rate: there are no points beyond."
+    return text if most < _FULL_RATE else ""
 
 
 PROCEDURE = Procedure(

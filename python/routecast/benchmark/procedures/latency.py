@@ -1,4 +1,4 @@
-"""RFC 2544 sec. 26.2: latency at the throughput of each frame size; RFC 8219 sec. 7: typical, worst, PDV."""
+"""RFC 2544 sec. 26.2: latency at the throughput of each frame size; RFC 8219 sec. 7: typical and worst latency, PDV."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class LatencyRow:
     p99_s: float = field("Median over the repetitions (RFC 8219 sec. 7.2, optional).")
     pdv_s: float = field("RFC 8219 sec. 7.3.1: median over the repetitions of (99.9th percentile − least).")
     ipdv_s: tuple[float, float, float] = field(
-        "RFC 8219 sec. 7.3.2: least, median and greatest inter-packet delay variation; NaN where nobody measures it."
+        "RFC 8219 sec. 7.3.2: least, median and greatest inter-packet delay variation; NaN where it is not measured."
     )
     min_s: float
     max_s: float
@@ -96,11 +96,11 @@ DEFINITION = (
     "store-and-forward (RFC 1242 sec. 3.8): from the last bit in to the first bit out. Every frame carries a tag; the "
     "value of a repetition is the mean over the frames of its trial, the figure is the average of the repetitions"
 )
-"""What sec. 26.2 wants stated."""
+"""Statement that sec. 26.2 wants."""
 
 
 def _run(stage: Stage, throughput_pps: float) -> tuple[LatencyRow, ...]:
-    """Offer the throughput, and shares of it where the profile asks; a row for each share."""
+    """Offer the profile's shares of the throughput, and return a row for each."""
     return tuple(_row(stage, throughput_pps, ratio) for ratio in stage.profile.latency.rates)
 
 
@@ -128,31 +128,22 @@ def _row(stage: Stage, throughput_pps: float, ratio: float) -> LatencyRow:
         latency_s=Spread.of(means),
         typical_s=_median(delays, lambda delay: delay.p50_s),
         worst_s=_median(delays, lambda delay: delay.p999_s),
-        p1_s=_median(delays, _first_percentile),
+        p1_s=_median(delays, lambda delay: float(getattr(delay, "p1_s", math.nan))),
         p99_s=_median(delays, lambda delay: delay.p99_s),
         pdv_s=_median(delays, lambda delay: delay.p999_s - delay.min_s),
         ipdv_s=(math.nan, math.nan, math.nan),
-        min_s=min((d.min_s for d in delays if math.isfinite(d.min_s)), default=math.nan),
-        max_s=max((d.max_s for d in delays if math.isfinite(d.max_s)), default=math.nan),
+        min_s=min((delay.min_s for delay in delays if math.isfinite(delay.min_s)), default=math.nan),
+        max_s=max((delay.max_s for delay in delays if math.isfinite(delay.max_s)), default=math.nan),
         loss_ratio=max((trial.loss_ratio for trial in trials), default=math.nan),
-        hdr_base64=_middle(delays).hdr_base64 if delays else "",
+        hdr_base64=sorted(delays, key=lambda delay: delay.p50_s)[len(delays) // 2].hdr_base64 if delays else "",
         outcome="found" if means and not reason else "undetermined",
         reason=reason,
     )
 
 
-def _first_percentile(delay: Delay) -> float:
-    return float(getattr(delay, "p1_s", math.nan))
-
-
 def _median(delays: Sequence[Delay], pick: Callable[[Delay], float]) -> float:
     values = [value for value in map(pick, delays) if math.isfinite(value)]
     return median(values) if values else math.nan
-
-
-def _middle(delays: Sequence[Delay]) -> Delay:
-    ordered = sorted(delays, key=lambda delay: delay.p50_s)
-    return ordered[len(ordered) // 2]
 
 
 def _trials(profile: Profile) -> tuple[int, float]:
@@ -177,7 +168,7 @@ _TAIL = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
 def _figures(result: LatencyResult, benchmark: BenchmarkResult) -> list[Figure]:
-    """Latency by percentile, from the histograms: which share of the frames is how late; a figure for each stream."""
+    """Return a figure of latency by percentile, from the histograms, for each stream."""
     streams = list(dict.fromkeys(row.stream for row in result.rows if row.hdr_base64))
     figures = []
     for number, stream in enumerate(streams, start=1):
@@ -241,7 +232,7 @@ def _latency_figure(rows: Sequence[LatencyRow], *, name: str, title: str) -> Fig
 
 
 def _percentiles(row: LatencyRow) -> list[tuple[float, float]]:
-    """Points of (−log10 of the share that is slower, latency in s)."""
+    """Return points of (−log10 of the share that is slower, latency in s)."""
     classes = classes_of_hdr(row.hdr_base64)
     if not classes:
         return []
@@ -262,7 +253,7 @@ def _percentiles(row: LatencyRow) -> list[tuple[float, float]]:
 
 
 def _unit_s(row: LatencyRow, classes: Sequence[tuple[int, int, int]]) -> float:
-    """Return the histogram's unit: the power of ten seconds that makes its median the row's, which it belongs to."""
+    """Return the histogram's unit: the power of ten seconds at which its median is that of the row."""
     half, passed, middle = sum(count for _, _, count in classes) / 2.0, 0, 0
     for _, most, count in classes:
         passed, middle = passed + count, most

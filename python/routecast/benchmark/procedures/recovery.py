@@ -71,10 +71,10 @@ class RecoveryResult:
 
 
 def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
-    """Overload by 110 % of the throughput (at most the medium's maximum), cut to half of that, find the last loss.
+    """Offer 110 % of the throughput (at most the maximum rate), cut the rate to half of it, find the last lost frame.
 
-    The result is B − A, the last lost frame's time of sending after the cut. (Sec. 26.5 says to subtract B from A,
-    which gives a negative time.)
+    The result is B − A: the sending time of the last lost frame after the cut. (Sec. 26.5 subtracts B from A, which
+    gives a negative time.)
     """
     settings = stage.profile.recovery
     overload_pps = min(settings.overload * throughput_pps, stage.maximum_pps)
@@ -92,8 +92,8 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
                 values.append(trial.last_loss_s - cut_s)
     except InvalidTrial as problem:
         reason = str(problem)
-    none = not values and not reason
-    if none:
+    is_overload = bool(values or reason)
+    if not is_overload:
         reason = f"nothing was lost at {overload_pps:,.0f} frames/s, so there was nothing to recover from"
     row = RecoveryRow(
         stream=stage.stream.name,
@@ -103,7 +103,7 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
         recovery_pps=after_pps,
         recovery_s=Spread.of(tuple(values)),
         overload_loss_ratio=max(losses, default=math.nan),
-        outcome="no overload" if none else "undetermined" if reason else "found",
+        outcome="no overload" if not is_overload else "undetermined" if reason else "found",
         reason=reason,
     )
     return (row,)

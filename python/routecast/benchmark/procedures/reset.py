@@ -1,4 +1,4 @@
-"""RFC 2544 sec. 26.6 as RFC 6201 replaces it: how long a reset takes, by the frames that are lost meanwhile."""
+"""RFC 2544 sec. 26.6 as RFC 6201 replaces it: the length of a reset, by the frames that are lost meanwhile."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ KINDS = {
 """Kinds of reset with their section of RFC 6201."""
 
 _RESET_KINDS = 2
-"""How many a device is expected to have."""
+"""Expected number of kinds of reset of a device."""
 
 _WHY_NOT = {
     "routing-processor": "a software router has no routing processor of its own (RFC 6201 sec. 4.1 is for such boxes)",
@@ -93,27 +93,19 @@ _WHY_NOT = {
 
 
 def _run(stage: Stage, throughput_pps: float) -> tuple[ResetRow, ...]:
-    """Reset the router in every way that the device offers and the profile asks for.
+    """Run every kind of reset that the device offers and the profile asks for.
 
     Raises LeftOut: there is none.
     """
-    kinds = _kinds_of(stage)
+    offered = stage.evaluator.reset_kinds if isinstance(stage.evaluator, Resettable) else ()
+    kinds = [kind for kind in offered if kind in (stage.profile.reset.kinds or offered)]
     if not kinds:
-        whole = isinstance(stage.evaluator, Resettable) and stage.evaluator.reset_kinds
-        raise LeftOut("the profile asks for none of its resets" if whole else "nothing here can be reset")
+        raise LeftOut("the profile asks for none of its resets" if offered else "nothing here can be reset")
     return tuple(_row(stage, throughput_pps, kind) for kind in kinds)
 
 
-def _kinds_of(stage: Stage) -> tuple[str, ...]:
-    """Kinds of reset that the device offers and the profile asks for."""
-    if not isinstance(stage.evaluator, Resettable):
-        return ()
-    kinds = stage.profile.reset.kinds
-    return tuple(kind for kind in stage.evaluator.reset_kinds if not kinds or kind in kinds)
-
-
 def _left_out(rows: Sequence[ResetRow], reasons: Mapping[str, str]) -> tuple[NotRun, ...]:
-    """List the kinds of RFC 6201 that were not run, with the reason: the device's own before a general one."""
+    """List the kinds of RFC 6201 that were not run, with the device's reason or else a general one."""
     return tuple(
         NotRun(section=f"RFC 6201 sec. {section}", what=what, reason=reasons.get(kind, _WHY_NOT[kind]))
         for kind, (section, what) in KINDS.items()

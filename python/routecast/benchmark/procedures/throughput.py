@@ -61,8 +61,8 @@ class ThroughputProfile:
 
     search: Literal["mlrsearch", "binary"] = field("MLRsearch (RFC 9971) or plain binary search.", default="mlrsearch")
     goal: Annotated[tuple[GoalProfile, ...], Field(min_length=1)]
-    base_goal: Text = field("The goal whose result the other procedures use; the first if not given.", default="")
-    repeats: Repeats = field("How often the whole search is run; the mean is given.", default=1)
+    base_goal: Text = field("The goal whose result the other procedures use, by default the first.", default="")
+    repeats: Repeats = field("Searches; their mean is reported.", default=1)
     verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = field(
         "How often a trial with loss is run again; the median of all counts, so give an even number. Loss "
         "verification, max(r) of TST009.",
@@ -108,8 +108,8 @@ class ThroughputRow:
     l1_bps: float
     l2_bps: float
     outcome: Literal["found", "maximum", "below", "undetermined"] = field(
-        "``maximum``: the medium's maximum rate met the goal. ``below``: not even the least rate did. "
-        "``undetermined``: trials stayed invalid, ``reason`` says why."
+        "``maximum``: the maximum rate met the goal. ``below``: not even the least rate did. ``undetermined``: trials "
+        "stayed invalid, for ``reason``."
     )
     reason: str = ""
     search: str = ""
@@ -118,14 +118,14 @@ class ThroughputRow:
         default_factory=lambda: Spread.of(()),
     )
     final_trial_s: float = field("Length of the trials that decided.", default=float("nan"))
-    trials: int = field("How many trials it took.", default=0)
+    trials: int = field("Trials of the search.", default=0)
     power: TrialPower | None = field(
         "Watts in the longest and last valid trial at the throughput that met the goal; None where nothing was "
         "metered and the model has no power states.",
         default=None,
     )
     searched_pps: float = field(
-        "What the search found, all ports together. ``throughput_pps`` is less where it was lowered.",
+        "Result of the search, all ports together. ``throughput_pps`` is less where it was lowered.",
         default=float("nan"),
     )
     confirmed: Literal["yes", "lowered", "not run"] = field(
@@ -133,32 +133,31 @@ class ThroughputRow:
         "missed it, and the rate is the greatest that they confirm. ``not run``: there was no such trial.",
         default="not run",
     )
-    confirmed_reason: str = field("Why, in words.", default="")
+    confirmed_reason: str = field("Reason of ``confirmed``, in words.", default="")
     raised_from_pps: float = field(
-        "Where the search for this goal ended below the rate of a stricter one: its end, which was raised to that "
-        "rate. NaN elsewhere.",
+        "End of a search below the rate of a stricter goal, to which the result was raised. NaN elsewhere.",
         default=float("nan"),
     )
     limit: Literal["", "medium", "tester"] = field(
-        "Whose limit the rate is where it is not the router's: no rate failed. Of the ``tester`` the rate is a lower "
-        "bound, since the router may forward more.",
+        "Limit of the rate where it is not the router's: no rate failed. At the limit of the ``tester`` the rate is a "
+        "lower bound, since the router may forward more.",
         default="",
     )
     missed_pps: float = field(
         "Where the rate was lowered: the rate of the trial that lowered it.", default=float("nan")
     )
-    missed_loss_ratio: float = field("Where the rate was lowered: what that trial lost.", default=float("nan"))
+    missed_loss_ratio: float = field("Where the rate was lowered: the loss of that trial.", default=float("nan"))
     floor_loss_ratio: float = field(
-        "What a wire without a device lost at the throughput, for as long and in the same minutes: the floor of the "
-        "machine. NaN where no such trial was run, and ``floor_reason`` says why.",
+        "Loss of a wire without a device at the throughput, for as long and in the same minutes: the floor of the "
+        "machine. NaN where no such trial was run, for ``floor_reason``.",
         default=float("nan"),
     )
     floor_missed_loss_ratio: float = field(
-        "What the wire lost at ``missed_pps``: where that is no less than ``missed_loss_ratio``, the loss is the "
-        "machine's and not the device's.",
+        "Loss of the wire at ``missed_pps``: where it is no less than ``missed_loss_ratio``, the loss is the machine's "
+        "and not the device's.",
         default=float("nan"),
     )
-    floor_reason: str = field("Why the floor is not known, in words.", default="")
+    floor_reason: str = field("Reason of an unknown floor, in words.", default="")
 
     @property
     def of_theoretical_ratio(self) -> float:
@@ -177,7 +176,7 @@ class ThroughputResult:
 
     @property
     def watts(self) -> str:
-        """What the rows' watts cover and where they come from, in words; empty where there are none."""
+        """Scope and source of the rows' watts, in words; empty without watts."""
         seen = dict.fromkeys((row.power.scope, row.power.source) for row in self.rows if row.power)
         covered = " and ".join(f"the {scope} ({source})" for scope, source in seen)
         return f"Power: of {covered}, in a trial at the throughput." if covered else ""
