@@ -1,4 +1,4 @@
-"""routecast in a few lines of Python: what ``import routecast as rc`` gives.
+"""The Python interface of routecast: the names of ``import routecast as rc``.
 
 Quantities are texts with units (``"14 Mpps"``, ``"562 ns"``, ``"IMIX"``) or numbers in base units (frames per second,
 seconds, bytes).
@@ -43,7 +43,7 @@ _UNITS = {"link": "bit/s", "queue": "frames", "nic_cap": "pps", "frequency": "Hz
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """A router as its file says it; ``model`` is what evaluators take, ``load`` what the file suggests to offer."""
+    """A router and its file; ``model`` is the input of evaluators, ``load`` the load that the file suggests."""
 
     document: Mapping[str, Any]
     subject: str = "router"
@@ -75,10 +75,8 @@ class Router:
 def read(path: str | Path) -> Router:
     """Read a router file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It cannot be read, is no TOML, or says something wrong; all faults with their places.
+    Raises ------ routecast.errors.FileProblem It cannot be read, is no TOML, or is not valid; all faults with their
+    places.
     """
     path = Path(path)
     router = Router(parse_toml(read_text(path, kind="router file"), str(path)), str(path), path.parent)
@@ -91,10 +89,7 @@ def multicore(
 ) -> Router:
     """Describe a multi-core router: cores, the time (or cycles) of a frame on one, and any field of its file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        A field is not known, or not what it must be.
+    Raises ------ routecast.errors.FileProblem A field is unknown, or its value is not valid.
 
     Examples
     --------
@@ -115,7 +110,7 @@ def multicore(
 def solve(
     router: Router | str | Path, load: Rate | None = None, *, frames: Frames | None = None, flows: int | None = None
 ) -> Trial:
-    """Answer by closed form: throughput, loss, latency where theory knows it, and the bottleneck.
+    """Solve in closed form: throughput, loss, latency where theory gives it, and the bottleneck.
 
     Parameters
     ----------
@@ -143,7 +138,7 @@ def simulate(
     duration: str | float = 0.1,
     seed: int = 1,
 ) -> Trial:
-    """Answer frame by frame; parameters as for :func:`solve`, ``duration`` in seconds or as ``"100 ms"``."""
+    """Simulate frame by frame; parameters as for :func:`solve`, ``duration`` in seconds or as ``"100 ms"``."""
     from routecast.evaluate.simulate import Simulate
 
     model, offered = _model_and_load(router, load, frames, flows)
@@ -188,7 +183,7 @@ def measure(
 
 
 def sweep(router: Router | str | Path, *, simulate: bool = False, **varied: Any) -> polars.DataFrame:
-    """Evaluate a router at every combination of what varies, a row each.
+    """Evaluate a router at every combination of the varied values, one row each.
 
     Parameters
     ----------
@@ -231,7 +226,7 @@ def sweep(router: Router | str | Path, *, simulate: bool = False, **varied: Any)
 
 @dataclass(frozen=True)
 class Calibration:
-    """A router calibrated from measured points; ``fitted`` has its parameters, ``points`` what the table says."""
+    """A router calibrated from measured points; ``fitted`` has its parameters, ``points`` the rows of the table."""
 
     points: tuple[Point, ...]
     fitted: FittedRouter
@@ -293,18 +288,18 @@ class Calibration:
         return answer(self.points, target_of, counts=tuple(cores))
 
     def next(self, n: int = 3) -> polars.DataFrame:
-        """Name the measurements that would tell most of the router, in their order."""
+        """Return the measurements that would narrow the intervals most, the best first."""
         import polars as pl
 
         return pl.DataFrame([point.to_json() for point in self.fitted.next_points(n)])
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What the points say against themselves, and what was assumed of the table."""
+        """Contradictions between the points, and assumptions about the table."""
         return (*self.remarks, *self.fitted.warnings)
 
     def facts(self, cores: int) -> tuple[OpenFact, ...]:
-        """Name what to find out of the router, with the interval for so many cores without and with each answer."""
+        """Return the open facts about the router, with the interval for so many cores without and with each answer."""
         from routecast.calibration.facts import open_facts
 
         return open_facts(self.fitted, [at_cores(max(self.points, key=lambda point: point.cores), cores)])
@@ -324,10 +319,7 @@ def calibrate(
 ) -> Calibration:
     """Calibrate a router from a table of measured maximum throughputs (CSV, Parquet) or from points.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The table is not what it must be, or has several series and none is named.
+    Raises ------ routecast.errors.RoutecastError The table is not valid, or it has several series and none is named.
     """
     remarks: tuple[str, ...] = ()
     if isinstance(table, str | Path):
@@ -413,7 +405,7 @@ def _listed(key: str, values: Any) -> list[str]:
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Make columns of a row: settings by their keys, parts with a prefix, what limits by its name."""
+    """Return a row as columns: settings by their keys, parts with a prefix, the bottleneck by its name."""
     columns: dict[str, Any] = {}
     for key, entry in row.items():
         if key == "settings":

@@ -1,8 +1,8 @@
-"""What can go wrong, as exceptions that carry their values.
+"""Exceptions, which carry their values.
 
-Every exception of the package derives from :class:`RoutecastError`. Its message says what was found, where, what is
-allowed and what to do. Exceptions cross process borders in sweeps, so every argument goes to ``super().__init__``
-and all of them pickle.
+Every exception of the package derives from :class:`RoutecastError`. Its message says what is wrong, where, what is
+allowed and what to do. Exceptions cross process borders in sweeps, so every argument goes to ``super().__init__`` and
+all of them pickle.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 class RoutecastError(Exception):
     """Base of every error that routecast raises on purpose.
 
-    ``exit_code``: what the command line returns for it: 1 a criterion failed, 2 usage or bad file, 3 environment.
+    ``exit_code`` is the exit code of the command line: 1 a criterion failed, 2 usage or bad file, 3 environment.
     """
 
     exit_code: ClassVar[int] = 2
@@ -47,12 +47,12 @@ class Problem(tuple[str, str]):
 
     @property
     def place(self) -> str:
-        """Where the fault is, as a path into the file or the model."""
+        """Path of the fault in the file or the model."""
         return self[0]
 
     @property
     def message(self) -> str:
-        """What was got, what is allowed, what to do."""
+        """The wrong value, what is allowed, and what to do."""
         return self[1]
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class _ProblemList(RoutecastError):
 
 
 class FileProblem(_ProblemList):
-    """A file cannot be read or does not say what it must; ``subject`` is its name."""
+    """A file cannot be read or is not valid; ``subject`` is its name."""
 
 
 class ModelProblem(_ProblemList):
@@ -126,10 +126,10 @@ class CriterionFailed(RoutecastError):
 
 
 class EnvironmentProblem(RoutecastError):
-    """Something of the machine is missing: a library, a right, a device (exit code 3)."""
+    """The machine lacks something: a library, a right, a device (exit code 3)."""
 
     exit_code = 3
 
 
 class DeviceEnded(EnvironmentProblem):
-    """A process of the device under test ended by itself: no further trial can succeed, so none is tried."""
+    """A process of the device under test ended by itself, so that no further trial can succeed."""

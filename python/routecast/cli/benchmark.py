@@ -33,7 +33,7 @@ class EvaluatorName(StrEnum):
     SOLVE = "solve"
 
 
-def streams_asked(
+def streams_of_options(
     *, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int, conditions: Mapping[str, bool]
 ) -> Sequence[Stream]:
     """Return the stream that the options describe; none if there are none. Conditions are by field of the stream."""
@@ -55,7 +55,7 @@ def streams_asked(
     return () if stream == StreamProfile() else (stream_of(stream),)
 
 
-def rig_asked(
+def rig_of_options(
     router: Path | None,
     evaluator: EvaluatorName,
     *,
@@ -304,7 +304,7 @@ def rfc2544(
         procedures=[name.strip() for name in procedures.split(",") if name.strip()],
         frame_bytes=[size for size in frames if isinstance(size, int)],
         mixes=[mix for mix in frames if isinstance(mix, str)],
-        streams=streams_asked(
+        streams=streams_of_options(
             bidirectional=bidirectional,
             ipv6=ipv6,
             networks=networks,
@@ -316,7 +316,7 @@ def rfc2544(
         flows=flows,
     )
     rigs = [
-        rig_asked(
+        rig_of_options(
             router,
             evaluator,
             testbed=testbed,

@@ -265,7 +265,7 @@ def measure(
     over_time.refuse_no_figure_file()
     until_ratio = parse_ratio(until) if until else None
     climbing = Ramp.parse(ramp) if ramp else None
-    if climbing and (load.load or until_ratio is not None or over_time.is_asked or slices):
+    if climbing and (load.load or until_ratio is not None or over_time.is_wanted or slices):
         raise QuantityProblem(str(ramp), "--ramp brings its own load: leave out --load, --until, --slices, --over-time")
     is_recording = load.is_recording
     if is_recording and (load.load or load.frame or climbing or until_ratio is not None):
@@ -276,14 +276,14 @@ def measure(
     if is_live and (is_search or until_ratio is not None or climbing is not None):
         raise QuantityProblem("", "--live and --prometheus are for one load: give a rate with --load")
     slices = slices or ("1 s" if is_live else None)
-    if is_search and over_time.is_asked:
+    if is_search and over_time.is_wanted:
         raise QuantityProblem("", 'figures over time are of one load: give a rate with --load, e.g. --load "200 kpps"')
     if cores is not None and not is_search:
         message = (
             "--cores is for the maximum forwarding rate: leave out --load and --until, or give --dut-option cores=2"
         )
         raise QuantityProblem(cores, message)
-    if until_ratio is not None and not (load.load is None and load.frame is None and not over_time.is_asked):
+    if until_ratio is not None and not (load.load is None and load.frame is None and not over_time.is_wanted):
         raise QuantityProblem("", "--until picks frames and loads: leave out --load, --frame and figures over time")
     if ip_version not in {4, 6}:
         raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
@@ -326,7 +326,7 @@ def measure(
             phases=Phases.rfc2544() if rfc2544_phases else Phases(),
             retries=retries,
             slice_s=parse_duration_s(slices) if slices else None,
-            over_time=over_time.is_asked or climbing is not None,
+            over_time=over_time.is_wanted or climbing is not None,
             back_end=back_end,
             on_progress=on_progress,
             on_slice=(lambda part: show(seen.add(part))) if is_live else None,
@@ -374,7 +374,7 @@ def measure(
             return
         trial = evaluator.trial(offered, duration_s)
         facts = evaluator.facts()
-    course = OverTime.of(trial, instants, is_disturbed=False) if over_time.is_asked else None
+    course = OverTime.of(trial, instants, is_disturbed=False) if over_time.is_wanted else None
     climb = Climb.of(trial, climbing) if climbing else None
     _print(trial, facts, course, climb, as_json=as_json)
     if course and over_time.figure is not None:

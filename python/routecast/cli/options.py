@@ -37,7 +37,7 @@ __all__ = [
     "RouterFile",
     "Seed",
     "ShareCoresOption",
-    "frames_asked",
+    "frames_option",
     "grouped",
 ]
 
@@ -168,7 +168,7 @@ class LoadOptions:
         from routecast.load.offered import IntendedRate, OfferedLoad
 
         process = self._arrivals()
-        frames = frames_asked(self.frame) or (default.frames if default else FrameMix.fixed(64))
+        frames = frames_option(self.frame) or (default.frames if default else FrameMix.fixed(64))
         if self.load:
             rate_pps = IntendedRate.parse(self.load).pps(frames)
         elif default:
@@ -247,7 +247,7 @@ class ModelLoadOptions(LoadOptions):
         return type(flows).random(len(flows.flows), seed=seed, ports=ports) if self.random_flows else flows
 
 
-def frames_asked(frame: str | None) -> FrameMix | None:
+def frames_option(frame: str | None) -> FrameMix | None:
     """Return the frames that ``--frame`` asks for, None where it is not given."""
     from routecast.load.frames import FrameMix
 

@@ -44,7 +44,7 @@ class OverTimeOptions:
     ] = None
 
     @property
-    def is_asked(self) -> bool:
+    def is_wanted(self) -> bool:
         """Whether any of them asks for it."""
         return self.over_time or bool(self.read_at) or self.figure is not None
 

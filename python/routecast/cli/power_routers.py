@@ -31,7 +31,7 @@ from routecast.cli.options import (
     PowerOption,
     RouterFile,
     Seed,
-    frames_asked,
+    frames_option,
     grouped,
 )
 from routecast.cli.power_models import EquipOption, equipped
@@ -187,7 +187,7 @@ def _predicted(
     from routecast.power.table import power_table
     from routecast.router.files import read_router_and_load
 
-    model, default = read_router_and_load(router, frames=frames_asked(frame))
+    model, default = read_router_and_load(router, frames=frames_option(frame))
     options = LoadOptions(load=None if default else "1 Mpps", frame=frame, flows=flows)
     load = options.offered(default, ports=len(model.ports), seed=seed)
     with progress_bar("power table") as progress:
@@ -298,7 +298,7 @@ def power_day_command(
     series = of_day.day(profile)
     with progress_bar("power day") as progress:
         if is_router:
-            model, default = read_router_and_load(file, frames=frames_asked(frame))
+            model, default = read_router_and_load(file, frames=frames_option(frame))
             options = LoadOptions() if default else LoadOptions(load="1 Mpps", frame="IMIX")
             options = replace(options, frame=frame or options.frame)
             trials = TrialWatts(
@@ -417,7 +417,12 @@ def optimise(
     lingers_s = [parse_duration_s(time) for time in linger.split(",") if time.strip()]
     document = parse_toml(read_text(file, kind="router file"), str(file))
     machine = machine_of(
-        document, subject=str(file), folder=file.parent, pool=pool, lingers_s=lingers_s, frames=frames_asked(load.frame)
+        document,
+        subject=str(file),
+        folder=file.parent,
+        pool=pool,
+        lingers_s=lingers_s,
+        frames=frames_option(load.frame),
     )
     if day and load.load is None and machine.load is None:
         load = replace(load, load="1 Mpps")

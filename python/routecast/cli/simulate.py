@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from routecast.cli.console import data, print_csv, print_json, print_table, progress_bar, refuse_two_forms
-from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_asked, grouped
+from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_option, grouped
 from routecast.cli.over_time import OverTime, OverTimeOptions
 from routecast.errors import QuantityProblem
 from routecast.quantity import format_duration, parse_duration_s
@@ -205,7 +205,7 @@ def simulate(
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     over_time.refuse_no_figure_file()
-    model, default = read_router_and_load(file, frames=frames_asked(load.frame))
+    model, default = read_router_and_load(file, frames=frames_option(load.frame))
     offered = load.offered(default, ports=len(model.ports), seed=seed)
     duration_s = parse_duration_s(duration)
     instants = over_time.instants(duration_s)
@@ -218,8 +218,8 @@ def simulate(
             target_relative_half_width=half_width,
             path=_path(path, trace_messages=trace_messages),
             # Whether it is steady is then said, not required.
-            steady_state=not over_time.is_asked,
-            over_time=over_time.is_asked,
+            steady_state=not over_time.is_wanted,
+            over_time=over_time.is_wanted,
             events=events_of(model, absences),
             on_progress=lambda share: progress(round(100 * share), 100, ""),
         )
@@ -228,7 +228,7 @@ def simulate(
             trial, messages = trace.trial, trace.messages
         else:
             trial, messages = simulator.trial(offered, duration_s), ()
-    course = OverTime.of(trial, instants, is_disturbed=bool(absences)) if over_time.is_asked else None
+    course = OverTime.of(trial, instants, is_disturbed=bool(absences)) if over_time.is_wanted else None
     if as_json:
         document = trial.to_json()
         document |= course.to_json() if course else {}

@@ -354,7 +354,7 @@ def _refuse_of_tables(question: _Question, what: str) -> None:
 
 def _print(answers: Sequence[Sizing]) -> None:
     """Print for each router the answer, the counts around it, and what to know and to measure next."""
-    from routecast.size.views import compared_table, counts_table, next_said
+    from routecast.size.views import compared_table, counts_table, describe_next
 
     if len(answers) > 1:
         print_table(data(), compared_table(answers))
@@ -366,7 +366,7 @@ def _print(answers: Sequence[Sizing]) -> None:
         print_table(data(), counts_table(each))
         for fact in each.facts:
             data().print(f"Ask first: {fact.text}.", markup=False)
-        for text in next_said(each):
+        for text in describe_next(each):
             data().print(f"Next: {text}.", markup=False)
         for text in each.remarks:
             data().print(f"{text[0].upper()}{text[1:]}.", markup=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from routecast.cli.console import data, print_csv, print_json, refuse_two_forms
-from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_asked, grouped
+from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_option, grouped
 
 __all__ = ["solve"]
 
@@ -18,7 +18,7 @@ def solve(
     from routecast.router.files import read_router_and_load
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
-    model, default = read_router_and_load(file, frames=frames_asked(load.frame))
+    model, default = read_router_and_load(file, frames=frames_option(load.frame))
     trial = Solve(model=model).trial(load.offered(default, ports=len(model.ports), seed=seed), 1.0)
     if as_json:
         print_json(trial.to_json())

@@ -20,7 +20,7 @@ from routecast.cli.console import (
     refuse_two_forms,
     remark,
 )
-from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_asked, grouped
+from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_option, grouped
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def sweep(
             offered,
             subject=str(file),
             folder=file.parent,
-            frames=frames_asked(load.frame),
+            frames=frames_option(load.frame),
             has_load=has_load,
             keeps_flows=load.flows is not None or load.random_flows or "flows" in keys,
             simulates=simulate,

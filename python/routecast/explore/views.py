@@ -49,7 +49,7 @@ def router_page(
         question="What does this router forward, how late, with what loss, and what limits it?",
         answer="Move a control: the simulator in this page answers at once.",
         sections=(_live_section(live),),
-        made=_made(subject, command, left_out),
+        made=_provenance(subject, command, left_out),
     )
 
 
@@ -110,7 +110,7 @@ def points_page(
         question="What would this router forward with other cores, frames, links, and how sure is that?",
         answer=f"Calibrated from {count}. Move a control: the simulator in this page answers at once; bands hold 95 %.",
         sections=(_live_section(live),),
-        made=_made(subject, command, left_out),
+        made=_provenance(subject, command, left_out),
     )
 
 
@@ -174,7 +174,7 @@ def _live_section(live: Live) -> Section:
     return Section(anchor="explore", title="", blocks=(live,), is_listed=False)
 
 
-def _made(subject: str, command: str, left_out: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _provenance(subject: str, command: str, left_out: Sequence[str]) -> tuple[tuple[str, str], ...]:
     rows = {"From": subject, "Command": command and f"`{command}`", "Not to be turned": "; ".join(left_out)}
     return tuple((name, text) for name, text in rows.items() if text)
 

@@ -1,1 +1,1 @@
-"""Network functions as sequences of elementary operations, and what they cost on a host."""
+"""Network functions as sequences of elementary operations, and their cost on a host."""

@@ -1,4 +1,4 @@
-"""What one step of a function costs: its cycles, and the waiting for its lines where they are found."""
+"""The cost of one step of a function: its cycles, and the waits for its lines in each level of the memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEAR: tuple[LevelName, ...] = ("L1", "L2")
 def level_shares(
     works: Sequence[tuple[float, StepWork]], hardware: Hardware, popularity: Popularity, flows: int | None = None
 ) -> Shares:
-    """Return the share of every stream's lines found in each level.
+    """Return the share of every stream's lines in each level.
 
     Where the lines that a function touches are found: L1, L2, L3 or DRAM.
 
@@ -90,7 +90,7 @@ def _streams(works: Sequence[tuple[float, StepWork]], hardware: Hardware, popula
 
 @value
 class StepEstimate:
-    """What one step costs, per packet of its direction."""
+    """The cost of one step per packet of its direction."""
 
     direction: str
     operation: str
@@ -128,7 +128,7 @@ class StepEstimate:
 def step_estimate(
     share: float, work: StepWork, shares: Shares, hardware: Hardware, function: str, frequency_hz: float
 ) -> StepEstimate:
-    """Return what a step costs per packet of its direction, which gets ``share`` of all packets."""
+    """Return the cost of a step per packet of its direction, which gets ``share`` of all packets."""
     lines: dict[LevelName, float] = {}
     table_lines: dict[LevelName, float] = {}
     stalls: dict[LevelName, float] = {}

@@ -1,4 +1,4 @@
-"""What the steps of a function do on a host, whatever level of the memory holds their lines."""
+"""The work of the steps of a function on a host, independent of the memory levels that hold their lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ETHERNET_BYTES = 18
 
 
 def variables_of(tables: Iterable[TableSize], frame_bytes: float = 64.0) -> dict[str, float]:
-    """Return what formulas of a function may name, with the values for a frame.
+    """Return the variables of a function's formulas with their values for a frame.
 
     Examples
     --------
@@ -42,8 +42,8 @@ def step_values(
 ) -> dict[str, float]:
     """Return the values of a step's parameters, defaults filled in.
 
-    ``frame_bytes``: size of the frame as it comes in; ``place`` and ``subject``: what messages call the step and the
-    function. Raises ModelProblem: the operation is unknown, a parameter is missing, unknown or out of range; all of it
+    ``frame_bytes`` is the size of the arriving frame; ``place`` and ``subject`` name the step and the function in
+    messages. Raises ModelProblem: the operation is unknown, a parameter is missing, unknown or out of range; all of it
     at once.
     """
     values, problems = _evaluated(step, direction, tables, frame_bytes, place)

@@ -1,4 +1,4 @@
-"""A case: a network function on a host under traffic, with the estimates that are shown side by side."""
+"""A case: a network function on a host under traffic, with its estimates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NamedEstimate(NamedTuple):
 
 @value
 class Case:
-    """A network function on a host under traffic: what an estimate, a simulation or a run needs."""
+    """A network function on a host under traffic."""
 
     function: NetworkFunction
     hardware: Hardware
@@ -86,7 +86,7 @@ class Case:
         ]
 
     def stated(self) -> tuple[Beside, ...]:
-        """Return what the function's source states of this host, beside the estimates of the same cases."""
+        """Return the statements of the function's source on this host beside the estimates of the same cases."""
         directions = None if self.direction is None else self.directions
         return beside_stated(self.function, self.hardware, directions=directions, giga=self.giga)
 

@@ -1,7 +1,7 @@
-"""Functions in a row on one core: ``acl_firewall,nat44,ipv4_router``.
+"""Chains of functions on one core: ``acl_firewall,nat44,ipv4_router``.
 
-A frame is taken from the network card once and handed back once, whatever functions it passes on the way; each one's
-other operations are done one after the other. A function sees frames as the ones before it have left them.
+A chain takes a frame from the network card once and returns it once; the other operations of its functions follow each
+other. A function sees the frames that the functions before it leave.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_chain(names: str) -> NetworkFunction:
 
 
 def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
-    """Return the function that does what several do, one after the other.
+    """Return one function that does the work of several in turn.
 
     Each must have one direction, or the directions of the first. The chain takes the frame in as the function with
     the most header bytes does (``io_mem``) and hands it out as the last does (``mem_io``).

@@ -1,4 +1,4 @@
-"""The estimate: what a network function costs on a host, and how many frames per second the host forwards.
+"""The estimate of a network function's cost on a host, and of the frames per second that the host forwards.
 
 ::
 
@@ -117,8 +117,8 @@ def limits_of(
     """Return the limits, the tightest first.
 
     ``cores``: cores that process frames; ``core_pps``: frames per second of one core; ``dram_accesses``: accesses to
-    DRAM per frame; ``frames``: share of each frame size, in bytes, FCS included (S1); ``growth_bytes``: bytes that
-    frames are longer, on average, when they leave.
+    DRAM per frame; ``frames``: share of each frame size, in bytes, FCS included (S1); ``growth_bytes``: mean number of
+    bytes that the function adds to a frame.
     """
     noun = "core" if cores == 1 else "cores"
     limits = [
@@ -132,7 +132,7 @@ def limits_of(
 
 
 def memory_channels(hardware: Hardware, cores: int) -> int:
-    """Return the channels of the memory that belongs to the sockets that so many cores fill, one by one."""
+    """Return the memory channels of the sockets that so many cores fill one after the other."""
     channels = hardware.memory.channels if hardware.memory else 0
     return channels * min(hardware.cpu.sockets, math.ceil(cores / hardware.cpu.cores_per_socket))
 
@@ -149,7 +149,7 @@ def _memory(hardware: Hardware, cores: int, dram_accesses: float) -> list[Throug
 
 
 def _cards(hardware: Hardware, wire_bytes: float) -> list[ThroughputLimit]:
-    """Limits of the network cards; frames enter and leave evenly over all ports, each both ways at once."""
+    """Limits of the network cards; frames enter and leave evenly over all ports, in both directions at once."""
     limits = []
     caps = sum(nic.cap_pps for nic in hardware.nics)
     if math.isfinite(caps):
@@ -193,7 +193,7 @@ def chosen_directions(function: NetworkFunction, direction: str | None) -> dict[
 
 
 def arriving_frames(direction: Direction, mix: FrameMix, notes: list[str]) -> dict[int, float]:
-    """Return the share of each frame size; those too short for the headers are computed longer, with a note."""
+    """Return the share of each frame size; frames too short for the headers become longer, with a note."""
     frames: dict[int, float] = {}
     least = direction.smallest_frame_bytes
     for size, share in mix.share_by_bytes.items():
@@ -206,10 +206,10 @@ def arriving_frames(direction: Direction, mix: FrameMix, notes: list[str]) -> di
 
 
 def counted_steps(function: NetworkFunction, hardware: Hardware) -> NetworkFunction:
-    """Return the function with the steps and tables that count on a host.
+    """Return the function with the steps and tables that apply to a host.
 
     Hosts described as in Baldi & Sapio 2018 (``stalls = "separate"``) take the steps of its models and the entries of
-    its tables; probed hosts (``"added"``) take what the real twin does, with entries as the twin holds them.
+    its tables; probed hosts (``"added"``) take the steps of the real implementation and its entries.
     """
     left_out = "real" if hardware.stalls == "separate" else "model"
     directions = tuple(
@@ -223,7 +223,7 @@ def counted_steps(function: NetworkFunction, hardware: Hardware) -> NetworkFunct
 
 
 def operations_without_cost(function: NetworkFunction, hardware: Hardware, *, assumed: bool = True) -> tuple[str, ...]:
-    """Return the operations of a function that a host has no cost of, sorted; with one, there is no estimate.
+    """Return the operations of a function without a cost on a host, sorted; with any, there is no estimate.
 
     ``assumed``: a cost that is assumed (:data:`routecast.function.operations.ASSUMED`) counts as one.
 
@@ -304,7 +304,7 @@ class Estimate:
         return self.bottleneck.pps
 
     def limit_pps(self, resource: str) -> float:
-        """Return the limit of a resource; infinite where it is none."""
+        """Return the limit of a resource; infinite if it does not limit."""
         return next((limit.pps for limit in self.limits if limit.resource == resource), math.inf)
 
     @property
@@ -379,14 +379,14 @@ def estimate(
     remote_ratio: float = 0.0,
     giga: float = 1e9,
 ) -> Estimate:
-    """Estimate what a function costs on a host.
+    """Estimate the cost of a function on a host.
 
     ``direction``: one direction; None: all of them, each with its share of the packets; ``frame_bytes``: size of the
-    frames that come in, FCS included (S1). A direction whose headers need more computes with its smallest frame;
-    ``cores``: that process frames; ``popularity``: which flow a packet is of; None: every entry alike, of the table
-    that the function names or of each; ``tables``: entries of tables, instead of the function's; ``remote_ratio``:
-    share of packets in the other socket's L3, 0..1; ``giga``: what 1 GHz is. Raises ModelProblem: the function, the
-    host or an argument is not what it must be, or a table is larger than the host's memory.
+    arriving frames, FCS included (S1). A direction whose headers need more computes with its smallest frame; ``cores``:
+    that process frames; ``popularity``: which flow a packet is of; None: every entry alike, of the table that the
+    function names or of each; ``tables``: entries of tables, instead of the function's; ``remote_ratio``: share of
+    packets in the other socket's L3, 0..1; ``giga``: what 1 GHz is. Raises ModelProblem: the function, the host or an
+    argument is not what it must be, or a table is larger than the host's memory.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A network function as data: the elementary operations that it does for the vast majority of packets.
+"""A network function as data: its elementary operations for the vast majority of packets.
 
 Baldi & Sapio 2018, sec. 2: operations that fewer than 1 % of the packets need are left out. Each direction of a
 function (a BNG has two) is a sequence of steps; values of their parameters are formulas over ``frame`` (bytes, FCS
@@ -46,7 +46,7 @@ EntryBytes = Annotated[int, Parsed(_entry_bytes, "B, >= 1", "12 B")]
 
 @value
 class TableSize:
-    """A table that the function looks things up in."""
+    """A lookup table of the function."""
 
     name: str = field("Formulas know it as NAME_entries and NAME_entry_bytes")
     entries: Count = field("Entries, at most", ge=1)
@@ -79,7 +79,7 @@ class Step:
 
 @value
 class Direction:
-    """What is done to packets of one direction."""
+    """The operations on packets of one direction."""
 
     name: str = field("forward, or the word that distinguishes the directions: access, core")
     share: Number = field("Share of the packets, relative to the other directions", default=1.0, gt=0.0)
@@ -90,7 +90,7 @@ class Direction:
 
 @value
 class Stated:
-    """What a source states of the function on one host."""
+    """A statement of a source on the function on one host."""
 
     quantity: Quantity = field(
         "cycles or dram_accesses of a packet; core, memory: rate that the cores or the memory allow; "

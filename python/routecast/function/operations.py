@@ -38,12 +38,12 @@ ASSUMED = {
 
 
 def cost_on(hardware: Hardware, operation: str) -> OperationCost | None:
-    """Return what an operation costs on a host: as its file states, else as assumed; None: unknown."""
+    """Return the cost of an operation on a host, from its file or else assumed; None if unknown."""
     return hardware.operations.get(operation) or ASSUMED.get(operation)
 
 
 def assumption_notes(hardware: Hardware, operations: set[str]) -> list[str]:
-    """Return what a reader must know of the costs that are assumed.
+    """Return notes on the assumed costs.
 
     Examples
     --------

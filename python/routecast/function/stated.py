@@ -1,7 +1,7 @@
-"""What a source states of a function on a host, beside what is estimated here for the same case.
+"""Statements of a source on a function on a host, beside the estimates of the same cases.
 
-Each statement has its own frames, cores and direction, and tables as in the function's file: the estimate beside it is
-that of the statement's case, whatever the case of the reader.
+Each statement has its own frames, cores and direction, and the tables of the function's file; its estimate is for that
+case, whatever case the user chose.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Beside:
 def beside_stated(
     function: NetworkFunction, hardware: Hardware, *, directions: Iterable[str] | None = None, giga: float = 1e9
 ) -> tuple[Beside, ...]:
-    """Return what the source states of a function on this host, each value with the estimate of its case.
+    """Return the statements of the source on a function on this host, each with the estimate of its case.
 
-    ``hardware``: statements about other hosts are left out; ``directions``: names of directions; None: all, and what is
-    stated of them together; ``giga``: what 1 GHz and 1 Gbit/s are: 1e9, or 1024e6 as Baldi & Sapio 2018 count.
+    ``hardware``: statements about other hosts are left out; ``directions``: names of directions; None: all, and
+    statements on all together; ``giga``: what 1 GHz and 1 Gbit/s are: 1e9, or 1024e6 as Baldi & Sapio 2018 count.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def _rate_pps(stated: Stated, result: Estimate) -> float:
 
 
 def stated_reasons(rows: Iterable[Beside]) -> list[str]:
-    """Return why values differ from the estimates or have none, each reason once after the values that it is for."""
+    """Return the reasons why values differ from the estimates or have none, each once after its values."""
     values: dict[str, dict[str, None]] = {}
     for statement in (row.stated for row in rows):
         if reason := statement.unknown or statement.why:

@@ -1,4 +1,4 @@
-"""Functions as tables: estimates by operation, throughput, limits, and what ran beside them."""
+"""Tables of functions: estimates by operation, throughput, limits, and measured values beside them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "case_tables",
-    "cores_said",
+    "describe_core_count",
     "functions_json",
     "functions_table",
     "limits_table",
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def case_tables(case: Case) -> Iterator[Table]:
-    """Yield the tables of a case: what each operation costs, the throughput, what limits it."""
+    """Yield the tables of a case: the cost of each operation, the throughput, and its limits."""
     all_directions = case.estimate(case.direction, case.frames[0], case.remote_ratio)
     is_one_size = len(case.frames) == 1
     if is_one_size:
@@ -51,7 +51,7 @@ _LEVELS = ("L2", "L3", "DRAM")
 
 
 def operations_table(estimate: Estimate, direction: str, title: str) -> Table:
-    """Return what each step of a direction costs, per packet of that direction."""
+    """Return the cost of each step of a direction, per packet of that direction."""
     steps = [operation for operation in estimate.operations if operation.direction == direction]
     waits = any(step.stall_cycles for step in steps)
     total = sum(step.cycles + step.stall_cycles for step in steps) + estimate.call_cycles
@@ -98,7 +98,7 @@ def operations_table(estimate: Estimate, direction: str, title: str) -> Table:
 
 
 def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
-    """Return the throughput of estimates, each with what it is called."""
+    """Return the throughput of estimates by their names."""
     ranged = any(estimate.range_pps[0] == estimate.range_pps[0] for _, estimate in rows)
     return Table.of(
         rows,
@@ -114,13 +114,13 @@ def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
         Column("Machine", "Mpps", _mega, lambda row: row[1].pps),
         Column.text("Limited by", lambda row: row[1].bottleneck.resource),
         name="throughput",
-        title=f"Throughput of {rows[0][1].function} on {rows[0][1].hardware}, {cores_said(rows[0][1].cores)}",
+        title=f"Throughput of {rows[0][1].function} on {rows[0][1].hardware}, {describe_core_count(rows[0][1].cores)}",
         caption="95 %: by what the operations' costs are uncertain." if ranged else "",
     )
 
 
 def limits_table(estimate: Estimate) -> Table:
-    """Return what limits the machine, the tightest first."""
+    """Return the limits of the machine, the tightest first."""
     return Table.of(
         estimate.limits,
         Column.text("Resource", "resource"),
@@ -133,7 +133,7 @@ def limits_table(estimate: Estimate) -> Table:
 
 
 def stated_table(rows: Sequence[Beside]) -> Table:
-    """Return what the source states of a function, beside the estimate of the same case."""
+    """Return the statements of the source on a function beside the estimates of the same cases."""
     first: dict[str, Beside] = {}
     for row in rows:
         first.setdefault(row.stated.quote, row)
@@ -164,7 +164,7 @@ def _quantity(stated: Stated) -> str:
         _QUANTITIES.get(stated.quantity, stated.quantity),
         stated.direction,
         f"{stated.frame_bytes} B" if stated.frame_bytes != 64 else "",
-        cores_said(stated.cores) if stated.cores > 1 else "",
+        describe_core_count(stated.cores) if stated.cores > 1 else "",
         "measured" if stated.measured else "",
     ]
     return ", ".join(part for part in parts if part)
@@ -179,7 +179,7 @@ def _level_sum(steps: Sequence[StepEstimate], level: str) -> float:
 
 
 def _parameters(step: StepEstimate) -> str:
-    """Write the parameters that a step gives; those that are as always are left out."""
+    """Write the parameters of a step, without those that have their usual values."""
     from routecast.function.operations import OPERATIONS
 
     usual = {name: parameter.default for name, parameter in OPERATIONS[step.operation].parameters.items()}
@@ -197,7 +197,7 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def cores_said(count: int) -> str:
+def describe_core_count(count: int) -> str:
     """Write how many cores."""
     return "1 core" if count == 1 else f"{count} cores"
 

@@ -1,4 +1,4 @@
-"""Offered load: what arrives at a router's ports. It knows nothing of the router."""
+"""Offered load: the frames that arrive at a router's ports. It knows nothing of the router."""
 
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import MICROSOFT_KEY, SYMMETRIC_KEY, Flow, FlowSet, rss_hash, rss_index, toeplitz

@@ -17,7 +17,7 @@ __all__ = ["Arrivals", "read_trace"]
 
 @value
 class Arrivals:
-    """How the frames of one port follow each other; the mean rate is the load's.
+    """The arrival process of the frames of one port; the mean rate is the load's.
 
     Raises
     ------
@@ -156,8 +156,8 @@ _MOST_CAPTURED_FRAMES = 2**22
 def read_capture(path: str | Path) -> Arrivals:
     """Read arrivals from the packets of a capture on Ethernet.
 
-    A frame has the bytes that it had on the wire with its FCS, 64 at least. Flows are those of addresses, protocol and
-    ports, in the order in which they come; what is no IP is one flow.
+    A frame has its length on the wire with FCS, at least 64 B. Flows are told apart by addresses, protocol and ports,
+    in order of appearance; all frames that are not IP form one flow.
 
     Raises FileProblem: the file is no capture, is cut off, has more than 4,194,304 packets, or packets without times.
     """

@@ -1,4 +1,4 @@
-"""Flows: where each enters and leaves, its share, and the hash that receive-side scaling sees."""
+"""Flows: ingress and egress port, share, and the hash of receive-side scaling."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSet:
-    """The flows of a load. ``name`` is how people call it: ``"4 crafted flows"``, ``"100 random flows"``.
+    """The flows of a load. ``name`` is for people: ``"4 crafted flows"``, ``"100 random flows"``.
 
     Raises
     ------
@@ -208,7 +208,7 @@ class FlowSet:
         return math.fsum(flow.weight for flow in self.flows)
 
     def share_per_port(self, ports: int) -> tuple[float, ...]:
-        """Return the share of the load that each port takes in."""
+        """Return the share of the load that arrives at each port."""
         shares = [0.0] * ports
         for flow in self.flows:
             shares[flow.ingress] += flow.weight

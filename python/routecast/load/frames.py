@@ -166,7 +166,7 @@ class FrameMix:
 
     @classmethod
     def parse(cls, text: str, *, mtu_frame_bytes: int | None = None) -> FrameMix:
-        """Read what people write for a frame size or a mix of them.
+        """Read a frame size or a mix of frame sizes.
 
         ``"64 B"``; ``"IMIX"``, ``"IMIX 570"``, ``"IMIX 594"``; ``"genome aaafg"``; ``"7x64, 4x594, 1x1518"``.
 

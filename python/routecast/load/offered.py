@@ -1,4 +1,4 @@
-"""Offered load: what arrives at a router's ports (RFC 2285 "intended" and "offered" load).
+"""Offered load: the frames that arrive at a router's ports (RFC 2285 "intended" and "offered" load).
 
 An :class:`OfferedLoad` is a rate, a mix of frame sizes, a set of flows and an arrival process. It knows
 nothing of the router: ports are numbers, in the order in which the model lists them.
@@ -36,9 +36,9 @@ def line_rate_pps(link_bps: float, frame_bytes: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntendedRate:
-    """An intended load as people write it: frames/s, or bit/s on the links, with gap and preamble (S1).
+    """An intended load in frames/s, or in bit/s on the links with gap and preamble (S1).
 
-    How many frames a bit rate is depends on the frames that are offered.
+    The frames/s of a bit rate depend on the sizes of the offered frames.
     """
 
     amount: float
@@ -57,7 +57,7 @@ class IntendedRate:
         return cls(amount=rate_bps, unit="bit/s")
 
     def pps(self, frames: FrameMix) -> float:
-        """Return the rate in frames/s of these frames.
+        """Return the rate in frames/s for these frame sizes.
 
         Examples
         --------
@@ -79,12 +79,10 @@ class RateStep:
 
 @value
 class OfferedLoad:
-    """What is offered to a router.
+    """The load that is offered to a router.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The rate is not a finite number > 0, a trace names a flow that there is not, or the steps are not in order.
+    Raises ------ routecast.errors.ModelProblem The rate is not a finite number > 0, a trace names a missing flow, or
+    the steps are not in order.
     """
 
     # Intended load: frames per second over all ports together, split over the flows by their weights. A port carries at
@@ -133,7 +131,7 @@ class OfferedLoad:
         return replace(self, rate_pps=rate_pps)
 
     def mean_pps(self, duration_s: float) -> float:
-        """Return the mean intended rate over a trial, its steps counted in.
+        """Return the mean intended rate over a trial, with its steps.
 
         Examples
         --------

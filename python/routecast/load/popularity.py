@@ -1,4 +1,4 @@
-"""How often each flow comes: all alike, or a few much more often than the rest (Zipf)."""
+"""The popularity of flows: equal, or a few flows much more frequent than the rest (Zipf)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BINS_PER_DECADE = 40
 
 @value
 class Popularity:
-    """Which flow the next packet is of.
+    """The distribution of the next packet over the flows.
 
     Raises
     ------
@@ -50,7 +50,7 @@ class Popularity:
     )
 
     def __post_init__(self) -> None:
-        """Refuse what is no popularity."""
+        """Refuse values out of range."""
         problems = []
         if self.kind not in ("uniform", "zipf"):
             problems.append(Problem("kind", f'got "{self.kind}": allowed are "uniform" and "zipf"'))
@@ -64,7 +64,7 @@ class Popularity:
 
     @classmethod
     def parse(cls, text: str) -> Popularity:
-        """Read what people write: a number of flows, a law, or both.
+        """Read a number of flows, a law, or both.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Popularity:
             raise QuantityProblem(text, f'got "{shown}": {problem.problems[0]}') from None
 
     def bins(self, keys: int) -> tuple[Numbers, Numbers]:
-        """Return how ``keys`` keys share the packets, alike ones together.
+        """Return the shares of ``keys`` keys of the packets, equal keys in one bin.
 
         Zipf's first ranks stand alone, the others in bins that are narrow on a logarithmic scale; a bin's probability
         is the integral of ``x**-exponent`` (midpoint rule): 16 million keys take no more time than a thousand.

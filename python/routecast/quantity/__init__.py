@@ -1,7 +1,7 @@
-"""Text <-> numbers with units, at the edge only.
+"""Conversion between texts with units and numbers, at the edge only.
 
 Inside the package every number is in base units and its name says which (``_pps``, ``_s``, ``_bytes``). Files and
-command lines carry texts; this room turns them into numbers, and numbers into texts for screens.
+command lines carry texts; this package converts them into numbers, and numbers into texts for screens.
 """
 
 from routecast.quantity.format import (

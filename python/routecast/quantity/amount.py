@@ -1,4 +1,4 @@
-"""Values of files as quantities: a number, or a number with a unit, and what lies between two of them."""
+"""Values of files as quantities (a number, or a number with a unit), and the values between two of them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Amount:
     dimension: str = ""
 
     def in_unit(self, unit: str) -> float:
-        """Return the number of another unit of the same dimension that this is."""
+        """Return the amount as a number of another unit of the same dimension."""
         return self.number if unit == self.unit else self.number * factor(self.unit, unit)
 
 
 def amount_of(value: object) -> Amount | None:
-    """Read a value of a file as a quantity; None where it is none: a yes or no, a name, a mix of frame sizes, a table.
+    """Read a value of a file as a quantity; None for a truth value, a name, a mix of frame sizes or a table.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def _written_amount(text: str) -> Amount | None:
 def between(
     low: Amount, high: Amount, coded: float, *, is_log: bool = False, is_whole: bool = False
 ) -> tuple[str | int | float, float]:
-    """Return the value at a coded level, as a file would say it, and the coded level that it has after rounding.
+    """Return the value at a coded level, as a file writes it, and its coded level after rounding.
 
     ``low`` and ``high``: at -1 and +1, of the same dimension; the value has the unit of ``low``; ``coded``: beyond -1
     and +1 the same line goes on; ``is_log``: whether equal steps are equal ratios; then low and high are > 0;
@@ -94,7 +94,7 @@ def _written(value: float, unit: str, *, is_whole: bool) -> str | int | float:
 
 
 def _coded(value: float, first: float, last: float, *, is_log: bool) -> float:
-    """Return where a value stands between the first (-1) and the last (+1)."""
+    """Return the coded level of a value between the first (-1) and the last (+1)."""
     if is_log:
         return 2.0 * math.log(value / first) / math.log(last / first) - 1.0 if value > 0.0 else -1.0
     return 2.0 * (value - first) / (last - first) - 1.0

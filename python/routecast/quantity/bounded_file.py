@@ -1,4 +1,4 @@
-"""The door for files that users name: whatever stands behind the name, reading it ends, and takes bounded memory.
+"""Reading of files that users name: it always ends, and takes bounded memory.
 
 ====================  ==========================================================================================
 behind the name       what becomes of it
@@ -55,11 +55,11 @@ def read_text(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> s
 
 
 def read_bytes(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
-    """Return what a file or a pipe holds.
+    """Return the content of a file or a pipe.
 
     Raises FileProblem: it cannot be read, is no file and no pipe, is too large, or nothing comes out of the pipe.
     """
-    with _told(path), _opened(path, kind, pipes=True) as file:
+    with _refusing(path), _opened(path, kind, pipes=True) as file:
         is_pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
         if not is_pipe:
             _check_size(path, os.fstat(file.fileno()).st_size, kind, largest_bytes)
@@ -93,11 +93,11 @@ def read_parquet(path: Path, *, kind: str, largest_bytes: int = 500_000_000) -> 
 
 @contextmanager
 def open_file(path: Path, *, kind: str, largest_bytes: int | None = None) -> Iterator[io.FileIO]:
-    """Open a file, and no pipe, for one that seeks in it or reads a part.
+    """Open a file, but no pipe, to seek in it or to read a part.
 
     Raises FileProblem: it cannot be opened, is no file, or is too large.
     """
-    with _told(path):
+    with _refusing(path):
         file = _opened(path, kind, pipes=False)
     with file:
         if largest_bytes is not None:
@@ -161,7 +161,7 @@ def _from_pipe(file: io.FileIO, path: Path) -> Iterator[bytes]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _refusing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as problem:

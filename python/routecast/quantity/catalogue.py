@@ -1,4 +1,4 @@
-"""Files of one kind, read by name or by path: those that ship with routecast, and a user's own."""
+"""Files of one kind, read by the name of one that ships or by the path of a user's own."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Catalogue(Generic[T]):
         raise FileProblem(f'"{str(name)[:100]}"', [Problem("", f"is no {self.kind} that ships: {hint}")])
 
     def subject(self, path: Path) -> str:
-        """Return what messages call a file: the path of a user's own, the file name of one that ships."""
+        """Return the name of a file in messages: the path of a user's own, the file name of one that ships."""
         return path.name if path in self.files().values() else str(path)
 
     def read(self, name: str | Path, folder: Path | None = None) -> T:

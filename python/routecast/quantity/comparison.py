@@ -1,6 +1,6 @@
-"""Measured or stated values beside their predictions, and how far the two lie apart.
+"""Measured or stated values beside their predictions, and the errors between them.
 
-Calibrations, the accuracy board and studies compare in rows of this one type; what a row is of is its conditions.
+Calibrations, the accuracy board and studies compare in rows of this one type, each for its conditions.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Role = Literal["calibrate", "held_out", "predicted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRow(Generic[Conditions_co]):
-    """What was measured under some conditions and what is predicted there, in one unit.
+    """The measured and the predicted value under some conditions, in one unit.
 
-    ``stated`` is what a source says of the same conditions: another model's value, or the only known one. What is not
-    known is NaN. ``calibrates``: whether the prediction was fitted to the row.
+    ``stated`` is the value of a source for the same conditions: that of another model, or the only known one. Unknown
+    values are NaN. ``calibrates`` tells whether the prediction was fitted to the row.
     """
 
     conditions: Conditions_co
@@ -54,12 +54,12 @@ class ComparedRow(Generic[Conditions_co]):
 
     @property
     def known(self) -> float:
-        """What the prediction is compared with: the measured value, or the stated one where nothing was measured."""
+        """The value that the prediction is compared with: the measured one, or else the stated one."""
         return self.stated if math.isnan(self.measured) else self.measured
 
     @property
     def role(self) -> Role:
-        """What the row is for: to calibrate, to judge the calibration, or to be predicted only."""
+        """The role of the row: it calibrates, it judges the calibration, or it is only predicted."""
         if self.calibrates:
             return "calibrate"
         return "predicted" if math.isnan(self.known) else "held_out"
@@ -92,8 +92,8 @@ class ComparedRow(Generic[Conditions_co]):
     def interval_score(self) -> float:
         """Width of the 95 % interval plus 40 times what the known value misses it by, in natural logarithms.
 
-        The less the better: it is least in expectation for the true quantiles (Winkler 1972; Gneiting and Raftery 2007,
-        J. Am. Stat. Assoc. 102, eq. 43). A score of 0.4 is that of intervals of ±22 % that always hold.
+        Lower is better: it is least in expectation for the true quantiles (Winkler 1972; Gneiting and Raftery 2007, J.
+        Am. Stat. Assoc. 102, eq. 43). A score of 0.4 is that of intervals of ±22 % that always hold.
         """
         missed = max(math.log(self.low / self.known), math.log(self.known / self.high), 0.0)
         return self.log_width + 2.0 / (1.0 - _SCORED) * missed
@@ -103,7 +103,7 @@ Compared = TypeVar("Compared", bound=ComparedRow[object])
 
 
 def held_out(rows: Iterable[Compared]) -> tuple[Compared, ...]:
-    """Return the rows that judge a calibration: a value is known that the calibration has not seen."""
+    """Return the rows that judge a calibration, whose known values it has not seen."""
     return tuple(row for row in rows if row.role == "held_out")
 
 
@@ -136,11 +136,11 @@ class ErrorSummary:
 
 
 def summarise(rows: Sequence[ComparedRow[object]]) -> dict[str, float]:
-    """Mean, median, 90th percentile and maximum of |error|, and what the intervals are worth.
+    """Return mean, median, 90th percentile and maximum of |error|, and the coverage and score of the intervals.
 
     ``coverage_95_ratio`` is the share of known values inside their 95 % interval, likewise 50 and 80;
-    ``interval_log_width`` and ``interval_score`` are means. All of these are of rows with intervals, and NaN where
-    there are none.
+    ``interval_log_width`` and ``interval_score`` are means. These three are over rows with intervals, and NaN without
+    any.
     """
     errors = ErrorSummary.of(row.error_ratio for row in rows)
     with_interval = [row for row in rows if row.intervals]

@@ -8,7 +8,7 @@ __all__ = ["did_you_mean"]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Say what may have been meant by an unknown name: the nearest known one, or all.
+    """Suggest a known name for an unknown one: the nearest, or all.
 
     Examples
     --------

@@ -48,10 +48,10 @@ _EXACT = 1e15
 
 
 class Parsed:
-    """Beside the type of a field: files give it as a text that ``parse`` reads.
+    """Annotation of a field whose value files give as a text that ``parse`` reads.
 
     A value of type ``ready`` is taken as it is. ``limits`` (``ge``, ``gt``, ``le``) are the range of what ``parse``
-    returns. It says so to pydantic, which is loaded where files are read, not here.
+    returns. Pydantic, which reads files, calls it; this module does not import pydantic.
     """
 
     __slots__ = ("_known", "_schema", "limits", "parse", "ready", "unit")
@@ -88,7 +88,7 @@ class Parsed:
         return f"{int(value) if value == int(value) and abs(value) < _EXACT else value!r} {self.unit}"
 
     def validate(self, value: Any) -> Any:
-        """Read what a file holds, which may be anything: the parsers say themselves that they want a text."""
+        """Read the value of a file; the parser refuses what is no text."""
         from pydantic_core import PydanticCustomError
 
         if self.ready is not None and isinstance(value, self.ready):
@@ -102,7 +102,7 @@ class Parsed:
 
 
 class _Strict:
-    """Beside ``float`` or ``int``: a finite number as files write it, no text and no truth value."""
+    """Annotation of ``float`` or ``int``: a finite number, no text and no truth value."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         number = handler(source)
@@ -113,7 +113,7 @@ class _Strict:
 
 
 class Within:
-    """Beside the type of a number: its range, by pydantic's names (``ge``, ``gt``, ``le``)."""
+    """Annotation of a number: its range, by pydantic's names (``ge``, ``gt``, ``le``)."""
 
     __is_annotated_types_grouped_metadata__ = True
 
@@ -128,7 +128,7 @@ class Within:
 
 
 class Length:
-    """Beside the type of a list or table: how many entries it may have."""
+    """Annotation of a list or table: the number of its entries."""
 
     def __init__(self, least: int = 0, most: int | None = None) -> None:
         self._bounds = {"min_length": least} | ({"max_length": most} if most is not None else {})

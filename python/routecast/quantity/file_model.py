@@ -1,4 +1,4 @@
-"""Tables of files that are no values of the model themselves."""
+"""Tables of files that become values of a model later."""
 
 from __future__ import annotations
 

@@ -116,9 +116,9 @@ _COUNTS = frozenset({"pps", "bit/s", "B"})
 
 
 def prefixed(values: Iterable[float], unit: str) -> tuple[float, str]:
-    """Return what to divide values by, and the unit with its prefix, so that the largest is 1 to 1000.
+    """Return a divisor, and the unit with its prefix, so that the largest value becomes 1 to 1000.
 
-    One prefix for all values of an axis or a column: they can be compared at a glance.
+    All values of an axis or a column share one prefix, so that they compare at a glance.
 
     Examples
     --------

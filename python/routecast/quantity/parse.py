@@ -64,7 +64,7 @@ _SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A kind of quantity: what people call it, its base unit, how it is written."""
+    """A kind of quantity: its name, its base unit, examples."""
 
     called: str
     base: str
@@ -146,7 +146,7 @@ def parse_bit_rate_bps(text: str) -> float:
 
 
 def parse_rate(text: str) -> tuple[float | None, float | None]:
-    """Read a rate in frames per second, or in bit/s: the one that it is, and None for the other.
+    """Read a rate in frames per second or in bit/s; return it with None in place of the other.
 
     Raises QuantityProblem: the text is neither.
 
@@ -185,7 +185,7 @@ def parse_frame_bytes(text: str) -> int:
     if not MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES:
         raise QuantityProblem(
             text,
-            f"{_shown(text)} is no frame size: Ethernet frames have {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B "
+            f"{_quoted(text)} is no frame size: Ethernet frames have {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B "
             "with the FCS",
         )
     return size
@@ -328,29 +328,31 @@ def _parse(text: str, kind: _Kind, *, zero_allowed: bool = False) -> float:
 
 
 def _split(text: str, *kinds: _Kind) -> tuple[float, str, str]:
-    """Return the number, the unit and the unit's dimension, or raise what is wrong with them."""
+    """Return the number, the unit and the unit's dimension. Raises QuantityProblem: one of them is wrong."""
     wanted = _wanted(kinds)
     if not isinstance(text, str):
-        raise QuantityProblem(_shown(text), f"{_shown(text)} has no unit: {wanted} is a text with a number and a unit")
+        raise QuantityProblem(
+            _quoted(text), f"{_quoted(text)} has no unit: {wanted} is a text with a number and a unit"
+        )
     match = _QUANTITY.fullmatch(text) if len(text) <= 10 * _SHOWN_CHARACTERS else None
     if match is None:
         if text.strip().lstrip("+-").lower()[:3] in {"nan", "inf"}:
-            raise QuantityProblem(text, f"{_shown(text)} is not a finite number: wanted {wanted}")
-        raise QuantityProblem(text, f"{_shown(text)} does not start with a number: wanted {wanted}")
+            raise QuantityProblem(text, f"{_quoted(text)} is not a finite number: wanted {wanted}")
+        raise QuantityProblem(text, f"{_quoted(text)} does not start with a number: wanted {wanted}")
     number = float(match["number"].replace(",", "").replace("_", ""))
     if not math.isfinite(number):
-        raise QuantityProblem(text, f"{_shown(text)} is too large for a number: wanted {wanted}")
+        raise QuantityProblem(text, f"{_quoted(text)} is too large for a number: wanted {wanted}")
     unit = (match["unit"] or "").replace(" ", "")
     if not unit:
-        raise QuantityProblem(text, f"{_shown(text)} has no unit: wanted {wanted}")
+        raise QuantityProblem(text, f"{_quoted(text)} has no unit: wanted {wanted}")
     if unit[0] == "m" and all(kind.counts for kind in kinds) and unit_dimension("M" + unit[1:]) is not None:
         raise QuantityProblem(
-            text, f"{_shown(text)} would be thousandths: write {'M' + unit[1:]!r} for millions; wanted {wanted}"
+            text, f"{_quoted(text)} would be thousandths: write {'M' + unit[1:]!r} for millions; wanted {wanted}"
         )
     dimension = unit_dimension(unit)
     if dimension is None:
         raise QuantityProblem(
-            text, f"{_shown(text)}: the unit {unit[:30]!r} is not known{_meant(unit)}; wanted {wanted}"
+            text, f"{_quoted(text)}: the unit {unit[:30]!r} is not known{_meant(unit)}; wanted {wanted}"
         )
     return number, unit, dimension
 
@@ -360,10 +362,10 @@ def _in_base(text: str, number: float, unit: str, kind: _Kind, *, zero_allowed: 
         raise _wrong_kind(text, unit, kind)
     value = _scaled(number, unit, kind.base)
     if not math.isfinite(value):
-        raise QuantityProblem(text, f"{_shown(text)} is too large for a number: wanted {_wanted((kind,))}")
+        raise QuantityProblem(text, f"{_quoted(text)} is too large for a number: wanted {_wanted((kind,))}")
     if not kind.signed and (value < 0.0 or (value == 0.0 and not zero_allowed)):
         bound = "at least 0" if zero_allowed else "more than 0"
-        raise QuantityProblem(text, f"{_shown(text)} is not allowed: {kind.called} is {bound}")
+        raise QuantityProblem(text, f"{_quoted(text)} is not allowed: {kind.called} is {bound}")
     return value
 
 
@@ -381,21 +383,21 @@ def _scaled(number: float, unit: str, base: str) -> float:
 def _whole(text: str, value: float, kind: _Kind) -> int:
     if value != int(value):
         raise QuantityProblem(
-            text, f"{_shown(text)} is not whole: {kind.called} is a whole number, e.g. {kind.examples}"
+            text, f"{_quoted(text)} is not whole: {kind.called} is a whole number, e.g. {kind.examples}"
         )
     return int(value)
 
 
 def _wrong_kind(text: str, unit: str, *kinds: _Kind) -> QuantityProblem:
     is_kind = _NAMES.get(unit_dimension(unit) or "", "something else")
-    return QuantityProblem(text, f"{_shown(text)} is {is_kind}: wanted {_wanted(kinds)}")
+    return QuantityProblem(text, f"{_quoted(text)} is {is_kind}: wanted {_wanted(kinds)}")
 
 
 def _wanted(kinds: tuple[_Kind, ...]) -> str:
     return " or ".join(f"{kind.called} such as {kind.examples}" for kind in kinds)
 
 
-def _shown(text: object) -> str:
+def _quoted(text: object) -> str:
     shown = f'"{text}"' if isinstance(text, str) else repr(text)
     return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + '…"'
 

@@ -1,4 +1,4 @@
-"""Values whose fields are declared once: key in files, unit, range, meaning and default stand at the field.
+"""Values whose fields are declared once, with key in files, unit, range, meaning and default.
 
 ::
 
@@ -6,10 +6,10 @@
     class Activation:
         budget_frames: FrameCount = field("Most frames of a poll, frames", default=64)
 
-Reading with every fault at its place, JSON Schema, the texts of messages and the check of values that code makes
-(:func:`field_faults`) follow from it. A file says a field without the suffix of its unit (``budget``), for there the
-value has the unit; ``key`` names another one. Two fields of one key are read from the same text. In code a value is a
-frozen dataclass, and nothing is checked when it is made.
+The reader, which reports every fault with its place, the JSON Schema, the texts of messages and the check of values
+that code makes (:func:`field_faults`) follow from the declaration. The key in a file lacks the suffix of the unit
+(``budget``), because the value there has its unit; ``key`` names another key. Two fields of one key are read from the
+same text. In code a value is a frozen dataclass, and nothing is checked when it is made.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Range(NamedTuple):
     unit: str = ""
 
     def problem(self, got: object) -> str:
-        """Say what is wrong with a value that is not in the range."""
+        """Describe a value that is outside the range."""
         from routecast.quantity.toml_file import shown
 
         if self.is_whole and (isinstance(got, bool) or not isinstance(got, int)):
@@ -110,7 +110,7 @@ def field(
     within: tuple[float, float] | None = None,
     **limits: float,
 ) -> Any:
-    """Declare a field: what it means, its unit at the end; its default; its key in files where that is another.
+    """Declare a field: its meaning with the unit at the end, its default, and its key in files if that differs.
 
     ``only_where`` names another field and the choices of it under which this field may differ from its default.
     ``within`` is the range of a number, in the unit of the field's name. Further ``limits`` are pydantic's: ``ge``,
@@ -165,7 +165,7 @@ _NUMBERS = {"ge", "gt", "le"}
 
 
 def _interval(limits: Iterable[Mapping[str, float]]) -> tuple[float, float, bool]:
-    """Return least, most, and whether the least is not allowed, of what several limits allow together."""
+    """Return the least and the greatest value that several limits allow, and whether the least is excluded."""
     least, most, is_open = -math.inf, math.inf, False
     for each in limits:
         for name in ("ge", "gt"):
@@ -176,7 +176,7 @@ def _interval(limits: Iterable[Mapping[str, float]]) -> tuple[float, float, bool
 
 
 def range_of(annotation: Any, limits: Mapping[str, Any] | None = None) -> Range | None:
-    """Return the range of a number by its type and its field's limits; None of what is no number."""
+    """Return the range of a number by its type and its field's limits; None for other types."""
     notes = [{} if limits is None else limits]
     unit = ""
     while get_origin(annotation) in {Annotated, Union, UnionType}:
@@ -190,7 +190,7 @@ def range_of(annotation: Any, limits: Mapping[str, Any] | None = None) -> Range 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, dataclasses.field))
 def value(declared: type[_T]) -> type[_T]:
-    """Make a frozen dataclass that files can say, key by key."""
+    """Make a frozen dataclass that files can give, key by key."""
     config = {
         "extra": "forbid",
         "arbitrary_types_allowed": True,
@@ -202,7 +202,7 @@ def value(declared: type[_T]) -> type[_T]:
 
 
 def key_of(name: str) -> str:
-    """Return how files write the name of a field, or a place: without the units that names end in.
+    """Return the key of a field's name, or of a path, in files: without the suffixes of units.
 
     Examples
     --------
@@ -225,7 +225,7 @@ class KnownKey(NamedTuple):
 
 
 def keys_of(declared: Any) -> dict[str, KnownKey]:
-    """Return the keys that a file may give a value."""
+    """Return the keys of a value in files."""
     types = get_type_hints(declared, include_extras=True)
     return {
         _file_key(entry): KnownKey(
@@ -236,7 +236,7 @@ def keys_of(declared: Any) -> dict[str, KnownKey]:
 
 
 class _Check(NamedTuple):
-    """What tells whether a value is as declared, and what reports why it is not."""
+    """The test of a value against its declaration, and the report of its faults."""
 
     is_right: Callable[[Any], bool]
     report: Callable[[Any, str, list[Problem]], None]
@@ -268,7 +268,7 @@ def faults_in(path: str, values: Iterable[Any]) -> list[Problem]:
 
 
 def is_faulty(faults: Iterable[Problem], *paths: str) -> bool:
-    """Return whether one of the faults is at one of the paths, or inside of what stands there."""
+    """Return whether one of the faults is at or below one of the paths."""
     return any(
         fault.place == path or fault.place.startswith((f"{path}.", f"{path}[")) for fault in faults for path in paths
     )
@@ -282,7 +282,7 @@ def _holds(is_right: Callable[[Any], bool], got: Any) -> bool:
 
 
 def _is_sound(made: Any, like: Any = None) -> bool:
-    """Return whether the fields of a value are right; those that are the same as of ``like`` are."""
+    """Return whether the fields of a value are right; those that are identical to ``like``'s are."""
     checks, only_where = _checks(made.__class__)
     for name, _, is_right, _ in checks:
         got = getattr(made, name)
@@ -349,7 +349,7 @@ def _or_same(is_right: Callable[[Any], bool], allowed: Any) -> Callable[[Any], b
 
 
 def _check_of(annotation: Any, limits: Mapping[str, Any]) -> _Check | None:
-    """Return the check of a value of a type with its field's limits; None where every value is right."""
+    """Return the check of a value by its type and its field's limits; None where every value is right."""
     inner = annotation
     while get_origin(inner) is Annotated:
         inner = get_args(inner)[0]
@@ -431,10 +431,10 @@ def without_file_fields(made: Any, declared: type[_T]) -> _T:
 
 
 def file_fields(made: Any) -> dict[str, Any]:
-    """Return what a file says of a value, key by key, as plain data.
+    """Return the keys and values of a value in a file, as plain data.
 
-    Left out is what says nothing: None, what is infinite or not a number, empty texts, lists and tables. Two fields of
-    one key hold the parts of a sum, of which those that are not 0 are joined: "3 cycles + 60 ns".
+    Left out are None, numbers that are not finite, and empty texts, lists and tables. Two fields of one key are parts
+    of a sum, whose parts other than 0 are joined: "3 cycles + 60 ns".
     """
     types = get_type_hints(type(made), include_extras=True)
     document: dict[str, Any] = {}
@@ -475,9 +475,9 @@ _NAMED: list[tuple[Any, str]] = []
 
 
 class Kinds:
-    """Beside the type of a field: a table whose key ``kind`` says which value it is, or the name of a known one.
+    """Annotation of a field whose value is a table with a key ``kind``, or the name of a known value.
 
-    ``otherwise`` is what is said of anything else.
+    ``otherwise`` is the message for anything else.
     """
 
     def __init__(self, kinds: Mapping[str, type], otherwise: str, *, known: Mapping[str, Any] | None = None) -> None:
@@ -510,7 +510,7 @@ class Kinds:
         return kind if is_there else None
 
     def write(self, made: Any) -> Any:
-        """Return what a file says of such a value: its name, or its table."""
+        """Return the name of a value in files, or its table."""
         name = next((name for name, each in self.known.items() if each == made), None)
         if name is not None:
             return name
@@ -521,7 +521,7 @@ class Kinds:
 
 
 def adapter(declared: Any) -> TypeAdapter[Any]:
-    """Return what reads values of a type from plain data."""
+    """Return the reader of values of a type from plain data."""
     return _adapter(declared)
 
 
@@ -533,7 +533,7 @@ def _adapter(declared: Any) -> TypeAdapter[Any]:
 
 
 def schema_of(declared: Any) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of what a file may say; defaults are written by their keys, as in files."""
+    """Return the JSON Schema (2020-12) of a value in files; defaults are written by their keys."""
     from pydantic import TypeAdapter
     from pydantic.json_schema import GenerateJsonSchema
 
@@ -561,10 +561,10 @@ def schema_of(declared: Any) -> dict[str, Any]:
 
 
 class Given:
-    """Beside the type of a field: what a table says of such a value, by the names of fields, not what it leaves out.
+    """Annotation of a field that holds only the values that a table gives, by the names of fields.
 
-    ``of`` is the value where that is not the type of the field, and ``needs`` the only fields that must be given, where
-    a base may have the others.
+    ``of`` is the type of the value where it is not the field's, and ``needs`` are the fields that must be given where a
+    base may have the others.
     """
 
     def __init__(self, of: type | None = None, needs: Collection[str] | None = None) -> None:
@@ -580,7 +580,7 @@ class Given:
 
 
 class OrBase:
-    """Beside :class:`Given` a value with a ``base``: a text in the place of a table is short for that base."""
+    """Annotation beside :class:`Given`: a text in place of a table is the table's ``base``."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema
@@ -605,7 +605,7 @@ class OrBase:
 
 @lru_cache
 def _changes(declared: type) -> type:
-    """Return the type of what a table changes of a value: whether a key has an effect depends on what the base says."""
+    """Return the type of a table that changes a base, whose ``kind`` decides which keys have an effect."""
     config = {name: entry for name, entry in declared.__pydantic_config__.items() if name != "json_schema_extra"}  # type: ignore[attr-defined]
     made = extended(declared, ())
     made.__name__ = made.__qualname__ = f"{declared.__name__}Changes"
@@ -630,9 +630,9 @@ def _given(made: Any, table: Any) -> dict[str, Any]:
 
 
 def merged(base: _T, changes: Mapping[str, Any]) -> _T:
-    """Return a value with what a table gives (:class:`Given`) in the place of its own, parts of parts likewise.
+    """Return a value with the values of a table (:class:`Given`) in place of its own, also inside its parts.
 
-    What the table gives besides, such as where values come from, is left out.
+    Other keys of the table, such as the sources of values, are left out.
     """
     changed: dict[str, Any] = {}
     for name in changes.keys() & {entry.name for entry in dataclasses.fields(cast("Any", base))}:

@@ -42,7 +42,7 @@ _Model = TypeVar("_Model")
 
 
 def parse_toml(text: str, subject: str) -> dict[str, Any]:
-    """Return what a TOML text says; ``subject`` is what messages call it.
+    """Return the data of a TOML text, which messages call ``subject``.
 
     Raises FileProblem: the text is no TOML.
     """
@@ -66,9 +66,9 @@ def toml_string(text: str) -> str:
 
 
 def validated(model: type[_Model], data: Mapping[str, Any], subject: str) -> _Model:
-    """Return the model that the data of a file makes.
+    """Return the model of the data of a file.
 
-    Raises FileProblem: the data is not as the model says; all faults with their places.
+    Raises FileProblem: the data does not fit the model; all faults with their places.
     """
     from pydantic import ValidationError
 
@@ -170,7 +170,7 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
 
 
 def fields_at(model: type, location: Sequence[int | str]) -> dict[str, KnownKey]:
-    """Return the keys, as files write them, that the table at a place may have; none where no table stands."""
+    """Return the keys that the table at a place of a file may have; none where there is no table."""
     return _keys_in(_annotation_at(model, location))
 
 
@@ -184,7 +184,7 @@ def _range_at(model: type, location: Sequence[int | str]) -> Range | None:
 
 
 def names_own_keys(model: type, location: Sequence[int | str]) -> bool:
-    """Return whether the keys of the table at a place are, or may be, names that its writer chooses."""
+    """Return whether the writer of a file may choose the keys of the table at a place."""
     here = _read_as(_annotation_at(model, location))
     owner = _table_in(here)
     if owner is not None and getattr(owner, "model_config", {}).get("extra") == "allow":
@@ -202,7 +202,7 @@ def _annotation_at(model: type, location: Sequence[int | str]) -> object:
 
 
 def _inside(annotation: object, step: int | str) -> object:
-    """Return the annotation of what stands at a key or index of a value of ``annotation``."""
+    """Return the annotation of the value at a key or index of a value of ``annotation``."""
     annotation = _read_as(annotation)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated and any(getattr(argument, "tag", None) == step for argument in arguments[1:]):
@@ -222,7 +222,7 @@ def _inside(annotation: object, step: int | str) -> object:
 
 
 def _keys_in(annotation: object) -> dict[str, KnownKey]:
-    """Return the keys of the table that an annotation is or has in it."""
+    """Return the keys of the table that an annotation is or contains."""
     from routecast.quantity.schema import KnownKey, keys_of
 
     table = _table_in(annotation)
@@ -235,7 +235,7 @@ def _keys_in(annotation: object) -> dict[str, KnownKey]:
 
 
 def _read_as(annotation: object) -> object:
-    """Return what is read where an annotation says that a table is (:class:`~routecast.quantity.schema.Given`)."""
+    """Return the type of a table that an annotation reads (:class:`~routecast.quantity.schema.Given`)."""
     from routecast.quantity.schema import Given
 
     notes = typing.get_args(annotation)

@@ -1,4 +1,4 @@
-"""Lists of values as people write them on a command line: ``1,2,4``, ``1..16``, ``1..4 Mpps``, ``64,512,IMIX``."""
+"""Lists of values on a command line: ``1,2,4``, ``1..16``, ``1..4 Mpps``, ``64,512,IMIX``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def parse_values(text: str, *, most: int) -> tuple[Plain, ...]:
     values: dict[tuple[type, Plain], Plain] = {}
     for part in text.split(","):
         if not part.strip():
-            what = "there is no value" if not text.strip() else f'"{_shown(text)}" has no value between two commas'
+            what = "there is no value" if not text.strip() else f'"{_quoted(text)}" has no value between two commas'
             raise QuantityProblem(text, f'{what}: write values with commas between, or a range: "1,2,4", "1..16"')
         for value in _range(part.strip(), most) if _LIKE_A_RANGE.match(part) else (_value(part.strip()),):
             values[type(value), value] = value
@@ -55,7 +55,7 @@ def parse_counts(text: str, *, most: int) -> tuple[int, ...]:
     values = parse_values(text, most=most)
     wrong = next((value for value in values if type(value) is not int or not 1 <= value <= most), None)
     if wrong is not None:
-        message = f'"{_shown(str(wrong))}" is no whole number from 1 to {most:,}: write "4", "1..64" or "1,2,4,8"'
+        message = f'"{_quoted(str(wrong))}" is no whole number from 1 to {most:,}: write "4", "1..64" or "1,2,4,8"'
         raise QuantityProblem(text, message)
     return tuple(sorted({int(value) for value in values}))
 
@@ -63,13 +63,13 @@ def parse_counts(text: str, *, most: int) -> tuple[int, ...]:
 def _range(text: str, most: int) -> list[Plain]:
     written = _RANGE.fullmatch(text)
     if written is None:
-        message = f'"{_shown(text)}" is no range: write two whole numbers, such as 1..16 or "1..4 Mpps", or a list'
+        message = f'"{_quoted(text)}" is no range: write two whole numbers, such as 1..16 or "1..4 Mpps", or a list'
         raise QuantityProblem(text, message)
     first, last, unit = int(written["first"]), int(written["last"]), (written["unit"] or "").strip()
     if first > last:
-        raise QuantityProblem(text, f'the range "{_shown(text)}" is empty: write {f"{last}..{first} {unit}".strip()}')
+        raise QuantityProblem(text, f'the range "{_quoted(text)}" is empty: write {f"{last}..{first} {unit}".strip()}')
     if last - first >= most:
-        message = f'the range "{_shown(text)}" has {last - first + 1:,} values: at most {most:,} are allowed'
+        message = f'the range "{_quoted(text)}" has {last - first + 1:,} values: at most {most:,} are allowed'
         raise QuantityProblem(text, message)
     return [f"{number} {unit}" if unit else number for number in range(first, last + 1)]
 
@@ -88,5 +88,5 @@ def _value(text: str) -> Plain:
     return text
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"

@@ -16,7 +16,7 @@ from routecast.size.board import SizeBoard
 __all__ = [
     "compared_table",
     "counts_table",
-    "next_said",
+    "describe_next",
     "probability_figure",
     "rate_figure",
     "size_board_table",
@@ -87,7 +87,7 @@ def _probability(chance: float) -> str:
     return f"{chance:.3f}"
 
 
-def next_said(sizing: Sizing) -> tuple[str, ...]:
+def describe_next(sizing: Sizing) -> tuple[str, ...]:
     """Say which measurements would narrow the number of cores most."""
     sentences = []
     for point in sizing.next:
@@ -195,7 +195,7 @@ def _section(number: int, sizing: Sizing) -> Section:
         counts_table(sizing),
         Folded(summary="All counts", table=counts_table(sizing, whole=True)),
         bool(ask) and Listing(title="Facts that would narrow it", entries=ask),
-        bool(sizing.next) and Listing(title="Measure next", entries=next_said(sizing)),
+        bool(sizing.next) and Listing(title="Measure next", entries=describe_next(sizing)),
         bool(sizing.remarks) and Listing(title="Before you rely on it", entries=sizing.remarks),
     )
     return _renamed(section, number)

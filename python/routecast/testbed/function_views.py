@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from routecast.function.case import Case
-from routecast.function.views import cores_said
+from routecast.function.views import describe_core_count
 from routecast.show.tables import Column, Table, scaled, signed_percent
 from routecast.testbed.function_run import FunctionCounts, FunctionRun
 
@@ -26,7 +26,7 @@ def runs_table(case: Case, runs: Sequence[FunctionRun]) -> Table:
         Column("Hand", "ns", ".1f", "hand_ns"),
         Column("Alone", "ns", ".1f", lambda row: 1e9 * row.alone_s),
         name="runs",
-        title=f"{case.function.label}: estimate and run, {cores_said(case.cores)}, {case.popularity}",
+        title=f"{case.function.label}: estimate and run, {describe_core_count(case.cores)}, {case.popularity}",
         caption="Hand: the same work as one loop by hand. Alone: what the table's lines alone take if each is waited "
         "for before the next is asked for; a function below it has its misses overlap.",
     )

@@ -1,4 +1,4 @@
-"""Traffic over days: series of rates, how files bring them, and what is done to them."""
+"""Traffic over days: series of rates, their files, and operations on them."""
 
 from routecast.load.series._table import DAY_S, TrafficSeries
 

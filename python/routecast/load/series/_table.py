@@ -1,4 +1,4 @@
-"""Tables of samples as files bring them: CSV with a header, or Parquet, row by row with the place of each.
+"""Tables of samples from CSV files with a header or from Parquet, with the place of each row.
 
 Traffic over days: the offered bit rate in equal steps, as a link counter or a flow collector reports it.
 """
@@ -64,7 +64,7 @@ _PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 @value
 class SeriesUnit:
-    """What a number of a series means."""
+    """The meaning of a number of a series."""
 
     bits: float = field("Bits that the number 1 stands for")
     per: Literal["second", "step", "counter"] = field(
@@ -101,7 +101,7 @@ def parse_series_unit(text: str) -> SeriesUnit:
 
 
 def unit_in_name(name: str) -> SeriesUnit | None:
-    """Return the unit that the name of a column states, None where it states none.
+    """Return the unit in the name of a column, None without one.
 
     A name that says bits but not per what (``"traffic (in bits)"``) states none.
 
@@ -222,7 +222,7 @@ def column_place(table: SeriesTable, wanted: str, what: str) -> int:
 def parse_time(text: str) -> datetime:
     """Read an instant: ISO 8601, ``20040301-0005``, or seconds since 1970 (or since midnight, if small).
 
-    An offset from UTC is kept for the caller to make one local time of.
+    The offset from UTC is kept for :func:`local_times`.
 
     Raises ValueError: the text is no time.
     """

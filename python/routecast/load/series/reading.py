@@ -1,6 +1,6 @@
 """Reading traffic series: rates, amounts per step, interface counters, flow records; by path or by shipped name.
 
-Samples onto equal steps, with an account of what is odd: gaps, duplicates, disorder, zeros, jumps.
+Samples are put on equal steps, and oddities are reported: gaps, duplicates, disorder, zeros, jumps.
 
 Demand matrices of SNDlib, one file for each instant, as a table of their totals.
 
@@ -89,7 +89,7 @@ _END = re.compile(r"\s*\)")
 
 
 def is_sndlib(path: Path) -> bool:
-    """Return whether a path is a folder or an archive, which no other series is."""
+    """Return whether a path is a folder or an archive, as only SNDlib's series are."""
     return path.is_dir() or path.name.lower().endswith(_ARCHIVES)
 
 
@@ -193,7 +193,7 @@ def _of_folder(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes
 
 
 def _of_archive(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of every file that may be a matrix, unpacked one after the other, never whole."""
+    """Yield name and content of every file of an archive that may be a matrix, one at a time."""
     kind = "archive of demand matrices"
     try:
         with open_file(path, kind=kind, largest_bytes=_LARGEST_ARCHIVE_BYTES) as file:
@@ -219,7 +219,7 @@ def _of_archive(path: Path, problems: list[Problem]) -> Iterator[tuple[str, byte
 
 
 class _AtMost(io.RawIOBase):
-    """A stream that refuses to go on for ever."""
+    """A stream of limited length."""
 
     def __init__(self, stream: gzip.GzipFile | io.FileIO, most_bytes: int, path: Path) -> None:
         self._stream, self._most_bytes, self._left_bytes, self._path = stream, most_bytes, most_bytes, path
@@ -245,7 +245,7 @@ MOST_STEPS = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Values of equal steps, NaN where none is."""
+    """Values at equal steps, NaN where one is missing."""
 
     start: datetime
     step_s: float
@@ -256,7 +256,7 @@ class Grid:
 def sorted_samples(
     times: Sequence[datetime], values: Sequence[float], places: Sequence[str]
 ) -> tuple[list[tuple[datetime, float]], list[str], list[Problem]]:
-    """Return the samples in order of time, each instant once; notes of what was mended, and what cannot be."""
+    """Return the samples in order of time, each instant once, with notes on repairs and the remaining problems."""
     notes: list[str] = []
     problems: list[Problem] = []
     back = [place for place, after, two in zip(places[1:], times, times[1:], strict=False) if two < after]
@@ -340,7 +340,7 @@ def gap_problems(start: datetime, step_s: float, values: Sequence[float]) -> lis
 
 
 def oddities(start: datetime, step_s: float, l2_bps: Sequence[float]) -> list[str]:
-    """Return notes on values that are possible and seldom right: zeros, jumps, rates that no link has."""
+    """Return notes on values that are possible but seldom right: zeros, jumps, rates beyond any link."""
     notes = []
     present = [(index, rate) for index, rate in enumerate(l2_bps) if not math.isnan(rate)]
     zeros = [index for index, rate in present if rate == 0.0]
@@ -391,7 +391,7 @@ class Piece:
 def spread(pieces: Sequence[Piece], step_s: float, *, whole: bool) -> Grid:
     """Return the mean rate of every step; bits are conserved.
 
-    ``whole``: a step that the pieces do not cover wholly is missing (counters), instead of carrying what is known of it
+    With ``whole``, a step that the pieces cover in part is missing (counters); otherwise it has the bits of the pieces
     (flow records, where no record means no traffic). Raises ModelProblem: the pieces span too many steps: a time is
     wrong.
     """
@@ -430,10 +430,10 @@ def spread(pieces: Sequence[Piece], step_s: float, *, whole: bool) -> Grid:
 def counter_pieces(
     samples: Sequence[tuple[datetime, float]], *, counter_bits: int, bits_per_count: float
 ) -> tuple[list[Piece], list[str]]:
-    """Return what passed between readings of a counter (RFC 2863), with wraps added and resets left out.
+    """Return the bits between readings of a counter (RFC 2863), with wraps added and resets left out.
 
-    A counter that fell has wrapped, or the device started anew. A wrap is taken where it implies at most twice the
-    highest rate seen between other readings; else nothing is known of that interval.
+    A counter that fell has wrapped, or the device has restarted. It counts as a wrap if that implies at most twice the
+    highest rate between other readings; otherwise the interval is unknown.
     """
     size = 2.0**counter_bits
     known = [(time, value) for time, value in samples if not math.isnan(value)]
@@ -670,7 +670,7 @@ def _time_place(table: SeriesTable, time_column: str | None) -> int:
 
 
 def _value_place(table: SeriesTable, column: str | None, unit: str | None, time_at: int) -> tuple[int, SeriesUnit]:
-    """Return the column of values and what they mean, or say which of the two the file leaves open."""
+    """Return the column of values and their meaning. Raises FileProblem: the file leaves one of them open."""
     given: SeriesUnit | None = None
     if unit is not None:
         try:

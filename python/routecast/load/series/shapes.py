@@ -1,4 +1,4 @@
-"""What is done to traffic series: coarser steps, a mean or quantile day, another peak, missing steps filled."""
+"""Operations on traffic series: coarser steps, a mean or quantile day, another peak, filled gaps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Filling = Literal["hold", "interpolate", "drop"]
 
 
 def resampled(series: TrafficSeries, step_s: float) -> TrafficSeries:
-    """Return the series in coarser steps: the mean of the finer ones that are there.
+    """Return the series in coarser steps: the mean of the finer steps that are not missing.
 
     Raises ModelProblem: the new step is no whole multiple of the old one.
     """
@@ -64,8 +64,8 @@ def mean_day(series: TrafficSeries, step_s: float) -> TrafficSeries:
 def quantile_day(series: TrafficSeries, step_s: float, quantile: float) -> TrafficSeries:
     """Return the day whose every step is the quantile, over the days, of that step's mean.
 
-    Linear between order statistics (Hyndman and Fan's type 7, the default of R and NumPy). The result is no day that
-    ever was: it is what a plan must carry to be enough at each time of day on that part of the days.
+    Linear between order statistics (Hyndman and Fan's type 7, the default of R and NumPy). The result is not an actual
+    day: it is the load that suffices at each time of day on that share of the days.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def synthetic_day(
 
 
 def _by_day(series: TrafficSeries, step_s: float) -> list[tuple[int, int, float]]:
-    """Return (day, step of the day, rate) of every sample that is there."""
+    """Return (day, step of the day, rate) of every sample that is not missing."""
     _steps_of_day(_name(series), step_s)
     if step_s < series.step_s:
         raise ModelProblem(
