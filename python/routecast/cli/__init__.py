@@ -13,8 +13,8 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code; ``arguments`` are those of this program unless given.
 
-    This program leaves at once when it is interrupted before its command begins or after it has ended: there is
-    nothing to tidy up, and an import that Ctrl-C breaks off says whatever it likes.
+    The program exits at once when it is interrupted before its command begins or after it has ended: there is nothing
+    to tidy up, and an interrupted import could raise anything.
     """
     given = sys.argv[1:] if arguments is None else arguments
     if [*given] == ["--version"]:  # asked by scripts, so answered before anything heavy is imported

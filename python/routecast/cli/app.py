@@ -1,4 +1,4 @@
-"""Every command with its place in the help; its module is imported once it is called, or asked for its options."""
+"""All commands by panel of the help; the module of a command is imported when the command or its help is used."""
 
 from __future__ import annotations
 

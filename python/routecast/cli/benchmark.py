@@ -26,7 +26,7 @@ __all__ = ["rfc2544"]
 
 
 class EvaluatorName(StrEnum):
-    """Who answers."""
+    """Evaluators of trials."""
 
     MEASURE = "measure"
     SIMULATE = "simulate"
@@ -36,7 +36,7 @@ class EvaluatorName(StrEnum):
 def streams_of_options(
     *, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int, conditions: Mapping[str, bool]
 ) -> Sequence[Stream]:
-    """Return the stream that the options describe; none if there are none. Conditions are by field of the stream."""
+    """Return the stream that the options describe, None without options. Conditions are by field of the stream."""
     from routecast.benchmark.streams import StreamProfile, stream_of
     from routecast.errors import QuantityProblem
 
@@ -69,7 +69,7 @@ def rig_of_options(
     power: str | None,
     seed: int,
 ) -> Rig:
-    """Return what answers: a test bed with a device, or a model with an evaluator.
+    """Return the rig of the options: a test bed with a device, or a model with an evaluator.
 
     Raises RoutecastError: nothing to test, an option that the evaluator has no use for, a file that cannot be read.
     """
@@ -375,7 +375,7 @@ def _counts(
 
 
 def _points(result: BenchmarkResult, count: int | None, folder: Path, before: Sequence[Point]) -> Sequence[Point]:
-    """Write the table of points of a folder, with those of the runs before, and say what is not in it."""
+    """Write the table of points of a folder, with those of earlier runs, and say what it lacks."""
     from routecast.benchmark.points import points_of, write_points
 
     if result.setup.evaluator != EvaluatorName.MEASURE.value:
@@ -424,7 +424,7 @@ def _print(result: BenchmarkResult) -> None:
 
 
 def _folder_name(router: Path | None, testbed: str | None, dut: str | None, profile: Profile) -> str:
-    """Name the folder after what is tested."""
+    """Return the name of the folder: that of the tested router."""
     what = router.name.partition(".")[0] if router else dut or Path(testbed or "namespaces").name.partition(".")[0]
     return f"{profile.name}-{what}"
 

@@ -1,4 +1,4 @@
-"""``routecast compare``: two results beside each other, and what of their differences is only noise."""
+"""``routecast compare``: two results side by side, and which differences are noise."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def compare(
 
 
 def _is_to_run(path: Path) -> bool:
-    """Return whether this is the name of a study that ships, that nobody ran here, and that needs no rights."""
+    """Return whether this names a shipped study that has not run here and needs no rights."""
     from routecast.study.shipped import list_studies
 
     if path.exists() or path.name != str(path):
@@ -115,7 +115,7 @@ def _run_shipped(name: str) -> None:
 def _read(path: Path) -> tuple[str, dict[str, Any]]:
     """Return the kind of a result and its document.
 
-    Raises FileProblem: there is none, it is not complete, or it is no result.
+    Raises FileProblem: the result is missing, incomplete or none.
     """
     if path.is_dir():
         path = _result_in(path)
@@ -146,7 +146,7 @@ def _result_in(folder: Path) -> Path:
 
 
 def _hint(path: Path) -> str:
-    """Return what gets a result that is not there: the study that ships, the right spelling."""
+    """Return how to get a missing result: the shipped study, or the right spelling."""
     from routecast.quantity.did_you_mean import did_you_mean
     from routecast.study.reading import shipped_studies
 

@@ -1,4 +1,4 @@
-"""Where output goes: data to stdout, progress and errors to stderr."""
+"""Output: data to stdout, progress and errors to stderr."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def print_trial(console: Console, trial: Trial) -> None:
-    """Print a trial as tables, the bottleneck in words, and what the reader must know."""
+    """Print a trial as tables, its bottleneck in words, and its notes."""
     from routecast.evaluate.views import trial_tables
 
     for table in trial_tables(trial):
@@ -110,7 +110,7 @@ def _console(file: TextIO) -> Console:
 
 
 class _Unpadded:
-    """A file that gets no blanks at the ends of lines."""
+    """A file without blanks at the ends of lines."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -123,7 +123,7 @@ class _Unpadded:
 
 
 def print_table_to_stderr(table: Table) -> None:
-    """Print a table that is no data, such as a plan of what comes."""
+    """Print a table to stderr, such as a plan."""
     print_table(_console(sys.stderr), table)
 
 
@@ -157,7 +157,7 @@ def refuse_two_forms(*, as_csv: bool, as_json: bool) -> None:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Report]:
-    """Show on stderr how far the body is: a bar on a terminal, if the work is worth one; elsewhere a line at times."""
+    """Show progress on stderr: a bar on a terminal if the work is large enough, elsewhere a line now and then."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -202,7 +202,7 @@ def progress_bar(what: str) -> Iterator[Report]:
 
 
 def refuse_no_figure_file(path: Path | None) -> None:
-    """Refuse a path that no figure can be written to, before work is spent on what it should show.
+    """Refuse a path that no figure can be written to, before the work on it begins.
 
     Raises FileProblem: the name does not end in ``.svg``, is a folder's, or its folder is not there.
     """
@@ -213,7 +213,7 @@ def refuse_no_figure_file(path: Path | None) -> None:
 
 
 def refuse_no_page_file(path: Path | None) -> None:
-    """Refuse a path that no page can be written to, before work is spent on what it should show.
+    """Refuse a path that no page can be written to, before the work on it begins.
 
     Raises FileProblem: the name does not end in ``.html``, is a folder's, or its folder is not there.
     """
@@ -224,7 +224,7 @@ def refuse_no_page_file(path: Path | None) -> None:
 
 
 def refuse_no_file(path: Path | None, option: str) -> None:
-    """Refuse a path that nothing can be written to, before work is spent on what the file should hold.
+    """Refuse a path that nothing can be written to, before the work on it begins.
 
     Raises FileProblem: it is a folder's, or its folder is not there.
     """
@@ -237,12 +237,12 @@ def refuse_no_file(path: Path | None, option: str) -> None:
 
 
 def today() -> date:
-    """Return the day, where people are."""
+    """Return the local date."""
     return datetime.now().astimezone().date()
 
 
 def points_of(path: Path, series: str | None = None) -> tuple[Point, ...]:
-    """Read a table of measured points, those of one series if it is named; say on stderr what was assumed."""
+    """Read a table of measured points, or one series of it, and print its assumptions to stderr."""
     from routecast.evaluate.points import of_series, read_table
 
     table = read_table(path)
@@ -252,7 +252,7 @@ def points_of(path: Path, series: str | None = None) -> tuple[Point, ...]:
 
 
 def save_router(file: RouterFile, path: Path) -> None:
-    """Write a calibrated router to a file, and what the file does not say to stderr."""
+    """Write a calibrated router to a file, and what the file cannot hold to stderr."""
     from routecast.quantity.whole_file import write_whole
 
     write_whole(path, file.text)
@@ -277,7 +277,7 @@ def write_figure(figure: Figure, path: Path) -> None:
 
 
 def make_out_folder(path: Path | None) -> None:
-    """Make the folder, before work is spent on what it should hold: some systems tell no other way if they let one.
+    """Make the folder before the work on its content begins: on some systems only that shows whether it can be made.
 
     Raises FileProblem: it cannot be made, or nothing can be written to it.
     """

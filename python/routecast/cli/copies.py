@@ -1,4 +1,4 @@
-"""Copies of files that ship: what is there and differs is kept unless forced."""
+"""Copies of shipped files; existing files that differ are kept unless forced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["copy_files", "print_copies"]
 def copy_files(
     texts: Mapping[str, str], out: Path, *, force: bool, original: str, elsewhere: str
 ) -> tuple[list[Path], list[Path]]:
-    """Write files unless they are there already; all are looked at before the first is written.
+    """Write files that are not there yet; all are checked before the first is written.
 
     ``texts``: content of the files by their paths below ``out``; ``out``: made if missing; ``force``: whether to
     overwrite files that differ; ``original`` and ``elsewhere``: for messages: what the files are copies of, and how to
@@ -42,7 +42,7 @@ def copy_files(
 
 
 def print_copies(written: list[Path], unchanged: list[Path], *, as_json: bool) -> None:
-    """Print what was written, and what was there already."""
+    """Print which files were written, and which were there already."""
     if as_json:
         print_json({"written": [str(path) for path in written], "unchanged": [str(path) for path in unchanged]})
         return

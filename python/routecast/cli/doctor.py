@@ -1,4 +1,4 @@
-"""``routecast doctor``: what of this machine is fine for measuring, what distorts, what is missing."""
+"""``routecast doctor``: whether this machine is fit for measurements."""
 
 from __future__ import annotations
 

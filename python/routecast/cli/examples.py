@@ -51,7 +51,7 @@ def examples(
 
 
 def example_hint(path: str) -> str:
-    """Return what gets a file that is not there but ships as an example; nothing if none does.
+    """Return how to get a missing file that ships as an example; empty for other files.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def _shipped() -> dict[str, str]:
 
 
 def _shows(text: str) -> str:
-    """Return what an example says of itself: the first line of its first comment; of a notebook, below its title."""
+    """Return an example's description: its first line of comment, or the text below a notebook's title."""
     if text.startswith("{"):
         title, _, shows = "".join(json.loads(text)["cells"][0]["source"]).partition("\n\n")
         return shows or title
@@ -88,7 +88,7 @@ def _shows(text: str) -> str:
 
 
 def _names(name: str, shipped: dict[str, str]) -> list[str]:
-    """Return the other examples that the text of one names, by file name."""
+    """Return the other examples that the text of an example names, by file name."""
     matches = [
         (place.start(), other)
         for other in shipped
@@ -99,7 +99,7 @@ def _names(name: str, shipped: dict[str, str]) -> list[str]:
 
 
 def _with_named(wanted: list[str], shipped: dict[str, str]) -> list[str]:
-    """Return examples with all that they name, and so on."""
+    """Return examples with all examples that they name, directly or through others."""
     closure: dict[str, None] = {}
     rest = wanted[::-1]
     while rest:
@@ -110,7 +110,7 @@ def _with_named(wanted: list[str], shipped: dict[str, str]) -> list[str]:
 
 
 def _meant(name: str, shipped: dict[str, str]) -> list[str]:
-    """Return the examples that a user calls so: one file, with or without its ending, or all of a folder."""
+    """Return the examples that a name means: one file, with or without its suffix, or all of a folder."""
     wanted = PurePosixPath(name).as_posix().removeprefix(f"{FOLDER}/")
     if of_folder := [path for path in shipped if path.startswith(f"{wanted}/")]:
         return of_folder

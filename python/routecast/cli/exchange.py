@@ -178,7 +178,7 @@ def _give(text: str, out: Path | None) -> None:
 
 
 def _remarks(records: Sequence[Record]) -> list[str]:
-    """Return notes and reasons once each, with the numbers of the trials that they are of."""
+    """Return each note and reason once, with the numbers of its trials."""
     numbers: dict[str, list[int]] = {}
     for number, record in enumerate(records, start=1):
         for reason in record.trial.invalid:

@@ -1,4 +1,4 @@
-"""What a file is that a command cannot read, and which command takes it."""
+"""The kind of a file that a command cannot read, and the command that takes it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _kinds() -> Mapping[str, FileKind]:
 
 
 def other_kind(path: str, arguments: Sequence[str]) -> str:
-    """Return what a file is and which command takes it, where that is another one than the command that was given.
+    """Return the kind of a file and the command that takes it, if that is not the command that was called.
 
     ``path``: the file that could not be read; ``arguments``: the words of the command line, which name it. Returns a
     message; empty where the file is of the kind that the command takes, or of none that is known.
@@ -61,7 +61,7 @@ def _takers(command: str) -> list[str]:
 
 
 def _kind_of(path: Path) -> str:
-    """Return the kind of a file by what is in it, or by its name where that decides nothing."""
+    """Return the kind of a file by its content, or by its name where the content does not decide."""
     import tomllib
 
     from routecast.errors import FileProblem
@@ -94,7 +94,7 @@ def _kind_by_name(path: Path) -> str:
 
 
 def _is_points(text: str) -> bool:
-    """Whether the first row that is no comment has heads of a table of measured points."""
+    """Whether the first row after comments is the header of a table of measured points."""
     header = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
     heads = [head.strip().lower() for head in header.split(",")]
     return len(heads) > 1 and "cores" in heads and any(head.startswith("throughput") for head in heads)

@@ -27,11 +27,11 @@ _MOST_CORES = 4096
 def core_counts(
     text: str | None, testbed: str, *, device: str | None, options: dict[str, str]
 ) -> tuple[tuple[int | None, dict[str, int]], ...]:
-    """Return the numbers of cores to measure, each with the device's options; one that is not known without ``text``.
+    """Return the numbers of cores to measure, each with the device's options; one unknown number without ``text``.
 
-    What this machine cannot give is said on stderr.
+    Numbers that this machine cannot provide are reported on stderr.
 
-    Raises RoutecastError: a number is none, the device takes no number of cores, or no number is possible here.
+    Raises RoutecastError: an entry is no number, the device takes no number of cores, or no number is possible here.
     """
     from routecast.quantity.value_list import parse_counts
     from routecast.testbed.core_counts import device_options, possible_counts

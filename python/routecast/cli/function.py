@@ -1,4 +1,4 @@
-"""``routecast function``: what a network function costs on a host, estimated or run for real."""
+"""``routecast function``: the cost of a network function on a host, estimated or measured."""
 
 from __future__ import annotations
 

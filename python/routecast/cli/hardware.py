@@ -85,7 +85,7 @@ def _print(probed: Probed) -> None:
 
 
 def _document(probed: Probed, path: Path) -> dict[str, object]:
-    """Return what was found, with what was measured behind it."""
+    """Return the result of the probe with its measurements."""
     from routecast.evaluate.plain import plain
 
     hardware = probed.hardware
@@ -216,7 +216,7 @@ def _show_document(hardware: Hardware, unmapped: list[str]) -> dict[str, object]
 
 
 def _texts(value: object) -> object:
-    """Write formulas as their texts, and what JSON has no word for, such as a date, as text."""
+    """Return formulas, and types that JSON lacks, such as dates, as text."""
     if isinstance(value, dict):
         return value["text"] if value.keys() == {"text"} else {name: _texts(entry) for name, entry in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""``routecast init``: a study or a router file to begin with, of measurements, of this machine, or of a few answers."""
+"""``routecast init``: a first study or router file, from measurements, from this machine, or from a few answers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _of_measurements(name: str | None, file: Path, series: str | None, *, is_rou
 
 
 def _check_study(texts: dict[str, str], name: str, source: Path) -> None:
-    """Refuse a study that would not run, in words of the table that it is of."""
+    """Refuse a study that would not run, with messages about its table."""
     from routecast.errors import ModelProblem
     from routecast.study.reading import read_study
     from routecast.study.tables.run import check_answerable
@@ -137,7 +137,7 @@ def _of_host(name: str) -> dict[str, str]:
 
 
 def _of_answers(name: str | None, out: Path, *, force: bool) -> dict[str, str]:
-    """Ask on the terminal; an answer that cannot be is asked for again."""
+    """Ask on the terminal, and repeat a question after an invalid answer."""
     from routecast.quantity import parse_bit_rate_bps, parse_frame_bytes, parse_rate_pps
     from routecast.router.bounds import LINK_RATES_BPS, LONGEST_S
     from routecast.router.starting import GUESSED_CORE_PPS, Start, router_text

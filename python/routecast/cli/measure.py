@@ -94,7 +94,7 @@ def run_until(
 
 
 def print_known(known: KnownRouter, *, until_ratio: float, as_json: bool) -> None:
-    """Print what was measured, what is known at each frame size, and whether that is enough."""
+    """Print the measured rates, the precision at each frame size, and whether it suffices."""
     from routecast.calibration.views import rows_table
     from routecast.evaluate.plain import plain
 
@@ -390,7 +390,7 @@ def measure(
 
 
 def _one_way(load: OfferedLoad, *, bidirectional: bool) -> OfferedLoad:
-    """Return the load with all flows from port 0 to port 1, unless both ways are asked for."""
+    """Return the load with all flows from port 0 to port 1, unless both directions are wanted."""
     from routecast.load.flows import FlowSet
 
     if bidirectional:
@@ -419,7 +419,7 @@ def _print(trial: Trial, facts: object, course: OverTime | None, climb: Climb | 
 
 
 def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
-    """Append a row to the table of trials that `routecast import` and `export` know."""
+    """Append a row to a table of trials, in the format of `routecast import` and `export`."""
     from routecast.benchmark.exchange import COLUMNS, Record, csv_text, read_csv, read_parquet, write_parquet
     from routecast.evaluate.plain import plain
     from routecast.quantity.whole_file import write_whole

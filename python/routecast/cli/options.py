@@ -1,4 +1,4 @@
-"""Options that commands share: each declared once, those that belong together as one group."""
+"""Options that commands share, declared once, in groups."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FigureFile = Annotated[
 
 
 def grouped(command: Command) -> Command:
-    """Give a command the options of its groups: a parameter that is a dataclass stands for its fields."""
+    """Give a command the options of its groups: a parameter of a dataclass becomes one option for each field."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
@@ -110,7 +110,7 @@ _PEAK_RATIO = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """The offered load: what the router's file says, with what the command line changes."""
+    """The offered load: that of the router's file, changed by the command line."""
 
     load: Annotated[
         str | None,
@@ -194,7 +194,7 @@ class LoadOptions:
 
     @property
     def is_recording(self) -> bool:
-        """Whether the arrivals are those of a file."""
+        """Whether the arrivals come from a file."""
         from routecast.load.arrivals import CAPTURES
 
         return Path(self.arrivals or "").suffix in {".csv", *CAPTURES}
@@ -231,7 +231,7 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLoadOptions(LoadOptions):
-    """What may be offered to a model besides."""
+    """Further options of the load of a model."""
 
     random_flows: Annotated[
         bool,
@@ -248,7 +248,7 @@ class ModelLoadOptions(LoadOptions):
 
 
 def frames_option(frame: str | None) -> FrameMix | None:
-    """Return the frames that ``--frame`` asks for, None where it is not given."""
+    """Return the frames of ``--frame``, None without it."""
     from routecast.load.frames import FrameMix
 
     return FrameMix.parse(frame) if frame else None
@@ -299,7 +299,7 @@ EncapsulationOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceOptions:
-    """The device under test, and whether the interfaces may carry what others send."""
+    """The device under test, and the permission to use interfaces that carry other traffic."""
 
     dut: Annotated[
         str | None,
@@ -325,7 +325,7 @@ class DeviceOptions:
     share_cores: ShareCoresOption = False
 
     def given(self) -> dict[str, object]:
-        """Return what was given, by option."""
+        """Return the given values by option."""
         return {
             "--dut": self.dut,
             "--dut-option": self.dut_option,
@@ -335,7 +335,7 @@ class DeviceOptions:
         }
 
     def bed(self) -> dict[str, Any]:
-        """Return what :func:`routecast.testbed.opening.make_bed` and ``open_testbed`` take of these options."""
+        """Return the arguments of :func:`routecast.testbed.opening.make_bed` and ``open_testbed``."""
         return {
             "device": self.dut,
             "options": self.settings(),
@@ -369,7 +369,7 @@ class GapsChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayOptions:
-    """How a series becomes the traffic of one day."""
+    """Options that make the traffic of one day from a series."""
 
     peak: Annotated[
         str | None,
@@ -399,7 +399,7 @@ class DayOptions:
         return [f"--{field.name}" for field in fields(self) if getattr(self, field.name)]
 
     def day(self, series: str, *, frame_bytes: float | None = None, step: str | None = None) -> TrafficSeries:
-        """Return a series as one day in steps; one that is longer is averaged by time of day.
+        """Return a series as one day in steps; a longer one is averaged by time of day.
 
         ``series``: a file, a shipped series, or ``synthetic``; ``frame_bytes``: mean size of the frames that a peak in
         frames counts, FCS included; ``step``: where no ``--step`` is given; that of the series where None. Raises

@@ -1,4 +1,4 @@
-"""How a trial went over time: ``--over-time``, ``--read-at``, ``--figure``."""
+"""A trial over time: ``--over-time``, ``--read-at``, ``--figure``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["OverTime", "OverTimeOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverTimeOptions:
-    """Whether, and how, a trial is to be told over time."""
+    """Options for the course of a trial over time."""
 
     over_time: Annotated[
         bool,
@@ -45,7 +45,7 @@ class OverTimeOptions:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether any of them asks for it."""
+        """Whether an option asks for the course."""
         return self.over_time or bool(self.read_at) or self.figure is not None
 
     def refuse_no_figure_file(self) -> None:
@@ -71,7 +71,7 @@ class OverTimeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverTime:
-    """The verdict on a trial's throughput; None where something happened to the router meanwhile."""
+    """The verdict on a trial's throughput; None if there were events during the trial."""
 
     trial: Trial
     verdict: Steadiness | None
@@ -81,8 +81,8 @@ class OverTime:
     def of(cls, trial: Trial, instants: Sequence[float], *, is_disturbed: bool) -> OverTime:
         """Judge a trial that kept its rates over time.
 
-        Raises EnvironmentProblem: it has none although they were asked for: the device makes its own frames, or the
-        tester began too late.
+        Raises EnvironmentProblem: it has no rates over time: the device makes its own frames, or the tester began too
+        late.
         """
         from routecast.errors import EnvironmentProblem
         from routecast.evaluate.steadiness import reading, steadiness_of

@@ -1,4 +1,4 @@
-"""``routecast power meters`` and ``power read``: which power meters are here, and what they say."""
+"""``routecast power meters`` and ``power read``: the power meters of this machine and their readings."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def read(
 
 
 def _metered(meter: PowerMeter, duration_s: float) -> PowerReading:
-    """Read for a while, with the newest power on stderr if that is a terminal."""
+    """Read for a duration, with the latest power on stderr if that is a terminal."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

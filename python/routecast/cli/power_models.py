@@ -38,7 +38,7 @@ class Model(StrEnum):
 
 
 class Between(StrEnum):
-    """How a piecewise model runs between its points."""
+    """Interpolation of a piecewise model between its points."""
 
     SMOOTH = "smooth"
     LINEAR = "linear"
@@ -160,7 +160,7 @@ def fit(
 
 
 def _written(fit: DeviceFit, out: Path, samples: Path) -> ModelProblem | None:
-    """Write a fitted model; return why not where it has no place in the format: the fit is to be shown all the same."""
+    """Write a fitted model; return the reason if the format cannot hold it, so that the fit is shown nevertheless."""
     from routecast.errors import ModelProblem
     from routecast.power.files import write_power_model
 
@@ -190,7 +190,7 @@ def percents(text: str) -> list[float]:
 
 
 def equipped(model: PowerModel, ports: list[str]) -> PowerModel:
-    """Return a model with the ports that were given, which take the place of its file's.
+    """Return a model with the given ports in place of its file's.
 
     Raises QuantityProblem: ports are given, and it is no model of ports; ModelProblem: as
     :func:`routecast.power.port.equipped_with`.

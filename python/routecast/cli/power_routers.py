@@ -52,7 +52,7 @@ __all__ = ["optimise", "power_day_command", "power_table_command"]
 
 
 class PowerEvaluator(StrEnum):
-    """Evaluators that answer for a model."""
+    """Evaluators of a model."""
 
     SOLVE = "solve"
     SIMULATE = "simulate"
@@ -203,7 +203,7 @@ def _predicted(
 
 
 def power_evaluator(evaluator: PowerEvaluator, model: RouterModel, seed: int) -> Evaluator:
-    """Return the evaluator of a model; the simulator's trials are counted whole, for they start at rest."""
+    """Return the evaluator of a model; trials of the simulator count from their start, because they start at rest."""
     if evaluator is PowerEvaluator.SOLVE:
         from routecast.evaluate.solve import Solve
 
@@ -334,7 +334,7 @@ SEARCH = "Search"
 
 
 class SearchEvaluator(StrEnum):
-    """Who answers during the search."""
+    """Evaluators during the search."""
 
     SIMULATE = "simulate"
     SOLVE = "solve"

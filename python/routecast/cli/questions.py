@@ -1,4 +1,4 @@
-"""What ``routecast`` answers: the questions with their commands, and for each command one that runs."""
+"""The questions that ``routecast`` answers with their commands, and an example of each command."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EXAMPLES: Mapping[str, str] = {
 
 
 def questions() -> str:
-    """Return what ``routecast`` alone shows: one screen of 80 columns; wings add their questions to the core's."""
+    """Return the output of ``routecast`` alone: one screen of 80 columns, with the questions of core and wings."""
     of_wings = {question: command for wing in wings() for question, command in wing.questions.items()}
     lines = [f"{question:<36} routecast {command}" for question, command in {**_QUESTIONS, **of_wings}.items()]
     return f"""\
@@ -61,12 +61,12 @@ routecast --help lists all commands, routecast COMMAND --help one's options."""
 
 
 def examples() -> dict[str, str]:
-    """Return what may follow each command that does not run alone, by the command."""
+    """Return example arguments of each command that needs some, by command."""
     return {**_EXAMPLES, **{command: text for wing in wings() for command, text in wing.examples.items()}}
 
 
 def example_of(command: str) -> str:
-    """Return a line with a command that runs, and how to get the example that it reads; nothing where none is known.
+    """Return a line with an example of a command, and how to get the file that it reads; empty if none is known.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Running a command line: from arguments to an exit code, whatever happens on the way."""
+"""Running a command line, from arguments to an exit code."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ DEFECT = 70
 def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda strike: None) -> int:
     """Run one command and return its exit code; a traceback is printed only under ``--debug``.
 
-    ``begin`` is called once everything is imported that tells which command it is, before anything is done, with the
-    handler of SIGINT for the time of the command.
+    ``begin`` is called with the handler of SIGINT when the command is known and imported, before it starts.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files are bytes, and texts of JSON may have half a character: as escapes they are JSON still.
@@ -60,9 +59,9 @@ def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda
 
 @contextmanager
 def _ended_as_interrupted() -> Iterator[Handler]:
-    """Yield a handler of signals that raises KeyboardInterrupt, whatever else an import or a class makes of it then.
+    """Yield a handler of signals that raises KeyboardInterrupt even if an import or a class replaces the exception.
 
-    SIGTERM does what Ctrl-C does: batch systems send it when a job's time is over; what is finished is kept.
+    SIGTERM acts like Ctrl-C: batch systems send it when a job's time is over; finished work is kept.
     """
     is_struck = False
 
@@ -125,7 +124,7 @@ def _print_example(usage: Any) -> None:
 
 
 def _message(error: RoutecastError, arguments: Sequence[str]) -> str:
-    """Return what an error says; of a file that another command takes, which one."""
+    """Return the message of an error; for a file of another command, with that command."""
     if not isinstance(error, FileProblem):
         return str(error)
     from routecast.cli.file_kinds import other_kind

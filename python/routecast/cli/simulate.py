@@ -30,7 +30,7 @@ _NEVER = "never"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureOptions:
-    """What fails, or is switched off, while a router is simulated."""
+    """Elements that fail, or are switched off, while a router is simulated."""
 
     fail: Annotated[
         list[str] | None,
@@ -88,7 +88,7 @@ class FailureOptions:
     ] = "10 ms"
 
     def absences(self, duration_s: float, *, known: Sequence[str] = ()) -> tuple[Absence, ...]:
-        """Return which elements are away when in a trial; ``known`` are those of the router, for messages.
+        """Return the absences of elements in a trial; ``known`` are the router's elements, for messages.
 
         Raises RoutecastError: an option is missing, empty, too many, or no time; something fails, or is drained, after
         the trial's end.
@@ -136,7 +136,7 @@ def _require_before_end(time_s: float, duration_s: float, what: str, remedy: str
 
 
 def _until_the_end(away: Absence, duration_s: float) -> Absence:
-    """Return an absence of which the others learn nothing after the trial: it is over by then."""
+    """Return an absence whose detection after the end of the trial is left out."""
     return replace(
         away,
         avoided_s=away.avoided_s if away.avoided_s < duration_s else math.inf,
@@ -145,12 +145,12 @@ def _until_the_end(away: Absence, duration_s: float) -> Absence:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Name some elements, or say what an element is where none is known."""
+    """Name some elements, or describe elements where none is known."""
     return f"an element; {did_you_mean('', names)}" if names else "a machine or a task unit"
 
 
 def _for_each(option: str, given: Sequence[str], count: int) -> Sequence[str]:
-    """Return one time for each element: the only one for all."""
+    """Return one time for each element; a single time counts for all."""
     if len(given) == 1:
         return [given[0]] * count
     if len(given) != count:
@@ -248,7 +248,7 @@ def simulate(
 
 
 def _path(path: Path, *, trace_messages: bool) -> Literal["auto", "recursion", "events"]:
-    """Messages need events: the recursion asks no manager for a unit."""
+    """Return the path; traces of messages need events, because the recursion has no resource managers."""
     if path is Path.RECURSION:
         return "recursion"
     return "events" if trace_messages or path is Path.EVENTS else "auto"

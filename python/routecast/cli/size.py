@@ -37,7 +37,7 @@ _FUNCTION = "A function on a host"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """What is asked of whatever router."""
+    """The question about a router."""
 
     target: Target
     counts: tuple[int, ...]
@@ -209,7 +209,7 @@ def size(
 
 
 def _live(file: Path | None, host: str | None, answers: Sequence[Sizing], question: _Question) -> Live | None:
-    """Return the router to turn for the page: of one series that was measured here, or of a file."""
+    """Return the live panel of the page: of one measured series, or of a file."""
     if file is None or host is not None or len(answers) != 1:
         return None
     from routecast.evaluate.points import of_series, read_points
@@ -353,7 +353,7 @@ def _refuse_of_tables(question: _Question, what: str) -> None:
 
 
 def _print(answers: Sequence[Sizing]) -> None:
-    """Print for each router the answer, the counts around it, and what to know and to measure next."""
+    """Print for each router the answer, the counts around it, open facts and the next measurements."""
     from routecast.size.views import compared_table, counts_table, describe_next
 
     if len(answers) > 1:

@@ -120,7 +120,7 @@ def study(
 
 
 def _refuse_others(option: str, given: Mapping[str, object]) -> None:
-    """Refuse what --list or --copy does not take."""
+    """Refuse options that --list or --copy does not take."""
     allowed = ("--copy", "--force") if option == "--copy" else ()
     for name, setting in given.items():
         if setting is not None and name not in allowed:

@@ -137,7 +137,7 @@ def _print(answer: Sweep, *, as_csv: bool, as_json: bool) -> None:
 
 
 def _command(file: Path, vary: Sequence[str], load: ModelLoadOptions, options: Mapping[str, object]) -> str:
-    """Return the command as it was typed, as far as it decides the answer."""
+    """Return the options of the command that decide the answer."""
     of_load: dict[str, object] = {
         "--" + option.name.replace("_", "-"): getattr(load, option.name)
         for option in fields(load)

@@ -59,7 +59,7 @@ def down(
     *,
     everything: Annotated[bool, typer.Option("--all", help="All test beds that no process is using.")] = False,
 ) -> None:
-    """Take a test bed down: one that was put up, or what a killed run left."""
+    """Take a test bed down: one that was put up, or the remains of a killed run."""
     from routecast.errors import FileProblem, Problem
     from routecast.testbed import state
 

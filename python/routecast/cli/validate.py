@@ -93,7 +93,7 @@ def next_measurement(
 
 
 def _print_advice(advice: Sequence[Advice], until_ratio: float | None) -> None:
-    """Print for each series what to measure next, how well the targets are known, and whether that is enough."""
+    """Print for each series the next measurements, the precision of the targets, and whether it suffices."""
     from routecast.calibration.views import advice_table
 
     if any(each.points for each in advice):

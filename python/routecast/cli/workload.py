@@ -1,4 +1,4 @@
-"""``routecast workload``: what a packet takes in a kernel of a network processor."""
+"""``routecast workload``: the work of a packet in a kernel of a network processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a contention law is: its parameters with their priors, and how the speed grows with working cores."""
+"""Contention laws: parameters with their priors, and the growth of the speed with working cores."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LEAST_LOG, _MOST_LOG = -60.0, 40.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One parameter of a law: what files may say of it, and for calibration the prior of ``ln value``.
+    """One parameter of a law: its range in files, and for calibration the prior of ``ln value``.
 
-    ``mean`` and ``sd`` are the prior's. ``scale`` says of what instead: ``linear`` of the value itself, ``share`` of
+    ``mean`` and ``sd`` are the prior's. ``scale`` names another quantity: ``linear`` of the value itself, ``share`` of
     ``ln(value/(1 - value))``, so that the value stays between 0 and 1. A shape ``in_frames_per_s`` is a packet rate to
     calibration; the law's ``growth``, and a router file, have it divided by the rate of a single core.
 
@@ -39,7 +39,7 @@ class Shape:
     most: float = 1e6
 
     def value(self, raw: Floats) -> Floats:
-        """Return the physical value of what the prior is on."""
+        """Return the physical value of a value on the prior's scale."""
         import numpy as np  # heavy
 
         if self.scale == "linear":

@@ -31,7 +31,7 @@ def _serial(k: Floats, values: Floats) -> Floats:
 
 
 def coherent_factor(k: K, sigma: K, kappa: K) -> K:
-    """Return c(k) of the law ``coherent``, whose k need not be whole."""
+    """Return c(k) of the law ``coherent`` for a real k."""
     return 1.0 + sigma * (k - 1.0) + kappa * k * (k - 1.0)
 
 
@@ -67,7 +67,7 @@ def _kinked(k: Floats, values: Floats) -> Floats:
 
 
 def _lock(k: Floats, values: Floats) -> Floats:
-    """Frames that k cores pass in the time that one needs for one, where i cores at a lock let one through per time.
+    """Frames of k cores in the time of one core for one frame, with a lock that one core holds at a time.
 
     A birth and death process: of the k - i cores that do not wait each comes to the lock after ``1 - share``; it lets a
     core through after ``share + handover·(i - 1)/2``. Between whole numbers of cores the last comes less often; of many

@@ -1,4 +1,4 @@
-"""Where two trees of plain data differ, and a tree with other values at some places."""
+"""Differences between trees of plain data, and trees with some values replaced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 def differences(one: Any, other: Any, path: Path = ()) -> Iterator[Path]:
-    """Return the deepest places at which two trees differ; lists of two lengths and tables of two sets of keys whole.
+    """Return the deepest paths at which two trees differ; lists of different lengths differ as a whole.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def differences(one: Any, other: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def outermost(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths that lie in no other of them.
+    """Return the paths that lie inside no other path.
 
     Examples
     --------
@@ -46,19 +46,19 @@ def outermost(paths: Iterable[Path]) -> list[Path]:
 
 
 def overlap(some: Iterable[Path], others: Sequence[Path]) -> bool:
-    """Return whether a path of the one lies in, or is, or holds one of the others."""
+    """Return whether a path of the first set lies in, equals, or contains a path of the second."""
     return any(a[: len(b)] == b or b[: len(a)] == a for a in some for b in others)
 
 
 def at_path(tree: Any, path: Path) -> Any:
-    """Return what stands at a path."""
+    """Return the value at a path."""
     for step in path:
         tree = tree[step]
     return tree
 
 
 def changed(tree: Any, paths: Sequence[Path], values: Sequence[Any]) -> Any:
-    """Return a tree with other values at some paths; it shares with the given one what does not change."""
+    """Return a tree with other values at some paths; unchanged parts are shared."""
     for path, value in zip(paths, values, strict=True):
         tree = _with(tree, path, value)
     return tree

@@ -1,4 +1,4 @@
-"""Measured points as a live panel: the calibrated router, its intervals, and what knowing a fact would change."""
+"""Measured points as a live panel: the calibrated router, its intervals, and the effect of open facts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DEFAULT_LINK_BPS = 10e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartConditions:
-    """What somebody asked of a router: frames, a rate, cores; None as the measurements have it."""
+    """Frames, rate and cores at which a panel starts; None: those of the measurements."""
 
     frames: FrameMix | None = None
     rate_pps: float | None = None
@@ -47,7 +47,7 @@ ANYTHING = StartConditions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What one measurement of the greatest rate would show: quantiles by cores and frames, links left out."""
+    """Forecast of a measurement of the greatest rate: quantiles by cores and frames, without links."""
 
     cores: tuple[int, ...]
     frames: tuple[str, ...]
@@ -81,7 +81,7 @@ def panels_of_points(
     noise_ratio: float | None = None,
     priors: Priors | None = None,
 ) -> tuple[MeasuredPanel, ...]:
-    """Calibrate and return the panel; where a fact is open, that of each answer too.
+    """Calibrate and return the panel, and one for each answer to an open fact.
 
     ``points`` calibrate; ``start`` sets the controls; ``noise_ratio`` and ``priors`` are those of
     :func:`routecast.calibration.fit`. Raises FitProblem: no point has a rate, or the points belong to several series.

@@ -1,7 +1,8 @@
-"""The data of a live panel: a scenario of the simulator, and what each position of each control changes in it.
+"""The data of a live panel: a scenario of the simulator, and the changes of each position of each control.
 
-A page turns cores, frames, flows, clock, queue, link without knowing how a router becomes a scenario. So every position
-of every control is *lowered* here, and the panel keeps where the scenario differs and what stands there then::
+A page changes cores, frames, flows, clock, queue and link without knowing how a router becomes a scenario. Therefore
+every position of every control is *lowered* here, and the panel keeps where the scenario differs and what stands there
+then::
 
     scenario(settings) = base, with the values of each control's position at the control's paths
 
@@ -30,10 +31,10 @@ _CHECKED = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """Something that can be turned.
+    """A control.
 
-    ``values`` are as the router file would say them, ``texts`` as the page shows them, ``at`` is where it starts.
-    ``sets`` are places in the router file and what each position writes there; None writes nothing.
+    ``values`` are in the notation of router files, ``texts`` in that of the page; ``at`` is the start. ``sets`` are
+    places in the router file and what each position writes there; None writes nothing.
     """
 
     key: str
@@ -46,14 +47,14 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a control changes: the paths, and for each of its positions the value at each path."""
+    """The changes of a control: the paths, and for each of its positions the value at each path."""
 
     paths: tuple[Path, ...]
     values: tuple[tuple[Any, ...], ...]
 
     @classmethod
     def between(cls, trees: Sequence[Any], base: Any) -> Changes:
-        """Return where any of the trees differs from the base, and what stands there in each."""
+        """Return the paths at which any tree differs from the base, and the values of each tree there."""
         paths = outermost(path for tree in trees for path in differences(base, tree))
         return cls(paths=tuple(paths), values=tuple(tuple(at_path(tree, path) for path in paths) for tree in trees))
 
@@ -64,7 +65,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """What a live panel holds.
+    """The data of a live panel.
 
     ``base``: the scenario where every control stands at its start, with what the page has to know beside it; ``under``:
     by control the one on whose position its changes depend; ``changes``: by control its changes: one, or one for each
@@ -108,12 +109,12 @@ class Panel:
 
 
 def make_panel(lower: Lower, controls: Sequence[Control], *, left_out: Sequence[str] = ()) -> Panel:
-    """Lower every position of every control, and keep what each changes.
+    """Lower every position of every control, and keep the changes of each.
 
     Positions that make no router are left out, and controls of which one position or none remains, or that change
     nothing.
 
-    Raises RoutecastError: what the controls say at their start is no router.
+    Raises RoutecastError: the controls at their start make no router.
     """
     start = {control.key: control.values[control.at] for control in controls}
     base = lower(start)
@@ -170,7 +171,7 @@ def _possible(control: Control, trees: Sequence[Any]) -> tuple[Control, list[Any
 
 
 def _checked(panel: Panel, lower: Lower) -> Panel:
-    """Compare some combinations with their own lowering: what combines wrongly is a fault of ours."""
+    """Compare some combinations with their own lowering; a difference is a defect."""
     random = Random(1)
     for _ in range(_CHECKED):
         positions = {control.key: random.randrange(len(control.values)) for control in panel.controls}

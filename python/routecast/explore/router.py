@@ -1,4 +1,4 @@
-"""A router file as a live panel: which of its fields can be turned, and how a setting becomes a scenario."""
+"""A router file as a live panel: its controls, and the scenario of a setting."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def panel_of_router(
 
 
 def lowered(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
-    """Return the scenario of one frame a second, so that its rates are shares, and what a page shows of it."""
+    """Return the scenario of one frame per second, so that its rates are shares, and its data for the page."""
     check_load(model, load)
     is_trace = load.arrivals.kind == "trace"
     return {**_of_router(model), "load": load_of(load if is_trace else load.at(1.0))}
@@ -75,7 +75,7 @@ def lowered(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def _of_router(model: RouterModel) -> dict[str, Any]:
-    """Return what does not depend on the load: the same object for the same router, for loads change more often."""
+    """Return the part that does not depend on the load; it is cached, because loads change more often."""
     return {
         "model": model_of(model),
         "names": {
@@ -113,7 +113,7 @@ def _offered(load: OfferedLoad, model: RouterModel, settings: Mapping[str, Plain
 
 
 def _like(flows: FlowSet, count: int, ports: int) -> FlowSet:
-    """Return so many flows of the kind of the file's."""
+    """Return so many flows of the file's kind."""
     crafted = FlowSet.crafted(len(flows.flows), ports=ports)
     return FlowSet.crafted(count, ports=ports) if flows.flows == crafted.flows else FlowSet.random(count, ports=ports)
 
@@ -161,7 +161,7 @@ def _controls(document: Mapping[str, Any], model: RouterModel, load: OfferedLoad
 
 
 def paths_of(document: Mapping[str, Any], key: str) -> list[Path]:
-    """Return where in a router document a key such as ``pool[cpu].units`` or ``task[*].queue`` stands.
+    """Return the paths of a key such as ``pool[cpu].units`` or ``task[*].queue`` in a router document.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def placed(
     paths: Sequence[Path] = (),
     written: Sequence[Any] = (),
 ) -> Control:
-    """Return a control that stands at a value, which comes first where it is none of the values.
+    """Return a control at a value, which is inserted first where it is none of the values.
 
     ``written`` is what its positions write at the paths, the values themselves if empty.
     """
@@ -228,7 +228,7 @@ def _cores(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterM
 
 
 def _fewer(counts: Sequence[int], current: int) -> list[int]:
-    """Return all small counts and some of the large ones: each of them is a scenario of its own in the page."""
+    """Return all small counts and some large ones, because each adds a scenario to the page."""
     return [count for count in counts if count <= _DENSE_CORES or count % 8 == 0 or count == current]
 
 
@@ -286,7 +286,7 @@ def _link(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterMo
 
 
 def _cost(document: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Control]:
-    """Turn the cost of a frame where the file states one alone."""
+    """Return the control of the cost of a frame, where the file states only one."""
     service = document.get("service")
     key, text = ("service.per_packet", service.get("per_packet")) if isinstance(service, dict) else ("per_packet", None)
     text = document.get("per_packet") if text is None and "per_packet" in known else text

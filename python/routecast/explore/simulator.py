@@ -13,8 +13,8 @@ __all__ = ["live_scripts", "simulator_policy", "simulator_script"]
 def simulator_script(module: Path | None = None) -> str:
     """Return the class ``Simulator`` and the constant ``simulatorModule`` that it is made of, for a ``<script>``.
 
-    ``new Simulator(simulatorModule).run({scenario})`` then does in the page what ``routecast._core.simulate`` does
-    here (``look/simulator.js``). ``module`` names another compiled module than that of the package.
+    ``new Simulator(simulatorModule).run({scenario})`` is the page's ``routecast._core.simulate``
+    (``look/simulator.js``). ``module`` names another compiled module than that of the package.
     """
     package = files("routecast")
     compiled = (module or package / "data" / "wasm" / "simulator.wasm").read_bytes()
@@ -31,7 +31,7 @@ def live_scripts() -> tuple[str, ...]:
 
 
 def simulator_policy() -> str:
-    """Return the content security policy that is enough for a page with the simulator: no network, no eval."""
+    """Return the content security policy of a page with the simulator: no network, no eval."""
     return (
         "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; worker-src blob:; "
         "style-src 'unsafe-inline'; img-src data:"

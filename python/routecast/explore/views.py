@@ -1,4 +1,4 @@
-"""The page of a router to turn."""
+"""The page of a live router."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def router_page(
     folder: Path | None = None,
     command: str = "",
 ) -> Page:
-    """Return the page in which a router file can be turned.
+    """Return the page of a router file.
 
     Raises RoutecastError: the file makes no router.
     """
@@ -61,7 +61,7 @@ def live_of_router(
     subject: str,
     folder: Path | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
-    """Return the live panel of a router file for a page, and what cannot be turned in it."""
+    """Return the live panel of a router file for a page, and the fields without a control."""
     panel = panel_of_router(document, varied, subject=subject, folder=folder)
     model, load = build_router(document, subject=subject, folder=folder)
     load = load or OfferedLoad(rate_pps=1e6, flows=even_flows(1, len(model.ports)))
@@ -79,7 +79,7 @@ def live_of_router(
 
 
 def _start(panel: Panel, wanted: Mapping[str | None, Plain | None]) -> dict[str, int]:
-    """Return where controls stand first, as far as they have the values."""
+    """Return the start of the controls, where they have the values."""
     return {
         control.key: control.values.index(value)
         for control in panel.controls
@@ -96,7 +96,7 @@ def points_page(
     priors: Priors | None = None,
     command: str = "",
 ) -> Page:
-    """Return the page in which a calibrated router can be turned.
+    """Return the page of a calibrated router.
 
     ``points``: of one series: those that are marked to calibrate do, all if none is marked; the others stand beside the
     curves; ``noise_ratio`` and ``priors``: as of :func:`routecast.calibration.fit`. Raises FitProblem: no point has a
@@ -121,7 +121,7 @@ def live_of_points(
     noise_ratio: float | None = None,
     priors: Priors | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
-    """Return the live panel of a calibrated router for a page, and what cannot be turned in it."""
+    """Return the live panel of a calibrated router for a page, and the fields without a control."""
     known = calibrating(points)
     panels = panels_of_points(known, start=start, noise_ratio=noise_ratio, priors=priors)
     first = panels[0]
@@ -144,7 +144,7 @@ def live_of_points(
 
 
 def gallery_page(pages: Sequence[tuple[str, str, str]]) -> Page:
-    """Return the index of a gallery: of each page its file, its title and what it shows."""
+    """Return the index of a gallery, with file, title and description of each page."""
     rows = tuple(Linked(href=name, title=title, text=text) for name, title, text in pages)
     return Page(
         title="Routers to turn",
@@ -155,7 +155,7 @@ def gallery_page(pages: Sequence[tuple[str, str, str]]) -> Page:
 
 
 def turned_section(name: str, document: Mapping[str, Any]) -> Section:
-    """Return the part of a page in which one router of a study can be turned."""
+    """Return the section of a page with the live panel of a study's router."""
     live, _ = live_of_router(document, subject=f'router "{name}"')
     lead = f'Router "{name}" of this study, simulated in this page: move a control.'
     return Section(anchor="explore", title="A router to turn", lead=lead, blocks=(live,))
@@ -186,7 +186,7 @@ def _cores_key(panel: Panel) -> str | None:
 
 
 def _following(panel: Panel, ports: int) -> dict[str, object]:
-    """Return for each number of cores the position of as many crafted flows as fill them, and whether they do now."""
+    """Return for each number of cores the position of as many crafted flows, and whether flows follow cores now."""
     by_key = {control.key: control for control in panel.controls}
     if not {"cores", "flows"} <= by_key.keys():
         return {"follows": None, "isFollowing": False}
@@ -197,7 +197,7 @@ def _following(panel: Panel, ports: int) -> dict[str, object]:
 
 
 def _still(model: RouterModel, load: OfferedLoad) -> Figure:
-    """Simulate some loads here, for readers without scripts."""
+    """Return a figure of some simulated loads, for readers without scripts."""
     rates = [] if load.arrivals.kind == "trace" else [load.rate_pps * (k + 1) / 8 for k in range(_STILL_POINTS)]
     points = []
     for rate in rates:
@@ -222,7 +222,7 @@ def _still(model: RouterModel, load: OfferedLoad) -> Figure:
 
 
 def _still_forecast(made: MeasuredPanel, points: Sequence[Point]) -> Figure:
-    """Show the greatest rate over cores, for readers without scripts."""
+    """Return a figure of the greatest rate over cores, for readers without scripts."""
     model = max(points, key=lambda point: (point.cores, -point.frame_bytes))
     counted = [replace(at_cores(model, count), throughput_pps=math.nan) for count in made.forecast.cores]
     predicted = made.fitted.predict(counted)

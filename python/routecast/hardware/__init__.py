@@ -1,1 +1,1 @@
-"""Hosts as data: what they have, and what each elementary operation costs on them."""
+"""Hosts as data: their hardware, and the cost of each elementary operation."""

@@ -1,4 +1,4 @@
-"""Hosts by name: those that come with routecast, this host once it was probed, and a user's own files."""
+"""Hosts by name: those that ship, this host after a probe, and a user's own files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _Operation = extended(
 
 @value
 class _Memory:
-    """The main memory: its size, and what it can serve: an access takes (2·CAS + 3) / data rate."""
+    """The main memory: its size and timing; an access takes (2·CAS + 3) / data rate."""
 
     size_bytes: Size = field("Bytes of memory", default=math.inf)
     cas_latency_cycles: Cycles | None = field("CAS latency, in cycles of the memory", default=None)
@@ -79,7 +79,7 @@ class _Memory:
 
 @value
 class _Frames:
-    """Where frames lie: a ring of buffers, used in turn."""
+    """The buffers of frames: a ring, used in turn."""
 
     in_flight_frames: FrameCount = field("Buffers", default=4096, key="in_flight")
     stride_bytes: Size = field("Bytes from one buffer to the next, whole", default=2112)
@@ -87,7 +87,7 @@ class _Frames:
 
 @value
 class _File:
-    """A host: processor, caches, memory, network cards, and what each elementary operation costs on it."""
+    """A host: processor, caches, memory, network cards, and the cost of each elementary operation."""
 
     name: Name = field("Short name")
     title: str = field("What it is, in a line", default="")
@@ -297,7 +297,7 @@ def hardware_names() -> tuple[str, ...]:
 
 
 def host_file() -> Path:
-    """Return where this host's file is, or will be.
+    """Return the path of this host's file.
 
     ``$ROUTECAST_HOST_FILE``, else ``routecast/host.hardware.toml`` in ``$XDG_DATA_HOME`` or ``~/.local/share``.
     """
@@ -308,7 +308,7 @@ def host_file() -> Path:
 
 
 def default_host() -> str:
-    """Return the host that is meant where none is named: this host if it was probed, else the one of the paper.
+    """Return the default host: this host if it was probed, else that of the paper.
 
     The paper is Baldi & Sapio 2018; the functions that ship state its values for this host.
     """
@@ -316,7 +316,7 @@ def default_host() -> str:
 
 
 def probed_file(name: str | None) -> Path:
-    """Return the file of a probed host, the only ones that measured functions may correct; None: of this host.
+    """Return the file of a probed host (None: this one), which measured functions may correct.
 
     Raises ModelProblem: this host was not probed yet, or the name is that of a file that ships.
     """
@@ -348,7 +348,7 @@ def read_hardware(name_or_path: str | Path) -> Hardware:
 
 
 def check_writable(path: str | Path) -> None:
-    """Refuse a place where :func:`write_hardware` could not write, before the work is done.
+    """Refuse a path that :func:`write_hardware` could not write, before the work begins.
 
     Raises EnvironmentProblem: the file could not be written.
     """
@@ -363,7 +363,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_hardware(hardware: Hardware, path: str | Path) -> None:
-    """Write a host's file, with its folder; a file that was there is replaced at once or not at all.
+    """Write a host's file and its folder; an existing file is replaced as a whole or not at all.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Costs written as arithmetic over an operation's parameters: ``"5 * ceil(b / 8)"``.
 
-A formula is text that people write in files, so it can do nothing but arithmetic: numbers, names, ``+ - * / // % **``,
-comparisons, ``X if CONDITION else Y`` and the functions of :data:`FUNCTIONS`. Every number is a float, so that no
-power takes longer than another. Its value is a cost, a count or a size: finite and not negative.
+A formula comes from a file, so it allows only arithmetic: numbers, names, ``+ - * / // % **``, comparisons, ``X if
+CONDITION else Y`` and the functions of :data:`FUNCTIONS`. Every number is a float, so that no power takes longer than
+another. Its value is a cost, a count or a size: finite and not negative.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Formula:
     variables: InitVar[frozenset[str] | None] = None
 
     def __post_init__(self, variables: frozenset[str] | None) -> None:
-        """Refuse what is no formula over the variables."""
+        """Refuse texts that are no formula over the variables."""
         names = self.names
         unknown = sorted(names - variables) if variables is not None else []
         if unknown and variables is not None:
@@ -109,11 +109,11 @@ class Formula:
 
     @property
     def names(self) -> frozenset[str]:
-        """The variables that it needs."""
+        """The variables of the formula."""
         return _parsed(self.text)[1]
 
     def evaluate(self, values: Mapping[str, float]) -> float:
-        """Return its value; names in ``values`` that it does not have are ignored.
+        """Return its value; other names in ``values`` are ignored.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class Formula:
         return float(result)
 
     def substituted(self, values: Mapping[str, float]) -> Formula:
-        """Return the formula with numbers in the places of some of its variables.
+        """Return the formula with numbers for some of its variables.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""A host as data: processor, caches, memory timing, network cards, and what each elementary operation costs on it.
+"""A host as data: processor, caches, memory timing, network cards, and the cost of each elementary operation.
 
 ::
 
@@ -129,7 +129,7 @@ class Cpu:
 
 @value
 class MemoryLevel:
-    """One level of the memory hierarchy and what a core pays for a line that is found there.
+    """One level of the memory hierarchy, and the cost of a line there to a core.
 
     Costs come on top of the operations' own cycles, which hold for data in L1; each is ``_cycles`` of the core plus
     ``_s`` seconds that do not scale with its clock.
@@ -153,7 +153,7 @@ class MemoryLevel:
     source: str = field(SOURCE, default="")
 
     def line_cycles(self, pattern: str, frequency_hz: float) -> float:
-        """Return what a core pays for a line found here, in cycles; ``pattern`` is dependent, batched or streamed."""
+        """Return the cycles of a core for a line of this level; ``pattern`` is dependent, batched or streamed."""
         cycles, seconds = {
             "dependent": (self.dependent_cycles, self.dependent_s),
             "batched": (self.batched_cycles, self.batched_s),
@@ -164,7 +164,7 @@ class MemoryLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTiming:
-    """What the memory serves: an access takes ``(2·CAS + 3) / data_rate`` seconds (Baldi & Sapio 2018, sec. 3.1.1)."""
+    """Timing of the memory: an access takes ``(2·CAS + 3) / data_rate`` seconds (Baldi & Sapio 2018, sec. 3.1.1)."""
 
     cas_latency_cycles: float
     data_rate_per_s: float
@@ -190,7 +190,7 @@ class Access:
 
 @value
 class Cost:
-    """What an operation costs on this host."""
+    """The cost of an operation on this host."""
 
     cycles: FormulaText = field(
         "Core cycles of one execution, data in L1, over its parameters (hdr data b es max N HE p rules tuples burst) "
@@ -217,7 +217,7 @@ class OperationCost(Cost):
 
 @value
 class CallCost:
-    """What calling a function costs beside its operations."""
+    """The cost of calling a function beside its operations."""
 
     per_batch_cycles: Cycles = field("Cycles of a batch", default=0.0)
     per_packet_cycles: Cycles = field("Cycles of each frame of it", default=0.0)
@@ -268,7 +268,7 @@ class MeasuredFunction:
 
 @value
 class Refinement:
-    """What measured functions taught about this host beside :attr:`Cost.factor`."""
+    """Knowledge from measured functions on this host beside :attr:`Cost.factor`."""
 
     # Every one of them: a new one is fitted together with the others.
     measured: tuple[MeasuredFunction, ...] = field("The measurements that the factors come from", default=())
@@ -283,9 +283,9 @@ class Refinement:
 class Hardware:
     """A host and the mapping of the elementary operations to it. See the module's picture.
 
-    ``stalls`` says how memory accesses count. ``"separate"``: the core's cycles already hold all that it waits, and
-    DRAM accesses only load the memory, a resource of its own (Baldi & Sapio 2018). ``"added"``: the core waits for
-    every line as :attr:`levels` say (probed hosts).
+    ``stalls`` tells how memory accesses count. ``"separate"``: the core's cycles include its waits, and DRAM accesses
+    only load the memory, a resource of its own (Baldi & Sapio 2018). ``"added"``: the core waits for every line as
+    :attr:`levels` say (probed hosts).
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Probing this host: what the core measured becomes a :class:`Hardware` with ``stalls = "added"``.
+"""Probing this host: the measurements of the core become a :class:`Hardware` with ``stalls = "added"``.
 
 ::
 
@@ -50,7 +50,7 @@ _TYPICAL = 0.25
 def typical(repeats: Sequence[float]) -> float:
     """Return the lower quartile.
 
-    What a row of repeated measurements says: a typical value that disturbances do not move, and how far they scatter.
+    The typical value and the scatter of repeated measurements.
 
     Interrupts, neighbours and other processes only ever add time, so the lower quartile is closer to the undisturbed
     cost than mean or median are, and one lucky repeat does not decide it as it would the minimum.
@@ -72,7 +72,7 @@ def scatter_ratio(repeats: Sequence[float]) -> float:
 
 @value
 class NoiseLimits:
-    """Up to here a host is quiet."""
+    """Limits of the noise of a quiet host."""
 
     # (median − minimum) / median of a measurement's repeats, at the upper quartile over all measurements.
     scatter_ratio: float = 0.10
@@ -138,7 +138,7 @@ def noise_of(outcome: Mapping[str, Any], duration_s: float, limits: NoiseLimits 
 
 
 def _repeats(outcome: Mapping[str, Any]) -> Iterator[list[float]]:
-    """Yield the repeats of every point but the clock's; of what stands on top of L1, only what is more than nothing."""
+    """Yield the repeats of every point but the clock's; costs on top of L1 only where they are above 0."""
     for name in ("latency", "batched", "streamed", "operations"):
         for point in outcome.get(name, ()):
             repeats = list(point["cycles"])
@@ -160,7 +160,7 @@ _LEAST_CYCLES = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostShape:
-    """How the cost of an operation is made up: terms of its cycles, and the lines that it touches.
+    """The shape of an operation's cost: the terms of its cycles, and the lines that it touches.
 
     From measured cycles of an operation to the coefficients of its formula.
 
@@ -221,7 +221,7 @@ def _shape(name: str, entry: Mapping[str, Any]) -> CostShape:
 
 
 def fit_operations(points: Sequence[Mapping[str, Any]]) -> tuple[dict[str, OperationCost], tuple[str, ...]]:
-    """Fit every operation that was measured; the second value says what to doubt.
+    """Fit every measured operation; the second value lists doubts.
 
     ``points``: ``operations`` of the probe's outcome: operation, parameters, cycles (repeats), level.
     """
@@ -279,7 +279,7 @@ def fit_operation(shape: CostShape, samples: Sequence[Sample]) -> OperationCost:
 
 
 def _counting(samples: Sequence[Sample], name: str) -> Sequence[Sample]:
-    """Return the samples with the greatest value of a parameter among those that have all others in common."""
+    """Return the samples with the greatest value of a parameter among those that agree in all others."""
     if not name:
         return samples
     greatest: dict[frozenset[tuple[str, float]], Sample] = {}
@@ -292,12 +292,12 @@ def _counting(samples: Sequence[Sample], name: str) -> Sequence[Sample]:
 
 
 def _rounded(value: float) -> float:
-    """Return a coefficient as it will be written, so that the residual is that of the written formula."""
+    """Return a coefficient rounded as in the file, so that the residual is that of the written formula."""
     return float(f"{value:.{_SIGNIFICANT}g}")
 
 
 def _text(coefficients: Sequence[float], terms: Sequence[Formula]) -> str:
-    """Write the formula: terms without a part in it are left out."""
+    """Write the formula without terms of coefficient 0."""
     parts = [
         f"{coefficient:.{_SIGNIFICANT}g}" if term.text == "1" else f"{coefficient:.{_SIGNIFICANT}g} * {_factor(term)}"
         for coefficient, term in zip(coefficients, terms, strict=True)
@@ -307,7 +307,7 @@ def _text(coefficients: Sequence[float], terms: Sequence[Formula]) -> str:
 
 
 def _used(term: Formula, in_use: Mapping[str, str]) -> Formula:
-    """Return a term with the texts that stand for parameters in their places."""
+    """Return a term with parameters replaced by texts."""
     text = term.text
     for name, what in in_use.items():
         text = what.join(re.split(rf"\b{re.escape(name)}\b", text))
@@ -397,7 +397,8 @@ def fit_levels(outcome: Mapping[str, Any], frequency_hz: float) -> LevelFit:
     """Fit sizes and costs of the levels.
 
     ``outcome``: what the probe measured: ``caches``, ``latency``, ``batched``, ``streamed``; ``frequency_hz``: clock of
-    the core; L3 and DRAM, which do not run with it, are told in seconds. Raises FitProblem: a curve has too few points.
+    the core; L3 and DRAM, which have clocks of their own, are given in seconds. Raises FitProblem: a curve has too few
+    points.
     """
     curves = [_curve(pattern, outcome.get(name, ())) for pattern, name in _PATTERNS.items()]
     notes: list[str] = []
@@ -456,7 +457,7 @@ def _costs(steps: Numbers) -> list[float]:
 
 
 def _sizes(caches: Sequence[Mapping[str, Any]], notes: list[str]) -> tuple[dict[str, float], float]:
-    """Return what the system says of L1 and L2, and of L3 (0 without one)."""
+    """Return the sizes of L1, L2 and L3 that the system reports (0 without L3)."""
     there = {str(cache["level"]): float(cache["size_bytes"]) for cache in caches}
     sizes = {"L1": there.get("L1d", there.get("L1", 0.0)), "L2": there.get("L2", 0.0)}
     for name, size in sizes.items():
@@ -467,7 +468,7 @@ def _sizes(caches: Sequence[Mapping[str, Any]], notes: list[str]) -> tuple[dict[
 
 
 def _curve(pattern: str, points: Sequence[Mapping[str, Any]]) -> _Curve:
-    """Return the points of huge pages, or those that there are; each with its typical cycles."""
+    """Return the points of huge pages, or else of normal ones, with their typical cycles."""
     import numpy as np
 
     kinds = {str(point.get("pages", "huge")) for point in points}
@@ -504,7 +505,7 @@ def _l3_bytes(curve: _Curve, inner: Sequence[float], most_bytes: float) -> float
 
 
 def _page_notes(points: Sequence[Mapping[str, Any]], frequency_hz: float) -> list[str]:
-    """Return what normal pages cost: the greatest working set that was chased over both kinds of pages."""
+    """Return a note on the cost of normal pages, at the largest working set that was chased over both kinds."""
     by_kind: dict[str, dict[int, float]] = {"huge": {}, "normal": {}}
     for point in points:
         by_kind.setdefault(str(point.get("pages", "huge")), {})[int(point["bytes"])] = typical(point["cycles"])
@@ -547,9 +548,9 @@ def probe(
     """Measure this host.
 
     ``quick``: fewer working sets and repeats: seconds instead of most of a minute; ``cpu``: the processor to measure
-    on; None leaves the choice to the core; ``seed``: seed of the random lines and permutations; ``progress``: told the
-    finished share, 0..1. Raises EnvironmentProblem: the host refuses memory or the processor; ModelProblem: there is no
-    such processor.
+    on; None leaves the choice to the core; ``seed``: seed of the random lines and permutations; ``progress``: called
+    with the finished share, 0..1. Raises EnvironmentProblem: the host refuses memory or the processor; ModelProblem:
+    there is no such processor.
     """
     request = {
         "quick": quick,
@@ -564,7 +565,7 @@ def probe(
 
 
 def most_memory_bytes() -> int:
-    """Return how much the probe may take: a quarter of what is free, 1 GiB at most."""
+    """Return the most memory of the probe: a quarter of the free memory, at most 1 GiB."""
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(_MOST_MEMORY_BYTES, int(free * _MEMORY_SHARE))
 
@@ -572,7 +573,7 @@ def most_memory_bytes() -> int:
 def hardware_of(
     outcome: Mapping[str, Any], *, duration_s: float = 0.0, cpu: int | None = None, quick: bool = False
 ) -> Probed:
-    """Make the host's hardware of what was measured on it.
+    """Return the hardware of a host from the outcome of a probe.
 
     Raises FitProblem: the outcome lacks what a fit needs.
     """
@@ -628,9 +629,9 @@ def hardware_of(
 
 
 def _cycles_hz(clock: Mapping[str, Any], core_hz: list[float]) -> float:
-    """Return the clock that ticks were told as cycles by: that of the repeats before everything else.
+    """Return the clock that converted ticks to cycles: that of the first repeats.
 
-    With another one, all times in seconds would be off by the ratio.
+    Another clock would scale all times in seconds by the ratio.
     """
     before = core_hz[: (len(core_hz) + 1) // 2]
     return float(clock.get("cycles_hz") or quantile(before, 0.5))
@@ -645,7 +646,7 @@ def _call(call: Mapping[str, Any]) -> CallCost:
 
 
 def _bandwidths(outcome: Mapping[str, Any]) -> dict[str, float]:
-    """Return bytes/s from the largest buffer that was read, written and copied."""
+    """Return bytes/s of the largest buffer that was read, written and copied."""
     largest: dict[str, Mapping[str, Any]] = {}
     for point in outcome.get("bandwidth", ()):
         kind = str(point["kind"])

@@ -1,6 +1,6 @@
-"""What the system itself says of this host: processor, kernel, hypervisor, pages, network cards and their bus.
+"""Facts that the system reports of this host: processor, kernel, hypervisor, pages, network cards and their bus.
 
-Calls of the compiled core's probe: JSON there and back, its errors as routecast's.
+The compiled core's probe is called with JSON, and its errors become routecast's.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def native(
 ) -> dict[str, Any]:
     """Call the core and return its outcome.
 
-    ``request``: plain data; ``crates/probe`` documents each field; ``progress``: told the finished share, 0..1, about
-    every 50 ms. Raises ModelProblem: the request asks for what is not possible; EnvironmentProblem: the machine lacks
-    something: memory, a core, a right.
+    ``request``: plain data; ``crates/probe`` documents each field; ``progress``: called with the finished share, 0..1,
+    about every 50 ms. Raises ModelProblem: the request asks for what is not possible; EnvironmentProblem: the machine
+    lacks something: memory, a core, a right.
     """
     from routecast import _core
 
@@ -66,7 +66,7 @@ _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5}
 
 
 def cpu_name(proc: Path = _PROC) -> str:
-    """Return the processor's name, or that of the architecture where the kernel tells none."""
+    """Return the processor's name, or that of the architecture where the kernel reports none."""
     for line in _read(proc / "cpuinfo").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -74,7 +74,7 @@ def cpu_name(proc: Path = _PROC) -> str:
 
 
 def clock(sys: Path = _SYS, proc: Path = _PROC) -> tuple[float | None, str]:
-    """Return the clock that the system tells, Hz, and where it tells it; None where it tells none."""
+    """Return the clock that the system reports, Hz, and its source; None where it reports none."""
     for name in ("base_frequency", "cpuinfo_max_freq"):
         path = sys / "devices/system/cpu/cpu0/cpufreq" / name
         if (khz := _number(path)) > 0.0:
@@ -98,7 +98,7 @@ def packages(sys: Path = _SYS) -> tuple[int, int]:
 
 
 def host_facts(cpu: int = 0, *, sys: Path = _SYS, proc: Path = _PROC) -> Mapping[str, object]:
-    """Return plain data that tells one state of one host from another."""
+    """Return plain data that identifies the state of a host."""
     governor = _read(sys / f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")
     transparent = re.search(r"\[(\w+)\]", _read(sys / "kernel/mm/transparent_hugepage/enabled"))
     flags = re.search(r"^flags\s*:(.*)$", _read(proc / "cpuinfo"), re.MULTILINE)
@@ -118,7 +118,7 @@ def host_facts(cpu: int = 0, *, sys: Path = _SYS, proc: Path = _PROC) -> Mapping
 
 
 def network_cards(sys: Path = _SYS) -> tuple[tuple[Nic, ...], tuple[str, ...]]:
-    """Return the network cards with a speed, and remarks on those without, or that there are none."""
+    """Return the network cards with a speed, and remarks on cards without one, or on missing cards."""
     cards, notes = [], []
     for folder in sorted((sys / "class/net").glob("*")):
         device = folder / "device"
@@ -146,7 +146,7 @@ def network_cards(sys: Path = _SYS) -> tuple[tuple[Nic, ...], tuple[str, ...]]:
 
 
 def _pcie(device: Path) -> Pcie | None:
-    """Return the bus of a device, or of what it sits on (a virtio device sits on a PCI one)."""
+    """Return the bus of a device or of its parent (a virtio device has a PCI parent)."""
     for folder in (device, *device.parents[:2]):
         speed = re.match(r"([\d.]+)", _read(folder / "current_link_speed"))
         lanes = int(_number(folder / "current_link_width"))

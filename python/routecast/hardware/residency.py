@@ -1,7 +1,7 @@
-"""Where lines of memory are found: Che's approximation of least-recently-used caches.
+"""Residency of lines in the levels of the memory: Che's approximation of least-recently-used caches.
 
-A cache of C lines keeps what was used in the last T packets, where T, its *characteristic time*, is so long that just C
-different lines are used in it (Che, Tung & Wang 2002, "Hierarchical web caching systems", eqs. 1-5)::
+A cache of C lines keeps the lines of the last T packets, where T, its *characteristic time*, is the time in which C
+different lines are used (Che, Tung & Wang 2002, "Hierarchical web caching systems", eqs. 1-5)::
 
     Σ_streams D(T) = C              D(T)  different lines that the stream uses in T packets
 
@@ -40,9 +40,9 @@ def batch_waiting_cycles(
 ) -> Mapping[LevelName, float]:
     """Return the cycles that a packet waits for its lines, by the level where they are found.
 
-    How long a core waits for a batch of lines that were asked for together.
+    A core requests a batch of lines together.
 
-    One line far away makes the whole batch wait for it; others that are as far arrive meanwhile, one after the other::
+    One line in a far level delays the whole batch; other lines of that level arrive meanwhile, one after the other::
 
         all n lines in level l     n · batched(l)  =  first(l) + (n − 1) · next(l),     first(l) = dependent(l) at most
         mixed levels               Σ_l  P(l is the farthest with a line) · first(l) + (lines in l beyond one) · next(l)
@@ -112,7 +112,7 @@ class Stream:
     keys: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
+        """Refuse numbers out of range."""
         problems = [
             Problem(name, f"got {value!r}: a finite number of at least {least:g} is wanted")
             for name, value, least in (
@@ -127,7 +127,7 @@ class Stream:
 
     @property
     def keys_used(self) -> int | None:
-        """Different keys that packets bring; None where each line is one key's."""
+        """Number of different keys of packets; None where each line has one key."""
         known = [count for count in (self.popularity.flows, self.keys) if count is not None]
         return max(1, round(min(known))) if known else None
 
@@ -187,7 +187,7 @@ def residency(levels: Sequence[MemoryLevel], streams: Iterable[Stream]) -> Mappi
 
 
 class _Keys:
-    """Lines of a table, used as often as the keys that lie in them."""
+    """Lines of a table, used as often as their keys."""
 
     def __init__(self, stream: Stream) -> None:
         lines = max(1.0, stream.lines)
@@ -256,7 +256,7 @@ def _merged(streams: Iterable[Stream]) -> dict[str, Stream]:
 
 
 def _characteristic_time(uses: Iterable[_Keys | _Ring], lines: float) -> float:
-    """Return in how many packets just ``lines`` different lines are used; infinite where all fit."""
+    """Return the number of packets in which ``lines`` different lines are used; infinite where all fit."""
     used = [use for use in uses if use.used(1.0) > 0.0]
     if sum(use.lines for use in used) <= lines:
         return math.inf

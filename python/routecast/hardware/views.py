@@ -1,4 +1,4 @@
-"""A host as tables: levels of the memory, bandwidth, what elementary operations cost."""
+"""Tables of a host: levels of the memory, bandwidth, costs of elementary operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["formulas_table", "hardware_table", "levels_table", "probe_tables"]
 
 
 def levels_table(hardware: Hardware) -> Table:
-    """Return the levels with their sizes and what a line costs there, in nanoseconds."""
+    """Return the levels with their sizes and the cost of a line, in nanoseconds."""
     separate, hz = hardware.stalls == "separate", hardware.cpu.frequency_hz
 
     def line(pattern: str) -> Column:
@@ -32,7 +32,7 @@ def levels_table(hardware: Hardware) -> Table:
 
 
 def probe_tables(hardware: Hardware) -> tuple[Table, ...]:
-    """Return what a probe found: levels, bandwidth, operations, as far as they are known."""
+    """Return the results of a probe: levels, bandwidth and operations that are known."""
     facts = hardware.facts
     bandwidth = Table.of(
         [kind for kind in ("read", "write", "copy") if f"{kind}_bytes_per_s" in facts],
@@ -80,7 +80,7 @@ def _cost(cost: OperationCost) -> str:
 
 
 def hardware_table(hosts: Mapping[str, Hardware]) -> Table:
-    """Return the hosts that are known, by name."""
+    """Return the known hosts by name."""
     return Table.of(
         hosts.items(),
         Column.text("Name", lambda row: row[0]),

@@ -1,4 +1,4 @@
-"""What a reader sees: tables, figures and one self-contained HTML page. This room knows nothing of routers.
+"""Tables, figures and self-contained HTML pages. This package knows nothing of routers.
 
 The parts are plain values (:class:`~routecast.show.figures.Figure`, :class:`~routecast.show.tables.Table`,
 :class:`~routecast.show.page.Page`). A room makes them in its ``views``; :func:`~routecast.show.drawing.draw` renders

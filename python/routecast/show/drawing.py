@@ -1,6 +1,6 @@
-"""Figures as SVG text: for files beside a report, for documents, and for readers without scripts.
+"""Figures as SVG, for files, documents, and readers without scripts.
 
-Several small figures side by side in one SVG: what is compared stands under one title and on one scale.
+Several small figures can stand side by side in one SVG, under one title and on one scale.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_LETTERS = 20
 def columns_for(count: int, *, letters: int = 0) -> int:
     """Return how many panels stand side by side: two, or three where that fills the last row better.
 
-    ``letters`` is the length of the longest entry of a legend, which must find room.
+    ``letters`` is the length of the longest entry of a legend, which needs room.
     """
     return 3 if count in {3, 5, 6, 9} and letters <= _MOST_LETTERS else 2
 
@@ -268,7 +268,7 @@ def _points(points: Points, x: _Scale, y: _Scale) -> list[str]:
 
 
 def _labels_of_points(marks: Sequence[Mark], x: _Scale, y: _Scale, width_px: int) -> list[str]:
-    """Write labels beside their points, as far as they do not cover one another."""
+    """Write labels beside their points, without those that would cover others."""
     parts: list[str] = []
     taken: list[tuple[float, float, float]] = []
     for mark in marks:

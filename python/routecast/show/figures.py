@@ -1,4 +1,4 @@
-"""What a figure shows, without a word on how it is drawn.
+"""The content of a figure, independent of its drawing.
 
 A :class:`Figure` is two axes and a tuple of marks: lines with their bands, points with their error bars, stacks.
 ``Line.of`` and its like take a mark's points from rows, as :meth:`routecast.show.tables.Table.of` takes cells.
@@ -23,8 +23,8 @@ Getter = Callable[[Any], float]
 def palette(count: int, *, ordered: bool = True) -> tuple[str, ...]:
     """Return ``count`` colours that stand out on light and on dark paper.
 
-    ``ordered`` colours run from cold to warm, for things with an order (numbers of flows, loads); the others differ
-    as much as they can, for things without.
+    ``ordered`` colours run from cold to warm, for ordered categories (numbers of flows, loads); other colours differ as
+    much as possible.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Line(_OfRows):
 class Points(_OfRows):
     """Points; ``filled`` ones were measured, hollow ones computed. Error bars where ``low`` and ``high`` are given.
 
-    A mark whose only point is NaN explains a symbol in the legend. ``labels`` are shown where the reader points;
+    A mark whose only point is NaN explains a symbol in the legend. ``labels`` appear at the reader's pointer;
     ``is_labelled`` writes them beside the points of an SVG, where there is room.
     """
 
@@ -142,6 +142,6 @@ class Figure:
 
     @property
     def is_one_point(self) -> bool:
-        """Whether all that its marks show stands at one x, or nothing does."""
+        """Whether all marks have one x, or none has any."""
         shown = {x for mark in self.marks for x, y in zip(mark.x, mark.y, strict=True) if math.isfinite(x + y)}
         return len(shown) < 2

@@ -1,7 +1,7 @@
 """One self-contained HTML page: prose, tiles of key numbers, tables, figures, a live panel.
 
-The page asks for nothing: style and scripts are inside it, and its policy forbids all else. It follows the reader's
-light or dark setting and prints in black on white. Figures stand in it as SVG, which a script makes lively.
+The page loads nothing: it contains style and scripts, and its content security policy forbids all else. It follows the
+reader's light or dark setting and prints in black on white. Figures stand in it as SVG, which a script makes lively.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def _figure_json(figure: Figure) -> dict[str, object]:
-    """Return what ``look/figures.js`` draws: numbers to six digits, what is not finite as null."""
+    """Return the data of ``look/figures.js``: numbers to six digits, null for numbers that are not finite."""
     return {
         "name": figure.name,
         "title": figure.title,
@@ -57,7 +57,7 @@ def _figure_json(figure: Figure) -> dict[str, object]:
 
 
 def _plain(mark: Axis | Mark) -> dict[str, object]:
-    """Return the fields that differ from what they are without being given; the colour always."""
+    """Return the fields that differ from their defaults, and the colour."""
     differing: dict[str, object] = {}
     for each in fields(mark):
         given = getattr(mark, each.name)
@@ -81,7 +81,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One key number with what it means and what to compare it with."""
+    """One key number with its meaning and a value to compare with."""
 
     value: str
     meaning: str
@@ -106,7 +106,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A statement that must be seen: ``mood`` sets its colour, ``title`` stands first and large."""
+    """An important statement: ``mood`` sets its colour, ``title`` stands first and large."""
 
     mood: Literal["good", "fair", "bad"]
     title: str
@@ -115,7 +115,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Names and values; a value of several lines is shown as it stands."""
+    """Names and values; a value of several lines keeps its lines."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
@@ -123,7 +123,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Short statements that must be made, one beneath the other; closed until the reader opens it, if it is folded."""
+    """A list of short statements; if it is folded, it is closed until the reader opens it."""
 
     title: str
     entries: tuple[str, ...]
@@ -132,7 +132,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """A table too long to be read at once: closed until the reader opens it."""
+    """A long table, closed until the reader opens it."""
 
     summary: str
     table: Table
@@ -171,9 +171,9 @@ Block = Prose | Tiles | Table | Figure | Drawing | Notice | Facts | Listing | Fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A titled part of the page; ``lead`` is its finding in one sentence. What is not listed follows one that is.
+    """A titled part of the page; ``lead`` is its finding in one sentence.
 
-    A figure whose marks have one x in all shows no course: it is left out, for the tables beside it have its numbers.
+    A section that is not listed belongs to the listed one before it. A figure whose marks have a single x is left out.
     """
 
     anchor: str
@@ -195,7 +195,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The page: what it answers, its parts, and ``made``: how it was made, as pairs of name and value."""
+    """The page: its question, its parts, and ``made``, its provenance as pairs of name and value."""
 
     title: str
     question: str

@@ -61,7 +61,7 @@ class Target:
 
     @property
     def forwarded_pps(self) -> float:
-        """What has to be forwarded."""
+        """Frames per second to forward."""
         return self.rate_pps * (1.0 - self.loss_ratio)
 
 
@@ -92,7 +92,7 @@ def looked_at(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """So many cores: how probably they meet the target, and their rate with its 95 % interval, frames per second.
+    """A number of cores: its probability to meet the target, and its rate with the 95 % interval, frames per second.
 
     A router that is described, not measured, has no probability (None) and no interval (NaN). ``outside`` names what
     takes the prediction beyond the measurements: cores, frames, link. ``latency_s`` is what the first bound is on, at
@@ -119,7 +119,7 @@ class FactAnswer:
 
     @property
     def text(self) -> str:
-        """The question, and what both answers would make of the interval and of the number of cores."""
+        """The question, with the interval and the number of cores for both answers."""
         counts = (
             f"{answer}: {'no count is certain' if few is None else cores(few)}"
             for answer, few in self.least_cores.items()
@@ -129,7 +129,7 @@ class FactAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
-    """The least count of cores for a target, every count that was looked at, and what to know or measure next.
+    """The least number of cores for a target, all numbers that were examined, open facts and next measurements.
 
     ``least`` is None where no count is certain enough.
     """
@@ -201,7 +201,7 @@ class Sizing:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the reader must know before relying on the answer."""
+        """Remarks that limit the answer."""
         lines = list(self.warnings)
         outside = (self.least or self.counts[-1]).outside
         what = {
@@ -263,7 +263,7 @@ def _interval(ends_pps: tuple[float, float]) -> str:
 
 
 def _fall(counts: tuple[Count, ...]) -> tuple[Count, Count] | None:
-    """Return the count with the greatest lower bound, and the last one, if that one's is clearly less."""
+    """Return the count with the greatest lower bound, and the last count, if its bound is clearly lower."""
     known = [count for count in counts if math.isfinite(count.low_pps)]
     if not known:
         return None

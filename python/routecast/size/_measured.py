@@ -33,7 +33,7 @@ def size(
     bounds: Sequence[Bound] = (),
     move: Carry | None = None,
 ) -> Sizing:
-    """Return the least of some counts of cores that meets a target with the probability that it asks for.
+    """Return the least of some numbers of cores that meets a target with the target's probability.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def _counts(fitted: FittedRouter, target: Target, wanted: Sequence[int]) -> tupl
 
 
 def _at(fitted: FittedRouter, target: Target) -> Point:
-    """Ask for the target's frames on the machine with the most cores that was measured."""
+    """Return the point of the target's frames on the measured machine with the most cores."""
     model = max(fitted.points, key=lambda point: point.cores)
     mix = None if target.frames.is_fixed else target.frames
     return replace(model, frame_bytes=target.frames.mean_bytes, frame_mix=mix, throughput_pps=math.nan, calibrate=False)
@@ -143,7 +143,7 @@ def _outside(fitted: FittedRouter, made: Prediction) -> tuple[str, ...]:
 def _facts(
     fitted: FittedRouter, target: Target, counts: Sequence[Count], noise_ratio: float | None, move: Carry | None
 ) -> tuple[FactAnswer, ...]:
-    """Ask for each fact that no point tells and that would change the interval, with both answers."""
+    """Return each fact that the points leave open and that would change the interval, with both answers."""
     least = next((count for count in counts if _is_sure(count, target)), counts[-1])
     answers = []
     for fact in open_facts(fitted, [at_cores(_at(fitted, target), least.cores)], noise_ratio=noise_ratio):

@@ -1,4 +1,4 @@
-"""What the counts that ``size`` gives are worth: routers that others measured, each source left out of the priors.
+"""The accuracy of ``size`` on routers that others measured, with each source left out of the priors.
 
 For each series and frames of the board targets are half, two thirds and all of the largest measured rate. Counts to
 choose from are those that were measured, so that a measurement can judge the choice.
@@ -29,7 +29,7 @@ _NEAR = 0.97
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """A target of a series, the count that was chosen for it, and what the measurements say.
+    """A target of a series, the number of cores chosen for it, and the measured rates.
 
     ``cores`` is None where no count was certain; ``least_cores`` is the fewest measured that met the target.
     """
@@ -52,7 +52,7 @@ class SizeBoard:
 
     @property
     def summary(self) -> dict[str, float]:
-        """How many targets were asked and answered, what was stated and met, and the cost of being sure."""
+        """Numbers of targets and answers, stated and met probabilities, and the extra cores."""
         answered = [each for each in self.chosen if each.cores is not None]
         held_out = [each for each in answered if each.is_held_out]
         near = [each for each in answered if each.probability < _NEAR]

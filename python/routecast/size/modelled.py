@@ -1,4 +1,4 @@
-"""Size a router that is described by a file, or that a network function makes on a host."""
+"""Size a router of a file, or of a network function on a host."""
 
 from __future__ import annotations
 
@@ -38,10 +38,7 @@ _LOST = 1e-9
 def router_of_document(document: Mapping[str, Any], target: Target, *, subject: str, folder: Path | None) -> RouterOf:
     """Return the routers of a file with other numbers of cores.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        Such a router has no number of cores.
+    Raises ------ routecast.errors.FileProblem The router has no number of cores.
     """
     if "cores" not in fields_at(router_table(document, subject), ()):
         builder = f"builder {document['builder']!r}" if "builder" in document else "task units"
@@ -58,7 +55,7 @@ def router_of_document(document: Mapping[str, Any], target: Target, *, subject: 
 def router_of_function(
     function: NetworkFunction, hardware: Hardware, target: Target, *, direction: str | None = None
 ) -> RouterOf:
-    """Return the routers that a function makes on so many cores of a host, by its elementary operations."""
+    """Return the routers of a function on so many cores of a host, by its elementary operations."""
 
     def router(count: int) -> tuple[RouterModel, OfferedLoad | None]:
         whole = estimate(function, hardware, direction=direction, frame_bytes=target.frames, cores=count)
@@ -175,7 +172,7 @@ def confirmed(
     *,
     progress: Callable[[int, int, str], None] = lambda done, total, now: None,
 ) -> tuple[Count | None, list[str]]:
-    """Return the first of some counts that the simulator confirms, and what was seen on the way."""
+    """Return the first of some numbers of cores that the simulator confirms, and the trials before it."""
     from routecast.evaluate.simulate import Simulate
 
     notes: list[str] = []
@@ -223,7 +220,7 @@ def _solved(router_of: RouterOf, count: int, target: Target, bounds: Sequence[Bo
 
 
 def _bounded(trial: Trial, bounds: Sequence[Bound]) -> float:
-    """Return the latency that the first bound is on; NaN where there is none or nobody knows."""
+    """Return the latency of the first bound; NaN where there is no bound or the latency is unknown."""
     return next((bound.value(trial) for bound in bounds if bound.quantity != "loss"), math.nan)
 
 

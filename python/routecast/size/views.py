@@ -1,4 +1,4 @@
-"""The answer to a question of size as table, figure and page."""
+"""The answer to a sizing question as table, figure and page."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _probability(chance: float) -> str:
 
 
 def describe_next(sizing: Sizing) -> tuple[str, ...]:
-    """Say which measurements would narrow the number of cores most."""
+    """Return sentences on the measurements that would narrow the number of cores most."""
     sentences = []
     for point in sizing.next:
         where = point.point
@@ -156,7 +156,7 @@ def rate_figure(sizing: Sizing) -> Figure:
 
 
 def size_page(sizings: tuple[Sizing, ...], *, source: str, live: Live | None = None) -> Page:
-    """Return the page that answers a question of size, a section for each series; ``live`` is the router to turn."""
+    """Return the page of a sizing question, with a section for each series; ``live`` is the live panel."""
     target = sizings[0].target
     return Page(
         title="How many cores?",
@@ -202,7 +202,7 @@ def _section(number: int, sizing: Sizing) -> Section:
 
 
 def _renamed(section: Section, number: int) -> Section:
-    """Give the figures of a section names of their own: a page has each name once."""
+    """Rename the figures of a section, because names are unique in a page."""
     blocks = tuple(
         replace(block, name=f"{block.name}-{number}") if isinstance(block, Figure) else block
         for block in section.blocks
@@ -215,7 +215,7 @@ def _name(sizing: Sizing, sizings: tuple[Sizing, ...]) -> str:
 
 
 def size_board_table(board: SizeBoard) -> Table:
-    """Return what the counts of cores are worth on routers that others measured."""
+    """Return the accuracy of numbers of cores on routers that others measured."""
     summary = board.summary
     return Table.of_facts(
         (
