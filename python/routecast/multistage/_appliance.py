@@ -1,9 +1,9 @@
-"""A router of many machines that stands on this one: made, watched, changed, and taken down.
+"""A router of many machines on this machine: made, watched, changed, and taken down.
 
-The load balancers' programs find dead back-end routers by themselves. This process sends frames of its own (to routers
-that are dead, so that they come back; to quiet ones, so that silence is seen without traffic), spreads what is learnt
-of neighbours, and lets the load balancer that stands by take over. It holds who is a member, alone: the second half of
-the system puts an election in its place.
+The programs of the load balancers detect dead back-end routers without this process. This process sends frames of its
+own (to routers that are dead, so that they come back; to quiet ones, so that silence is seen without traffic), spreads
+what is learnt of neighbours, and lets the load balancer that stands by take over. It holds who is a member, alone: the
+second half of the system puts an election in its place.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "sctp": 132}
 
 
 class _Watched:
-    """What the process knows of a member by its own frames."""
+    """What the frames of this process tell of a member."""
 
     def __init__(self) -> None:
         self.answered = 0
@@ -74,7 +74,7 @@ class _Watched:
 
 
 class Appliance:
-    """A router of many machines, as a context: it is taken down at its end.
+    """A router of many machines, as a context that takes it down at its end.
 
     ``text``: of its ``*.multistage.toml``, or what was read from one; ``subject``: where the text is from, for
     messages; ``outside``: interfaces of its outside networks that are there already; without them each network gets a
@@ -116,7 +116,7 @@ class Appliance:
 
     @property
     def folder(self) -> Path:
-        """Its files on this machine."""
+        """Folder of its files on this machine."""
         return state.FOLDER / f"{self.name}.multistage"
 
     def __enter__(self) -> Self:
@@ -146,7 +146,7 @@ class Appliance:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take it down."""
+        """Take the router down."""
         self.end()
 
     def end(self) -> None:
@@ -158,7 +158,7 @@ class Appliance:
             self._let_go()
 
     def leave(self) -> None:
-        """Let the process go and the router stay, as after its death: for tests and for a restart."""
+        """End this process's hold and leave the router, as after the process's death, for tests and for a restart."""
         self._ends.set()
         if self._thread is not None:
             self._thread.join()
@@ -304,7 +304,7 @@ class Appliance:
         )
 
     def _activate(self, name: str) -> None:
-        """Let one load balancer work and the others stand by."""
+        """Activate one load balancer and let the others stand by."""
         for other in self._balancers.values():
             if other.name != name and self._membership.balancer_faults.get(other.name) != "hang":
                 other.plane.set_role("stands_by")
@@ -409,7 +409,7 @@ class Appliance:
             active.announce_inside([mac for mac, _ in self._neighbours.values()])
 
     def _judge(self, active: Balancer) -> None:
-        """Take out who does not answer the process's own frames while others do, and let it in again when it does."""
+        """Take out members that leave this process's frames unanswered while others answer; readmit recovered ones."""
         now = time.monotonic()
         members = {member["number"]: member for member in active.status()["members"]}
         for member in self._membership.members.values():
@@ -457,7 +457,7 @@ class Appliance:
                 return
 
     def _can_work(self, balancer: Balancer) -> bool:
-        """Whether one that stands by could do better: its interfaces are up, and it hears back-end routers."""
+        """Return whether a standby could do better: its interfaces are up, and back-end routers answer it."""
         before = sum(member["probes_returned"] for member in balancer.status()["members"])
         balancer.send_own([member.number for member in self._membership.members.values()])
         deadline = time.monotonic() + _TICK_S
@@ -478,7 +478,7 @@ class Appliance:
         self._tell(new)
 
     def _tell(self, new: Mapping[str, tuple[str, int]]) -> None:
-        """Tell all elements of neighbours (address to MAC address and network)."""
+        """Enter neighbours in all elements (address to MAC address and network)."""
         if not new:
             return
         lines = [f"neighbour replace {address} lladdr {mac} dev b0 nud permanent" for address, (mac, _) in new.items()]
@@ -520,7 +520,7 @@ class Appliance:
     # What its operator asks for.
 
     def status(self) -> dict[str, Any]:
-        """Return the elements with what they have counted since they are up."""
+        """Return the elements with their counts since they are up."""
         with self._lock:
             active = self._balancers[self._membership.active]
             by_number = {member["number"]: member for member in active.status()["members"]}
@@ -578,7 +578,7 @@ class Appliance:
             }
 
     def fail(self, element: str, kind: str = "link") -> None:
-        """Make a fault: take an element's links down, or let it hang without a word.
+        """Make a fault: take an element's links down, or let it hang silently.
 
         Raises QuantityProblem: there is no such element, or no such fault.
         """
@@ -621,7 +621,7 @@ class Appliance:
             self._write()
 
     def drain(self, element: str, *, idle_s: float = 5.0, deadline_s: float = 60.0) -> None:
-        """Give a back-end router no new flows; it keeps what has frames, until that is idle or a deadline comes."""
+        """Give a back-end router no new flows; it keeps active flows until they are idle or the deadline passes."""
         for what, time_s in (("idle time", idle_s), ("deadline", deadline_s)):
             if not 0.0 < time_s <= _LONGEST_DRAIN_S:
                 raise QuantityProblem("", f"{what} {time_s:g} s: above 0 and up to {_LONGEST_DRAIN_S:g} s is allowed")
@@ -638,7 +638,7 @@ class Appliance:
             self._publish()
 
     def add(self, element: str, *, weight: float | None = None, **settings: Any) -> None:
-        """Add a back-end router with settings as a file has them, or give one that drains its flows again."""
+        """Add a back-end router with the settings of a file, or give a draining one its flows again."""
         with self._lock:
             self._refuse_while_draining(but=element)
             member = self._membership.members.get(element)
@@ -652,7 +652,7 @@ class Appliance:
             self._publish()
 
     def remove(self, element: str) -> None:
-        """Take a back-end router out: its flows go to others at once, what is on its way still arrives."""
+        """Take a back-end router out: its flows go to others at once, and frames under way still arrive."""
         with self._lock:
             member = self._member(element)
             self._refuse_while_draining(but=element)
@@ -715,7 +715,7 @@ class Appliance:
         return {"row": row, "router": chosen, "order": names, "because": because}
 
     def audit(self) -> dict[str, Any]:
-        """Return digests of what each element knows, and whether all are what they should be."""
+        """Return digests of the tables of each element, and whether all are as they should be."""
         with self._lock:
             balancers = {name: json.loads(running.plane.audit()) for name, running in self._balancers.items()}
             up = [member.name for member in self._membership.members.values() if member.fault != "link"]
@@ -777,7 +777,7 @@ class Appliance:
         return member
 
     def _wait_for_answer(self, member: Member) -> None:
-        """Wait until a new router forwards, so that no flow goes to it before."""
+        """Wait until a new router forwards, before any flow goes to it."""
         active = self._balancers[self._membership.active]
         deadline = time.monotonic() + 1.0
         while time.monotonic() < deadline:
@@ -823,7 +823,7 @@ def _protocol_number(text: str) -> int:
 
 
 def _endpoint(text: str) -> tuple[str, int | None]:
-    """Split an address and a port.
+    """Return an address and a port.
 
     Examples
     --------

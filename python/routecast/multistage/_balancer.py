@@ -1,4 +1,4 @@
-"""One load balancer: its eBPF programs, and the frames that the process sends in its name.
+"""One load balancer: its eBPF programs, and the frames that the process sends for it.
 
 Partial black holes: back-end routers that answer, but lack a route or a neighbour that the others have.
 
@@ -42,7 +42,7 @@ _KNOWN = 0x02 | 0x04 | 0x08 | 0x10 | 0x80
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a kernel said of a neighbour: an interface by its number, and a MAC address if it knows one."""
+    """A kernel's report of a neighbour: the interface's number, and the MAC address if it is known."""
 
     interface_index: int
     address: str
@@ -50,7 +50,7 @@ class Heard:
 
 
 class NeighbourSocket:
-    """What the kernel of a network namespace says of its neighbours; first of all those that it knows."""
+    """The reports of the kernel of a network namespace on its neighbours, beginning with the known ones."""
 
     def __init__(self, netns: str) -> None:
         self._socket = inside(netns, self._open)
@@ -69,7 +69,7 @@ class NeighbourSocket:
         return self._socket.fileno()
 
     def heard(self) -> Iterator[Heard]:
-        """Return what was said since, without waiting."""
+        """Return the reports since the last call, without waiting."""
         while select.select([self._socket], [], [], 0)[0]:
             try:
                 data = self._socket.recv(1 << 16)
@@ -78,7 +78,7 @@ class NeighbourSocket:
             yield from _parsed(data)
 
     def close(self) -> None:
-        """Hear no more."""
+        """Close the socket."""
         self._socket.close()
 
 
@@ -123,7 +123,7 @@ _LONGEST_REST = 15
 
 
 class Suspects:
-    """Who drops much of what it is sent, and differs from the others.
+    """Back-end routers that drop many of their frames and differ from the others.
 
     ``digest``: of the addresses, routes and neighbours of a back-end router, by its name.
     """
@@ -136,11 +136,11 @@ class Suspects:
         self._rest = self._rests = 0
 
     def differs(self, name: str) -> bool:
-        """Return whether a back-end router is known to lack what the others have."""
+        """Return whether a back-end router is known to lack routes or neighbours of the others."""
         return self._times.get(name, 0) >= _TIMES
 
     def look(self, counts: Mapping[str, tuple[int, int]]) -> None:
-        """Look at the frames sent to each and returned by each, and compare who drops with others, beside all else.
+        """Find routers that drop frames sent to them, and compare them with the others in the background.
 
         It is called each :data:`LOOKS_EVERY_S`.
         """
@@ -159,7 +159,7 @@ class Suspects:
             self._thread.start()
 
     def wait(self) -> None:
-        """Wait until what was begun has been compared."""
+        """Wait for the end of comparisons that began."""
         if self._thread is not None:
             self._thread.join()
 
@@ -249,12 +249,12 @@ class Balancer:
         self._sequence = 0
 
     def status(self) -> dict[str, Any]:
-        """Return what its programs know and have counted."""
+        """Return the tables and counts of its programs."""
         status: dict[str, Any] = json.loads(self.plane.status())
         return status
 
     def send_own(self, numbers: list[int]) -> None:
-        """Send a frame to each of some members that a healthy one sends back."""
+        """Send some members a frame each, which a healthy member returns."""
         source, destination = map(socket.inet_aton, self._layout.own_addresses(self.number))
         self._sequence = (self._sequence + 1) & 0xFFFF
         header = struct.pack(
@@ -266,7 +266,7 @@ class Balancer:
             self._send("i0", ethernet + header)
 
     def call(self, other: Balancer) -> None:
-        """Call the load balancer that works by every interface, and count what it left unanswered."""
+        """Send the active load balancer a call on every interface, and count the calls without an answer."""
         answered = self.plane.answers()
         for place, name in enumerate(self.interfaces):
             if answered[place] != self._answered[place]:
@@ -279,7 +279,7 @@ class Balancer:
         self._answered = answered
 
     def links_are_up(self) -> bool:
-        """Whether every interface can carry frames; asked without another process, which a busy machine starts late."""
+        """Whether every interface can carry frames; it starts no process, because a busy machine starts one late."""
         wanted = _IFF_UP | _IFF_RUNNING
         for name, handle in self._sockets.items():
             try:
@@ -291,16 +291,16 @@ class Balancer:
         return True
 
     def forget_calls(self) -> None:
-        """Begin to count anew."""
+        """Restart the count."""
         self.missed = [0] * len(self.interfaces)
 
     def announce_inside(self, macs: list[str]) -> None:
-        """Let the switch to the back-end routers learn that neighbours are behind this load balancer."""
+        """Make the switch to the back-end routers learn that neighbours are behind this load balancer."""
         for mac in [self._layout.inside_mac(self.number), *macs]:
             self._send("i0", _EVERYBODY + bytes(octets(mac)) + struct.pack("!HB", _HELLO, _ANNOUNCE))
 
     def announce_outside(self) -> None:
-        """Let the outside networks' switches learn where the router is (ARP announcement, RFC 5227 sec. 3)."""
+        """Make the outside networks' switches learn the router's port (ARP announcement, RFC 5227 sec. 3)."""
         for s, segment in enumerate(self._layout.file.segment):
             mac = bytes(octets(self._layout.router_mac(s)))
             address = socket.inet_aton(segment.ipv4.partition("/")[0])
@@ -313,7 +313,7 @@ class Balancer:
             self._sockets[interface].send(frame.ljust(_LEAST_FRAME, b"\0"))
 
     def close(self) -> None:
-        """Let go of it; its programs stay as long as their pins."""
+        """Release the load balancer; its programs stay as long as their pins."""
         for handle in self._sockets.values():
             handle.close()
         self.plane.close()

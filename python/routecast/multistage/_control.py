@@ -1,4 +1,4 @@
-"""Asking a router that another process holds: a line of JSON each way over a socket of this machine."""
+"""Requests to a router that another process holds: one line of JSON each way over a local socket."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _FOLDER = ".multistage"
 
 
 def standing() -> list[str]:
-    """Return the names of the routers that stand on this machine, whether a process holds them or not."""
+    """Return the names of the routers on this machine, whether a process holds them or not."""
     folders = state.FOLDER.glob(f"*{_FOLDER}") if state.FOLDER.is_dir() else ()
     return sorted(folder.name.removesuffix(_FOLDER) for folder in folders)
 
 
 def the_only_one(name: str | None) -> str:
-    """Return the router that is meant: the one of this name, or the only one.
+    """Return the router of this name, or the only one.
 
     Raises QuantityProblem: there is none, none of this name, or several.
     """
@@ -47,7 +47,7 @@ def the_only_one(name: str | None) -> str:
 
 
 def ask(name: str, what: str, **arguments: Any) -> Any:
-    """Ask the process that holds a router for something; return its answer.
+    """Send a request to the process that holds a router, and return the answer.
 
     Raises EnvironmentProblem: no process holds it; QuantityProblem: it refuses.
     """
@@ -73,9 +73,9 @@ def ask(name: str, what: str, **arguments: Any) -> Any:
 
 
 class ControlServer:
-    """Answers for a router until it is closed.
+    """Serves requests to a router until it is closed.
 
-    ``on_down``: called where somebody asks that the router be taken down.
+    ``on_down`` is called when a request takes the router down.
     """
 
     def __init__(self, router: Appliance, on_down: Callable[[], None]) -> None:
@@ -101,7 +101,7 @@ class ControlServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more."""
+        """Close the socket."""
         self._server.shutdown()
         self._server.server_close()
         self._path.unlink(missing_ok=True)

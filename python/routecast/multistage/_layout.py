@@ -1,4 +1,4 @@
-"""Names, MAC addresses and commands of a router of many machines: what its file means on this machine.
+"""Names, MAC addresses and commands of a router of many machines on this machine.
 
 ::
 
@@ -36,7 +36,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Interfaces that are there already, one for each outside network, in place of hosts.
+    """Existing interfaces, one for each outside network, in place of hosts.
 
     ``interfaces`` and ``macs`` are by network; ``neighbours`` maps the address of who is behind to MAC address and
     network: nobody there has to answer ARP.
@@ -50,7 +50,7 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a file means on this machine."""
+    """The namespaces, wires and commands of a file's router on this machine."""
 
     file: MultistageFile
     outside: Outside | None = None
@@ -86,7 +86,7 @@ class Layout:
         return [balancer.name for balancer in self.file.balancer]
 
     def base_namespaces(self) -> list[str]:
-        """Return every namespace of its own but those of the back-end routers."""
+        """Return every namespace but those of the back-end routers."""
         hosts = [segment.name for segment in self.file.segment] if self.outside is None else []
         names = [self.switch, *([self.net] if self.is_doubled else []), *map(self.netns, [*self.balancers(), *hosts])]
         return [name for name in names if self.outside is None or name != self.outside.netns]
@@ -116,12 +116,12 @@ class Layout:
 
     @staticmethod
     def caller_mac(balancer: int, port: int) -> str:
-        """MAC address of a load balancer on an outside network while it stands by."""
+        """MAC address of a standby load balancer on an outside network."""
         return f"02:52:43:90:{balancer:02x}:{port:02x}"
 
     @staticmethod
     def member_mac(number: int) -> str:
-        """MAC address of a back-end router: it ends in its number."""
+        """MAC address of a back-end router, which ends in its number."""
         return f"02:52:43:40:00:{number:02x}"
 
     @staticmethod
@@ -130,7 +130,7 @@ class Layout:
         return f"100.127.255.{101 + balancer}", f"100.127.255.{1 + balancer}"
 
     def wires(self) -> Iterator[Wire]:
-        """Yield the wires of everything but back-end routers."""
+        """Yield the wires of all elements but back-end routers."""
         queues = [balancer.queues for balancer in self.file.balancer]
         for s, segment in enumerate(self.file.segment):
             host = (self.netns(segment.name), "h0", self.host_mac(s))
@@ -151,7 +151,7 @@ class Layout:
         return Wire(near, (self.switch, f"p{number}", ""), self.inside_mtu)
 
     def bridges(self) -> Iterator[tuple[str, str, list[str]]]:
-        """Yield the switches: namespace, bridge, and the ports that are there from the beginning."""
+        """Yield the switches: namespace, bridge, and initial ports."""
         yield self.switch, "sw0", [f"l{n}" for n in range(len(self.file.balancer))]
         if self.is_doubled:
             for s in range(len(self.file.segment)):
@@ -159,7 +159,7 @@ class Layout:
                 yield self.net, f"s{s}", [far, *(f"l{s}{n}" for n in range(len(self.file.balancer)))]
 
     def host_commands(self, s: int, segment: SegmentTable) -> Iterator[str]:
-        """Yield what the host of an outside network is told, for `ip -batch`."""
+        """Yield the commands of `ip -batch` for the host of an outside network."""
         yield "link set lo up"
         yield "link set h0 up"
         for router, host in ((segment.ipv4, segment.host_ipv4), (segment.ipv6, segment.host_ipv6)):
@@ -170,13 +170,14 @@ class Layout:
             yield f"route replace default via {interface.ip} dev h0"
 
     def standby_commands(self, balancer: int) -> Iterator[str]:
-        """Yield what a load balancer that stands by is told: its MAC address first, for to leave a group is a frame."""
+        """Yield the commands for a standby load balancer; the MAC address comes first, as leaving a group sends a
+        frame."""
         for s in range(len(self.file.segment)):
             yield f"link set {self.port(s)} address {self.caller_mac(balancer, s)}"
             yield f"address flush dev {self.port(s)}"
 
     def balancer_commands(self) -> Iterator[str]:
-        """Yield what a load balancer that works is told: it answers for the router's addresses."""
+        """Yield the commands for the active load balancer, which answers for the router's addresses."""
         for s, segment in enumerate(self.file.segment):
             yield f"link set {self.port(s)} address {self.router_mac(s)}"
             if segment.ipv6:
@@ -187,7 +188,7 @@ class Layout:
             yield f"route replace {route.to} via {route.via}"
 
     def router_commands(self) -> Iterator[str]:
-        """Yield what a back-end router is told: all addresses and routes of the router, on one interface."""
+        """Yield the commands for a back-end router: all addresses and routes of the router, on one interface."""
         yield "link set lo up"
         yield "link set b0 up"
         for n in range(len(self.file.balancer)):

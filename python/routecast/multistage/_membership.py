@@ -1,4 +1,4 @@
-"""Who belongs to a router of many machines: data on disk, written whole before it is put into force."""
+"""The members of a router of many machines: data on disk, written whole before it takes effect."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Member:
 
 @dataclass(slots=True, kw_only=True)
 class Membership:
-    """The members, the epoch of their table, and the load balancer that works."""
+    """The members, the epoch of their table, and the active load balancer."""
 
     seed: int
     active: str
@@ -67,7 +67,7 @@ class Membership:
         return [(member.number, member.weight) for member in self.members.values() if member.takes]
 
     def free_number(self) -> int | None:
-        """Return a number that no member has; None where all are in use."""
+        """Return a free number; None where all are in use."""
         taken = {member.number for member in self.members.values()}
         return next((number for number in range(MOST_MEMBERS) if number not in taken), None)
 
@@ -76,14 +76,14 @@ class Membership:
         return next((member for member in self.members.values() if member.number == number), None)
 
     def write(self, path: Path) -> None:
-        """Put it on disk, whole or not at all."""
+        """Write the membership to disk, whole or not at all."""
         part = path.with_suffix(".part")
         part.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
         part.replace(path)
 
     @classmethod
     def read(cls, path: Path) -> Membership:
-        """Return what is on disk."""
+        """Return the membership on disk."""
         data = json.loads(path.read_text(encoding="utf-8"))
         members = {name: Member(**member) for name, member in data.pop("members").items()}
         return cls(**data, members=members)

@@ -1,6 +1,6 @@
 """The simulator's model of a router of many machines, from the same file, and its failures as events of a trial.
 
-What cannot be known of a file is what a machine takes for a frame: a back-end router needs a ``cap``. Load balancers,
+The file does not give the time of a machine for a frame, so that a back-end router needs a ``cap``. Load balancers,
 links and switches take no time in the model, unless the cost of a load balancer is given.
 """
 
@@ -32,7 +32,7 @@ _QUEUE_FRAMES = 65_536
 
 @value
 class FlowChoices:
-    """Which back-end routers the flows of a load go to: a pure function of the file, known before anything is sent."""
+    """The back-end routers of the flows of a load: a pure function of the file, known before any frame is sent."""
 
     choices: tuple[tuple[str, ...], ...] = field("By flow, the back-end routers in the order in which they take it")
 
@@ -60,7 +60,7 @@ class FlowChoices:
         )
 
     def chosen(self, dead: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return who each flow goes to while some are known to be dead; where all are, nobody is left out."""
+        """Return the router of each flow while some are known to be dead; if all are, none is left out."""
         away = {*dead}
         return tuple(next((name for name in order if name not in away), order[0]) for order in self.choices)
 
@@ -72,7 +72,7 @@ class FlowChoices:
 def model_of(file: MultistageFile, flows: FlowChoices, *, balancer_s: float = 0.0) -> RouterModel:
     """Return the model of a router of many machines for the flows of a load.
 
-    The load balancer that works is in it; one that stands by does nothing.
+    It has the active load balancer; a standby does nothing.
 
     ``flows``: of the load's flows, by their numbers; ``balancer_s``: what a load balancer takes for a frame, each way,
     s. Raises ModelProblem: a back-end router has no ``cap``, or the scheme is not ``flow_hash``: what it forwards is
@@ -109,14 +109,14 @@ def model_of(file: MultistageFile, flows: FlowChoices, *, balancer_s: float = 0.
 
 @value
 class Deaths:
-    """Elements that die at the same instant, and what is predicted of it."""
+    """Elements that die at the same instant, and the predicted loss."""
 
     events: tuple[Event, ...] = field("What happens, for the simulator")
     predicted: Mapping[str, PredictedDeath] = field("Detection and loss, by element")
 
     @property
     def lost_frames(self) -> float:
-        """Frames lost in all."""
+        """Total frames lost."""
         return math.fsum(prediction.lost_frames for prediction in self.predicted.values())
 
 
@@ -139,10 +139,10 @@ def deaths_of(
     at_s: float,
     back_s: float = math.inf,
 ) -> Deaths:
-    """Predict that back-end routers die, all at once, and perhaps come back.
+    """Predict the death of back-end routers at one instant, and perhaps their return.
 
-    Each is found by its own silence; from then on its flows go to the next choice of each. It has its flows again at
-    ``back_s``: how long own frames take to be answered is not in the model.
+    Each is detected by its own silence; from then on each of its flows goes to its next choice. It has its flows again
+    at ``back_s``: how long own frames take to be answered is not in the model.
 
     ``model``: of :func:`model_of`; ``victims``: back-end routers; another one has flows too; ``rate_pps``: of the load,
     frames/s, in equal shares of all flows; ``at_s`` and ``back_s``: instants of the trial, s. Raises ModelProblem:
@@ -173,9 +173,9 @@ def deaths_of(
 
 
 def takeover_of(file: MultistageFile, *, rate_pps: float, at_s: float) -> Deaths:
-    """Predict that the load balancer that works dies and the second one takes over; see :func:`deaths_of`.
+    """Predict the death of the active load balancer and the takeover by the second one; see :func:`deaths_of`.
 
-    Raises ModelProblem: there is no second one: everything is lost until the first is back.
+    Raises ModelProblem: there is no second one, so that all frames are lost until the first is back.
     """
     if len(file.balancer) < 2:
         raise ModelProblem(f"failure of {file.name!r}", [Problem("balancer", "is one: there is nobody to take over")])
@@ -203,7 +203,7 @@ def udp_flows(file: MultistageFile, count: int) -> list[dict[str, object]]:
 
 
 def failures_of(file: MultistageFile, flows: FlowChoices, *, rate_pps: float) -> dict[str, Any]:
-    """Return what is predicted of a router at a load: what it forwards, and what the failure of each element costs.
+    """Return the predictions for a router at a load: its forwarded rate, and the loss by the failure of each element.
 
     ``forwarded_pps`` is None where a back-end router has no cap. Of a back-end router that has no flow, or all of them
     (its silence is told by what the others return), nothing is known: NaN.
@@ -250,7 +250,7 @@ def _balance(file: MultistageFile) -> str:
 
 
 def _ways(task: TaskUnit, file: MultistageFile) -> Mapping[str, str]:
-    """Return the task unit on the way to each back-end router, by its name, of a task that chooses among all."""
+    """Return the task unit towards each back-end router, by its name, of a task that chooses among all."""
     to = dict.fromkeys(task.route.to)
     balancer = file.balancer[0].name
     return {
@@ -264,7 +264,7 @@ def _route(ways: Mapping[str, str], chosen: Iterable[str]) -> Route:
 
 
 def _balanced(task: TaskUnit, file: MultistageFile, flows: FlowChoices) -> TaskUnit:
-    """Return a task of the model, the balancing one with the way of each flow."""
+    """Return a task of the model; the balancing one gets the route of each flow."""
     if task.name != _balance(file) or len(file.router) == 1:
         return task
     ways = _ways(task, file)

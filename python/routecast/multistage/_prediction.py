@@ -1,4 +1,4 @@
-"""What a failure will lose, said before it is made."""
+"""The predicted loss of a failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MISSED_CALLS = 5
 
 @value
 class PredictedDeath:
-    """What the death of an element costs."""
+    """The loss by the death of an element."""
 
     detection_s: float = field("From its death, or the last frame that it returned, to the verdict, s")
     lost_frames: float = field("Frames lost: all that were sent to it meanwhile")
@@ -21,7 +21,7 @@ class PredictedDeath:
 def predicted_death(*, rate_pps: float, silence_s: float, unanswered_frames: int) -> PredictedDeath:
     """Predict the death of one back-end router of several, while the others return N frames within T.
 
-    N frames are unanswered after N / rate; the clock runs from the next one. The verdict falls with the first frame
+    N frames are unanswered after N / rate; the clock runs from the next one. The verdict comes with the first frame
     that comes later than T: half a gap more in the mean.
 
     ``rate_pps``: what is sent to it, frames/s; ``silence_s``: t, s; ``unanswered_frames``: n.
@@ -37,7 +37,7 @@ def predicted_death(*, rate_pps: float, silence_s: float, unanswered_frames: int
 
 
 def predicted_takeover(*, rate_pps: float) -> PredictedDeath:
-    """Predict the death of the load balancer that works, where a second one stands by.
+    """Predict the death of the active load balancer where a second one stands by.
 
     The first call without an answer goes out half a period after the death in the mean, and that it has none is seen
     with the next call; so on until :data:`MISSED_CALLS` are missed. What the second one needs for its first

@@ -1,6 +1,6 @@
-"""A router of many machines as tables: its elements with their rates, and what an audit found.
+"""Tables of a router of many machines: its elements with their rates, and the result of an audit.
 
-What a router counts, for Prometheus (text format 0.0.4).
+Counters of a router for Prometheus (text format 0.0.4).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COUNTERS = {
 
 
 def metrics(status: Mapping[str, Any]) -> str:
-    """Return a status as the text that Prometheus reads."""
+    """Return a status as text for Prometheus."""
     return "\n".join(_lines(status)) + "\n"
 
 
@@ -123,7 +123,7 @@ def balancers_table(status: Mapping[str, Any]) -> Table:
 
 
 def audit_table(audit: Mapping[str, Any]) -> Table:
-    """Return what each element knows, as digests."""
+    """Return the digests of the tables of each element."""
     rows = [
         (name, balancer["rows"], balancer["neighbours"], str(balancer["epoch"]))
         for name, balancer in audit["balancers"].items()
@@ -140,7 +140,7 @@ def audit_table(audit: Mapping[str, Any]) -> Table:
 
 
 def failures_table(rows: Sequence[Mapping[str, Any]], load: str) -> Table:
-    """Return what the failure of each element is predicted to cost; an element without flows has NaN."""
+    """Return the predicted loss of the failure of each element; NaN for an element without flows."""
     return Table.of(
         rows,
         Column.text("Element", lambda row: row["element"]),

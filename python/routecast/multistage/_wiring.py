@@ -24,7 +24,7 @@ def ip(netns: str | None, lines: Iterable[str]) -> None:
 
 
 def _quiet(netns: str, *, ipv4_forwards: bool, ipv6_forwards: bool, is_without_ipv6: bool) -> None:
-    """Keep a namespace from sending frames of its own accord, and say whether it forwards."""
+    """Keep a namespace from sending frames of its own, and set whether it forwards."""
     ipv4 = {"rp_filter": "0", "send_redirects": "0", "accept_redirects": "0", "arp_ignore": "1"}
 
     def write() -> None:
@@ -69,7 +69,7 @@ def _lay(wires: Iterable[Wire]) -> None:
 
 
 def make_base(layout: Layout) -> None:
-    """Make everything but back-end routers; load balancers stand by."""
+    """Make all elements but back-end routers; load balancers stand by."""
     file = layout.file
     ip(None, [f"netns add {name}" for name in layout.base_namespaces()])
     balancers = [*map(layout.netns, layout.balancers())]
@@ -98,7 +98,7 @@ def make_base(layout: Layout) -> None:
 
 
 def clear_outside(layout: Layout) -> None:
-    """Give interfaces that were there before back as they were: no switch, no addresses, their own MAC addresses."""
+    """Restore existing interfaces: no switch, no addresses, their own MAC addresses."""
     outside = layout.outside
     assert outside is not None
     for netns, bridge, ports in layout.bridges():
@@ -132,7 +132,7 @@ def take(layout: Layout, balancer: str) -> None:
 
 
 def add_router(layout: Layout, router: str, number: int) -> None:
-    """Make a back-end router and join it to the switch; it is set up by :func:`set_router_up`."""
+    """Make a back-end router and join it to the switch; :func:`set_router_up` sets it up."""
     netns = layout.netns(router)
     # The kernel removes a namespace some time after its name: the wire of who had this number may still be there.
     run_command(["ip", "-n", layout.switch, "link", "del", f"p{number}"], check=False)
@@ -150,7 +150,7 @@ def add_router(layout: Layout, router: str, number: int) -> None:
 
 
 def _say_what_is_looked_for() -> None:
-    """Let the kernel say by netlink that it looks for a neighbour."""
+    """Make the kernel report by netlink that it looks for a neighbour."""
     for version in (4, 6):
         key = f"net/ipv{version}/neigh/b0/app_solicit"
         if Path("/proc/sys", key).exists():
@@ -158,13 +158,13 @@ def _say_what_is_looked_for() -> None:
 
 
 def set_router_up(layout: Layout, router: str, neighbours: dict[str, str]) -> None:
-    """Set a back-end router up as a whole: addresses, routes, and the neighbours that are known (address to MAC)."""
+    """Set a back-end router up: addresses, routes, and known neighbours (address to MAC)."""
     known = [f"neighbour replace {address} lladdr {mac} dev b0 nud permanent" for address, mac in neighbours.items()]
     ip(layout.netns(router), [*layout.router_commands(), *known])
 
 
 def set_rules(netns: str, rules: int) -> None:
-    """Let a back-end router forward behind nftables rules, instead of those that it has."""
+    """Replace the nftables rules behind which a back-end router forwards."""
     lines = []
     for family in ("ip", "ip6"):
         table = rule_set(family, rules)
@@ -179,13 +179,13 @@ def set_links(netns: str, interfaces: Iterable[str], state: str) -> None:
 
 
 def mount_pins(folder: Path) -> None:
-    """Mount a BPF file system of our own."""
+    """Mount a BPF file system for the pins."""
     folder.mkdir(parents=True, exist_ok=True)
     run_command(["mount", "-t", "bpf", "-o", "mode=0700", "bpf", str(folder)])
 
 
 def routes_digest(netns: str) -> str:
-    """Return a digest of what a back-end router knows: addresses, routes, neighbours."""
+    """Return a digest of a back-end router's addresses, routes and neighbours."""
     parts: list[str] = []
     for command in (["-4", "route"], ["-6", "route"], ["-4", "neighbour"], ["-6", "neighbour"]):
         routes: list[dict[str, Any]] = json.loads(run_command(["ip", "-n", netns, "-j", *command]) or "[]")
@@ -195,14 +195,14 @@ def routes_digest(netns: str) -> str:
 
 
 def _is_ours(route: dict[str, Any]) -> bool:
-    """Whether a route or a neighbour was written by us: what a kernel looks for at the moment is its own matter."""
+    """Return whether this program wrote a route or a neighbour; the kernel's own look-ups do not count."""
     if route.get("state"):
         return "PERMANENT" in route["state"]
     return route.get("dev") == "b0" and route.get("protocol") != "kernel"
 
 
 def raw_socket(netns: str, interface: str) -> socket.socket:
-    """Return a socket that sends frames as they are by an interface of a namespace."""
+    """Return a socket that sends raw frames by an interface of a namespace."""
 
     def make() -> socket.socket:
         handle = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)

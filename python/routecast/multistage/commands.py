@@ -245,7 +245,7 @@ def predict(
 
 
 def _foretold(name: str | None, element: str) -> str:
-    """Return what the failure of an element will cost at the rates of this moment, in words."""
+    """Return a sentence on the loss by the failure of an element at the current rates."""
     import time
 
     from routecast.multistage._control import ask, the_only_one

@@ -38,9 +38,9 @@ class MultistageOptions:
     """Options of a router of many machines.
 
     ``file``: a ``*.multistage.toml`` whose load balancers, back-end routers and detector are taken; its outside
-    networks and routes are those of the test bed. Empty: made of the options that follow; ``routers``: back-end
-    routers, without a file; ``balancers``: load balancers, without a file; ``cap_pps``: of each back-end router,
-    emulated by XDP; 0 for none. Without a file; ``away_ms``: how long an element stays away in a reset.
+    networks and routes are replaced by those of the test bed. Empty: made of the options that follow; ``routers``:
+    back-end routers, without a file; ``balancers``: load balancers, without a file; ``cap_pps``: of each back-end
+    router, emulated by XDP; 0 for none. Without a file; ``away_ms``: how long an element stays away in a reset.
     """
 
     file: str = option("", "a *.multistage.toml, whose networks are replaced by the test bed's")
@@ -107,7 +107,7 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
         return self._appliance
 
     def missing(self) -> tuple[Missing, ...]:
-        """Return the programs that are not there, and eBPF where this process cannot use it."""
+        """Return the missing programs, and eBPF where this process cannot use it."""
         why = next(back_end.why_not for back_end in back_ends() if back_end.name == "xdp")
         return (*super().missing(), *([Missing(program="eBPF", why=why)] if why else []))
 
@@ -138,7 +138,7 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
             time.sleep(_LOOKS_EVERY_S)
 
     def victims(self, of: str) -> list[str]:
-        """Return who fails in a reset ``router``, ``routers`` or ``balancer``: the last back-end routers, who works."""
+        """Return the elements that fail in a reset: the last back-end routers, or the active load balancer."""
         status = self.appliance.status()
         if of == "balancer":
             return [balancer["name"] for balancer in status["balancers"] if balancer["state"] == "active"]
@@ -199,7 +199,7 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
         return f"routecast {__version__}, Linux {platform.release()}"
 
     def planned(self) -> MultistageFile:
-        """Return the router of the options before there is a test bed: whatever its networks are, not between them."""
+        """Return the router of the options without the networks of a test bed."""
         return self._file_of(
             "planned",
             [SegmentTable(name=f"port{s}", ipv4=f"198.{18 + s}.1.1/24", host_ipv4=f"198.{18 + s}.1.2") for s in (0, 1)],

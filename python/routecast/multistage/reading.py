@@ -1,6 +1,6 @@
 """Reading ``*.multistage.toml``: every fault at once, each with its place.
 
-What a ``*.multistage.toml`` says: pydantic models, one per table of the file.
+Each table of the file is a pydantic model.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ INSIDE = ipaddress.ip_network("100.127.255.0/24")
 def read_multistage(path: str | Path) -> MultistageFile:
     """Read a router of many machines.
 
-    Raises FileProblem: the file cannot be read, is no TOML, or says something wrong; all faults with their places.
+    Raises FileProblem: the file cannot be read, is no TOML, or is not valid; all faults with their places.
     """
     return parse_multistage(read_text(Path(path), kind="multistage router"), subject=str(path))
 
@@ -201,7 +201,7 @@ def _addresses(file: MultistageFile) -> Iterator[Problem]:
 
 
 def problems_of_router(place: str, table: BackEndTable) -> Iterator[Problem]:
-    """Yield what a back-end router says against itself."""
+    """Yield the contradictions in the table of a back-end router."""
     if table.rules is not None and table.forwarding != "nftables":
         yield Problem(f"{place}rules", 'is for forwarding = "nftables"')
 

@@ -1,4 +1,4 @@
-"""What the wing ``multistage`` adds to routecast."""
+"""The declaration of the wing ``multistage``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the wing ``plan`` adds to routecast."""
+"""The declaration of the wing ``plan``."""
 
 from __future__ import annotations
 

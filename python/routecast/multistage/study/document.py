@@ -1,4 +1,4 @@
-"""What a ``*.study.toml`` of ``kind = "multistage"`` says: routers of how many machines, and which of them fail."""
+"""The tables of a ``*.study.toml`` of ``kind = "multistage"``: routers, and failures of their elements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEAST_FOR: dict[str, int] = {"router": 2, "routers": 3, "balancer": 1}
 
 
 class RoutersTable(FileModel):
-    """``[routers]``: the routers that are made, each of so many equal back-end routers."""
+    """``[routers]``: the routers of the study, each of so many equal back-end routers."""
 
     count: Annotated[tuple[Routers, ...], Field(min_length=1)] = Field(
         default=(1, 2, 4, 8), description="Back-end routers (BRs) of each router that is made."
@@ -41,7 +41,7 @@ class RoutersTable(FileModel):
 
 
 class TrialsTable(FileModel):
-    """``[trials]``: how it is measured."""
+    """``[trials]``: the measurements."""
 
     testbed: str = Field(default="namespaces", description='"namespaces", or a *.testbed.toml of that kind beside it.')
     duration: Duration = Field(default=0.8, description="Length of a trial.")
@@ -67,7 +67,7 @@ class FailureTable(FileModel):
 
     @property
     def of(self) -> str:
-        """Who fails: ``router``, ``routers`` or ``balancer``."""
+        """The elements that fail: ``router``, ``routers`` or ``balancer``."""
         return self.kind.partition("-")[0]
 
     @property
@@ -77,7 +77,7 @@ class FailureTable(FileModel):
 
 
 class MultistageCriteria(FileModel):
-    """``[criteria]``: bounds on what is measured and on the errors of what was predicted."""
+    """``[criteria]``: bounds on measured values and on errors of predictions."""
 
     sum_of_caps: Ratio | None = Field(
         default=None, description="Largest distance of a throughput from the sum of caps."
@@ -106,7 +106,7 @@ class MultistageStudy(StudyDocument):
     criteria: MultistageCriteria = MultistageCriteria()
 
     def groups(self) -> Sequence[Group]:
-        """Return what the study compares."""
+        """Return the groups of compared values."""
         routers = (len(self.routers.count), "router")
         return [
             *group_of("throughput", routers),
@@ -116,7 +116,7 @@ class MultistageStudy(StudyDocument):
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return what the document says against itself, or against what it names."""
+        """Return the contradictions in the document, or with the files that it names."""
         problems = []
         bed = self.trials.testbed
         if bed != "namespaces" and not (folder / bed).is_file():

@@ -1,4 +1,4 @@
-"""Routers of many machines: predict all of it, write that down, then let them forward and fail, and compare.
+"""Studies of routers of many machines: predict, write the prediction, measure throughput and failures, compare.
 
 ::
 
@@ -65,7 +65,7 @@ COLUMNS: Columns = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterSetting:
-    """A router that is made: so many equal machines."""
+    """A router of so many equal back-end routers."""
 
     routers: int
     balancers: int = 1
@@ -80,7 +80,7 @@ class RouterSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialPoint:
-    """One trial to make."""
+    """One trial of the study."""
 
     kind: Kind
     setting: RouterSetting
@@ -90,7 +90,7 @@ class TrialPoint:
     failure: FailureTable | None = None
 
     def key(self, study: MultistageStudy) -> str:
-        """Return what the trial is known by: everything that decides what is measured."""
+        """Return the key of the trial: all settings that decide its result."""
         trials = study.trials
         text = repr((self, trials.testbed, trials.duration, trials.frame))
         return hashlib.sha256(text.encode()).hexdigest()[:24]
@@ -105,17 +105,17 @@ class TrialPoint:
         )
 
     def title(self) -> str:
-        """Name the trial for who waits."""
+        """Return the name of the trial for progress messages."""
         what = self.failure.name if self.failure else self.kind
         return f"{what}, {self.setting.routers} back-end routers, trial {self.repeat}"
 
 
 class Router(Evaluator, Resettable, Protocol):
-    """A router that forwards, and whose elements fail."""
+    """A router under test, whose elements can fail."""
 
 
 class Bench(Protocol):
-    """Where routers are made and measured."""
+    """The place where routers are made and measured."""
 
     def device(self, setting: RouterSetting) -> AbstractContextManager[Router]:
         """Make a router; leaving the context removes it."""
@@ -138,7 +138,7 @@ class TestbedBench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThroughputRow(RepeatedRow[int]):
-    """What routers of so many machines forward in overload, frames per second."""
+    """The throughput of a router of so many machines in overload, frames per second."""
 
     SUMMARY: ClassVar = (
         *("routers=conditions", "offered_pps", "sum_of_caps_pps", "predicted_pps=predicted", "measured_pps=repeats"),
@@ -150,13 +150,13 @@ class ThroughputRow(RepeatedRow[int]):
 
     @property
     def over_the_sum(self) -> float:
-        """Measured over the sum of caps; a queue that was empty takes its length once more."""
+        """Measured throughput over the sum of caps; an empty queue takes its length in addition."""
         return self.measured / self.sum_of_caps_pps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultistageLatency(RepeatedRow[int]):
-    """Median latency of a router of so many machines at a load that it carries, s."""
+    """The median latency of a router of so many machines at a load that it carries, s."""
 
     SUMMARY: ClassVar = (
         *("routers=conditions", "load_pps", "predicted_p50_s=predicted", "predicted_p99_s", "p50_s=repeats", "p99_s"),
@@ -170,7 +170,7 @@ class MultistageLatency(RepeatedRow[int]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRow(RepeatedRow[FailureTable]):
-    """A failure: how many frames it was said to cost, and how many it cost."""
+    """A failure with its predicted and its measured loss, frames."""
 
     SUMMARY: ClassVar = (
         *("load_pps", "victims", "share", "predicted_away_s", "predicted_frames=predicted", "simulated_frames"),
@@ -187,12 +187,12 @@ class FailureRow(RepeatedRow[FailureTable]):
 
     @property
     def victims_pps(self) -> float:
-        """What is sent to who fails, frames/s."""
+        """Rate towards the failing elements, frames/s."""
         return self.share * self.load_pps
 
     @property
     def away_s(self) -> float:
-        """How long its flows were away: what was lost over what was sent to who failed."""
+        """Time without the flows: lost frames over the rate towards the failing elements."""
         return self.measured / self.victims_pps
 
     @property
@@ -297,7 +297,7 @@ def _calibration(study: MultistageStudy) -> Iterator[TrialPoint]:
 
 
 def _points(study: MultistageStudy) -> Iterator[TrialPoint]:
-    """Yield all other trials, those of a router one after the other: making it takes longer than measuring it."""
+    """Yield all other trials, grouped by router, because making a router takes longer than measuring it."""
     repeats = range(1, study.trials.repeats + 1)
     for count in study.routers.count:
         flows = count * study.routers.flows
@@ -339,7 +339,7 @@ class _Measuring:
     facts: dict[str, Any]
 
     def rows(self, points: Sequence[TrialPoint]) -> list[Row]:
-        """Measure what the ledger does not have, and return the rows of all points, in order."""
+        """Measure the points that the ledger lacks, and return the rows of all points, in order."""
         study, rows = self.run.study, self.ledger.rows
         begun = self.run.done
         done = 0
@@ -395,7 +395,7 @@ def _row(study: MultistageStudy, point: TrialPoint, evaluator: Router) -> Row:
 
 
 def _loss_from_s(moments: Sequence[Moment]) -> float:
-    """Return when the time begins in which most is lost, s; NaN without loss. A stall may lose some before."""
+    """Return the begin of the interval with the most loss, s; NaN without loss. A stall may lose frames before it."""
     spells: list[tuple[float, list[Moment]]] = []
     for moment in moments:
         if not moment.dropped_pps:
@@ -426,7 +426,7 @@ class _Predicting:
     testbed: str
 
     def _known(self, point: TrialPoint) -> tuple[MultistageFile, FlowChoices]:
-        """Return the router of a trial, and where each flow that the tester will send goes in it."""
+        """Return the router of a trial, and the back-end router of each flow of the tester."""
         bed = make_bed(self.testbed, device=MultistageDevice.name, options=point.setting.options())
         device = bed.device
         assert isinstance(device, MultistageDevice)
@@ -435,7 +435,7 @@ class _Predicting:
         return file, FlowChoices.of(file, [flow for stream in sent for flow in stream["flows"]])
 
     def throughput(self, count: int) -> ThroughputRow:
-        """Predict what a router of so many machines forwards in overload."""
+        """Predict the throughput of a router of so many machines in overload."""
         point = next(point for point in _points(self.study) if point.setting == _setting(self.study, count))
         trial = self._simulated(point, model_and_flows=self._known(point))
         assert trial.offered_frames is not None
@@ -511,7 +511,7 @@ def _write(
     latency: Sequence[MultistageLatency],
     failures: Sequence[FailureRow],
 ) -> str:
-    """Write the prediction where it does not stand yet, and return when it was written."""
+    """Write the prediction if it is not yet there, and return the time at which it was written."""
     path = run.out / PREDICTION
     document = plain(
         {

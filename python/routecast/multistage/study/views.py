@@ -1,4 +1,4 @@
-"""The report of a study of routers of many machines: what was predicted beside what was measured."""
+"""The report of a study of routers of many machines: predictions beside measurements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ms = scaled(1e3, ".1f")
 
 
 def throughput_table(result: MultistageResult) -> Table:
-    """Return what is forwarded in overload by one to many back-end routers."""
+    """Return the throughput in overload over the number of back-end routers."""
     return Table.of(
         result.throughput,
         Column("Back-end routers", "", "d", "conditions"),
@@ -46,7 +46,7 @@ def throughput_table(result: MultistageResult) -> Table:
 
 
 def latency_table(result: MultistageResult) -> Table:
-    """Return latency at a load that is carried."""
+    """Return the latency at loads without loss."""
     return Table.of(
         result.latency,
         Column("Back-end routers", "", "d", "conditions"),
@@ -63,7 +63,7 @@ def latency_table(result: MultistageResult) -> Table:
 
 
 def failures_table(result: MultistageResult) -> Table:
-    """Return what each failure was said to cost, and what it cost."""
+    """Return the predicted and the measured loss of each failure."""
     return Table.of(
         result.failures,
         Column.text("Failure", "conditions.title", wrap=True),
@@ -84,7 +84,7 @@ def failures_table(result: MultistageResult) -> Table:
 
 
 def terminal_summary(result: MultistageResult) -> TerminalSummary:
-    """Return what a terminal shows of the study."""
+    """Return the summary for a terminal."""
     return TerminalSummary.of(
         throughput_table(result),
         latency_table(result),

@@ -1,4 +1,4 @@
-"""One server of a placement as a router of its own: what it carries, independent of the other servers.
+"""One server of a placement as a router of its own, independent of the other servers.
 
 Without loss, servers meet only at the wires: each gets its share of the load and sends on what it got
 (:func:`stages_of`). So the greatest load without overload of a placement is the least that its servers, each seen like

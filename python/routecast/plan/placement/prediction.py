@@ -1,4 +1,4 @@
-"""Predictions of what a placement forwards.
+"""Predictions of the throughput of a placement.
 
 All figures that the planner compares come from here: from the closed form with contention, on the router model of a
 placement or of one of its servers, never from fixed capacities.
@@ -39,7 +39,7 @@ class PlacementPrediction:
         return next((own.capacity_pps for own in self.resources if own.name == resource), math.inf)
 
     def used_ratio(self, resource: str) -> float:
-        """Return how busy a resource is."""
+        """Return the utilisation of a resource."""
         return next((own.utilisation_ratio for own in self.resources if own.name == resource), 0.0)
 
 
