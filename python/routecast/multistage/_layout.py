@@ -170,8 +170,7 @@ class Layout:
             yield f"route replace default via {interface.ip} dev h0"
 
     def standby_commands(self, balancer: int) -> Iterator[str]:
-        """Yield the commands for a standby load balancer; the MAC address is first, as leaving a group sends a
-        frame."""
+        """Yield the commands for a standby load balancer; its MAC address is first: leaving a group sends a frame."""
         for s in range(len(self.file.segment)):
             yield f"link set {self.port(s)} address {self.caller_mac(balancer, s)}"
             yield f"address flush dev {self.port(s)}"
