@@ -84,10 +84,10 @@ _PARTS = {
 class TrialRecord:
     """One trial as it was run, in the order of the run; ``trials.parquet`` has a line for each."""
 
-    number: int = field("From 1.")
+    number: int = field("Number of the trial, from 1.")
     procedure: str
     stream: str
-    frame_bytes: float = field("Of a mix the mean.")
+    frame_bytes: float = field("Frame size, the mean for a mix.")
     purpose: str = field('``"search 1"``, ``"repeat 3 at 100%"``, ``"confirm"``.')
     attempt: int = field("1 for the first; an invalid trial is run again.")
     rate_pps: float

@@ -24,7 +24,7 @@ class Plan:
     """Procedures, frame sizes and streams of a run: checked, complete, in order."""
 
     profile: Profile
-    procedures: tuple[str, ...] = field("In the RFC's order, with those on which others rest.")
+    procedures: tuple[str, ...] = field("Procedures in the RFC's order, with the ones that they need.")
     frame_bytes: tuple[int, ...] = field("Fixed sizes.")
     streams: tuple[Stream, ...] = field("First those with fixed sizes, if any, then those with each mix of sizes.")
     flows: int = field("Flows each way; 1 is a pair of addresses.", default=1)

@@ -65,7 +65,7 @@ class Profile:
     """A profile; that of a file has a table for each procedure as well, with the procedure's name."""
 
     name: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
-    title: Text = field("What the profile is for, in a line.")
+    title: Text = field("Purpose of the profile, in one line.")
     frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)] = field(
         'Fixed sizes and mixes of sizes: ``"64 B"``, ``"IMIX"``, ``"genome aaafg"``, ``"7x64, 4x594, 1x1518"``.'
     )

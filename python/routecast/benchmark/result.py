@@ -84,7 +84,7 @@ class Limit:
     """The bottleneck of one stream at one frame size."""
 
     stream: str
-    frame_bytes: float = field("Of a mix the mean.")
+    frame_bytes: float = field("Frame size, the mean for a mix.")
     name: str = field('Core, link, receive ring or pool; "device under test" where it is unknown.')
     reason: str = field("Counters and busy times that show it, in words.")
     trials: int = field("Valid trials with loss that have this bottleneck.")

@@ -179,7 +179,7 @@ class ModelRig(_VirtualRig):
 
     model: RouterModel
     with_: Literal["simulate", "solve"]
-    seed: int = field("Of the simulator; each trial draws its own stream from it.", default=1)
+    seed: int = field("Seed of the simulator; each trial draws its own stream from it.", default=1)
     outages_s: Mapping[str, float] = field("Length of the model's resets (RFC 6201), by kind.", default_factory=dict)
 
     @property

@@ -96,17 +96,17 @@ class StepEstimate:
     operation: str
     table: str
     why: str
-    share: float = field("Of all packets, those of this direction")
+    share: float = field("Share of all packets that belong to this direction")
     times: float
     parameters: Mapping[str, float] = field("Averages over the frame sizes")
-    cycles: float = field("Of the operation, data in L1")
+    cycles: float = field("Cycles of the operation with data in L1")
     lines_by_level: Mapping[LevelName, float] = field("Lines of memory in each level, of frames and tables")
     table_lines_by_level: Mapping[LevelName, float] = field("Lines of memory in each level, of tables alone")
     stall_cycles_by_level: Mapping[LevelName, float] = field(
         'Cycles that the core waits for them; all 0 where the cycles hold them already (``stalls = "separate"``)'
     )
-    table_stall_cycles: float = field("Those for lines of tables")
-    residual_ratio: float = field("Of the operation's fit on this host; NaN where it was not fitted")
+    table_stall_cycles: float = field("Cycles that the core waits for lines of tables")
+    residual_ratio: float = field("Residual of the operation's fit on this host; NaN without a fit")
 
     @property
     def stall_cycles(self) -> float:

@@ -42,9 +42,9 @@ class Case:
     tables: Mapping[str, int] = field("Entries by table; the others keep the function's own", default_factory=dict)
     cores: int = field("Cores that process frames", default=1)
     remote_ratio: float = field("Share of packets in the other socket's L3, 0..1", default=0.0)
-    giga: float = field("What 1 GHz is: 1e9, or 1024e6 as Baldi & Sapio 2018 count", default=1e9)
+    giga: float = field("Number of Hz in 1 GHz: 1e9, or 1024e6 as in Baldi & Sapio 2018", default=1e9)
     rate: IntendedRate | None = field("Offered rate of a simulation or a run; None: its own choice", default=None)
-    duration_s: float | None = field("Of a simulation or a run; None: its own choice", default=None)
+    duration_s: float | None = field("Duration of a simulation or a run; None: its own choice", default=None)
     seed: int = 1
 
     @property

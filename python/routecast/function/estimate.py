@@ -248,7 +248,7 @@ class Estimate:
 
     function: str = field("Name of the function")
     hardware: str = field("Name of the host")
-    direction: str | None = field("None: all directions, by their shares")
+    direction: str | None = field("Direction of the estimate; None: all, by their shares")
     frames: FrameMix
     popularity: Popularity
     cores: int
@@ -258,10 +258,10 @@ class Estimate:
     remote_ratio: float = field("Share of packets that lie in the other socket's L3 (sec. 4.2)")
     tables: tuple[TableSize, ...]
     operations: tuple[StepEstimate, ...] = field("All directions one after the other")
-    call_cycles: float = field("Of calling the function, per packet")
+    call_cycles: float = field("Cycles of calling the function, per packet")
     limits: tuple[ThroughputLimit, ...] = field("The tightest first")
     frame_growth_bytes: float = field("Bytes that frames are longer, on average, when they leave", default=0.0)
-    notes: tuple[str, ...] = field("What the reader must know", default=())
+    notes: tuple[str, ...] = field("Notes for the reader", default=())
 
     @property
     def cycles(self) -> float:

@@ -68,8 +68,8 @@ class Step:
         default_factory=dict,
     )
     table: str = field("Name of the table that it works on", default="")
-    times: Number = field("How often it is done per packet; 0.1 is for one packet in ten", default=1.0, gt=0.0)
-    why: str = field("What the step is for", default="")
+    times: Number = field("Executions per packet; 0.1 is one packet in ten", default=1.0, gt=0.0)
+    why: str = field("Purpose of the step", default="")
     only: Literal["", "model", "real"] = field(
         "real: done by the function that runs, left out by models in the manner of Baldi & Sapio 2018; "
         "model: in those models, done otherwise by the function that runs; not given: in both",
@@ -98,7 +98,7 @@ class Stated:
     )
     value: Number = field("The number, as the source writes it", gt=0.0)
     unit: Literal["cycles", "accesses", "Mpps", "Gbit/s"] = field(
-        "Of the number; Gbit/s are on the wire, gap and preamble included"
+        "Unit of the number; Gbit/s are on the wire, gap and preamble included"
     )
     on: str = field("Name of the host that it is stated for")
     section: str = field('Section of the source: "sec. 3.1.1"')
@@ -117,8 +117,8 @@ class NetworkFunction:
     """A network function: tables, and the elementary operations of each direction."""
 
     name: str = field("Short name; letters, digits and _")
-    title: str = field("What it is, in a line", default="")
-    source: str = field("Where the steps are from", default="")
+    title: str = field("Description in one line", default="")
+    source: str = field("Source of the steps", default="")
     flows_of: str = field(
         "Table whose entries are the flows, where the traffic does not say how many there are; "
         "not given: every table is asked for all its entries alike",

@@ -80,9 +80,9 @@ class Operation:
 
     name: str
     meaning: str
-    parameters: Mapping[str, Parameter] = field("In the order of the paper")
+    parameters: Mapping[str, Parameter] = field("Parameters in the order of the paper")
     row: int | None = field("Number in Table 1 of Baldi & Sapio 2018; None: not there", default=None)
-    source: str = field("Where the operation is defined", default="Baldi & Sapio 2018, sec. 2.1")
+    source: str = field("Source of the definition", default="Baldi & Sapio 2018, sec. 2.1")
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ class Beside:
     """A statement and the estimate of the same case."""
 
     stated: Stated
-    ours: float = field("In the unit of the statement; NaN where there is no estimate")
+    ours: float = field("Our estimate in the unit of the statement; NaN where there is none")
 
     @property
     def error_ratio(self) -> float:

@@ -90,26 +90,26 @@ class _File:
     """A host: processor, caches, memory, network cards, and the cost of each elementary operation."""
 
     name: Name = field("Short name")
-    title: str = field("What it is, in a line", default="")
+    title: str = field("Description in one line", default="")
     source: str = field(SOURCE, default="")
     stalls: Literal["separate", "added"] = field(
         "separate: the cycles hold all that a core waits, lines in DRAM only load the memory (Baldi & Sapio 2018). "
         "added: the core waits for every line as the levels say (probed hosts)"
     )
-    notes: tuple[str, ...] = field("What a reader must know", default=())
+    notes: tuple[str, ...] = field("Notes for the reader", default=())
     cpu: Cpu = field("The processor")
     levels: Annotated[tuple[MemoryLevel, ...], Length(1)] = field(
         "Levels of the memory, the fastest first", key="level"
     )
     memory: _Memory | None = field("The main memory", default=None)
     call: CallCost = field("Cost of calling a function", default=CallCost())
-    frames: _Frames = field("Where frames lie", default=_Frames())
+    frames: _Frames = field("Buffers of frames", default=_Frames())
     nics: tuple[Nic, ...] = field("Network cards", default=(), key="nic")
     operations: Mapping[str, _Operation] = field(  # type: ignore[valid-type]  # made above
         "Cost of each elementary operation, by its name", default_factory=dict, key="operation"
     )
-    refinement: Refinement = field("What measured functions taught about this host", default=Refinement())
-    facts: dict[str, Any] = field("What else is known of the host", default_factory=dict)
+    refinement: Refinement = field("Corrections from measured functions on this host", default=Refinement())
+    facts: dict[str, Any] = field("Further facts of the host", default_factory=dict)
 
 
 PARAMETERS = frozenset({"hdr", "data", "b", "es", "max", "N", "HE", "p", "rules", "tuples", "burst", "n", "lines"})

@@ -115,7 +115,7 @@ FormulaText = Annotated[Formula, _Arithmetic(_formula, ready=Formula)]
 class Cpu:
     """The processor: ``sockets`` x ``cores_per_socket`` cores at ``frequency_hz``."""
 
-    name: Name = field("What it is called")
+    name: Name = field("Name of the model")
     sockets: Count = field("Processors in the machine", default=1, ge=1, le=1024)
     cores_per_socket: Count = field("Physical cores of each", ge=1, le=65536)
     frequency_hz: Frequency = field("The clock that the cycles of all formulas count, Hz")
@@ -137,7 +137,7 @@ class MemoryLevel:
 
     name: LevelName = field("L1, L2, L3 or DRAM, in this order; DRAM is last")
     # Of L3: the part that it gets. Infinite for DRAM.
-    size_bytes: Size = field("What one core's data can occupy; not for DRAM, B", default=math.inf)
+    size_bytes: Size = field("Size that one core's data can occupy; not for DRAM, B", default=math.inf)
     dependent_cycles: LineCycles = field("Cycles of a line where each access waits for the one before", default=0.0)
     dependent_s: LineSeconds = field("``dependent_cycles`` in seconds", default=0.0)
     # The misses overlap.
@@ -185,7 +185,7 @@ class Access:
     of: AccessKind = field("table: the packet's flow decides which lines. frame: lines of the frame itself")
     lines: FormulaText = field("Lines touched by one execution")
     table_lines: FormulaText | None = field("Lines of the whole table", default=None)
-    pattern: Pattern = field("Which cost of a level a line has", default="batched")
+    pattern: Pattern = field("Cost of a level that applies to a line", default="batched")
 
 
 @value
@@ -243,7 +243,7 @@ class Pcie:
 class Nic:
     """A network card."""
 
-    name: Name = field("What it is called")
+    name: Name = field("Name of the model")
     ports: Count = field("Ports", default=1, ge=1, le=1024)
     link_bps: BitRate = field("Rate of each port's link, bit/s")
     cap_pps: FrameRate = field("Frames/s that the card forwards at most, all ports together", default=math.inf)
@@ -257,7 +257,7 @@ class MeasuredFunction:
     """A network function that was measured on this host."""
 
     function: Name = field("Name of the function")
-    direction: str = field("Its direction")
+    direction: str = field("Direction of the function")
     frame_bytes: WholeSize = field("Size of its frames, FCS included, B")
     # As :meth:`routecast.load.popularity.Popularity.parse` reads it.
     traffic: str = field("Flows and their popularity: uniform, 10 flows, zipf 1.1")

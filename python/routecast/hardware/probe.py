@@ -374,7 +374,7 @@ class LevelFit:
     levels: tuple[MemoryLevel, ...] = field("L1, L2, L3, DRAM; L3 is missing where the host has none")
     residual_ratio: Mapping[str, float] = field("Root mean square of the relative residuals, by pattern")
     l1_cycles: Mapping[str, float] = field("The cost in L1 that all costs stand on top of, by pattern")
-    notes: tuple[str, ...] = field("What a reader must know", default=())
+    notes: tuple[str, ...] = field("Notes for the reader", default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -538,7 +538,7 @@ class Probed:
     hardware: Hardware
     noise: Noise
     fit: LevelFit
-    outcome: Mapping[str, Any] = field("What was measured, as the core told it")
+    outcome: Mapping[str, Any] = field("Measurements as the core returned them")
     duration_s: float
 
 

@@ -105,7 +105,7 @@ class Stream:
     )
     accesses: float = field("Lines used per packet")
     lines: float = field("Lines that the table has, or all frames together")
-    popularity: Popularity = field("How often each key of a table comes", default_factory=Popularity)
+    popularity: Popularity = field("Popularity of the keys of a table", default_factory=Popularity)
     # Keys that lie in the table; where a hash puts them, several may share a line, and some lines have none. At most
     # ``popularity.flows`` of them are used. None: the flows are the keys, or if these are not given, each line is one
     # key's and all lines are used.

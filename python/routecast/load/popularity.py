@@ -41,11 +41,9 @@ class Popularity:
 
     # ``uniform``: every flow alike. ``zipf``: flow i (1, 2, …) with a probability proportional to ``i**-exponent``.
     kind: Literal["uniform", "zipf"] = "uniform"
-    flows: int | None = field(
-        "How many flows there are; None: as many as the table that they are looked up in has entries", default=None
-    )
+    flows: int | None = field("Number of flows; None: as many as the looked-up table has entries", default=None)
     exponent: float = field(
-        "Of Zipf's law, 0 to 10; at 0 it is uniform. Packets per destination of an access network have about 1.",
+        "Exponent of Zipf's law, 0 to 10; 0 is uniform. Packets per destination of an access network have about 1.",
         default=1.0,
     )
 

@@ -34,7 +34,7 @@ _QUEUE_FRAMES = 65_536
 class FlowChoices:
     """The back-end routers of the flows of a load: a pure function of the file, known before any frame is sent."""
 
-    choices: tuple[tuple[str, ...], ...] = field("By flow, the back-end routers in the order in which they take it")
+    choices: tuple[tuple[str, ...], ...] = field("Back-end routers of each flow, in order of preference")
 
     @classmethod
     def of(cls, file: MultistageFile, flows: Iterable[Mapping[str, object]]) -> FlowChoices:
@@ -111,7 +111,7 @@ def model_of(file: MultistageFile, flows: FlowChoices, *, balancer_s: float = 0.
 class Deaths:
     """Elements that die at the same instant, and the predicted loss."""
 
-    events: tuple[Event, ...] = field("What happens, for the simulator")
+    events: tuple[Event, ...] = field("Events for the simulator")
     predicted: Mapping[str, PredictedDeath] = field("Detection and loss, by element")
 
     @property

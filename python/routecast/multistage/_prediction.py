@@ -14,7 +14,7 @@ MISSED_CALLS = 5
 class PredictedDeath:
     """The loss by the death of an element."""
 
-    detection_s: float = field("From its death, or the last frame that it returned, to the verdict, s")
+    detection_s: float = field("Time from the death, or from the last returned frame, to the verdict, s")
     lost_frames: float = field("Frames lost: all that were sent to it meanwhile")
 
 

@@ -71,13 +71,13 @@ class BackEndTable(FileTable):
     """``[[router]]``: a back-end router, Linux in a namespace of its own."""
 
     name: ElementName = Field(description="Name of the back-end router.")
-    weight: Weight = Field(default=1.0, description="Its share of the flows, relative.")
+    weight: Weight = Field(default=1.0, description="Relative share of the flows.")
     cap: FrameRate | None = Field(
         default=None, description="Emulates a machine that forwards so much (XDP drops the rest); no cap if not given."
     )
     queue: FrameCount = Field(default=256, description="Frames that wait before the emulated machine drops.")
     forwarding: Forwarding = Field(
-        default="linux", description="What forwards: Linux, Linux behind nftables rules, XDP by the kernel's tables."
+        default="linux", description="Forwarding: Linux, Linux behind nftables rules, or XDP by the kernel's tables."
     )
     rules: Rules | None = Field(
         default=None, description="nftables rules that match nothing, before one that accepts; 24 if not given."
@@ -110,9 +110,11 @@ class MultistageFile(FileTable):
     description: str = Field(default="", description="The router in words.")
     scheme: Literal["flow_hash", "round_robin", "local_only"] = Field(
         default="flow_hash",
-        description="Which back-end router a frame goes to: that of its flow, of its turn, its network's.",
+        description="Choice of the back-end router: by the frame's flow, in turn, or by its network.",
     )
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1, strict=True)] = Field(default=1, description="Of the flows' table.")
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1, strict=True)] = Field(
+        default=1, description="Seed of the table of flows."
+    )
     segment: Annotated[tuple[SegmentTable, ...], Field(min_length=2, max_length=16)]
     balancer: Annotated[tuple[BalancerTable, ...], Field(min_length=1, max_length=2)] = Field(
         description="One that works, and one that stands by."

@@ -22,7 +22,7 @@ class Undecided(Exception):
 class Solution:
     """A solution of an integer program."""
 
-    values: list[float] = field("Of the columns")
+    values: list[float] = field("Values of the columns")
     bound: float = field("No solution costs less")
 
 

@@ -39,7 +39,7 @@ class Reroute:
 
     task: str
     at_s: float = field("Seconds since the start of the trial")
-    route: Route = field("To task units and ports of the model; no cycle may arise")
+    route: Route = field("Route to task units and ports of the model, without a cycle")
 
 
 Event = Outage | Reroute

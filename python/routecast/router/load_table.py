@@ -27,7 +27,7 @@ class FlowsTable:
     kind: Literal["crafted", "random", "meshed"] = field(
         "Spread evenly by RSS; by its real hash; or from every port to every other in turn", default="crafted"
     )
-    count: Count = field("How many flows, 1 to 100000", default=1, ge=1, le=100_000)
+    count: Count = field("Number of flows, 1 to 100000", default=1, ge=1, le=100_000)
     seed: Count = field("Seed of random flows", default=1)
 
 

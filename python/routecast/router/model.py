@@ -94,9 +94,9 @@ class SleepState:
     """
 
     name: str = field("Name of the state, such as C1 or C6")
-    power_w: Power = field("Of a unit asleep in it, W")
+    power_w: Power = field("Power of a unit asleep in it, W")
     # Meanwhile it draws active power, and frames wait.
-    exit_s: Span = field("From the first work until the unit works, s", default=0.0, le=LONGEST_S)
+    exit_s: Span = field("Time from the first work until the unit works, s", default=0.0, le=LONGEST_S)
     # 0 for a governor that enters at once. States of a pool rise in ``after_s``; before the first, an idle unit draws
     # :attr:`PowerDraw.idle_w`.
     after_s: Span = field("Idle time after which the unit enters it, s", default=0.0, le=LONGEST_S)
@@ -109,8 +109,8 @@ class PerformanceState:
     """A P-state at which a unit may run (ACPI): its clock, and its watts there (Bolla et al. 2009, eq. 2)."""
 
     frequency_hz: Frequency = field("Cycles per second of a unit, Hz", within=FREQUENCIES_HZ)
-    active_w: Power = field("Of a unit at work, W")
-    idle_w: Power = field("Of a unit that is neither at work nor asleep, W")
+    active_w: Power = field("Power of a unit at work, W")
+    idle_w: Power = field("Power of a unit that is neither at work nor asleep, W")
     voltage_v: Voltage | None = field("Supply voltage, V", default=None)
 
 
@@ -118,11 +118,11 @@ class PerformanceState:
 class PowerDraw:
     """Watts of one unit of a pool by state (S11)."""
 
-    active_w: Power = field("While it works, W")
-    idle_w: Power = field("While it does not, W")
+    active_w: Power = field("Power while it works, W")
+    idle_w: Power = field("Power while it does not, W")
     # Memory, fans, the board; counted once.
-    base_w: Power = field("Of the whole pool whatever its units do, W", default=0.0)
-    scope: str = field("What the figures cover: package, server, wall", default="package")
+    base_w: Power = field("Power of the whole pool, independent of its units, W", default=0.0)
+    scope: str = field("Scope of the figures: package, server, wall", default="package")
     sleep: tuple[SleepState, ...] = field(
         "C-states of idle units, in rising idle time; none: they stay awake", default=()
     )
@@ -216,7 +216,7 @@ class Interruptions:
     """
 
     rate_hz: Frequency = field("Interruptions per second of a unit's work, Hz", le=MOST_INTERRUPTIONS_HZ)
-    duration: RandomTime = field("How long one takes")
+    duration: RandomTime = field("Time of one interruption")
 
     @property
     def stretch(self) -> float:
@@ -404,7 +404,7 @@ class Policy:
         le=LONGEST_S,
     )
     wakeup_granularity_s: Span = field(
-        "By how much less service a thread that wakes takes the unit of another, s",
+        "Lead in service from which a waking thread takes the unit of another, s",
         default=0.0,
         only_where={"kind": ("linux",)},
         le=LONGEST_S,
@@ -416,21 +416,21 @@ class ResourcePool:
     """Like resource units under one resource manager: cores, hardware threads, buses, memory channels."""
 
     name: str = field("Name of the pool")
-    units: Count = field("How many units", default=1, ge=1, le=MAX_UNITS)
+    units: Count = field("Number of units", default=1, ge=1, le=MAX_UNITS)
     # Needed where a task unit of the pool gives costs in cycles.
     frequency_hz: Frequency | None = field("Cycles per second of a unit, Hz", default=None, within=FREQUENCIES_HZ)
     unit_speed_ratio: tuple[Annotated[Number, Within(ge=SPEED_RATIOS[0], le=SPEED_RATIOS[1])], ...] = field(
         "Speed of each unit relative to the frequency; none: all 1", default=()
     )
-    policy: Policy = field("How units are granted", default=Policy())
+    policy: Policy = field("Scheduler of the units", default=Policy())
     # Under ``linux`` an interrupt borrows the unit of the thread that it interrupts: it pays nothing, and neither does
     # that thread when it resumes.
     switch_cost_s: Span = field(
         "Work lost when a unit turns to another task unit or thread, s", default=0.0, le=LONGEST_S
     )
     migration_cost_s: Span = field("Work lost when a task unit moves to another unit, s", default=0.0, le=LONGEST_S)
-    contention: Contention = field("How units slow each other down", default=Contention())
-    interruptions: Interruptions | None = field("What takes units away while they work", default=None)
+    contention: Contention = field("Slowdown of units by other busy units", default=Contention())
+    interruptions: Interruptions | None = field("Interruptions of units at work", default=None)
     power: PowerDraw | None = field("Watts of one unit", default=None)
 
 
@@ -498,7 +498,7 @@ class Activation:
     moderation_s: Span = field("Least time between two interrupts, s", default=0.0, le=LONGEST_S)
     # Adaptive activation: busy polling of sockets, DPDK's l3fwd-power. 0 for NAPI, which enables interrupts at once.
     linger_s: Span = field(
-        "How long it goes on polling after a poll that came back short, at active power, s",
+        "Time of polling after a poll that came back short, at active power, s",
         default=0.0,
         only_where={"kind": ("interrupt",)},
         le=LONGEST_S,
@@ -506,13 +506,14 @@ class Activation:
     # The wake-up occupies no unit; frames that arrive meanwhile wait in the queue. A task unit that is interrupted as
     # its poll ends is still awake.
     wakeup: RandomTime | None = field(
-        "From an interrupt, or the frame that wakes a thread, until it asks for its unit",
+        "Time from an interrupt, or from the frame that wakes a thread, until it requests its unit",
         default=None,
         only_where={"kind": ("interrupt", "thread")},
     )
     # The terms are those of vacation models (Takagi 1991). ``exhaustive``: Linux's veth and most drivers.
     discipline: PollDiscipline = field(
-        "What a poll takes: what it finds (gated), or also what comes meanwhile (exhaustive)", default="gated"
+        "Frames of a poll: those that it finds (gated), or also those that arrive meanwhile (exhaustive)",
+        default="gated",
     )
 
 
@@ -527,7 +528,7 @@ class Need:
     """
 
     pool: str = field("Name of the pool")
-    units: Count = field("How many at once", default=1, ge=1, le=MAX_UNITS)
+    units: Count = field("Units at once", default=1, ge=1, le=MAX_UNITS)
     until: str = field(
         "Name of a task unit further on: frames carry the units there; none: given back when it has served", default=""
     )
@@ -535,7 +536,7 @@ class Need:
 
 @value
 class Route:
-    """Where frames go next: the task units or ports that ``to`` names; frames leave the router where it is empty.
+    """Route of served frames: the task units or ports that ``to`` names; frames leave the router where it is empty.
 
     ``single``: always ``to[0]``. ``rss``: ``to[indirection[hash & 127] % len(to)]`` by the flow's hash (equal
     indirection: ``hash % 128 % len(to)``). ``per_flow``: flow number ``i`` of the load to ``to[i %
@@ -547,7 +548,7 @@ class Route:
     task unit as much as a frame and ends there; it counts neither as offered nor as dropped.
     """
 
-    kind: RouteKind = field("How a target is chosen", default="single")
+    kind: RouteKind = field("Choice of the target", default="single")
     to: tuple[str, ...] = field("Names of task units or ports; for kind by_egress one for each port", default=())
     weights: tuple[Share, ...] = field("Chances of the targets", default=(), only_where={"kind": ("random",)})
     indirection: tuple[Natural, ...] = field(
@@ -578,7 +579,7 @@ class TaskUnit:
     # ``task``: for the frame at the head of its queue. ``frame``: frames of several task units share a FIFO pool in
     # order of arrival.
     request: Literal["task", "frame"] = field(
-        "What requests units: the task unit, or every waiting frame for itself", default="task"
+        "Requester of units: the task unit, or every waiting frame", default="task"
     )
     priority: Count = field(
         "Urgency under the policies priority, preemptive and linux; larger is more urgent", default=0
@@ -591,7 +592,7 @@ class TaskUnit:
     # Blocking before service (Perros, Queueing Networks with Blocking, 1994, ch. 1); otherwise a frame that finds no
     # room is dropped there (S7).
     holds_back: bool = field("Serves a frame only while the next queue has room for it", default=False)
-    route: Route = field("Where frames go next", default=Route())
+    route: Route = field("Route of served frames", default=Route())
 
 
 @value

@@ -56,9 +56,9 @@ class Multicore:
     link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9, within=LINK_RATES_BPS)
     tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512, le=MAX_FRAMES)
     # ``rss``: by the flow's hash. ``round_robin``: frame by frame. ``per_flow``: flow ``i`` to core ``i mod cores``.
-    distribution: Distribution = field("How frames get to cores", default="rss")
-    contention: Contention = field("How cores slow each other down", default=Contention())
-    interruptions: Interruptions | None = field("What takes cores away while they work", default=None)
+    distribution: Distribution = field("Distribution of frames over cores", default="rss")
+    contention: Contention = field("Slowdown of cores by other busy cores", default=Contention())
+    interruptions: Interruptions | None = field("Interruptions of cores at work", default=None)
     frequency_hz: Frequency | None = field("Cycles per second of a core, Hz", default=None, within=FREQUENCIES_HZ)
     power: PowerDraw | None = field("Watts of one core", default=None)
     activation: Activation = field("When a core works", default=Activation())

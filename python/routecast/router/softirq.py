@@ -67,15 +67,13 @@ class Softirq:
     ring_frames: FrameCount = field("Receive ring of each core, frames", default=VETH_RING_FRAMES, le=MAX_FRAMES)
     budget_frames: FrameCount = field("Most frames of a poll (NAPI weight), frames", default=NAPI_WEIGHT, le=MAX_FRAMES)
     interrupt_cost_s: Span = field("Work of an interrupt, s", default=0.0, le=LONGEST_S)
-    linger_s: Span = field(
-        "How long a core goes on polling an empty ring, at active power, s", default=0.0, le=LONGEST_S
-    )
+    linger_s: Span = field("Time of polling an empty ring, at active power, s", default=0.0, le=LONGEST_S)
     # On a virtual machine that of an idle core's inter-processor interrupt and the scheduler, some 20 µs. None: at
     # once, as where frames are forwarded on the sender's core.
-    wakeup: RandomTime | None = field("From an interrupt until a sleeping NAPI thread runs", default=None)
-    interruptions: Interruptions | None = field("What takes a core away while it works", default=None)
-    contention: Contention = field("How cores slow each other down", default=Contention())
-    distribution: Literal["rss", "per_flow"] = field("How flows get to cores", default="rss")
+    wakeup: RandomTime | None = field("Time from an interrupt until a sleeping NAPI thread runs", default=None)
+    interruptions: Interruptions | None = field("Interruptions of a core at work", default=None)
+    contention: Contention = field("Slowdown of cores by other busy cores", default=Contention())
+    distribution: Literal["rss", "per_flow"] = field("Distribution of flows over cores", default="rss")
     ports: Count = field("Interfaces", default=2, ge=1, le=MAX_PORTS)
     link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9, within=LINK_RATES_BPS)
     tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512, le=MAX_FRAMES)

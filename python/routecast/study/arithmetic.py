@@ -23,12 +23,12 @@ Title = Annotated[str, Field(min_length=1)]
 class Arithmetic(Quoted):
     """``[[arithmetic]]``: a calculation of the source, done again."""
 
-    says: Title = Field(description="What the source says.")
+    says: Title = Field(description="Statement of the source.")
     stated: Number = Field(description="The number that it states.")
     formula: Title = Field(description='The calculation: "10e9 / (8 * (64 + 20))".')
     unit: str = Field(default="", description="Unit of both.")
     within: Ratio = Field(default=0.02, description="Relative deviation that is taken for rounding.")
-    why: str = Field(default="", description="What the formula takes into account, and where the two part.")
+    why: str = Field(default="", description="Terms of the formula, and the reason of a difference.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,8 +71,8 @@ class Quoted(FileModel):
 class InWords(Quoted):
     """A statement of a source in words; a kind of study adds which of its own quantities is compared with it."""
 
-    says: str = Field(description="What is stated, as a table's row begins.")
-    stated: str = Field(min_length=1, description='What the source states of it, in short: "almost 40 %", "yes".')
+    says: str = Field(description="Subject of the statement, as the first cell of a table's row.")
+    stated: str = Field(min_length=1, description='Statement of the source, in short: "almost 40 %", "yes".')
 
     def quotation_problems(self, place: str) -> Iterator[Problem]:
         """Yield the problems of the quotation, which must be there."""
@@ -89,7 +89,7 @@ class StudyDocument(FileModel):
         title: str
         question: str
 
-    knew: tuple[Knew, ...] = Field(default=(), description="What the model knew of the values that are compared.")
+    knew: tuple[Knew, ...] = Field(default=(), description="Knowledge of the model of the compared values.")
 
     def groups(self) -> Sequence[Group]:
         """Return the groups of values that the study compares with what it finds, in the order of its tables."""

@@ -38,7 +38,7 @@ class Knew(FileModel):
         description='"calibrated on": parameters were fitted to them; "chosen in sight of": a parameter or a mechanism '
         'was chosen when they were known; "predicted": nothing in the model knew them.'
     )
-    because: str = Field(default="", description="How that is known, or what was chosen.")
+    because: str = Field(default="", description="Reason for the role, or the choice that was made.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ class BackToBackProfile:
         "Least step of the search, over the burst; at least one frame.", default=0.005
     )
     verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = field(
-        "How often a burst with loss is sent again: max(r) of TST009.", default=2
+        "Repetitions of a burst with loss: max(r) of TST009.", default=2
     )
     verify_below: Share = field("Greater loss is not verified: z of TST009.", default=0.1)
     residual: Span = field("Wait for residual frames; longer for deep buffers.", default=2.0)
@@ -57,7 +57,7 @@ class BackToBackRow:
     """Sec. 26.4 as RFC 9004 has it, for one stream and frame size."""
 
     stream: str
-    frame_bytes: float = field("Of a mix the mean.")
+    frame_bytes: float = field("Frame size, the mean for a mix.")
     burst_frames: Spread = field(
         "Longest burst at the maximum rate without loss, one value per repetition (a whole search each)."
     )

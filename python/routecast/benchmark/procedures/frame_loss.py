@@ -44,7 +44,7 @@ class FrameLossRow:
     """Sec. 26.3, one point: loss at a share of the theoretical maximum rate of the frame size."""
 
     stream: str
-    frame_bytes: float = field("Of a mix the mean.")
+    frame_bytes: float = field("Frame size, the mean for a mix.")
     rate_ratio: float
     intended_pps: float
     offered_pps: float

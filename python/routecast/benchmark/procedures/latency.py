@@ -57,7 +57,7 @@ class LatencyRow:
     """Sec. 26.2 for one stream and frame size, at the throughput of that size or a share of it."""
 
     stream: str
-    frame_bytes: float = field("Of a mix the mean.")
+    frame_bytes: float = field("Frame size, the mean for a mix.")
     rate_pps: float = field("Offered rate, all ports.")
     rate_ratio: float = field("Share of the throughput: 1 is what sec. 26.2 asks for.")
     latency_s: Spread = field(

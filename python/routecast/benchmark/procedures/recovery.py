@@ -47,7 +47,7 @@ class RecoveryRow:
     """Sec. 26.5 for one stream and frame size."""
 
     stream: str
-    frame_bytes: float = field("Of a mix the mean.")
+    frame_bytes: float = field("Frame size, the mean for a mix.")
     throughput_pps: float = field("The rate used as throughput.")
     overload_pps: float = field("The lesser of 110 % of it and the medium's maximum.")
     recovery_pps: float = field("Half of the overload.")

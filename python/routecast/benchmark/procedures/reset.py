@@ -49,8 +49,8 @@ class ResetRow:
 
     stream: str
     kind: str = field('``"process"``, ``"system"``, ``"link"``, …')
-    section: str = field('Of RFC 6201: ``"4.2.2"``.')
-    frame_bytes: float = field("Of a mix the mean.")
+    section: str = field('Section of RFC 6201: ``"4.2.2"``.')
+    frame_bytes: float = field("Frame size, the mean for a mix.")
     rate_pps: float = field("Offered rate: the throughput of the smallest frame, without loss before the reset.")
     l2_bps: float
     lost_frames: Spread

@@ -88,7 +88,7 @@ class ThroughputRow:
     """Sec. 26.1 for one stream, frame size and goal."""
 
     stream: str
-    frame_bytes: float = field("Of a mix the mean.")
+    frame_bytes: float = field("Frame size, the mean for a mix.")
     goal: str = field('``"RFC 2544"`` (no loss), ``"PDR 0.5 %"``, ``"TST009"``.')
     loss_ratio: float = field("Loss that the goal tolerates.")
     throughput_pps: float = field(
@@ -143,10 +143,8 @@ class ThroughputRow:
         "lower bound, since the router may forward more.",
         default="",
     )
-    missed_pps: float = field(
-        "Where the rate was lowered: the rate of the trial that lowered it.", default=float("nan")
-    )
-    missed_loss_ratio: float = field("Where the rate was lowered: the loss of that trial.", default=float("nan"))
+    missed_pps: float = field("Rate of the trial that lowered the throughput, if one did.", default=float("nan"))
+    missed_loss_ratio: float = field("Loss of the trial that lowered the throughput, if one did.", default=float("nan"))
     floor_loss_ratio: float = field(
         "Loss of a wire without a device at the throughput, for as long and in the same minutes: the floor of the "
         "machine. NaN where no such trial was run, for ``floor_reason``.",

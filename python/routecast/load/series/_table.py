@@ -31,8 +31,8 @@ class TrafficSeries:
     start: datetime | None = field(
         "Begin of the first step, naive local time; None for a typical day, which begins at midnight", default=None
     )
-    source: str = field("Where it comes from, for reports", default="")
-    notes: tuple[str, ...] = field("What was found and done on the way here: gaps, zeros, scaling", default=())
+    source: str = field("Source of the series, for reports", default="")
+    notes: tuple[str, ...] = field("Remarks on gaps, zeros and scaling", default=())
 
     @property
     def duration_s(self) -> float:
@@ -131,10 +131,10 @@ class SeriesTable:
     """A table of texts."""
 
     path: str
-    names: tuple[str, ...] = field("Of the columns")
+    names: tuple[str, ...] = field("Names of the columns")
     rows: tuple[tuple[str, ...], ...]
-    places: tuple[str, ...] = field('Where each row stands, for messages: ``"line 17"``')
-    notes: tuple[str, ...] = field("What the file says that its readers must know: its lines ``# note: …``", default=())
+    places: tuple[str, ...] = field('Place of each row, for messages: ``"line 17"``')
+    notes: tuple[str, ...] = field("Notes of the file: its lines ``# note: …``", default=())
 
 
 def read_series_table(path: Path) -> SeriesTable:

@@ -34,9 +34,7 @@ class RoutersTable(FileModel):
     count: Annotated[tuple[Routers, ...], Field(min_length=1)] = Field(
         default=(1, 2, 4, 8), description="Back-end routers (BRs) of each router that is made."
     )
-    cap: FrameRate = Field(
-        description="What a BR forwards at most: an emulation by XDP, which drops and does not delay."
-    )
+    cap: FrameRate = Field(description="Capacity of a BR: an emulation by XDP, which drops and does not delay.")
     flows: Flows = Field(default=512, description="Flows for each BR, at throughput and latency.")
 
 
@@ -58,12 +56,14 @@ class FailureTable(FileModel):
 
     name: Name = Field(description="Name of the failure and stem of its figure.")
     title: str = Field(description="The failure in words.")
-    kind: FailureKind = Field(description="Who fails (one BR, two at once, the load balancer that works), and how.")
+    kind: FailureKind = Field(
+        description="Elements that fail (one BR, two at once, the active load balancer), and how."
+    )
     routers: Routers = Field(default=4, description="BRs of the router.")
     load: Share = Field(default=0.4, description="Load over the sum of caps: the others have to carry it all.")
     flows: Flows = Field(default=32, description="Flows for each BR; all take a turn within the time to detect.")
     at: Duration = Field(default=0.25, description="When it fails, from the start of the trial.")
-    away: Duration = Field(default=0.3, description="How long it stays away.")
+    away: Duration = Field(default=0.3, description="Time until it is back.")
 
     @property
     def of(self) -> str:
@@ -99,7 +99,7 @@ class MultistageStudy(StudyDocument):
     kind: Literal["multistage"]
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="What the study answers, as a question.")
+    question: str = Field(default="", description="Question that the study answers.")
     routers: RoutersTable
     trials: TrialsTable = TrialsTable()
     failure: tuple[FailureTable, ...] = ()

@@ -30,7 +30,7 @@ class ClusterAnswer:
     bound: Schedule = field(
         "Each step's cheapest machines, whatever they cost: no design needs less energy ((8.10)-(8.11))"
     )
-    design: Design = field("Of least energy within the budget (goal program)")
+    design: Design = field("Design of least energy within the budget (goal program)")
     others: tuple[Design, ...] = field("Designs I to IV, and the goal program at further budgets")
     always_on_j: float = field("Energy of the design's machines over the horizon if none is ever switched off, J")
     day_savings: tuple[Saving, ...] = field("The algorithms over the day that is planned for", default=())
@@ -40,7 +40,7 @@ class ClusterAnswer:
     mean_j: float | None = field(
         "Energy of the design on the mean day, where a quantile is planned for, J", default=None
     )
-    notes: tuple[str, ...] = field("What was left out, and why", default=())
+    notes: tuple[str, ...] = field("Remarks on parts that were left out", default=())
 
     @property
     def designs(self) -> tuple[Design, ...]:

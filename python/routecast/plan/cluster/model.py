@@ -124,21 +124,21 @@ class MachineGroup:
 
     name: Annotated[str, Length(1, 60)] = field("Name of the group")
     # R_k.
-    capacity_bps: BitRate = field("What one machine routes")
+    capacity_bps: BitRate = field("Capacity of one machine")
     # P_k.
-    power_w: Power = field("What one draws at full load, 1e-6 to 1e9 W")
+    power_w: Power = field("Power of one machine at full load, 1e-6 to 1e9 W")
     # C_k.
-    price: Share = field("What one costs, in the budget's currency: 0, or 1e-6 to 1e12")
+    price: Share = field("Price of one machine in the budget's currency: 0, or 1e-6 to 1e12")
     # Absent: as in Li (2012).
     idle_w: Power | None = field(
-        "What one draws switched on without load; rising linearly with load; absent: power at any load",
+        "Power of one machine without load, from where it rises linearly; absent: the same power at any load",
         default=None,
         key="idle_power",
     )
-    boot_s: Span = field("From switching on until it routes, at most a day", default=0.0, key="boot_time")
+    boot_s: Span = field("Time from switching on until it routes, at most a day", default=0.0, key="boot_time")
     boot_energy_j: Energy = field("Energy of a boot beyond idle power, at most 1e12 J", default=0.0)
-    available: Count | None = field("How many can be had; absent: any number", default=None, ge=0, le=10_000)
-    source: str = field("Where these figures come from", default="")
+    available: Count | None = field("Available machines; absent: any number", default=None, ge=0, le=10_000)
+    source: str = field("Source of these figures", default="")
 
     @property
     def unloaded_w(self) -> float:
@@ -173,7 +173,7 @@ class Schedule:
     """Which machines are on when."""
 
     on: tuple[tuple[int, ...], ...] = field("n_kt: for each step the number of machines of each group that are on")
-    energy_j: float = field("Of the machines over the horizon, boots included where ``boots`` counts any, J")
+    energy_j: float = field("Energy of the machines over the horizon, with the boots that ``boots`` counts, J")
     boots: int = field("Machines switched on, over the horizon", default=0)
     switchings: int = field("Machines switched on or off, over the horizon", default=0)
 

@@ -65,7 +65,7 @@ class TrafficTable(FileModel):
         default=None, description='Unit of the values where the header has none: "Mbit/s", "bit per step"'
     )
     gaps: Literal["refuse", "hold", "interpolate", "drop"] = Field(
-        default="refuse", description="What to do with missing steps and negative values"
+        default="refuse", description="Treatment of missing steps and negative values"
     )
     step: Duration = Field(default=3600.0, description="Length of a step of the plan")
     day: Day = Field(
@@ -85,7 +85,7 @@ class PlanTable(FileModel):
     budgets: Annotated[tuple[Price, ...], Field(max_length=12)] = Field(
         default=(), description="Further budgets to compare with"
     )
-    currency: Annotated[str, Field(max_length=8)] = Field(default="$", description="Of prices and budgets")
+    currency: Annotated[str, Field(max_length=8)] = Field(default="$", description="Currency of prices and budgets")
     spare: Annotated[Count, Field(ge=0, le=100)] = Field(
         default=0, description="Machines that may fail at any time without loss of capacity (N+1: 1)"
     )
@@ -106,7 +106,7 @@ class ClusterFile(FileModel):
     """A cluster file."""
 
     name: str = Field(default="", description="Name of the cluster; the file's stem if not given")
-    source: str = Field(default="", description="Where the groups come from")
+    source: str = Field(default="", description="Source of the groups")
     traffic: TrafficTable
     group: Annotated[tuple[MachineGroup, ...], Field(min_length=1, max_length=64)]
     plan: PlanTable = PlanTable()
@@ -131,8 +131,8 @@ class ClusterCase:
     """What a cluster file describes, with its traffic."""
 
     name: str
-    problem: ClusterProblem = field("With the day (or the whole series) that is planned for, headroom included")
-    day: TrafficSeries = field("That day, without headroom")
+    problem: ClusterProblem = field("Problem for the day (or the whole series) of the plan, headroom included")
+    day: TrafficSeries = field("Day of the plan, without headroom")
     mean: TrafficSeries | None = field("The mean day at the same scale where a quantile is planned for")
     trace: TrafficSeries | None = field(
         "Whole days of the series in its own steps, its highest step scaled to ``peak``; None where the series "
@@ -144,8 +144,8 @@ class ClusterCase:
     # The search for the best fleet stops there.
     gap_ratio: float = 0.001
     seconds: float = 60.0
-    headroom_ratio: float = field("Of the plan", default=0.0)
-    sources: tuple[str, ...] = field("Of the groups and of the traffic", default=())
+    headroom_ratio: float = field("Headroom of the plan", default=0.0)
+    sources: tuple[str, ...] = field("Sources of the groups and of the traffic", default=())
 
     @property
     def repeats(self) -> bool:

@@ -240,8 +240,8 @@ class FleetStates:
     """Every state of a fleet."""
 
     on: Ints = field("n_k: machines of each group that are on, states x groups")
-    capacity_bps: Floats = field("What each state routes, without its ``spare`` largest machines, bit/s")
-    fixed_w: Floats = field("What each state draws without load, W")
+    capacity_bps: Floats = field("Capacity of each state without its ``spare`` largest machines, bit/s")
+    fixed_w: Floats = field("Power of each state without load, W")
     filling: tuple[tuple[Floats, float], ...] = field(
         "Capacity of one group in each state and W per bit/s of its load, from the group that needs the least"
     )

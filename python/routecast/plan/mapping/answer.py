@@ -139,7 +139,7 @@ class MappingOptimum:
     """The best mapping that the program finds."""
 
     best: Mapping
-    pps: float = field("What it carries at most: the least of its bounds")
+    pps: float = field("Maximum throughput: the least of its bounds")
     bound_pps: float = field("No mapping carries more, frames/s")
     programs: int = field("Integer programs that were solved")
     seconds: float
@@ -292,7 +292,7 @@ class MappingCheck:
 
     mapping: Mapping
     predicted_pps: float = field("The least of its bounds: what the integer program counts with, frames/s")
-    limit: str = field("What limits it")
+    limit: str = field("Limiting resource")
     solved_pps: float | None = field("In closed form, threads' waits for each other included, frames/s", default=None)
     simulated_pps: float | None = field("Packet by packet, frames/s", default=None)
     trouble: str = field("Why the mapping does not fit the processor; empty where it does", default="")
@@ -304,8 +304,8 @@ class MappingAnswer:
 
     optimum: MappingOptimum
     best: MappingCheck
-    others: tuple[MappingCheck, ...] = field("As in the file, round robin, all in one")
-    offered_pps: float = field("Of the trials: line rate on all ports, frames/s")
+    others: tuple[MappingCheck, ...] = field("Other mappings: that of the file, round robin, all in one")
+    offered_pps: float = field("Load of the trials: line rate on all ports, frames/s")
     document: dict[str, Any] = field("Content of the router file")
     notes: tuple[str, ...] = ()
 

@@ -24,10 +24,10 @@ class EngineLoad:
     """The load of one stage on one engine."""
 
     engine: int
-    stage: str = field("Its blocks")
-    threads: int = field("That run it there")
-    busy_ratio: float = field("Of the engine's time that it works for the stage")
-    threads_ratio: float = field("Of those threads that have a frame, waits for others apart")
+    stage: str = field("Blocks of the stage")
+    threads: int = field("Threads of the stage on the engine")
+    busy_ratio: float = field("Share of the engine's time for the stage")
+    threads_ratio: float = field("Share of these threads that have a frame, without waits for other threads")
 
 
 @value
@@ -116,10 +116,10 @@ class MappingProblem:
 
     name: str
     processor: NetworkProcessor
-    blocks: tuple[Block, ...] = field("In the order of the way")
-    states: tuple[State, ...] = field("With the memory that each is in now")
+    blocks: tuple[Block, ...] = field("In the order in which frames pass them")
+    states: tuple[State, ...] = field("States with their present memories")
     ring: Link = field(
-        "Between stages: cycles, length and size of a handle; its memory is chosen", default_factory=Link
+        "Ring between stages: cycles, length and size of a handle; the mapping chooses its memory", default_factory=Link
     )
     rings: tuple[str, ...] = field(
         'Memories that rings may be in; "" for the registers of the next engine, which join two stages of one '
@@ -140,7 +140,7 @@ class Mapping:
 
     name: str = field('``"optimum"``, ``"round robin"``, …')
     problem: MappingProblem
-    stages: tuple[Stage, ...] = field("In the order of the way")
+    stages: tuple[Stage, ...] = field("In the order in which frames pass them")
     states: tuple[State, ...]
 
     @property

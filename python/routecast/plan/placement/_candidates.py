@@ -56,7 +56,7 @@ class Classes:
     # Numbers of classes of elements, for each rule.
     apart: tuple[frozenset[int], ...]
     together: tuple[frozenset[int], ...]
-    allowed: tuple[frozenset[int], ...] = field("For each class of elements, the classes of servers that it may be on")
+    allowed: tuple[frozenset[int], ...] = field("Allowed classes of servers for each class of elements")
 
     @property
     def counts(self) -> tuple[int, ...]:

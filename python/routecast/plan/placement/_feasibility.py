@@ -49,7 +49,7 @@ class InfeasiblePlacement(RoutecastError):
 class Constraint:
     """A condition that a placement must meet."""
 
-    place: str = field("Where the file states it")
+    place: str = field("Place in the file")
     description: str
     drop: Callable[[PlacementProblem], PlacementProblem] = field("Returns the problem without it")
 

@@ -59,10 +59,10 @@ class PredictedCandidate:
     )
 
     placement: ElementPlacement
-    value: float = field("Of the objective")
-    prediction: PlacementPrediction = field("At the offered load (or the target)")
+    value: float = field("Value of the objective")
+    prediction: PlacementPrediction = field("Prediction at the offered load or the target")
     choice: dict[str, str] = field("Way of pinning of each server that is used")
-    check: SimulationCheck | None = field("By simulation", default=None)
+    check: SimulationCheck | None = field("Check by simulation", default=None)
 
 
 @value

@@ -125,7 +125,7 @@ class SearchResult:
     """The best candidate."""
 
     candidate: Candidate
-    value: float = field("Of the objective")
+    value: float = field("Value of the objective")
     bound: float = field("No candidate has a better value")
     seconds: float = 0.0
     is_interrupted: bool = False

@@ -199,15 +199,15 @@ class ServerCapacity:
         "0 where the rules allow no way of pinning"
     )
     choice: str = field("The best way of pinning")
-    pins: Pins = field('By thread, of elements ``"0"``, ``"1"``, …', default_factory=dict)
+    pins: Pins = field('Pins by thread, of elements ``"0"``, ``"1"``, …', default_factory=dict)
 
 
 @value
 class ElementWork:
     """Least work of an element on a server, s of a core for a frame of the total load."""
 
-    total_s: float = field("Of all its threads")
-    thread_s: float = field("Of the busiest thread, which has one core at a time")
+    total_s: float = field("Work of all threads")
+    thread_s: float = field("Work of the busiest thread, which has one core at a time")
 
 
 class ServerLoads:

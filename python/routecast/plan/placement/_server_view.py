@@ -215,7 +215,7 @@ SERVER = "server"
 class ServerView:
     """A server with its elements."""
 
-    model: RouterModel = field('Its pool is ``"server"``, its elements are ``"0"``, ``"1"``, … in order')
+    model: RouterModel = field('Router whose pool is ``"server"``, its elements are ``"0"``, ``"1"``, … in order')
     load: OfferedLoad
     weight: float = field(
         "Frames that enter the server for each frame of the total load, those that enter again included"

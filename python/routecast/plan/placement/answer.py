@@ -47,7 +47,7 @@ class Verdict:
     others: tuple[PredictedCandidate, ...] = field("The next best by prediction")
     tried: int = field("Candidates, each way of pinning counted")
     met: bool | None = field("Whether target and latency are met; None without a target or where it is not known")
-    least_latency_s: float = field("Of all simulated candidates, s", default=math.nan)
+    least_latency_s: float = field("Least latency of all simulated candidates, s", default=math.nan)
     is_interrupted: bool = False
 
 
@@ -176,7 +176,7 @@ class PlacedElement:
     threads: Mapping[str, Cores] = field("Cores of its threads, ``()`` for all")
     shares_server: tuple[str, ...] = field("Other elements on the server")
     shares_cores: tuple[str, ...] = field("Other elements that may run on one of its cores")
-    carries_pps: float = field("Its part of the load when its server is full, frames/s")
+    carries_pps: float = field("Share of the load when the server is full, frames/s")
     alone_pps: float = field("The same if it were alone on the server, frames/s; NaN where that is impossible")
 
     @property
@@ -206,7 +206,7 @@ class LinkUse:
     """A link between servers."""
 
     name: str
-    used_ratio: float = field("At the load")
+    used_ratio: float = field("Utilisation at the load")
     capacity_pps: float = field("Load of the whole system that fills it, frames/s")
 
 
@@ -333,8 +333,10 @@ class PlacementAnswer:
         "Whether the target and the latency are met; None without them, or if it is not known", default=None
     )
     tried: int = field("Simulated candidates, each way of pinning counted", default=0)
-    least_latency_s: float = field("Of all simulated candidates, s; NaN without a target", default=math.nan)
-    bound: float = field("By prediction no candidate is better, in the scope of ``bound_says``")
+    least_latency_s: float = field(
+        "Least latency of all simulated candidates, s; NaN without a target", default=math.nan
+    )
+    bound: float = field("Bound of the predictions of all candidates, in the scope of ``bound_says``")
     bound_says: str
     by_work: float = field("Frames per second that no candidate, pinning or scheduler exceeds with these costs")
     runners_up: tuple[PredictedCandidate, ...]
@@ -342,7 +344,7 @@ class PlacementAnswer:
     elements: tuple[PlacedElement, ...]
     sharing: tuple[ServerSharing, ...]
     links: tuple[LinkUse, ...]
-    seconds: float = field("Of the search")
+    seconds: float = field("Time of the search")
     predictions: int
     notes: tuple[str, ...] = ()
 

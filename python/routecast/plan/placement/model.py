@@ -65,14 +65,14 @@ class ServerGroup:
     """Servers of one type."""
 
     name: Named = field('Name; several are called "name 1", "name 2", …')
-    number: Count = field("How many there are", default=1, ge=1, le=1000)
+    number: Count = field("Number of them", default=1, ge=1, le=1000)
     cores: Count = field("Cores of each", ge=1, le=256)
-    technology: Technology = field("What its machines run on")
+    technology: Technology = field("Technology of its machines")
     speed_ratio: Factor = field("Speed of a core relative to the technology's reference machine", default=1.0)
     # Linear between. A server without elements is off.
-    idle_w: Power = field("What one draws switched on without load", default=0.0, key="idle_power")
-    busy_w: Power = field("With all cores busy; absent: as idle", default=0.0, key="busy_power")
-    price: Share = field("Of one that carries elements", default=0.0)
+    idle_w: Power = field("Power of one server without load", default=0.0, key="idle_power")
+    busy_w: Power = field("Power with all cores busy; absent: as idle", default=0.0, key="busy_power")
+    price: Share = field("Price of a server that carries elements", default=0.0)
     memory_bytes: Size | None = field("Memory for machines; absent: no limit", default=None)
     slots: Count | None = field("Machines that fit on one; absent: no limit", default=None, ge=0)
     interrupt_cores: PinnedCores = field("Cores that its cards interrupt, card by card", default=())
@@ -102,7 +102,7 @@ class ElementGroup:
     name: Named = field('Name; several are called "name 1", "name 2", …')
     # A balancer does ``balance`` on frames from outside and ``return`` on those that leave; a router ``forward``.
     kind: Kind = field("Balancer and router of a multistage router, or any function", default="function")
-    count: Count = field("How many there are", default=1, ge=1, le=1000)
+    count: Count = field("Number of them", default=1, ge=1, le=1000)
     function: str = field("Name of its costs in the technology; the element's name if not given", default="")
     functions: Mapping[str, ServiceCost] = field(
         "Work of its functions where it differs from the technology's, by name", default_factory=dict, key="cost"
@@ -110,7 +110,7 @@ class ElementGroup:
     vcpus: Count = field("Threads of its functions", default=1, ge=1, le=64)
     # A balancer has two, a router one.
     interfaces: Count = field(
-        "Of a function: 1 where frames leave by the interface that they came by", default=2, ge=1, le=2
+        "Interfaces of a function: 1 where frames leave by the interface of their arrival", default=2, ge=1, le=2
     )
     ports: Count = field("Outer ports of each, at the first or last stage of a chain", default=1, ge=1, le=64)
     memory_bytes: Size = field("Memory of its machine", default=0.0)
@@ -143,7 +143,7 @@ class Chain:
     stages: Annotated[tuple[Named, ...], Length(1, 32)] = field(
         "Elements by name; where the last is the first, frames leave by the port of their way out"
     )
-    share: Factor = field("Of the load, relative to other chains", default=1.0)
+    share: Factor = field("Share of the load, relative to other chains", default=1.0)
 
     @property
     def returns(self) -> bool:
@@ -227,7 +227,7 @@ class PlacementProblem:
     offered_pps: float = field("Load over all outer ports, frames/s")
     outer_bps: float = field("Rate of an outer port, bit/s", default=1e9)
     balancing: Balancing = field(
-        "How frames are spread over the elements of a stage; ``local``: over those on the same server, of a chain"
+        "Distribution of frames over the elements of a stage; ``local``: over those on the same server, of a chain"
         " that returns",
         default="round_robin",
     )

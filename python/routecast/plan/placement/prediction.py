@@ -29,7 +29,7 @@ class PlacementPrediction:
     forwarded_pps: float
     lossless_pps: float = field("The greatest load that overloads nothing, frames/s")
     latency_s: float = field("Mean, at the load, s; NaN where the closed form knows none")
-    resources: tuple[Resource, ...] = field("By capacity, the least first")
+    resources: tuple[Resource, ...] = field("Resources by capacity, the least first")
     drops_pps: Mapping[str, float]
     bottleneck: str = field("The resource of least capacity")
     reason: str

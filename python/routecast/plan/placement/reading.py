@@ -75,7 +75,7 @@ class TrafficTable(FileModel):
     port: BitRate = Field(default=1e9, description="Rate of an outer port")
     balancing: Literal["round_robin", "flow_hash", "local"] = Field(
         default="round_robin",
-        description="How frames are spread over the elements of a stage; local: over those on the same server",
+        description="Distribution of frames over the elements of a stage; local: over those on the same server",
     )
 
 
@@ -84,7 +84,7 @@ class PlacementFile(FileModel):
 
     name: str = Field(default="", description="Name of what is placed; the file's stem if not given")
     technology: TechnologyOrName | None = Field(
-        default=None, description="What machines run on: a name, a *.virtualisation.toml, or a table with a base"
+        default=None, description="Technology of machines: a name, a *.virtualisation.toml, or a table with a base"
     )
     server: Annotated[tuple[_Server, ...], Field(min_length=1, max_length=64)]
     interconnect: Joined = Joined()

@@ -35,8 +35,8 @@ class Element:
     """A machine of the multistage router and its interface to the others."""
 
     machine: Machine = dataclasses.field(compare=False)
-    interface: int = field("Its interface on the interconnect")
-    takes: str = field("Its task unit that takes the frames of that interface; each element has its own")
+    interface: int = field("Interface on the interconnect")
+    takes: str = field("Task unit that takes the frames of that interface; each element has its own")
 
 
 class Paths:

@@ -105,19 +105,17 @@ class Interconnect:
     )
     # ``guest``: the copy wakes the machine and costs its driver (a bridge that floods taps; a Click balancer, which
     # must listen to all). ``backend``: it gets no farther.
-    filtered_by: Filtered = field(
-        "Who throws away what a shared hub copies: the guest, or its backend", default="guest"
-    )
+    filtered_by: Filtered = field("Filter of the copies of a shared hub: the guest, or its backend", default="guest")
     joined: Joined = field("Servers are joined by a cable for each two, or by a physical switch", default="cable")
     link_bps: BitRate = field(
         "Rate of each link between servers, each direction, bit/s", default=1e9, within=LINK_RATES_BPS
     )
     # As a virtual switch's uplinks are shared by originating port (Li 2012, scenario C.1: one, C.2: two).
-    links: Count = field("Such links side by side; elements take them in turn", default=1, ge=1, le=MAX_PORTS)
+    links: Count = field("Number of parallel links; elements take them in turn", default=1, ge=1, le=MAX_PORTS)
     # Over all that use it.
     link_queue_frames: FrameCount = field("Frames that wait for a link, frames", default=512, le=MAX_FRAMES)
     switch_bps: BitRate | None = field(
-        "What the physical switch carries; none: as much as its links bring, bit/s",
+        "Capacity of the physical switch; none: that of its links, bit/s",
         default=None,
         only_where={"joined": ("switch",)},
         within=LINK_RATES_BPS,
@@ -136,9 +134,9 @@ Balancing = Literal["round_robin", "flow_hash", "local"]
 class Joint:
     """The connections of the servers of a multistage router with each other and with the outside."""
 
-    interconnect: Interconnect = field("What joins balancers and routers", default=Interconnect())
+    interconnect: Interconnect = field("Interconnect of balancers and routers", default=Interconnect())
     balancing: Balancing = field(
-        "How balancers choose: frame by frame, by the flow's hash, or frame by frame among the "
+        "Choice of the balancers: frame by frame, by the flow's hash, or frame by frame among the "
         "routers on their own server",
         default="round_robin",
     )

@@ -40,8 +40,8 @@ class Absence:
     down_s: float
     up_s: float = field("It takes no frames from, to")
     # Later than ``down_s`` for a failure that they must detect, earlier for an element that is switched off by plan.
-    avoided_s: float = field("From then on the others send it nothing")
-    used_s: float = field("From then on the others send to it again")
+    avoided_s: float = field("Time from which the others send it nothing")
+    used_s: float = field("Time from which the others send to it again")
 
 
 def failover(

@@ -29,7 +29,7 @@ class MultistageRouter(Joint):
 
     name: str = field("Name of the router; without it the file's", default="")
     technology: TechnologyOrName | None = field(
-        "What machines run on: a name, a *.virtualisation.toml, or a table with a base", default=None
+        "Technology of machines: a name, a *.virtualisation.toml, or a table with a base", default=None
     )
     server: tuple[ServerTable, ...] = field("The servers")
     balancer: tuple[MachineTable, ...] = field("The load balancers", default=())

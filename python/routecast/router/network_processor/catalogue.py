@@ -126,16 +126,16 @@ class ProcessorFile(ProcessorTable):
     """A network processor as a ``*.processor.toml`` file, with the blocks of a router on it."""
 
     name: str = field("Name of the processor")
-    title: str = field("What it is, for people")
-    reference: str = field("Where its values come from in the main", default="")
-    notes: tuple[str, ...] = field("What a user must know", default=())
-    state: tuple[StateOver, ...] = field("What its blocks keep in memories", default=())
+    title: str = field("Description for people")
+    reference: str = field("Main source of its values", default="")
+    notes: tuple[str, ...] = field("Notes for users", default=())
+    state: tuple[StateOver, ...] = field("States of its blocks in memories", default=())
     block: tuple[BlockOver, ...] = field("The blocks of a router on it, in the order of the way", default=())
-    ring: LinkOver = field("How frames go from stage to stage", default_factory=dict)
+    ring: LinkOver = field("Ring between stages", default_factory=dict)
     parallel: tuple[str, ...] = field(
         "Blocks that each engine runs to completion in the parallel organisation", default=()
     )
-    source: dict[str, str] = field("Where the values of the processor come from, by key", default_factory=dict)
+    source: dict[str, str] = field("Sources of the processor's values, by key", default_factory=dict)
 
 
 def twins(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
@@ -234,10 +234,10 @@ class Preset:
     """A network processor with the router that its file describes on it."""
 
     processor: NetworkProcessor = field("The hardware")
-    title: str = field("What it is, for people", default="")
-    states: tuple[State, ...] = field("What its blocks keep in memories", default=())
-    blocks: tuple[Block, ...] = field("In the order of the way", default=())
-    ring: Link = field("Between stages", default=Link())
+    title: str = field("Description for people", default="")
+    states: tuple[State, ...] = field("States of its blocks in memories", default=())
+    blocks: tuple[Block, ...] = field("Blocks in the order in which frames pass them", default=())
+    ring: Link = field("Ring between stages", default=Link())
     parallel: tuple[str, ...] = field(
         "Blocks that each engine runs to completion in the parallel organisation", default=()
     )

@@ -69,7 +69,7 @@ _MOST_ACCESS_BYTES = 1 << 20
 class Engines:
     """The processing engines, all alike."""
 
-    count: Count = field("How many engines", ge=1, le=MOST_ENGINES)
+    count: Count = field("Number of engines", ge=1, le=MOST_ENGINES)
     # 1: none beside the only one, so that memory latency is never hidden.
     threads: Count = field("Hardware threads (contexts) of an engine", default=1, ge=1, le=MOST_THREADS)
     frequency_hz: Frequency = field("Cycles per second of an engine, Hz", within=FREQUENCIES_HZ)
@@ -94,7 +94,7 @@ class Memory:
     channels: Count = field("Accesses to different channels go on at once", default=1, ge=1, le=1024)
     latency_s: Duration = field("Latency of an access where nobody else is there, transfer included, s", le=LONGEST_S)
     bandwidth_bytes_per_s: ByteRate = field("Bytes per second of one channel, B/s")
-    least_bytes: Bytes = field("What a shorter access costs all the same (a burst), B", default=4)
+    least_bytes: Bytes = field("Least size of an access (a burst), B", default=4)
     capacity_bytes: Bytes = field("Size; none: no limit, B", default=0)
 
 
@@ -115,7 +115,7 @@ class NetworkProcessor(Hardware):
     """The hardware, by its name. Every value of a preset has its source beside it in the preset's file."""
 
     name: str = field("Name of the processor")
-    sources: tuple[str, ...] = field("Where its values come from in the main", default=())
+    sources: tuple[str, ...] = field("Main source of its values", default=())
 
 
 @value
@@ -125,7 +125,7 @@ class State:
     name: str = field("Name of the state")
     # Where it is now; :mod:`routecast.plan.mapping` may choose another.
     memory: str = field("Name of the memory that it is kept in")
-    size_bytes: Bytes = field("Its size, B", default=0)
+    size_bytes: Bytes = field("Size of the state, B", default=0)
 
 
 @value
@@ -136,9 +136,7 @@ class Reference:
     accesses: Number = field("Accesses for a frame, whatever its size; fractions are averages", default=1.0, ge=0.0)
     accesses_per_byte: Number = field("Besides, accesses for each byte of the frame", default=0.0, ge=0.0)
     access_bytes: Bytes = field("Bytes of one access, B", default=4, ge=1, le=_MOST_ACCESS_BYTES)
-    waits: Count = field(
-        "How often the thread waits: accesses issued together are one wait", default=1, ge=0, le=1 << 20
-    )
+    waits: Count = field("Waits of the thread; accesses issued together are one wait", default=1, ge=0, le=1 << 20)
 
 
 @value
@@ -149,7 +147,7 @@ class Block:
     # Without waiting for memories.
     cycles: Number = field("Instructions' cycles for a frame", ge=0.0)
     cycles_per_byte: Number = field("Besides, cycles for each byte of the frame", default=0.0, ge=0.0)
-    references: tuple[Reference, ...] = field("What it reads and writes in memories for a frame", default=())
+    references: tuple[Reference, ...] = field("Accesses to memories for a frame", default=())
     registers: Count = field("Registers that a thread would like to have", default=0, ge=0, le=_MOST_REGISTERS)
     code_words: Count = field("Instructions of its program", default=0, ge=0, le=_MOST_WORDS)
 
@@ -183,7 +181,7 @@ class Stage:
         "Active threads on each engine; 0: all that the hardware has", default=0, ge=0, le=MOST_THREADS
     )
     # That of the first stage is the receive buffer.
-    link: Link = field("How frames come to it", default=Link())
+    link: Link = field("Link from the stage before it", default=Link())
 
 
 @value
@@ -199,7 +197,7 @@ class Slice:
     bandwidth_bps: BitRate = field(
         "Provisioned on each port, with the 20 bytes of each frame, bit/s", within=LINK_RATES_BPS
     )
-    share: Ratio = field("Its share of the traffic")
+    share: Ratio = field("Share of the traffic")
     # Blocks that are not named have 1.
     cycles_ratio: Mapping[str, Share] = field(
         "Cycles of its blocks over those of the plain router's, by block", default_factory=dict
@@ -219,15 +217,15 @@ class LineCard:
     Performance PlanetLab Node: Line Card, 2006).
     """
 
-    per_packet_s: Span = field("To validate a frame that comes in, s", default=0.0, le=LONGEST_S)
-    per_byte_s: TimePerByte = field("For each byte of a frame that comes in, s/B", default=0.0, le=LONGEST_BYTE_S)
-    out_per_packet_s: Span = field("For a frame that goes out, s", default=0.0, le=LONGEST_S)
-    out_per_byte_s: TimePerByte = field("For each byte of a frame that goes out, s/B", default=0.0, le=LONGEST_BYTE_S)
+    per_packet_s: Span = field("Time to validate an arriving frame, s", default=0.0, le=LONGEST_S)
+    per_byte_s: TimePerByte = field("Time for each byte of an arriving frame, s/B", default=0.0, le=LONGEST_BYTE_S)
+    out_per_packet_s: Span = field("Time for a leaving frame, s", default=0.0, le=LONGEST_S)
+    out_per_byte_s: TimePerByte = field("Time for each byte of a leaving frame, s/B", default=0.0, le=LONGEST_BYTE_S)
     # It does not block: it takes time and no capacity.
-    latency_s: Span = field("Of the crossbar, each time that it is crossed, s", default=0.0, le=LONGEST_S)
+    latency_s: Span = field("Latency of each pass through the crossbar, s", default=0.0, le=LONGEST_S)
     # 64 is an assumption.
     queue_frames: FrameCount = field(
-        "That wait before a card, its link to the switch, and its line, each, frames", default=64, le=MAX_FRAMES
+        "Length of each queue: before a card, its link to the switch, and its line, frames", default=64, le=MAX_FRAMES
     )
     # The switch's is that of the processor's ports.
     link_bps: BitRate = field(
@@ -269,9 +267,9 @@ class Wait:
 
     block: str
     memory: str
-    busy_s: float = field("That a channel is busy for a frame, whatever its size")
+    busy_s: float = field("Time of a channel for a frame, independent of its size")
     busy_s_per_byte: float = field("Besides, for each byte of the frame", default=0.0)
-    rest_s: float = field("What the thread waits beyond that, where nobody else uses the memory", default=0.0)
+    rest_s: float = field("Wait of the thread beyond that, while the memory is otherwise idle", default=0.0)
 
 
 Step = InstructionRun | Wait

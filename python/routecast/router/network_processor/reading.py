@@ -145,10 +145,10 @@ class StageTable(Stage):
 
     name: str = field("Name to find it by, in paths; none: its number", default="")
     engines: Count | list[Count] = field(  # type: ignore[assignment]  # counted, or by their numbers
-        "How many engines of its own, or the numbers of engines that stages may share", default=1
+        "Number of engines of its own, or the numbers of engines that stages may share", default=1
     )
     link: LinkOver = field(  # type: ignore[assignment]  # over the router's ring
-        "How frames come to it, where that differs", default_factory=dict
+        "Link from the stage before it, where it differs", default_factory=dict
     )
 
 
@@ -175,15 +175,13 @@ class NetworkProcessorRouter:
     parallel: tuple[str, ...] | None = field(
         "Parallel: blocks that each of those engines runs; none: the processor's", default=None
     )
-    ring: LinkOver = field("How frames go from stage to stage, where that differs", default_factory=dict)
+    ring: LinkOver = field("Ring between stages, where it differs", default_factory=dict)
     state: tuple[StateOver, ...] = field("States of the processor's blocks, or further ones", default=())
     block: tuple[BlockOver, ...] = field("Blocks of the processor's router, or further ones", default=())
     stage: tuple[StageTable, ...] = field("Staged: which blocks run on which engines", default=())
     slice: tuple[Slice, ...] = field("Meta-routers that share the processor; none: one", default=())
-    line_card: LineCard | None = field("What stands before each port of the processor; none: nothing", default=None)
-    burst_frames: FrameCount = field(
-        "What a policed slice may send at once to a port, frames", default=64, le=MAX_FRAMES
-    )
+    line_card: LineCard | None = field("Line card before each port of the processor", default=None)
+    burst_frames: FrameCount = field("Burst of a policed slice to a port, frames", default=64, le=MAX_FRAMES)
     load: LoadTable | None = field("Load to evaluate with by default", default=None)
 
     def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:

@@ -43,11 +43,11 @@ class TechnologyFile(TechnologyTable):
     """A ``*.virtualisation.toml``: a technique and the source of each of its values."""
 
     name: str = field("Name of the technique")
-    title: str = field("What it is, in a line", default="")
+    title: str = field("Description in one line", default="")
     reference: str = field("The machine that the work is stated for: processor, clock, software")
-    notes: tuple[str, ...] = field("What else to know", default=())
+    notes: tuple[str, ...] = field("Further notes", default=())
     source: dict[str, str | dict[str, str]] = field(
-        "Where the value of each key that is given comes from: a citation, or what is assumed", default_factory=dict
+        "Source of the value of each key: a citation, or the assumption", default_factory=dict
     )
 
 

@@ -31,8 +31,8 @@ class Server:
     """A physical machine."""
 
     name: str = field("Name of the server")
-    cores: Count = field("How many cores", ge=1, le=MAX_CORES)
-    technology: Technology = field("What its machines run on")
+    cores: Count = field("Number of cores", ge=1, le=MAX_CORES)
+    technology: Technology = field("Technology of its machines")
     speed_ratio: Number = field(
         "Speed of a core relative to the technology's reference machine", default=1.0, within=SPEED_RATIOS
     )
@@ -65,13 +65,13 @@ class Machine:
     server: str = field("Name of its server; may be left out where there is only one", default="")
     vcpus: Count = field("Threads that run its functions; flows are spread over them", default=1, ge=1, le=MAX_VCPUS)
     vcpu_cores: tuple[Cores, ...] = field(
-        "Where each vcpu may run; the last holds for those beyond, [] is anywhere", default=()
+        "Cores of each vcpu; the last entry holds for further ones, [] is any core", default=()
     )
     backend_cores: tuple[Cores, ...] = field(
-        "Where each of its backend threads may run, likewise; softirqs without: the interrupt cores", default=()
+        "Cores of each backend thread, likewise; softirqs without entry run on the interrupt cores", default=()
     )
     vcpu_priority: Count = field("0: shared fairly; 1 to 99: real time (SCHED_FIFO)", default=0, ge=0, le=MAX_PRIORITY)
-    backend_priority: Count = field("Of its backend threads, likewise", default=0, ge=0, le=MAX_PRIORITY)
+    backend_priority: Count = field("Priorities of its backend threads, likewise", default=0, ge=0, le=MAX_PRIORITY)
     weight: Number = field("Share of each of its threads under the fair scheduler", default=1.0, gt=0.0)
     functions: Mapping[str, Cost] = field(
         "Work of its functions where it differs from the technology's", default_factory=dict

@@ -42,7 +42,7 @@ class _OneServerRouter(Outside):
 
     name: str = field("Name of the router; without it the file's", default="")
     technology: TechnologyOrName | None = field(
-        "What machines run on: a name, a *.virtualisation.toml, or a table with a base", default=None
+        "Technology of machines: a name, a *.virtualisation.toml, or a table with a base", default=None
     )
     server: tuple[ServerTable, ...] = field("The server, one")
 
@@ -93,13 +93,10 @@ class ParallelRouter(_OneServerRouter):
     """Like routers in several machines, over which the host spreads the frames."""
 
     machines: Count | None = field(
-        "How many machines; the one machine table, if any, then says what all of them are like",
-        default=None,
-        ge=1,
-        le=4096,
+        "Number of machines; a single machine table then describes all of them", default=None, ge=1, le=4096
     )
     machine: tuple[MachineTable, ...] = field("The machines", default=())
-    balancing: Balancing = field("How frames are spread over the machines", default="flow_hash")
+    balancing: Balancing = field("Distribution of frames over the machines", default="flow_hash")
 
     def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:
         """Return the routers as one; arguments and errors as for :meth:`VirtualRouter.model_in`."""

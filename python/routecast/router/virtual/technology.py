@@ -96,12 +96,12 @@ class Mechanisms:
         "Most frames of a poll of a card (NAPI weight), frames", default=64, le=MAX_FRAMES
     )
     backend: Backend = field(
-        "What moves frames between host and machine: thread, softirq, polling, none", default="thread"
+        "Mover of frames between host and machine: thread, softirq, polling, none", default="thread"
     )
     # One for each interface of a machine (vhost-net), one for each machine, or one for each polling core of the server
     # (a vSwitch).
     backend_threads: BackendThreads = field(
-        "How many threads the backend has: one for each interface, machine, or server", default="interface"
+        "Threads of the backend: one for each interface, machine, or server", default="interface"
     )
     receive: Cost = field("Work of the backend for a frame into a machine", default_factory=ServiceCost)
     send: Cost = field("Work of the backend for a frame out of a machine", default_factory=ServiceCost)
@@ -119,7 +119,7 @@ class Mechanisms:
     # From machine to machine; the sender's backend does it. A polling vSwitch does it for every frame, off a wire and
     # onto one too.
     switch: Cost = field("Work for a frame that crosses the virtual switch", default_factory=ServiceCost)
-    guest: Guest = field("What runs functions in a machine: thread, softirq, polling", default="thread")
+    guest: Guest = field("Runner of functions in a machine: thread, softirq, polling", default="thread")
     guest_ring_frames: FrameCount = field("Ring of a machine in each direction, frames", default=256, le=MAX_FRAMES)
     guest_queue_frames: FrameCount = field(
         "Frames that wait in a machine, before its ring, to be sent (qdisc), frames", default=0, le=MAX_FRAMES
@@ -144,7 +144,7 @@ class Mechanisms:
         "Frames that wait so for such a function, frames", default=1000, le=MAX_FRAMES
     )
     guest_wakeup: RandomTime | None = field(
-        "From a notification until the machine asks for a core, occupying nothing", default=None
+        "Time from a notification until the machine requests a core, which it does not occupy meanwhile", default=None
     )
     # vhost does; others drop it.
     holds_back: bool = field(
@@ -159,9 +159,7 @@ class Mechanisms:
     )
     switch_cost_s: Span = field("Lost when a core turns to another thread, s", default=0.0, le=LONGEST_S)
     migration_cost_s: Span = field("Lost when a thread goes on at another core, s", default=0.0, le=LONGEST_S)
-    contention: Annotated[Contention, Given()] = field(
-        "How much slower cores are when others work too", default=Contention()
-    )
+    contention: Annotated[Contention, Given()] = field("Slowdown of cores by other busy cores", default=Contention())
     # Locks and cache lines that move.
     smp_factor: Number = field(
         "Work in a machine of several vcpus relative to one", default=1.0, ge=1.0, le=MOST_CONTENTION
@@ -177,4 +175,4 @@ class Technology(Mechanisms):
     """A virtualisation technique."""
 
     name: str = field("Name of the technique")
-    title: str = field("What it is, in a line", default="")
+    title: str = field("Description in one line", default="")

@@ -138,10 +138,10 @@ class Ordered(Quoted):
     least: FrameRate | None = Field(default=None, description="Least offered load at which it holds.")
     most: FrameRate | None = Field(default=None, description="Greatest offered load at which it holds.")
     tie: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        default=0.0, description="By how much a better curve may be below, relative: a tie."
+        default=0.0, description="Relative lag of a better curve that still counts as a tie."
     )
     by: FrameRate | None = Field(
-        default=None, description="By how much each curve is above the next, where the source states it."
+        default=None, description="Lead of each curve over the next, where the source states it."
     )
 
 
@@ -151,7 +151,7 @@ class ShapeTable(Quoted):
     curve: Title = Field(description="Name of the curve.")
     kind: Literal["flat", "falls"] = Field(description="Stays at its peak, or falls below it.")
     by: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        default=0.05, description="At most (flat) or at least (falls) so much below the peak, relative."
+        default=0.05, description="Relative distance below the peak: at most (flat), at least (falls)."
     )
     says: Title = Field(description="The statement in words.")
 
@@ -179,7 +179,7 @@ class Patterns(FileModel):
     curve: Title = Field(description="Name of the curve.")
     at: FrameRate = Field(description="Offered load of all flows together.")
     pattern: Annotated[tuple[Pattern, ...], Field(min_length=1)]
-    says: Title = Field(description="What the patterns tell of the curve, for its table and page.")
+    says: Title = Field(description="Finding from the patterns, for the table and the page.")
 
 
 class LeftOut(FileModel):
@@ -198,7 +198,7 @@ class FigureTable(FileModel):
     offered: Annotated[tuple[LoadRate, ...], Field(min_length=1)] = Field(
         description="Offered loads over all ports, ascending; bit rates are of the frames of the figure's traffic."
     )
-    traffic: Traffic = Field(description="What is offered.")
+    traffic: Traffic = Field(description="Offered traffic.")
     curve: Annotated[tuple[Curve, ...], Field(min_length=1)]
     stated: tuple[StatedRate, ...] = ()
     passing: tuple[Passing, ...] = ()
@@ -230,8 +230,8 @@ class CurveStudy(StudyDocument):
     kind: Literal["curves"]
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="What the study answers, as a question.")
-    source: str = Field(default="", description="Where the stated values come from.")
+    question: str = Field(default="", description="Question that the study answers.")
+    source: str = Field(default="", description="Source of the stated values.")
     run: CurveRun
     router: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)] = Field(
         description="Router documents by name, as router files say them."

@@ -56,7 +56,7 @@ class FunctionSeries(FileModel):
     """``[[series]]``: one function, every combination of tables, frame sizes and traffics."""
 
     function: Name = Field(description="The function; one that also runs.")
-    direction: str = Field(default="", description="Its direction; empty where it has only one.")
+    direction: str = Field(default="", description="Direction of the function; empty where it has only one.")
     tables: Annotated[dict[Name, dict[Name, Entries]], Field(min_length=1)] = Field(
         description='Name of a size ("small", "paper") -> entries of each table.'
     )
@@ -85,7 +85,7 @@ class FunctionStudy(StudyDocument):
     kind: Literal["functions"]
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="What the study answers, as a question.")
+    question: str = Field(default="", description="Question that the study answers.")
     host: Host = Host()
     run: Runs = Runs()
     series: Annotated[tuple[FunctionSeries, ...], Field(min_length=1)]

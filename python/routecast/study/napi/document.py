@@ -44,7 +44,7 @@ class IdleCurve(FileModel):
     maximum: FrameRate | None = Field(
         default=None, description="Maximum rate of the core as measured apart; compared, never fitted."
     )
-    maximum_source: str = Field(default="", description="Where the maximum comes from.")
+    maximum_source: str = Field(default="", description="Source of the maximum.")
 
 
 class FormPart(FileModel):
@@ -55,7 +55,7 @@ class FormPart(FileModel):
     budget: FrameCount = Field(default=64, description="Frames of a poll, at most.")
     interrupt: Span = Field(description="Cost of an interrupt that is shown; the two rates do not tell it.")
     interrupt_range: tuple[Span, Span] = Field(description="Least and largest cost that is tried.")
-    source: str = Field(default="", description="Where the rates come from.")
+    source: str = Field(default="", description="Source of the rates.")
 
 
 class ClockPart(FileModel):
@@ -95,8 +95,8 @@ class NapiStudy(StudyDocument):
     kind: Literal["napi"]
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="What the study answers, as a question.")
-    source: str = Field(default="", description="Where the measurements come from.")
+    question: str = Field(default="", description="Question that the study answers.")
+    source: str = Field(default="", description="Source of the measurements.")
     run: NapiRun = NapiRun()
     idle: Annotated[tuple[IdleCurve, ...], Field(min_length=1)]
     form: FormPart | None = None

@@ -410,7 +410,7 @@ class ClockResult:
     part: ClockPart
     laws: tuple[FrequencyLaw, ...] = field("One for each share of memory time; illustration")
     shown: FrequencyLaw = field("The law whose latency was simulated")
-    curves: tuple[ClockCurve, ...] = field("Its latency, by clock")
+    curves: tuple[ClockCurve, ...] = field("Latency by clock")
     recovered: FittedFrequency = field("The law fitted to the simulated maxima: it should be `shown` again")
     samples: Pairs = field("Measured clocks and maxima, if any", default=())
     fitted: FittedFrequency | None = field("Their law", default=None)

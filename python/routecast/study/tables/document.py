@@ -27,7 +27,7 @@ __all__ = ["Study", "StudyRouter", "several"]
 class StudyRouter(FileTable):
     """``[router]``: the router that was measured, as far as the measurements do not say it."""
 
-    builder: Literal["multicore"] = Field(default="multicore", description="How the model is built.")
+    builder: Literal["multicore"] = Field(default="multicore", description="Builder of the model.")
     cores: Count = Field(description="Cores that the router has.")
     ports: Annotated[int, Field(ge=2, le=64, strict=True)] = Field(default=2, description="Interfaces.")
     link: BitRate = Field(description="Rate of each link.")
@@ -105,7 +105,7 @@ class Scenario(FileTable):
     """
 
     name: Name = Field(description="Stem of the figures' file names.")
-    title: str = Field(description="What the figures show.")
+    title: str = Field(description="Title of the figures.")
     cores: Annotated[tuple[Count, ...], Field(min_length=1), _OneOrSeveral()] | None = Field(
         default=None, description="Cores, or several in a list; the measured router's if not given."
     )
@@ -129,7 +129,7 @@ class Scenario(FileTable):
         description="Frame size or mix, or several in a list."
     )
     flows_for_links: tuple[FlowsForLinks, ...] = Field(
-        default=(), description="How many flows a source says to fill the links."
+        default=(), description="Number of flows that fill the links according to a source."
     )
 
     @property
@@ -163,8 +163,8 @@ class Study(FileTable, StudyDocument):
 
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="What the study answers, as a question.")
-    source: str = Field(default="", description="Where the measurements come from.")
+    question: str = Field(default="", description="Question that the study answers.")
+    source: str = Field(default="", description="Source of the measurements.")
     router: StudyRouter
     load: LoadNote = LoadNote()
     measurements: Measurements

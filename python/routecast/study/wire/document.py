@@ -48,11 +48,11 @@ class Throughput(FileModel):
     """
 
     name: Name = Field(description="Name of the series and stem of its figures.")
-    title: str = Field(description="What the figure shows.")
+    title: str = Field(description="Title of the figure.")
     device: Name = Field(description="Device under test.")
     options: dict[str, Option] = Field(default_factory=dict, description="Options of the device.")
-    factor: Name = Field(description="What is varied: frame_bytes, flows or an option of the device.")
-    values: Annotated[tuple[Factor, ...], Field(min_length=2)] = Field(description="Its values.")
+    factor: Name = Field(description="Varied factor: frame_bytes, flows or an option of the device.")
+    values: Annotated[tuple[Factor, ...], Field(min_length=2)] = Field(description="Values of the factor.")
     calibrate: Annotated[tuple[Factor, ...], Field(min_length=1)] = Field(
         description="The values whose measurements calibrate."
     )
@@ -113,7 +113,7 @@ class WireStudy(StudyDocument):
     kind: Literal["wire"]
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="What the study answers, as a question.")
+    question: str = Field(default="", description="Question that the study answers.")
     testbed: Bed = Bed()
     throughput: Annotated[tuple[Throughput, ...], Field(min_length=1)]
     loss: tuple[Loss, ...] = ()

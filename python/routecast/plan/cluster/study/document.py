@@ -95,11 +95,11 @@ class ClusterStudy(ClusterFile, StudyDocument):
     kind: Literal["cluster"]
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="What the study answers, as a question.")
+    question: str = Field(default="", description="Question that the study answers.")
     mismatch: Mismatch = Mismatch()
     sweep: Sweep = Sweep()
     criteria: ClusterCriteria = ClusterCriteria()
-    statement: tuple[Saying, ...] = Field(default=(), description="What a source says of its designs.")
+    statement: tuple[Saying, ...] = Field(default=(), description="Statements of a source on its designs.")
     arithmetic: tuple[Arithmetic, ...] = Field(default=(), description="Calculations of the source, done again.")
 
     def groups(self) -> Sequence[Group]:

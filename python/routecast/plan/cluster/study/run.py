@@ -34,7 +34,7 @@ class SamplingRun:
     run_s: float = field("Steps of the run, s")
     fleet: tuple[int, ...]
     kwh_per_day: float
-    power_w: tuple[float, ...] = field("Of each step of the run, W")
+    power_w: tuple[float, ...] = field("Power of each step of the run, W")
     missed_ratio: float = field(
         "Share of the traffic that is beyond the fleet: a coarse sampling hides the highest load", default=0.0
     )
