@@ -27,7 +27,7 @@ class AdviceQuestion:
         "Empty: those of the rows that do not calibrate; without such rows all up to ``most_cores``", default=()
     )
     frames: tuple[FrameMix, ...] = field("Empty: those of the rows", default=())
-    goal: IntendedRate | None = field("What is to be known is instead how few cores forward so much", default=None)
+    goal: IntendedRate | None = field("Rate whose least number of cores is to be known instead", default=None)
     # Cores that there are to measure on; None: as many as rows or ``cores`` name, and twice those that calibrated where
     # nothing else does.
     most_cores: int | None = None

@@ -37,7 +37,7 @@ class Carry:
 
     log_ratio: float = field("Natural logarithm of the time there over the time here")
     log_sd: float = field("Standard deviation of that")
-    why: str = field("What the ratio is of, in words")
+    why: str = field("Quantity of the ratio")
 
 
 def carry(here: Hardware, there: Hardware, frames: FrameMix, *, function: NetworkFunction | None = None) -> Carry:

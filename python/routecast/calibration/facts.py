@@ -25,10 +25,10 @@ class OpenFact:
     """A fact that the points leave open, and the 95 % interval of a rate without and with each answer to it."""
 
     name: str = field("Column of a table of points that states it")
-    question: str = field("What to find out")
+    question: str = field("Question to the user")
     cores: int = field("Number of cores whose rate is compared")
     interval_pps: Interval = field("While the fact is not stated, frames/s")
-    intervals_pps: Mapping[str, Interval] = field("By what the column would say, frames/s")
+    intervals_pps: Mapping[str, Interval] = field("Intervals by value of the column, frames/s")
 
     @property
     def text(self) -> str:

@@ -350,7 +350,7 @@ class Course:
     """How one run of an experiment went over time."""
 
     run: int = field("Position in ``Results.runs``")
-    trial: Trial = field("With its rates over time, nothing cut off")
+    trial: Trial = field("Trial with its rates over time, without truncation")
     verdict: Steadiness
 
 

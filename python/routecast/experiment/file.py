@@ -79,9 +79,9 @@ class _NamedTable(FileTable):
 class FactorTable(_NamedTable):
     """``[[factor]]``: something that is varied."""
 
-    name: Words = Field(description="What tables and figures call it.")
+    name: Words = Field(description="Name in tables and figures.")
     path: str | None = Field(
-        default=None, description="Where the value stands in the router or test bed file: pool[cpu].frequency."
+        default=None, description="Path of the value in the router or test bed file: pool[cpu].frequency."
     )
     paths: tuple[str, ...] = Field(default=(), description="Several places that get the same value.")
     levels: tuple[Any, ...] = Field(
@@ -99,9 +99,9 @@ class FactorTable(_NamedTable):
 class DesignTable(_NamedTable):
     """``[design]``: which combinations of levels are tried."""
 
-    kind: Literal[DesignKind, "plackett_burman"] = Field(default="full", description="Which design.")
+    kind: Literal[DesignKind, "plackett_burman"] = Field(default="full", description="Kind of the design.")
     replications: Annotated[int, Field(ge=1, le=100_000, strict=True)] = Field(
-        default=1, description="How often each combination is run, with a seed of its own."
+        default=1, description="Runs of each combination, with a seed each."
     )
     common_random_numbers: bool = Field(
         default=False,
@@ -133,13 +133,13 @@ class DesignTable(_NamedTable):
 class ResponseTable(_NamedTable):
     """``[[response]]``: what is read from each trial."""
 
-    name: Words = Field(description="What tables and figures call it.")
+    name: Words = Field(description="Name in tables and figures.")
     of: str = Field(
-        description="Where it stands in a trial: l2_bps, latency.p99_s, resource[cpu].utilisation_ratio; or "
+        description="Path of the value in a trial: l2_bps, latency.p99_s, resource[cpu].utilisation_ratio; or "
         "capacity_pps, lossless_pps."
     )
     transform: Literal["none", "log", "reciprocal"] = Field(
-        default="none", description="What is analysed instead of the value itself."
+        default="none", description="Transform of the value before the analysis."
     )
     read_at: Duration | None = Field(
         default=None,
@@ -153,19 +153,19 @@ class ExperimentTable(_NamedTable):
 
     name: Name = Field(description="Name of the experiment and of its folder of results.")
     title: str = Field(default="", description="Title of the report.")
-    question: str = Field(default="", description="What the experiment answers, as a question.")
-    evaluator: EvaluatorKind = Field(default="solve", description="Who answers.")
+    question: str = Field(default="", description="Question that the experiment answers.")
+    evaluator: EvaluatorKind = Field(default="solve", description="Evaluator of the runs.")
     duration: Duration = Field(default=0.1, validate_default=False, description="Length of each trial.")
     seed: Seed = Field(default=1, description="Seed of all randomness.")
     steady: bool = Field(
         default=False, description="Whether the transient is cut off by MSER-5 and each run is tested for drift."
     )
     overrides: dict[str, Any] = Field(
-        default={}, alias="set", description="What differs from the router file in every run: path = value."
+        default={}, alias="set", description="Values that differ from the router file in every run: path = value."
     )
     design: DesignTable = DesignTable()
-    factor: tuple[FactorTable, ...] = Field(min_length=1, description="What is varied.")
-    response: tuple[ResponseTable, ...] = Field(min_length=1, description="What is read from each trial.")
+    factor: tuple[FactorTable, ...] = Field(min_length=1, description="Varied factors.")
+    response: tuple[ResponseTable, ...] = Field(min_length=1, description="Values that are read from each trial.")
 
 
 class ExperimentFile(ExperimentTable):
@@ -176,11 +176,9 @@ class ExperimentFile(ExperimentTable):
     )
     testbed: str | dict[str, Any] | None = Field(
         default=None,
-        description='For the evaluator measure: "namespaces", a *.testbed.toml beside this file, or what one says.',
+        description='Test bed of the evaluator measure: "namespaces", a *.testbed.toml beside this file, or its tables.',
     )
-    load: dict[str, Any] | None = Field(
-        default=None, description="With testbed: the offered load, as a router file has it."
-    )
+    load: dict[str, Any] | None = Field(default=None, description="Offered load on a test bed, as in a router file.")
 
 
 MOST_RUNS = 1_000_000

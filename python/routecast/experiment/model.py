@@ -29,7 +29,7 @@ class Level:
         "Position between the low level (-1) and the high level (+1): of a quantity in proportion to its value (or the "
         "logarithm of it); levels without an order have equal steps"
     )
-    label: str = field('Its name in tables and figures: ``"78 B"``, ``"with queue manager"``')
+    label: str = field('Name in tables and figures: ``"78 B"``, ``"with queue manager"``')
     overrides: Mapping[str, Plain] = field(
         "New values by path (:func:`routecast.router.variants.vary`), as in the file"
     )
@@ -41,7 +41,7 @@ class Factor:
 
     letter: str = field("A, B, C, … in the order of the file (I is left out: it means the identity)")
     name: str = field('``"packet size"``')
-    levels: tuple[Level, ...] = field("At least two, ascending in ``coded``; first and last have -1 and +1")
+    levels: tuple[Level, ...] = field("Levels, at least two, ascending in ``coded``; first and last have -1 and +1")
     is_quantity: bool = field(
         "Whether points between the levels make sense: needed for response surfaces and samples", default=False
     )
@@ -62,7 +62,7 @@ class Response:
         '``"resource[cpu].utilisation_ratio"``'
     )
     transform: Literal["none", "log", "reciprocal"] = field(
-        "What is analysed instead of the value itself (Jain, sec. 17.6).", default="none"
+        "Transform of the value before the analysis (Jain, sec. 17.6).", default="none"
     )
     read_at_s: float | None = field(
         "Rates of simulations and on the wire only: the instant until which the mean since the start of the trial is "
@@ -79,7 +79,7 @@ class Design:
     coded: tuple[tuple[float, ...], ...] = field(
         "Coded levels: a row for each combination, a column for each factor, in standard (Yates) order where it exists"
     )
-    replications: int = field("How often each combination is run, with seeds of its own: the r of 2^k r", default=1)
+    replications: int = field("Runs of each combination, with a seed each: the r of 2^k r", default=1)
     generators: tuple[str, ...] = field('Fractions only: ``("D=AB", "E=AC")``', default=())
 
 
@@ -92,9 +92,10 @@ class Experiment:
     question: str = ""
     document: Mapping[str, Any] = field("Content of the router file (or test bed file)")
     evaluator: EvaluatorKind
-    duration_s: float = field("Of each trial")
+    duration_s: float = field("Duration of each trial")
     seed: int = field(
-        "Of the experiment; each run's own is spawned from it (``numpy.random.SeedSequence.spawn``)", default=1
+        "Seed of the experiment, from which the seeds of runs are spawned (``numpy.random.SeedSequence.spawn``)",
+        default=1,
     )
     is_steadied: bool = field(
         "Whether the transient is cut off by MSER-5 and each run is tested for drift (simulation and wire only)",
@@ -106,7 +107,7 @@ class Experiment:
     factors: tuple[Factor, ...]
     design: Design
     responses: tuple[Response, ...]
-    folder: str = field("Where files that the document names are looked for", default="")
+    folder: str = field("Folder of the files that the document names", default="")
 
 
 @value
@@ -122,22 +123,24 @@ class Run:
     seed: int
     is_steadied: bool
     responses: tuple[Response, ...]
-    folder: str = field("Where files that the document names are looked for", default="")
+    folder: str = field("Folder of the files that the document names", default="")
 
 
 @value
 class Answer:
     """The answer of a run."""
 
-    key: str = field("Of the run")
-    values: Mapping[str, float] = field("By name of the response, before any transform; empty where the run failed")
+    key: str = field("Key of the run")
+    values: Mapping[str, float] = field(
+        "Values by name of the response, before any transform; empty where the run failed"
+    )
     problem: str = field(
         "Why the run has no answer (the level makes the router invalid), or none for some of the responses (its router "
         "has no such entry); empty where it has all",
         default="",
     )
     unsteady: str = field("Why the run is not steady; empty where it is steady or was not tested", default="")
-    bottleneck: str = field("What limited it, in the evaluator's words", default="")
+    bottleneck: str = field("Bottleneck in the evaluator's words", default="")
 
 
 @value
@@ -147,7 +150,7 @@ class Results:
     experiment: Experiment
     runs: tuple[Run, ...]
     answers: tuple[Answer, ...] = field("One for each run")
-    resumed: int = field("How many the folder had already", default=0)
+    resumed: int = field("Number of answers that the folder had already", default=0)
     elapsed_s: float = dataclasses.field(default=0.0, compare=False)
 
     def values(self, response: str) -> tuple[float, ...]:

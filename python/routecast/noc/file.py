@@ -223,7 +223,7 @@ Position = Annotated[tuple[Annotated[Count, Field(ge=0)], ...], Field(min_length
 class TopologyTable(FileModel):
     """``[topology]``: routers on a grid."""
 
-    kind: Literal["mesh", "torus", "concentrated_mesh"] = Field(default="mesh", description="How routers are joined")
+    kind: Literal["mesh", "torus", "concentrated_mesh"] = Field(default="mesh", description="Kind of the topology")
     columns: Side = Field(description="Routers in a row")
     rows: Side = Field(description="Routers in a column")
     concentration: Annotated[Count, Field(ge=1, le=64)] = Field(
@@ -266,7 +266,7 @@ class TrafficTable(FileModel):
     )
     task_graph: str | None = Field(default=None, description='A shipped task graph: "mpeg4", "vopd"')
     mapping: dict[str, Position] | None = Field(
-        default=None, description="Where each task of the graph stands; its published mapping if not given"
+        default=None, description="Node of each task of the graph; its published mapping if not given"
     )
     matrix: str | None = Field(
         default=None, description="CSV file beside this one: row i, column j goes from node i to node j"
@@ -281,8 +281,8 @@ class TrafficTable(FileModel):
     normalised_by: Literal["compared", "xy", "none"] = Field(
         default="compared",
         description=(
-            "What load 1 is: the link loaded most over all compared routings is full (Li 2012, eq. 6.7), the one "
-            "loaded most under XY is (eq. 7.13), or the rates are as they are"
+            "Meaning of load 1: the link with the most load over all compared routings is full (Li 2012, eq. 6.7), the "
+            "link with the most load under XY is full (eq. 7.13), or rates are not scaled"
         ),
     )
 
@@ -293,7 +293,7 @@ class RoutingTable(FileModel):
     policies: Annotated[tuple[Policy, ...], Field(min_length=1)] = Field(
         default=("xy", "2p_es"), description="Routings to compare"
     )
-    seed: Seed = Field(default=1, description="Of routings that draw paths or shares")
+    seed: Seed = Field(default=1, description="Seed of routings that draw paths or shares")
 
 
 class NocPowerTable(FileModel):
@@ -325,7 +325,7 @@ class PlanesTable(FileModel):
         default=None, description="Capacity of each plane's links, relative to the first plane's"
     )
     allocations: Annotated[tuple[AllocationName, ...], Field(min_length=1)] = Field(
-        default=("balance", "mini", "four_phase", "search"), description="How flows are put on planes"
+        default=("balance", "mini", "four_phase", "search"), description="Allocations of flows to planes"
     )
     routing: Literal["xy", "yx", "adaptive"] = Field(
         default="xy", description="Routing within each plane, but for search"
@@ -356,10 +356,10 @@ class SimulationTable(FileModel):
         default=("xy",), description="One routing or several; or turn models of adaptive hops"
     )
     allocation: AllocationName | None = Field(
-        default=None, description="With [planes]: who puts flows on them; the first of its allocations"
+        default=None, description="Allocation of flows to planes; the first of [planes] if not given"
     )
     queueing: Literal["virtual_channels", "virtual_output_queues"] = Field(
-        default="virtual_channels", description="How arriving flits wait"
+        default="virtual_channels", description="Queueing of arriving flits"
     )
     virtual_channels: Annotated[Count, Field(ge=1, le=64)] = Field(
         default=1, description="Virtual channels of a link; 1 is the plain wormhole router"
@@ -368,7 +368,7 @@ class SimulationTable(FileModel):
         default=8, description="Flits that each virtual channel or virtual output queue holds"
     )
     allocator: Literal["round_robin", "islip", "greedy_weight"] = Field(
-        default="islip", description="How inputs are matched with outputs"
+        default="islip", description="Matching of inputs with outputs"
     )
     iterations: Annotated[Count, Field(ge=1, le=64)] = Field(default=1, description="Rounds of iSLIP in a cycle")
     routing_cycles: Cycles = Field(default=0, description="Route computation; 0 is look-ahead routing")
@@ -376,11 +376,11 @@ class SimulationTable(FileModel):
     switch_allocation_cycles: FullCycles = Field(default=1, description="Switch allocation of every flit")
     traversal_cycles: Cycles = Field(default=1, description="Through the crossbar")
     credit_cycles: FullCycles = Field(default=1, description="A credit back to the router before")
-    link_cycles: Cycles = Field(default=1, description="On the wire between routers")
+    link_cycles: Cycles = Field(default=1, description="Time on the wire between routers")
     ejection_channels: Annotated[Count, Field(ge=1, le=60)] = Field(
         default=1, description="Flits that a router hands to a node in a cycle"
     )
-    node_link_cycles: Cycles = Field(default=1, description="On the wire between a node and its router")
+    node_link_cycles: Cycles = Field(default=1, description="Time on the wire between a node and its router")
     packet_flits: Lengths = Field(
         default=(8,), description='Length of packets in flits: 8, "5-10" (each as likely), or [1, 5]'
     )
@@ -394,29 +394,29 @@ class SimulationTable(FileModel):
     busy_ratio: Annotated[Number, Field(gt=0.0, le=1.0)] = Field(
         default=0.8,
         description=(
-            "How busy the most loaded link may be at a scaled clock; at 1, Li's rule, latency is unbounded "
+            "Greatest utilisation of the most loaded link at a scaled clock; at 1, Li's rule, latency is unbounded "
             "wherever alpha is not alpha_max"
         ),
     )
     loads: Loads | None = Field(default=None, description="Loads to simulate; those of [traffic] if not given")
     warmup_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(default=10_000, description="Before anything counts")
-    measure_cycles: Annotated[Count, Field(ge=100, le=10**9)] = Field(default=20_000, description="Whose packets count")
+    measure_cycles: Annotated[Count, Field(ge=100, le=10**9)] = Field(
+        default=20_000, description="Cycles whose packets count"
+    )
     drain_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(
-        default=100_000, description="At most so many more, until they have arrived"
+        default=100_000, description="Most further cycles until these packets have arrived"
     )
     replications: Annotated[Count, Field(ge=1, le=1000)] = Field(
         default=3, description="Runs with other random streams"
     )
-    seed: Seed = Field(default=1, description="Of all random streams")
+    seed: Seed = Field(default=1, description="Seed of all random streams")
 
 
 class NocFile(FileModel):
     """A file of a network on chip."""
 
-    name: Annotated[str, Field(max_length=80)] = Field(
-        default="", description="What it is called; the file's stem if not given"
-    )
-    source: str = Field(default="", description="Where its figures come from")
+    name: Annotated[str, Field(max_length=80)] = Field(default="", description="Name; the file's stem if not given")
+    source: str = Field(default="", description="Source of its figures")
     topology: TopologyTable
     traffic: TrafficTable
     routing: RoutingTable = RoutingTable()
@@ -639,7 +639,7 @@ class NocChange:
 
     load: str | None = field('Loads, as ``"0.5"`` or ``"0.2, 0.5"``', default=None)
     routings: str | None = field("Names of routings to compare, with commas between", default=None)
-    seed: int | None = field("Of everything that draws", default=None)
+    seed: int | None = field("Seed of all random draws", default=None)
     simulated: str | None = field("Names of routings to simulate", default=None)
 
 

@@ -17,8 +17,8 @@ _FILE = "bolla2009.toml"
 class Platform:
     """A machine of the paper; None is what its text does not state."""
 
-    name: str = field("As the paper calls it")
-    cpu: str = field("Its processor")
+    name: str = field("Name in the paper")
+    cpu: str = field("Processor")
     sockets: Count = field("Sockets of the machine")
     cores: Count = field("Cores of the machine")
     frequency_hz: Frequency = field("Nominal clock, Hz")
@@ -27,7 +27,7 @@ class Platform:
         "Most of the machine, with however many cores, frames/s", default=None, key="machine_rate"
     )
     idle_zero_pps: FrameRate | None = field(
-        "From where one core is never idle, frames/s", default=None, key="idle_zero_rate"
+        "Rate from which one core is never idle, frames/s", default=None, key="idle_zero_rate"
     )
     gain_of_two: Number | None = field("Throughput of two cores over that of one: gamma of eq. 10", default=None)
     least_w: Power | None = field("Least power of the machine, W", default=None, key="least_power")
@@ -38,7 +38,7 @@ class Platform:
 @value
 class _Platforms:
     source: str = field("The paper")
-    platforms: Annotated[tuple[Platform, ...], Length(1)] = field("Its machines", key="platform")
+    platforms: Annotated[tuple[Platform, ...], Length(1)] = field("Machines of the paper", key="platform")
 
 
 def read_platforms() -> tuple[Platform, ...]:

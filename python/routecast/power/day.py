@@ -49,7 +49,7 @@ class PowerDay:
     step_s: float
     l2_bps: tuple[float, ...] = field("Traffic of each step")
     power_w: tuple[float, ...] = field("Mean power of each step")
-    energy_j: float = field("Of a day: mean power times 24 h")
+    energy_j: float = field("Energy of a day: mean power times 24 h")
     mean_w: float
     peak_w: float
     least_w: float
@@ -58,11 +58,11 @@ class PowerDay:
     # What a day would take if power were proportional to traffic: the watts at the profile's peak times the mean
     # traffic over the peak traffic.
     proportional_j: float
-    cost: float | None = field("In the currency of the price; None without a price")
-    carbon_g: float | None = field("None without a carbon intensity")
-    scope: str = field("What the watts cover")
-    source: str = field("Where the watts come from")
-    profile: str = field("Where the traffic comes from")
+    cost: float | None = field("Cost in the currency of the price; None without a price")
+    carbon_g: float | None = field("Mass of carbon dioxide; None without a carbon intensity")
+    scope: str = field("Scope of the watts")
+    source: str = field("Source of the watts")
+    profile: str = field("Source of the traffic")
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:

@@ -346,7 +346,7 @@ class DeviceFit:
     # Absolute error over the measured power, on samples left out and on those that were fitted.
     error_ratio: tuple[float, ...]
     fitted_error_ratio: tuple[float, ...]
-    left_out: str = field("How they were left out, in words")
+    left_out: str = field("Sentence on the samples that were left out")
     samples: tuple[Fitted, ...]
     notes: tuple[str, ...]
 

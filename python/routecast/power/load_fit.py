@@ -183,10 +183,10 @@ class LoadFit:
 
     model: PowerModel
     parameters: Mapping[str, FittedParameter]
-    fitted: tuple[LoadSample, ...] = field("What the model rests on")
+    fitted: tuple[LoadSample, ...] = field("Samples that the model was fitted to")
     predictions: tuple[PredictedSample, ...] = field("Samples that were left out", default=())
-    left_out: str = field("How they were chosen, in words", default="")
-    notes: tuple[str, ...] = field("What was seen in the samples", default=())
+    left_out: str = field("Sentence on the choice of samples left out", default="")
+    notes: tuple[str, ...] = field("Notes on the samples", default=())
 
 
 Fitter = Callable[[Sequence[LoadSample]], tuple[PowerModel, Mapping[str, FittedParameter]]]

@@ -56,10 +56,10 @@ class PowerTableRow:
 class PowerTable:
     """The finished table."""
 
-    router: str = field("What was measured.")
-    evaluator: str = field("Who answered.")
-    scope: str = field("What the watts cover.")
-    source: str = field("Where they come from.")
+    router: str = field("Router that was measured.")
+    evaluator: str = field("Evaluator of the trials.")
+    scope: str = field("Scope of the watts.")
+    source: str = field("Source of the watts.")
     frames: str = field("The mix of frame sizes.")
     ports: int = field("All of them enabled and active.")
     throughput_pps: float = field("The greatest rate that was seen to lose nothing, over all ports.")
@@ -69,13 +69,13 @@ class PowerTable:
     weights: tuple[float, ...]
     eer_bit_per_j: float = field("Bit/s per W over ``load_ratios`` with ``weights``.")
     eer_unweighted_bit_per_j: float = field(
-        "With the unweighted throughput as numerator, as the draft allows if it is labelled."
+        "EER with the unweighted throughput as numerator, which the draft allows with a label."
     )
-    ecr_w_per_bps: float = field("At full load.")
+    ecr_w_per_bps: float = field("ECR at full load.")
     proportionality_ratio: float = field("EPI over 100.")
     stabilise_s: float
     measure_s: float
-    averaging: str = field("How watts were averaged.")
+    averaging: str = field("Method of averaging the watts.")
     facts: Mapping[str, object] = field(
         "Versions and configuration, where the evaluator states them.", default_factory=dict
     )
@@ -106,7 +106,7 @@ class PowerTableSettings:
         default=0.0,
     )
     measure_s: float = field("Length of each line's trial and of those that decide on the throughput.", default=1.0)
-    search_s: float = field("Of the search's first trials, at most as long.", default=0.1)
+    search_s: float = field("Greatest duration of the search's first trials.", default=0.1)
     idle_pps: float = field(
         "Offered in place of nothing: an offered load is more than 0. Where not one frame is due, a test bed sends "
         "none.",
@@ -114,11 +114,9 @@ class PowerTableSettings:
     )
     width_ratio: float = field("Distance of the bounds of the throughput, relative to the upper one.", default=0.005)
     least_ratio: float = field("Least load of the search, over the greatest.", default=1e-3)
-    base_w: float = field(
-        "What the user has measured by hand without transceivers; NaN if nobody has.", default=math.nan
-    )
+    base_w: float = field("Power without transceivers as measured by hand; NaN if unknown.", default=math.nan)
     averaging: str = field(
-        "How the watts of a line are averaged, in words.",
+        "Method of averaging the watts of a line.",
         default="energy over the length of the trial, one trial for each line",
     )
 

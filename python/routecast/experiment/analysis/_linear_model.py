@@ -69,7 +69,7 @@ class Term:
     letters: tuple[str, ...]
     columns: Floats
     levels: tuple[tuple[str, Floats], ...] = field(
-        "For factors with more than two levels: label and weights of the coefficients for each level", default=()
+        "Label and weights of the coefficients for each level, of factors with more than two levels", default=()
     )
     is_partial: bool = field(
         "Whether columns were left out because combinations are missing: the rest is no effect of any one level",
@@ -215,8 +215,8 @@ class Estimable:
     """
 
     terms: tuple[Term, ...] = field("Linearly independent of each other and of the mean")
-    aliases: dict[str, tuple[str, ...]] = field("By term: what cannot be told from it, with signs")
-    sentences: tuple[str, ...] = field("What cannot be told apart, in words")
+    aliases: dict[str, tuple[str, ...]] = field("Aliases of each term, with signs")
+    sentences: tuple[str, ...] = field("Sentences on the aliases")
 
 
 class _Basis:
@@ -356,7 +356,7 @@ class ModelChoice:
     estimable: Estimable
     order: int = field("The highest order of an interaction, or of the polynomial")
     is_polynomial: bool
-    pooled: str = field("What was left out on purpose, to be taken as noise; '' where nothing was", default="")
+    pooled: str = field("Terms that were left out on purpose and count as noise; '' for none", default="")
 
 
 def is_sample_design(kind: DesignKind, data: Observations) -> bool:
@@ -427,7 +427,7 @@ class Fit:
     predicted: Floats
     residuals: Floats
     leverages: Floats
-    blocks: tuple[slice, ...] = field("Where the coefficients of each term stand")
+    blocks: tuple[slice, ...] = field("Positions of the coefficients of each term")
     sst: float = field("Total sum of squares; zero where it is no more than rounding")
     sse: float = field("Sum of squared errors; zero where it is no more than rounding")
     error_df: int

@@ -33,9 +33,9 @@ class Observations:
     factors: tuple[Factor, ...]
     design: Floats = field("Coded levels of every combination, whether it answered or not")
     rows: Integers = field("Combination of each run that answered")
-    runs: Integers = field("Its position in ``Results.runs``")
+    runs: Integers = field("Position of the run in ``Results.runs``")
     replications: Integers
-    y: Floats = field("Its value, transformed")
+    y: Floats = field("Transformed values of the response")
     transform: Literal["none", "log", "reciprocal"]
     missing: tuple[Missing, ...]
     unsteady: tuple[Missing, ...]

@@ -51,7 +51,7 @@ class Chaos:
     degrees: Integers = field("Degree of each term in each factor; the first is the constant")
     coefficients: Floats
     spread: Floats = field(
-        "Its transpose times itself is the covariance of the coefficients, in units of the errors' variance"
+        "Matrix whose transpose times itself is the covariance of the coefficients, in units of the errors' variance"
     )
     unexplained: float = field("Mean square of the errors of left-out runs")
     quality_ratio: float = field("Q2: 1 minus that over the variance of the response")

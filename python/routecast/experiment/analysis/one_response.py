@@ -62,7 +62,7 @@ class Contrast:
     """A weighted sum of effects or of mean responses."""
 
     value: float
-    standard_error: float | None = field("None where there is no noise")
+    standard_error: float | None = field("Standard error; None without noise")
     low: float | None = field("Lower end of the interval; None where there is no noise")
     high: float | None = field("Upper end of the interval; None where there is no noise")
     is_significant: bool | None = field("Whether its interval excludes zero")

@@ -39,7 +39,7 @@ class AssumptionCheck:
 
     name: str = field('``"normal errors"``, ``"constant spread"``, ``"independent errors"``')
     method: str = field('``"Shapiro-Wilk"``, ``"Breusch-Pagan"``, ``"Levene"``, ``"Durbin-Watson"``')
-    statistic: float | None = field("None where there are too few residuals to test")
+    statistic: float | None = field("Test statistic; None where there are too few residuals")
     p_value: float | None
     is_doubtful: bool | None = field("Whether the residuals contradict the assumption at the level of confidence")
     verdict: str = field("In plain words, with what to do")
@@ -53,9 +53,7 @@ class Residuals:
     observed: tuple[float, ...]
     predicted: tuple[float, ...]
     residuals: tuple[float, ...]
-    normal_scores: tuple[float, ...] = field(
-        "Where each residual would lie on the normal quantile-quantile plot: Blom's quantiles (i - 3/8)/(n + 1/4)"
-    )
+    normal_scores: tuple[float, ...] = field("Normal scores of the residuals: Blom's quantiles (i - 3/8)/(n + 1/4)")
     checks: tuple[AssumptionCheck, ...] = field(
         "Empty where the evaluator has no noise: what is left over is then no error"
     )
@@ -65,7 +63,7 @@ class Residuals:
 class LevelEffect:
     """How far one level of a factor with many levels lies from the mean: Jain's alpha_j (sec. 20.2)."""
 
-    label: str = field('Of the level, or of the levels of an interaction: ``"78 B, 4 threads"``')
+    label: str = field('Label of the level, or of the levels of an interaction: ``"78 B, 4 threads"``')
     value: float
     low: float | None = field("Lower end of its confidence interval", default=None)
     high: float | None = field("Upper end of its confidence interval", default=None)
@@ -88,7 +86,7 @@ class Effect:
     standard_error: float | None = None
     low: float | None = field("Lower end of the confidence interval of ``value``", default=None)
     high: float | None = field("Upper end of the confidence interval of ``value``", default=None)
-    p_value: float | None = field("Of the test that there is no effect", default=None)
+    p_value: float | None = field("P-value of the test that there is no effect", default=None)
     is_significant: bool | None = field(
         "Whether it stands out from the noise; None where there is no estimate of the noise", default=None
     )
@@ -96,7 +94,7 @@ class Effect:
     aliases: tuple[str, ...] = field(
         'Effects that these runs cannot tell from it, with their signs: ``("+CD", "-BCE")``', default=()
     )
-    levels: tuple[LevelEffect, ...] = field("For factors with more than two levels", default=())
+    levels: tuple[LevelEffect, ...] = field("Levels of factors with more than two", default=())
 
 
 @value
@@ -155,7 +153,7 @@ class Screening:
     """Factors by how much they matter."""
 
     factors: tuple[Screened, ...] = field("The most important first")
-    method: str = field("How the shares were computed, in words")
+    method: str = field("Sentence on the method of the shares")
     quality_ratio: float | None = field(
         "Q2: the share of the variance of left-out runs that the model behind the indices predicts", default=None
     )
@@ -167,7 +165,7 @@ class SurfaceTerm:
     """A term of the polynomial in coded levels."""
 
     name: str = field('``"1"``, ``"A"``, ``"AB"``, ``"A^2"``')
-    powers: tuple[int, ...] = field("Of each factor")
+    powers: tuple[int, ...] = field("Powers of each factor")
     value: float
     standard_error: float | None = None
     low: float | None = None
@@ -183,7 +181,7 @@ class LackOfFit:
     pure_df: int
     ss: float
     pure_ss: float
-    f: float | None = field("None where the repetitions are identical")
+    f: float | None = field("F statistic; None where the repetitions are identical")
     p_value: float | None = field("Probability of a greater ``f`` by chance; None where the repetitions are identical")
     verdict: str
 
@@ -198,7 +196,7 @@ class Stationary:
         '"ridge": it hardly bends along at least one direction'
     )
     eigenvalues: tuple[float, ...] = field(
-        "Of the matrix of second-order terms, ascending: how fast the response bends along each axis"
+        "Eigenvalues of the matrix of second-order terms, ascending: curvatures of the response along its axes"
     )
     axes: tuple[tuple[float, ...], ...] = field("The directions that belong to them, in coded levels")
     is_inside: bool = field("Whether it lies in the region that was tried")
@@ -255,12 +253,12 @@ class Surface:
 class Cell:
     """One combination of levels with the answers of its runs and the model's prediction."""
 
-    row: int = field("Of ``Design.coded``")
+    row: int = field("Row of ``Design.coded``")
     coded: tuple[float, ...]
-    labels: tuple[str, ...] = field("Of the levels, one per factor")
-    values: tuple[float, ...] = field("Of the replications that answered, as analysed")
-    mean: float | None = field("None where none answered")
-    predicted: float | None = field("By the model")
+    labels: tuple[str, ...] = field("Labels of the levels, one per factor")
+    values: tuple[float, ...] = field("Values of the replications that answered, as analysed")
+    mean: float | None = field("Mean of the values; None where none answered")
+    predicted: float | None = field("Prediction of the model")
     low: float | None = field("Lower end of the confidence interval of the predicted mean response", default=None)
     high: float | None = field("Upper end of the confidence interval of the predicted mean response", default=None)
 
@@ -292,7 +290,7 @@ class Missing:
     run: int = field("Position in ``Results.runs``")
     row: int
     replication: int
-    labels: tuple[str, ...] = field("Of its levels, one per factor")
+    labels: tuple[str, ...] = field("Labels of its levels, one per factor")
     why: str
 
 
@@ -301,9 +299,7 @@ class Analysis:
     """Everything a report says about one response of an experiment."""
 
     response: str
-    transform: Literal["none", "log", "reciprocal"] = field(
-        'What was analysed instead of the response; "log" is the natural logarithm'
-    )
+    transform: Literal["none", "log", "reciprocal"] = field('Transform of the response; "log" is the natural logarithm')
     confidence: float = field("Level of the intervals and the verdicts, 0..1")
     count: int = field("Runs that answered")
     mean: float | None = field("q_0")
@@ -327,18 +323,20 @@ class Analysis:
     predicted_r2_ratio: float | None = field(
         "Share of the variation of left-out runs that the model explains (PRESS)", default=None
     )
-    noise: str = field("Where the estimate of the noise comes from, or why there is none", default="")
+    noise: str = field("Source of the estimate of the noise, or the reason why there is none", default="")
     anova: tuple[AnovaRow, ...] = ()
-    lenth: Lenth | None = field("Where there are no errors to compare with, and the evaluator has noise", default=None)
+    lenth: Lenth | None = field(
+        "Lenth's analysis, where there are no errors to compare with and the evaluator has noise", default=None
+    )
     residuals: Residuals | None = None
     cells: tuple[Cell, ...] = ()
-    means: tuple[Means, ...] = field("Of each factor, then of each pair", default=())
+    means: tuple[Means, ...] = field("Powers of each factor, then of each pair", default=())
     surface: Surface | None = None
     screening: Screening | None = None
     missing: tuple[Missing, ...] = ()
     unsteady: tuple[Missing, ...] = field("Runs that are analysed although they are not steady", default=())
     not_told_apart: tuple[str, ...] = field("Effects that these runs cannot separate, a sentence each", default=())
-    advice: tuple[str, ...] = field("What to do next: a transform, more runs", default=())
+    advice: tuple[str, ...] = field("Advice: a transform, more runs", default=())
     notes: tuple[str, ...] = field("Remarks that belong before the numbers", default=())
 
     def effect(self, name: str) -> Effect:

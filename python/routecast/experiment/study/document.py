@@ -53,16 +53,16 @@ class Calibrates(FileModel):
 class Fact(Quoted):
     """``[[fact]]``: a number that a source states."""
 
-    name: Title = Field(description="What it is called in tables.")
+    name: Title = Field(description="Name in tables.")
     experiment: Name = Field(description="Name of the experiment.")
     response: Title = Field(description="Name of the response.")
     of: Literal["effect", "share", "mean", "greatest", "least", "value"] = Field(
-        description="What of it: an effect q, its share of the variation (0..1), the mean q_0, the greatest or least "
-        "value, or the value at some levels."
+        description="Quantity of the response: an effect q, its share of the variation (0..1), the mean q_0, the greatest or "
+        "least value, or the value at some levels."
     )
     effect: str = Field(default="", description='Letters of the factors: "A", "AB".')
-    at: dict[str, str] = Field(default={}, description='For "value": the label of the level by factor.')
-    scale: Positive = Field(default=1.0, description="What a stated unit is in the response's own: 1e6 for Mbit/s.")
+    at: dict[str, str] = Field(default={}, description='Label of the level by factor, for "value".')
+    scale: Positive = Field(default=1.0, description="Stated unit in the response's unit: 1e6 for Mbit/s.")
     unit: str = Field(default="", description="The stated unit.")
     value: Number | None = Field(default=None, description="Stated value, in the stated unit.")
     between: tuple[Number, Number] | None = Field(
@@ -118,15 +118,15 @@ class FigureTable(FileModel):
 
     name: Name = Field(description="Name of the figure; names its file.")
     title: Title = Field(description="The figure in words.")
-    caption: str = Field(default="", description="What it shows.")
+    caption: str = Field(default="", description="Caption of the figure.")
     x: Title = Field(description="Title of the horizontal axis, with its unit.")
     y: Title = Field(description="Title of the vertical axis, with its unit.")
-    y_scale: Positive = Field(default=1.0, description="What the axis's unit is in the response's own.")
-    x_until: Number | None = Field(default=None, description="Where the horizontal axis ends.")
-    y_from: Number = Field(default=0.0, description="Where the vertical axis begins.")
+    y_scale: Positive = Field(default=1.0, description="Unit of the axis in the response's unit.")
+    x_until: Number | None = Field(default=None, description="End of the horizontal axis.")
+    y_from: Number = Field(default=0.0, description="Begin of the vertical axis.")
     y_log: bool = Field(default=False, description="Whether the vertical axis is logarithmic.")
     level: Positive | None = Field(default=None, description="A level to draw across, in the axis's unit.")
-    level_name: str = Field(default="", description="What the level is.")
+    level_name: str = Field(default="", description="Name of the level.")
     line: Annotated[tuple[Line, ...], Field(min_length=1)]
 
 
@@ -150,8 +150,8 @@ class ExperimentsStudy(StudyDocument):
     kind: Literal["experiments"]
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="What the study answers, as a question.")
-    source: str = Field(default="", description="Where the stated facts come from.")
+    question: str = Field(default="", description="Question that the study answers.")
+    source: str = Field(default="", description="Source of the stated facts.")
     most_calibrations: Count = Field(default=60, description="Trials of the calibrated values, at most.")
     router: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)] = Field(
         description="Router documents by name, as router files say them."

@@ -548,8 +548,8 @@ class Picture:
     """One picture of a report."""
 
     name: str = field("Stem of its file")
-    title: str = field("What it shows")
-    caption: str = field("How to read it")
+    title: str = field("Title of the picture")
+    caption: str = field("Caption: how to read the picture")
     is_finding: bool = field("Whether it shows a finding, or helps to judge the analysis", default=True)
     draw: Callable[..., str] = field("Returns the SVG; ``has_heading`` writes title and caption into it")
 

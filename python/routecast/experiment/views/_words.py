@@ -55,8 +55,8 @@ def unit_of(path: str) -> str:
 class Scale:
     """How a response is written: its unit with one prefix for all values, and the way back from a transform."""
 
-    name: str = field("Of the response")
-    unit: str = field("With its prefix; may be empty")
+    name: str = field("Name of the response")
+    unit: str = field("Unit with its prefix; may be empty")
     step: float = field("Base units in one of it")
     base_unit: str = field("Without its prefix; empty where it takes none", default="")
     transform: Literal["none", "log", "reciprocal"] = field("Applied to the values before the analysis", default="none")

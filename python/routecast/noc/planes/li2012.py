@@ -67,7 +67,7 @@ class Tie(StrEnum):
 class Interpretation:
     """How to read the algorithms where their text is open."""
 
-    tie: Tie = field("Which of equally large flows goes first", default=Tie.FIRST)
+    tie: Tie = field("Order of equally large flows", default=Tie.FIRST)
     through_all: bool = field("BF is the flows through every bottleneck link, not through any", default=False)
     weight_without_hops: bool = field(
         "W changes by the rate alone, as Algorithm 3 prints it (its start value is rate times hops)", default=False

@@ -52,7 +52,7 @@ class RouterPoint:
     idle_w: float | None = field("Power of a router at no load, P0, W", default=None)
     full_w: float | None = field("Power at one flit per port and cycle, P1, W", default=None)
     static_w: float | None = field("The part of both that is there without a clock, W", default=None)
-    source: str = field("Where the figures are from", default="")
+    source: str = field("Source of the figures", default="")
 
 
 @value

@@ -133,8 +133,8 @@ class RouterDesign:
     switch_allocation_cycles: int = field("Switch allocation of every flit", default=1)
     traversal_cycles: int = field("Through the switch", default=1)
     credit_cycles: int = field("A credit back to the router before", default=1)
-    link_cycles: int = field("On the wire between two routers", default=1)
-    node_link_cycles: int = field("On the wire between a node and its router, each way", default=1)
+    link_cycles: int = field("Time on the wire between two routers", default=1)
+    node_link_cycles: int = field("Time on the wire between a node and its router, each way", default=1)
     ejection_channels: int = field(
         "Channels of one flit per cycle from a router to each of its nodes; a packet takes any of them. With one,"
         " a hot spot takes one flit per cycle however many links lead there",
@@ -318,7 +318,7 @@ class SimulationPhases:
     Raises ModelProblem: a value out of range; all of them are named.
     """
 
-    seed: int = field("Of all random streams", default=1)
+    seed: int = field("Seed of all random streams", default=1)
     replications: int = field("Independent runs with other streams; their spread gives the intervals", default=5)
     warmup_cycles: int = field("Cycles before the measurement", default=10_000)
     measure_cycles: int = field("Cycles of the measurement", default=20_000)

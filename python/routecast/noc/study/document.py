@@ -57,7 +57,7 @@ class Own(FileModel):
     curve: str = Field(description="Routing, allocation, or optimum")
     load: Load = Field(default=1.0, description="Normalised load")
     relative_power: Annotated[Number, Field(gt=0.0)] = Field(description="Power / power without scaling at load 1")
-    within: Annotated[Number, Field(ge=0.0)] = Field(default=0.0, description="How much more is allowed, relative")
+    within: Annotated[Number, Field(ge=0.0)] = Field(default=0.0, description="Allowed relative excess")
     why: Annotated[str, Field(min_length=1)] = Field(description="Why it is asked for")
 
 
@@ -102,8 +102,8 @@ class NocStudy(StudyDocument):
     kind: Literal["noc"]
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="What the study answers, as a question.")
-    source: str = Field(default="", description="Where the stated figures come from.")
+    question: str = Field(default="", description="Question that the study answers.")
+    source: str = Field(default="", description="Source of the stated figures.")
     case: Annotated[tuple[Case, ...], Field(min_length=1)]
     flits: Flits | None = None
     criteria: NocCriteria = NocCriteria()

@@ -51,9 +51,9 @@ class TaskGraph:
 
     name: str
     tasks: tuple[str, ...] = field("Their names, each once")
-    flows: tuple[Flow, ...] = field("At most one from a task to another")
-    source: tuple[str, ...] = field("Where the figures are from", default=())
-    notes: tuple[str, ...] = field("What the sources disagree on and what was chosen", default=())
+    flows: tuple[Flow, ...] = field("Flows, at most one from a task to another")
+    source: tuple[str, ...] = field("Source of the figures", default=())
+    notes: tuple[str, ...] = field("Disagreements of the sources, and the choices", default=())
     grid: tuple[tuple[str, ...], ...] = field(
         'Rows of task names as they stand on the routers, ``""`` for a free tile; empty where no mapping is stated',
         default=(),

@@ -107,7 +107,7 @@ class Checked:
     values: tuple[tuple[float, float, float], ...] = field("The same for each target's quantity")
     is_met: bool = field("Whether every target is met up to the upper end of its interval")
     replications: int
-    duration_s: float = field("Of each, s")
+    duration_s: float = field("Duration of each, s")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -270,11 +270,9 @@ class EvaluatedSetting:
     candidate: Candidate
     least_w: float = field("Bound on its power that was known before, W")
     power_w: float = field("Mean power, W; NaN where the trial gives none")
-    values: tuple[float, ...] = field("What the trial shows of each target's quantity; NaN where unknown")
-    excess: float = field(
-        "How far the worst of them is beyond its limit, as a share of the limit; 0 where all targets are met"
-    )
-    trial: Trial | None = field("None where no trial came to a steady state")
+    values: tuple[float, ...] = field("Trial's value of each target's quantity; NaN where unknown")
+    excess: float = field("Greatest excess over a limit, relative to the limit; 0 where all targets are met")
+    trial: Trial | None = field("Trial; None where none reached a steady state")
 
     @property
     def setting(self) -> Setting:
@@ -362,7 +360,7 @@ class SearchResult:
 
     targets: tuple[Target, ...]
     best: EvaluatedSetting | None = field("The setting with the fewest watts that meets all targets; None if none does")
-    check: Checked | None = field("Its check; None without one")
+    check: Checked | None = field("Check of the setting; None without one")
     judged: tuple[EvaluatedSetting, ...] = field("All that were evaluated, in the order of their bounds")
     rejected: tuple[tuple[EvaluatedSetting, Checked], ...] = field(
         "Settings with fewer watts in the search that their check turned down"

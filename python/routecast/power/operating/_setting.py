@@ -141,10 +141,9 @@ class Setting:
         "Clock of the pool, Hz; None where the file gives none to choose from", default=None
     )
     sleep: str = field("Deepest C-state that working cores may enter when idle; empty: none", default="")
-    activation: ActivationChoice = field("Of the task units on the pool", default=AS_GIVEN)
+    activation: ActivationChoice = field("Activation of the task units on the pool", default=AS_GIVEN)
     linger_s: float = field(
-        "Of interrupt activation: time of polling on before interrupts are enabled again, s; more than 0 is adaptive",
-        default=0.0,
+        "Time of polling before interrupts are enabled again, s; more than 0 is adaptive", default=0.0
     )
 
     @property
@@ -250,13 +249,13 @@ class Choices:
     """What may be chosen for a router."""
 
     pool: str = field("The forwarding pool")
-    units: int = field("Its units in the machine")
+    units: int = field("Units of the pool in the machine")
     cores: tuple[int, ...] = field("Numbers of them that may work")
     frequencies_hz: tuple[float | None, ...] = field("Clocks, Hz; ``(None,)`` where there is nothing to choose")
     sleeps: tuple[str, ...] = field("Deepest C-states allowed, from none (empty) to all")
     activations: tuple[tuple[ActivationChoice, float], ...] = field("Activation and lingering, seconds")
     notes: tuple[str, ...] = field(
-        "What is not offered, why, and what to add to the file; and power states that look exchanged", default=()
+        "Notes on choices that the file does not offer, and on power states that look exchanged", default=()
     )
 
 

@@ -164,7 +164,7 @@ class Course:
     name: str
     settings: tuple[Setting, ...]
     power_w: tuple[float, ...] = field("Mean power in each step, W")
-    energy_j: float = field("Of all steps, without switchings, J")
+    energy_j: float = field("Energy of all steps, without switchings, J")
     switchings: int
     switching_j: float = field("Energy of the switchings, J")
     missed: tuple[int, ...] = field("Steps in which a target is not met", default=())
@@ -180,8 +180,8 @@ class DayPlan:
     plan: Course = field("The least energy with the price of switchings and the dwell")
     per_step: Course = field("The fewest watts in each step, as if switching were free")
     always: Course = field("All cores at the highest clock without sleep, polling where that is a choice")
-    values: tuple[tuple[float, ...], ...] = field("What the plan's trial of each step shows of each target")
-    checks: tuple[Checked, ...] = field("Of the plan's steps; empty without a check")
+    values: tuple[tuple[float, ...], ...] = field("Value of each target in the plan's trial of each step")
+    checks: tuple[Checked, ...] = field("Checks of the plan's steps; empty without a check")
     # Pairs of rate and setting that were evaluated, and all that there are.
     evaluated: int
     places: int

@@ -97,13 +97,13 @@ class Effort:
     """How thoroughly is evaluated."""
 
     evaluator: Literal["simulate", "solve"] = field(
-        "Who answers during the search; what it finds is checked by simulation either way", default="simulate"
+        "Evaluator of the search; its result is checked by simulation in either case", default="simulate"
     )
     duration_s: float = field(
         "Simulated time of a trial, s; replications of the check are four times as long", default=0.1
     )
-    seed: int = field("Of the search; the check takes those that follow", default=1)
-    replications: int = field("Of the check, at least 2; 0 leaves it out", default=5)
+    seed: int = field("Seed of the search; the check takes the following ones", default=1)
+    replications: int = field("Replications of the check, at least 2; 0 leaves it out", default=5)
     is_exhaustive: bool = field("Evaluate everything that is not overloaded, for a whole Pareto front", default=False)
     workers: int = field("Threads; 0 for one per core of this machine", default=0)
 
