@@ -352,16 +352,16 @@ class Cost:
 
 
 def costs_of(tasks: Sequence[TaskUnit], model: RouterModel, mean_bytes: float) -> tuple[Cost, ...]:
-    """Return the cost of each task unit's frames; for those that builders make alike it is worked out once."""
+    """Return the cost of each task unit's frames; task units of equal work share one."""
     speeds = {pool.name for pool in model.pools if pool.unit_speed_ratio}
     known: dict[tuple[object, ...], Cost] = {}
     costs = []
     for task in tasks:
         pin = task.pin if task.needs and task.needs[0].pool in speeds else ()
-        alike = (id(task.service), id(task.activation), id(task.needs), pin, task.batch_frames, task.queue_frames)
-        if alike not in known:
-            known[alike] = cost_of(task, model, mean_bytes)
-        costs.append(known[alike])
+        key = (task.service, task.activation, task.needs, pin, task.batch_frames, task.queue_frames)
+        if key not in known:
+            known[key] = cost_of(task, model, mean_bytes)
+        costs.append(known[key])
     return tuple(costs)
 
 

@@ -184,8 +184,7 @@ class ServiceTimes:
         alone = cost.drains and cost.batch_s <= 0.0
         mean_s = cost.frame_s * float(fluid.factor[index]) if alone else float(fluid.service_s[index])
         pool = task.needs[0].pool if task.needs else ""
-        # The model holds its services for as long as this lives, so that their identities are their own.
-        key = (id(task.service), pool, task.batch_frames, mean_s, cost.scatter_s, cost.stretch, shares)
+        key = (task.service, pool, task.batch_frames, mean_s, cost.scatter_s, cost.stretch, shares)
         if key not in self._known:
             self._known[key] = self._found(task, cost, mean_s, shares or self.shares)
         return self._known[key]
@@ -377,7 +376,7 @@ class _Walk:
         """Task units that it has yet to be told lose frames."""
         self.units: dict[int, SharedUnits] = {}
         self.common: dict[int, SharedQueue | None] = {}
-        """By shared component: its queue, until what is lost changes what arrives."""
+        """By the number of a shared component: its queue, until what is lost changes what arrives."""
         self.sizes: dict[int, tuple[float, ...]] = {}
         self.kinds: dict[str, str] = {}
         for node, arriving in enter(fluid).items():
@@ -667,19 +666,19 @@ class _Walk:
         return None if queue is None else replace(queue, service_s=self.service.of(index).mean_s)
 
     def _common_queue(self, part: Component) -> SharedQueue | None:
-        key = id(part)
-        if key not in self.units:
-            self.units[key] = SharedUnits(part, self.fluid, self.service.of)
-        if not self.units[key].plain:
+        if part.number not in self.units:
+            self.units[part.number] = SharedUnits(part, self.fluid, self.service.of)
+        units = self.units[part.number]
+        if not units.plain:
             return None
         if self.foreseen is None:
             self.foreseen = Foreseen(self.graph, self.fluid.offered, self.admitted)
         elif self.foreseen.lose(self.lost):
             self.common.clear()
         self.lost.clear()
-        if key not in self.common:
-            self.common[key] = self.units[key].queue(self.foreseen.total)
-        return self.common[key]
+        if part.number not in self.common:
+            self.common[part.number] = units.queue(self.foreseen.total)
+        return self.common[part.number]
 
     def port_out(self, number: int) -> None:
         """Take the wait for the outgoing link."""

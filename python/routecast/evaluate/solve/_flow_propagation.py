@@ -155,10 +155,10 @@ def passage_of(graph: FlowGraph) -> Passage:
     order = np.argsort(np.array(depth), kind="stable")
     place = np.empty(count, dtype=np.intp)
     place[order] = np.arange(count)
-    labels, first_streams = _classes(graph)
+    partitions = _partitions(graph)
     low = np.zeros(count + 1, dtype=np.intp)
-    np.cumsum([len(first_streams[node]) for node in order], out=low[1:])
-    sources, targets, fractions = _ways(graph, labels, first_streams, low, place)
+    np.cumsum([len(partitions[node].samples) for node in order], out=low[1:])
+    sources, targets, fractions = _ways(graph, partitions, low, place)
 
     node_of_class = np.repeat(np.arange(count), np.diff(low))
     target_level = np.array(depth)[order][node_of_class[targets]] if targets.size else targets
@@ -192,11 +192,11 @@ def passage_of(graph: FlowGraph) -> Passage:
                 holding_starts=np.array(starts, dtype=np.intp),
             )
         )
-    copying, copied_to, copied_part = _copies(graph, first_streams, low, place)
+    copying, copied_to, copied_part = _copies(graph, partitions, low, place)
     entering: dict[tuple[int, int], float] = defaultdict(float)
     for stream, port in enumerate(graph.ingress):
         node = graph.entry[port]
-        entering[int(low[place[node]] + labels[node][stream]), port] += float(graph.share[stream])
+        entering[int(low[place[node]] + partitions[node].class_of[stream]), port] += float(graph.share[stream])
     return Passage(
         order=order,
         place=place,
@@ -229,14 +229,14 @@ def _held_towards(graph: FlowGraph, place: Index) -> NDArray[np.bool_]:
     return towards
 
 
-def _copies(graph: FlowGraph, samples: list[Index], low: Index, place: Index) -> tuple[Index, Index, Vector]:
+def _copies(graph: FlowGraph, partitions: list[_Partition], low: Index, place: Index) -> tuple[Index, Index, Vector]:
     """Return which classes are copied, to which nodes, and which part of each is."""
     numbers = {task.name: index for index, task in enumerate(graph.tasks)}
     sources, targets, parts = [], [], []
     for index, task in enumerate(graph.tasks):
         for name in task.route.copies:
             own = dict(graph.edges[index]).get(numbers[name], np.zeros(len(graph.share)))
-            sample = samples[index]
+            sample = partitions[index].samples
             sources.append(low[place[index]] + np.arange(len(sample)))
             targets.append(np.full(len(sample), place[numbers[name]]))
             parts.append(1.0 - own[sample])
@@ -244,47 +244,51 @@ def _copies(graph: FlowGraph, samples: list[Index], low: Index, place: Index) ->
     return (np.concatenate(sources or none), np.concatenate(targets or none), np.concatenate(parts or [np.zeros(0)]))
 
 
-def _classes(graph: FlowGraph) -> tuple[list[Index], list[Index]]:
-    """Return the class of each stream at each node, and a stream of each class."""
-    streams = len(graph.share)
-    class_: Index = np.zeros(streams, dtype=np.intp)
-    alone: Index = np.zeros(1, dtype=np.intp)
-    labels: list[Index] = [class_] * (graph.exit + 1)
-    known: dict[bytes, tuple[Index, Index]] = {class_.tobytes(): (class_, alone)}
-    samples: list[Index] = [alone] * (graph.exit + 1)
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """Streams grouped to the classes of a node: nodes that group them alike have the same ``number``."""
+
+    number: int
+    class_of: Index
+    """By stream."""
+    samples: Index
+    """A stream of each class."""
+
+
+def _partitions(graph: FlowGraph) -> list[_Partition]:
+    """Return by node how it groups the streams to classes."""
+    undivided: Index = np.zeros(len(graph.share), dtype=np.intp)
+    last = _Partition(0, undivided, np.zeros(1, dtype=np.intp))
+    known = {undivided.tobytes(): last}
+    partitions = [last] * (graph.exit + 1)
     for index in range(len(graph.tasks) - 1, -1, -1):
         edges = graph.edges[index]
-        plain = graph.tasks[index].route.kind in _ALIKE
-        ahead = {id(labels[node]): node for node, _ in edges}
-        if plain and len(ahead) == 1:
-            (node,) = ahead.values()
-            labels[index], samples[index] = labels[node], samples[node]
+        alike = graph.tasks[index].route.kind in _ALIKE
+        if alike and len({partitions[node].number for node, _ in edges}) == 1:
+            partitions[index] = partitions[edges[0][0]]
             continue
-        code = class_
+        code = undivided
         for node, part in edges:
-            taken = part > 0.0
-            if plain or not np.ptp(part[taken]):
-                mine = np.where(taken, labels[node] + 1, 0)
+            class_of, taken = partitions[node].class_of, part > 0.0
+            if alike or not np.ptp(part[taken]):
+                mine = np.where(taken, class_of + 1, 0)
             else:
-                mine = np.unique(part, return_inverse=True)[1] * len(samples[node]) + labels[node]
+                mine = np.unique(part, return_inverse=True)[1] * len(partitions[node].samples) + class_of
             code = np.unique(code * (int(mine.max()) + 1) + mine, return_inverse=True)[1]
-        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-        # Nodes that tell streams apart alike share one array, so that the nodes before them see it at a glance.
-        labels[index], samples[index] = known.setdefault(inverse.tobytes(), (inverse, first))
-    return labels, samples
+        _, samples, class_of = np.unique(code, return_index=True, return_inverse=True)
+        partitions[index] = known.setdefault(class_of.tobytes(), _Partition(len(known), class_of, samples))
+    return partitions
 
 
-def _ways(
-    graph: FlowGraph, labels: list[Index], samples: list[Index], low: Index, place: Index
-) -> tuple[Index, Index, Vector]:
+def _ways(graph: FlowGraph, partitions: list[_Partition], low: Index, place: Index) -> tuple[Index, Index, Vector]:
     """Return where each class goes: from, to, which part of it."""
     sources, targets, fractions = [], [], []
     for index, edges in enumerate(graph.edges):
-        sample, begin = samples[index], low[place[index]]
+        sample, begin = partitions[index].samples, low[place[index]]
         each = np.arange(len(sample))
         alike = graph.tasks[index].route.kind in _ALIKE
         for node, part in edges:
-            if alike and labels[node] is labels[index]:
+            if alike and partitions[node].number == partitions[index].number:
                 sources.append(begin + each)
                 targets.append(low[place[node]] + each)
                 fractions.append(np.full(len(sample), part[0]))
@@ -292,7 +296,7 @@ def _ways(
             mine = part[sample]
             some = np.flatnonzero(mine)
             sources.append(begin + some)
-            targets.append(low[place[node]] + labels[node][sample[some]])
+            targets.append(low[place[node]] + partitions[node].class_of[sample[some]])
             fractions.append(mine[some])
     if not sources:
         none: Index = np.zeros(0, dtype=np.intp)

@@ -31,6 +31,8 @@ class Component:
     frames wait.
     """
 
+    number: int
+    """Position among the components of the router."""
     pool: ResourcePool
     units: tuple[int, ...]
     members: tuple[tuple[int, int], ...]
@@ -64,8 +66,8 @@ def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component
             groups[number] = units, members
             owner.update(dict.fromkeys(units, number))
         parts += [
-            Component(pool=pool, units=tuple(sorted(units)), members=tuple(members))
-            for units, members in groups.values()
+            Component(number=number, pool=pool, units=tuple(sorted(units)), members=tuple(members))
+            for number, (units, members) in enumerate(groups.values(), len(parts))
         ]
     return tuple(parts)
 

@@ -75,7 +75,7 @@ class _Bounds:
                 if float(fluid.rates[at] @ fraction) > 0.0:
                     self.before[node].append(at)
         self.own_s = [self._own_s(index) for index in range(self.count)]
-        self.part_load = {id(part): self._part_load(part) for part in fluid.components}
+        self.part_load = [self._part_load(part) for part in fluid.components]
         self.load = [self._load(index) for index in range(self.count)]
 
     def found(self) -> Absences:
@@ -84,7 +84,7 @@ class _Bounds:
             bursts = []
             for index in range(self.count):
                 bursts.append(sum(self._handed(at, index, polls, bursts) for at in self.before[index]))
-            periods = {id(part): self._busy_period_s(part, bursts) for part in self.fluid.components}
+            periods = [self._busy_period_s(part, bursts) for part in self.fluid.components]
             away = [self._away_s(index, periods) for index in range(self.count)]
             polls = [min(self.most[index], self._waiting(index, away, bursts)) for index in range(self.count)]
         passed = [
@@ -135,20 +135,20 @@ class _Bounds:
 
     def _load(self, index: int) -> float:
         load = float(self.rate[index]) * self.frame_s[index] / self.servers[index]
-        shared = [self.part_load[id(part)] for part, _ in self.fluid.uses[index] if len(part.members) > 1]
+        shared = [self.part_load[part.number] for part, _ in self.fluid.uses[index] if len(part.members) > 1]
         return max([load, *shared])
 
     def _handed(self, at: int, to: int, polls: list[float], bursts: list[float]) -> float:
         """Frames of a poll at one station that the next has not served when the last of them comes."""
         if self.frame_s[at] <= 0.0:
             return bursts[at]
-        shares = {id(part) for part, _ in self.fluid.uses[at]} & {id(part) for part, _ in self.fluid.uses[to]}
+        shares = {part.number for part, _ in self.fluid.uses[at]} & {part.number for part, _ in self.fluid.uses[to]}
         alone = not shares and all(len(part.members) == 1 for part, _ in self.fluid.uses[to])
         return polls[at] * max(1.0 - self.pace_pps[to] / self.pace_pps[at], 0.0) if alone else polls[at]
 
     def _busy_period_s(self, part: Component, bursts: list[float]) -> float:
         """Return how long the units of a component are busy without a break, at most."""
-        load = self.part_load[id(part)]
+        load = self.part_load[part.number]
         if load >= 1.0:
             return math.inf
         begin_s, variance = 0.0, 0.0
@@ -162,10 +162,10 @@ class _Bounds:
         root = SPREAD * math.sqrt(variance)
         return float(((root + math.sqrt(root**2 + 4.0 * (1.0 - load) * begin_s)) / (2.0 * (1.0 - load))) ** 2)
 
-    def _away_s(self, index: int, periods: dict[int, float]) -> float:
+    def _away_s(self, index: int, periods: list[float]) -> float:
         away_s = self.own_s[index]
         for part, _ in self.fluid.uses[index]:
-            away_s += min(periods[id(part)], self._turns_s(part, index)) if len(part.members) > 1 else 0.0
+            away_s += min(periods[part.number], self._turns_s(part, index)) if len(part.members) > 1 else 0.0
             if part.pool.interruptions is not None:
                 away_s += part.pool.interruptions.duration.quantile_s(1.0 - _RARE)
         return away_s

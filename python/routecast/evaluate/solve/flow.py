@@ -191,10 +191,8 @@ def _wired(routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], 
         weights[key] += flow.weight
     streams = list(weights)
     share = np.array([weights[stream] for stream in streams])
-    # Many task units have the same route: builders give them one, files give them equal ones.
-    by_route = {id(task.route): task.route for task in order}
-    of_route = {route: _edges(route, streams, nodes, names) for route in set(by_route.values())}
-    edges = {key: of_route[route] for key, route in by_route.items()}
+    # Many task units have equal routes.
+    edges = {route: _edges(route, streams, nodes, names) for route in {task.route for task in order}}
     ingress = tuple(stream[0] for stream in streams)
     entry = tuple(nodes[entry] for _, entry in ports)
     return _Wiring(
@@ -203,7 +201,7 @@ def _wired(routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], 
         egress=tuple(stream[1] for stream in streams),
         share=share / share.sum(),
         entry=entry,
-        edges=tuple(edges[id(task.route)] for task in order),
+        edges=tuple(edges[task.route] for task in order),
         ingress_index=np.array(ingress, dtype=np.intp),
         entered=np.array([entry[port] for port in ingress], dtype=np.intp),
     )
