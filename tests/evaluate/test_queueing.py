@@ -16,8 +16,6 @@ from routecast.evaluate._queueing import (
     MD1,
     MG1,
     MG1K,
-    MM1,
-    MM1K,
     GIGc,
     MMc,
     MMcK,
@@ -25,7 +23,6 @@ from routecast.evaluate._queueing import (
     Tandem,
     erlang_b,
     erlang_c,
-    kingman_bound_s,
 )
 
 CONSTANT = ServiceMix(shares=(1.0,), times_s=(1.0,))
@@ -43,7 +40,7 @@ def test_erlangs_formulas_give_tabled_values():
 
 def test_mm1_is_kleinrocks():
     # Kleinrock sec. 3.2: T = 1/(mu - lambda), exponentially distributed.
-    queue = MM1(arrival_pps=0.8, service_s=1.0)
+    queue = MMc(arrival_pps=0.8, service_s=1.0)
     delay = queue.sojourn()
     assert delay.mean_s == pytest.approx(5.0)
     assert delay.p50_s == pytest.approx(5.0 * math.log(2.0), rel=1e-6)
@@ -56,12 +53,12 @@ def test_mm1k_is_the_geometric_formula(load, room):
     # Kleinrock eq. 3.27: P_K = (1 - rho) rho^K/(1 - rho^(K+1)).
     loss = 1.0 / (room + 1) if load == 1.0 else (1.0 - load) * load**room / (1.0 - load ** (room + 1))
     if abs(load - 1.0) > 1e-3 or load == 1.0:
-        assert MM1K(arrival_pps=load, service_s=1.0, capacity_frames=room).loss_ratio == pytest.approx(loss, rel=1e-6)
+        assert MMcK(arrival_pps=load, service_s=1.0, capacity_frames=room).loss_ratio == pytest.approx(loss, rel=1e-6)
 
 
 def test_mm1k_has_its_percentiles():
     # Independent computation by Erlang tails: lambda 0.9, mu 1, K 50: P_K 5.1778e-4, L 8.76234, W 9.74098, p99 42.0320.
-    queue = MM1K(arrival_pps=0.9, service_s=1.0, capacity_frames=50)
+    queue = MMcK(arrival_pps=0.9, service_s=1.0, capacity_frames=50)
     assert queue.loss_ratio == pytest.approx(5.177791865e-4)
     assert queue.mean_frames == pytest.approx(8.762339353)
     assert queue.sojourn().mean_s == pytest.approx(9.740976290)
@@ -94,7 +91,7 @@ def test_mmc_sojourn_tail_is_continuous_where_its_formula_divides_by_zero():
 def test_md1_means_are_half_of_mm1_waits(load):
     # Pollaczek-Khinchine with c_s = 0: half of M/M/1's wait.
     assert MD1(arrival_pps=load, service_s=1.0).waiting_mean_s == pytest.approx(
-        0.5 * MM1(arrival_pps=load, service_s=1.0).waiting_mean_s
+        0.5 * MMc(arrival_pps=load, service_s=1.0).waiting_mean_s
     )
 
 
@@ -131,7 +128,7 @@ def test_md1k_has_the_values_of_its_small_cases():
 @given(load=st.floats(0.1, 3.0), room=st.integers(1, 80))
 def test_mg1k_with_exponential_service_is_mm1k(load, room):
     general = MG1K(arrival_pps=load, service=EXPONENTIAL, capacity_frames=room)
-    exact = MM1K(arrival_pps=load, service_s=1.0, capacity_frames=room)
+    exact = MMcK(arrival_pps=load, service_s=1.0, capacity_frames=room)
     assert general.loss_ratio == pytest.approx(exact.loss_ratio, rel=1e-6, abs=1e-12)
     assert general.sojourn_mean_s == pytest.approx(exact.sojourn_mean_s, rel=1e-6)
 
@@ -180,7 +177,9 @@ def test_gig1_is_exact_where_it_must_be(load):
         mix = ServiceMix(shares=(1.0,), times_s=(1.0,), scv=scv, law="gamma" if scv else "deterministic")
         approximation = GIGc(arrival_pps=load, arrival_scv=1.0, service_s=1.0, service_scv=scv)
         assert approximation.waiting_mean_s == pytest.approx(MG1(arrival_pps=load, service=mix).waiting_mean_s)
-        assert approximation.waiting_mean_s <= kingman_bound_s(load, 1.0, 1.0, scv) * (1.0 + 1e-9)
+        # Kingman's bound (Biometrika 49, 1962; Kleinrock, Volume 2, sec. 2.2), here with gaps of mean 1/load, scv 1.
+        bound_s = load * (1.0 / load**2 + scv) / (2.0 * (1.0 - load))
+        assert approximation.waiting_mean_s <= bound_s * (1.0 + 1e-9)
     assert GIGc(arrival_pps=load, arrival_scv=0.0, service_s=1.0, service_scv=0.0).waiting_mean_s == 0.0
     common = GIGc(arrival_pps=4 * load, arrival_scv=1.0, service_s=1.0, service_scv=1.0, servers=4)
     assert common.waiting_mean_s == pytest.approx(MMc(arrival_pps=4 * load, service_s=1.0, servers=4).waiting_mean_s)
@@ -206,7 +205,7 @@ def test_a_jackson_tandem_adds_up_and_two_equal_stations_make_erlang_2():
 @pytest.mark.parametrize("load", [1.0, 1.5])
 def test_unlimited_queues_refuse_overload(load):
     with pytest.raises(ModelProblem, match="not stable"):
-        MM1(arrival_pps=load, service_s=1.0)
+        MMc(arrival_pps=load, service_s=1.0)
     with pytest.raises(ModelProblem, match="not stable"):
         MD1(arrival_pps=load, service_s=1.0)
 
@@ -215,10 +214,10 @@ def test_unlimited_queues_refuse_overload(load):
 def test_tails_fall_from_at_most_one(load, times):
     early, late = sorted(times)
     for queue in (
-        MM1(arrival_pps=load, service_s=1.0),
+        MMc(arrival_pps=load, service_s=1.0),
         MD1(arrival_pps=load, service_s=1.0),
         MMc(arrival_pps=3 * load, service_s=1.0, servers=3),
-        MM1K(arrival_pps=load, service_s=1.0, capacity_frames=20),
+        MMcK(arrival_pps=load, service_s=1.0, capacity_frames=20),
     ):
         assert 0.0 <= queue.sojourn_tail(late) <= queue.sojourn_tail(early) + 1e-9 <= 1.0 + 2e-9
         assert 0.0 <= queue.waiting_tail(late) <= queue.waiting_tail(early) + 1e-9 <= 1.0 + 2e-9
@@ -228,7 +227,7 @@ def test_tails_fall_from_at_most_one(load, times):
 @pytest.mark.parametrize("capacity", [9, 65])
 def test_two_moments_are_near_the_exact_finite_queue_with_poisson_arrivals(load, capacity):
     near = GIG1K(arrival_pps=load, arrival_scv=1.0, service_s=1.0, service_scv=1.0, capacity_frames=capacity)
-    exact = MM1K(arrival_pps=load, service_s=1.0, capacity_frames=capacity)
+    exact = MMcK(arrival_pps=load, service_s=1.0, capacity_frames=capacity)
     assert near.sojourn_mean_s == pytest.approx(exact.sojourn_mean_s, rel=0.08)
     # As a share of all frames, as in the range of validity.
     assert near.loss_ratio == pytest.approx(exact.loss_ratio, abs=0.007)

@@ -1,19 +1,18 @@
 """Queueing theory: results that are exact or well known, each with its range of validity and its source.
 
-Queues known by two moments of gaps and service times: GI/G/1, GI/G/c, GI/G/1/K, Kingman's bound.
+In this order: Markovian queues (M/M/c, M/M/c/K, Jackson's tandem), a server that is interrupted, general service times
+and one server (M/G/1, M/D/1, M/G/1/K, D/D/1), closed networks, set-up times, two moments (GI/G/c, GI/G/1/K).
 
-Symbols as in :mod:`routecast.evaluate._queueing`; ``service_scv`` is the squared coefficient of variation of the
-service time, ``arrival_scv`` that of the gaps between arrivals.
+Symbols: arrival rate λ (``arrival_pps``), service time S, mean 1/μ (``service_s``), c servers, offered load a = λ/μ
+erlangs, rho = a/c; c_s² (``service_scv``) and c_a² (``arrival_scv``) are the squared coefficients of variation of the
+service times and of the gaps between arrivals. ``capacity_frames`` K counts waiting *and* served frames, as Kendall's
+notation does; a task unit with ``parallel`` c and ``queue_frames`` q is K = c + q. A set-up time D passes between the
+frame that finds the server asleep and its service; the server then works until nobody waits (exhaustive service). In
+vacation models that is the second part of a vacation that begins with an idle time (Takagi, "Queueing Analysis, Volume
+1", 1991).
 
-Queues with set-up times: a server that falls asleep when it has nothing to do, and takes a while to wake.
-
-The first frame that finds the server asleep starts the set-up D; those that come meanwhile wait; the server then works
-until nobody waits (exhaustive service). Symbols: λ arrival rate, S service time, D set-up time. In vacation models such
-a set-up is the second part of a vacation that begins with an idle time (Takagi, "Queueing Analysis, Volume 1", 1991).
-
-Closed networks of one class: so many customers go round stations and delays for ever.
-
-Three answers for the rate at which they go round, from what is known of the service times:
+In a closed network N customers of one class go round stations and delays for ever. Their rate follows from what is
+known of the service times:
 
 - any law: the asymptotic bounds ``min(N/(Z + ΣD), min m/D)`` (Denning & Buzen, The operational analysis of queueing
   network models, ACM Computing Surveys 10(3), 1978, sec. 6);
@@ -24,19 +23,8 @@ Three answers for the rate at which they go round, from what is known of the ser
   Baccelli, Cohen, Olsder & Quadrat, Synchronization and Linearity, Wiley 1992, ch. 2, where each station is visited
   once). It is followed step by step, first come first served, until the rate stands still.
 
-Queues with general service times and one server: M/G/1, M/D/1, M/G/1/K, M/D/1/K; D/D/1.
-
-Symbols as in :mod:`routecast.evaluate._queueing`; K counts all frames, waiting and served.
-
-Queues with exact answers, Markovian ones: M/M/1, M/M/1/K, M/M/c, M/M/c/K, and Jackson's tandem network.
-
-Symbols: arrival rate λ (:attr:`arrival_pps`), mean service time 1/μ (:attr:`service_s`), c servers, offered load
-a = λ/μ erlangs, rho = a/c. ``capacity_frames`` K counts waiting *and* served frames, as Kendall's notation does; a task
-unit with ``parallel`` c and ``queue_frames`` q is K = c + q.
-
-Each class says in its docstring the equation, its range of validity and its source. Sources by name:
-Kleinrock, "Queueing Systems, Volume 1: Theory" (Wiley 1975); Gross, Shortle, Thompson, Harris, "Fundamentals
-of Queueing Theory", 4th edition (Wiley 2008).
+Sources by name: Kleinrock, "Queueing Systems, Volume 1: Theory" (Wiley 1975); Gross, Shortle, Thompson, Harris,
+"Fundamentals of Queueing Theory", 4th edition (Wiley 2008).
 """
 
 from __future__ import annotations
@@ -65,6 +53,18 @@ if TYPE_CHECKING:
 
 _PERCENTILES = (0.5, 0.9, 0.99, 0.999)
 _MOST_STEPS = 200_000
+_JUST_FULL = 1.0 + 1e-9
+"""A load of 1, with rounding."""
+_CLOSE_TO_ONE = 1e-7
+_LONGEST_CHAIN = 16_384
+_LARGE, _LARGEST_EXPONENT = 1e200, 700.0
+_ROUNDS, _SETTLING = 100, 20
+"""Rounds of every customer of a closed network: all, and those before its rate is counted."""
+_SEED = 1
+_UNEVEN = 0.25
+_AS_INDEPENDENT = "with sizes as if in random order (approximation)"
+_POINTS, _INTERRUPTED_POINTS = 512, 4096
+_GRID = 400
 
 
 class Queue(ABC):
@@ -78,9 +78,9 @@ class Queue(ABC):
         """Its name in Kendall's notation, for people to see."""
 
     @property
-    @abstractmethod
     def loss_ratio(self) -> float:
-        """Probability that an arriving frame finds no room."""
+        """Probability that an arriving frame finds no room; 0 where the queue is unlimited."""
+        return 0.0
 
     @property
     @abstractmethod
@@ -101,6 +101,10 @@ class Queue(ABC):
         """Probability that an accepted frame stays longer than ``time_s``."""
         del time_s
         return math.nan
+
+    def require_stable(self, load: float) -> None:
+        """Raise :class:`ModelProblem` where an unlimited queue would grow without end."""
+        require_range(self.method, load < 1.0, "is not stable: the load must be < 1")
 
     def waiting(self) -> Delay:
         """Return mean and percentiles of the waiting time."""
@@ -173,21 +177,56 @@ def erlang_c(offered: float, servers: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MMc(Queue):
+class PlainQueue(Queue):
+    """A queue whose frames wait and are then served, without anything else between."""
+
+    arrival_pps: float
+    service_s: float
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Waiting and service."""
+        return self.waiting_mean_s + self.service_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayedQueue(Queue):
+    """A queue whose frames wait ``_added_s`` seconds more on average than in ``queue``, and are lost as there."""
+
+    queue: Queue
+
+    @property
+    @abstractmethod
+    def _added_s(self) -> float: ...
+
+    @property
+    def loss_ratio(self) -> float:
+        """As in the queue without the delay."""
+        return self.queue.loss_ratio
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Wait in the queue, and the delay."""
+        return self.queue.waiting_mean_s + self._added_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Sojourn time in the queue, and the delay."""
+        return self.queue.sojourn_mean_s + self._added_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MMc(PlainQueue):
     """M/M/c: Poisson arrivals, exponential service, c servers, one unlimited queue, first come first served.
 
     ``P(W > t) = C(c, a)·exp(-(cμ - λ)t)`` with Erlang's C; sojourn time = W + exponential service. Exact for rho < 1.
     Source: Kleinrock sec. 3.5; Gross et al. sec. 2.3.
     """
 
-    arrival_pps: float
-    service_s: float
     servers: int = 1
 
     def __post_init__(self) -> None:
-        require_range(
-            self.method, self.arrival_pps * self.service_s < self.servers, "is not stable: the load must be < 1"
-        )
+        self.require_stable(self.arrival_pps * self.service_s / self.servers)
 
     @property
     def method(self) -> str:
@@ -195,20 +234,10 @@ class MMc(Queue):
         return f"M/M/{self.servers}"
 
     @property
-    def loss_ratio(self) -> float:
-        """Zero: the queue is unlimited."""
-        return 0.0
-
-    @property
     def waiting_mean_s(self) -> float:
         """``C/(cμ - λ)``."""
         offered = self.arrival_pps * self.service_s
         return erlang_c(offered, self.servers) * self.service_s / (self.servers - offered)
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """``C/(cμ - λ) + 1/μ``."""
-        return self.waiting_mean_s + self.service_s
 
     def waiting_tail(self, time_s: float) -> float:
         """``C·exp(-(cμ - λ)t)``."""
@@ -229,22 +258,14 @@ class MMc(Queue):
         return math.exp(-x) * (1.0 + waits * growth)
 
 
-class MM1(MMc):
-    """M/M/1: ``T = 1/(μ - λ)``, exponentially distributed (Kleinrock sec. 3.2). Exact for rho < 1."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MMcK(Queue):
+class MMcK(PlainQueue):
     """M/M/c/K: as M/M/c with room for K frames in all; a birth-death chain, exact for every rho.
 
     ``p_n`` is proportional to ``a^n/n!`` up to c and to ``p_c·rho^{n-c}`` beyond; loss = ``p_K`` (PASTA). Accepted
     frames find n < K with ``q_n = p_n/(1 - p_K)``. Source: Gross et al. sec. 2.4 and 2.5.
     """
 
-    arrival_pps: float
-    service_s: float
     servers: int = 1
     capacity_frames: int = 1
 
@@ -278,7 +299,7 @@ class MMcK(Queue):
         return max(self.sojourn_mean_s - self.service_s, 0.0)
 
     def waiting_tail(self, time_s: float) -> float:
-        """Mixture of Erlang distributions: who finds n >= c frames waits for n - c + 1 departures."""
+        """Mixture of Erlang distributions: a frame that finds n >= c frames waits for n - c + 1 departures."""
         waiting = self._found()[self.servers :]
         return _erlang_mixture_tail(waiting, self.servers * time_s / self.service_s)
 
@@ -295,12 +316,6 @@ class MMcK(Queue):
         state = self._state()
         probability: NDArray[np.float64] = state[:-1] / (1.0 - state[-1])
         return probability
-
-
-class MM1K(MMcK):
-    """M/M/1/K: ``p_n = (1-rho)·rho^n/(1-rho^{K+1})`` (Kleinrock sec. 3.6). Exact for every rho."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,11 +335,6 @@ class Tandem(Queue):
     def method(self) -> str:
         """Its name."""
         return "Jackson tandem of " + " and ".join(dict.fromkeys(station.method for station in self.stations))
-
-    @property
-    def loss_ratio(self) -> float:
-        """Zero: the queues are unlimited."""
-        return 0.0
 
     @property
     def waiting_mean_s(self) -> float:
@@ -396,9 +406,6 @@ def _uniformised(rates: tuple[float, ...]) -> NDArray[np.float64]:
     return np.array(inside)
 
 
-_POINTS = 512
-
-
 @value
 class MixedTime:
     """With each part's chance its constant time and, where ``wakes`` says so, the random one besides."""
@@ -446,9 +453,6 @@ def _points(time: MixedTime) -> tuple[list[float], list[float]]:
     return [time_s for time_s, _ in points], list(accumulate(chance for _, chance in points))
 
 
-_INTERRUPTED_POINTS = 4096
-
-
 @value
 class DD1Interrupted(Queue):
     """D/D/1 whose server is interrupted while it works: equal gaps g, constant service S < g. Approximation.
@@ -467,8 +471,7 @@ class DD1Interrupted(Queue):
     room_frames: float = field("Frames that can wait", default=math.inf)
 
     def __post_init__(self) -> None:
-        load = self.arrival_pps * self.service_s * self.interruptions.stretch
-        require_range(self.method, load < 1.0, "is not stable: the load must be < 1")
+        self.require_stable(self.arrival_pps * self.service_s * self.interruptions.stretch)
 
     @property
     def method(self) -> str:
@@ -543,9 +546,6 @@ def sorted_points(time: RandomTime | MixedTime) -> tuple[NDArray[np.float64], ND
     return points, np.concatenate([np.cumsum(points[::-1])[::-1], [0.0]])
 
 
-_AS_INDEPENDENT = "with sizes as if in random order (approximation)"
-
-
 @value
 class ServiceMix:
     """Service time of a mix of frames: for each kind its share, its time, and how the time varies."""
@@ -602,17 +602,12 @@ class MG1(Queue):
     independent: bool = True
 
     def __post_init__(self) -> None:
-        require_range(self.method, self.arrival_pps * self.service.mean_s < 1.0, "is not stable: the load must be < 1")
+        self.require_stable(self.arrival_pps * self.service.mean_s)
 
     @property
     def method(self) -> str:
         """Its name in Kendall's notation."""
         return "M/G/1" if self.independent else f"M/G/1 {_AS_INDEPENDENT}"
-
-    @property
-    def loss_ratio(self) -> float:
-        """Zero: the queue is unlimited."""
-        return 0.0
 
     @property
     def waiting_mean_s(self) -> float:
@@ -628,7 +623,7 @@ class MG1(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MD1(Queue):
+class MD1(PlainQueue):
     """M/D/1: Poisson arrivals, one constant service time D, unlimited queue. Exact for rho < 1.
 
     With k the whole number for which (k-1)D <= t < kD, ``P(W <= t) = e^{-λ(kD-t)} Σ_{j<k} Q_{k-1-j} (λ(kD-t))^j/j!``,
@@ -638,11 +633,8 @@ class MD1(Queue):
     (Ramaswami, Stochastic Models 4, 1988).
     """
 
-    arrival_pps: float
-    service_s: float
-
     def __post_init__(self) -> None:
-        require_range(self.method, self.arrival_pps * self.service_s < 1.0, "is not stable: the load must be < 1")
+        self.require_stable(self.arrival_pps * self.service_s)
 
     @property
     def method(self) -> str:
@@ -650,20 +642,10 @@ class MD1(Queue):
         return "M/D/1"
 
     @property
-    def loss_ratio(self) -> float:
-        """Zero: the queue is unlimited."""
-        return 0.0
-
-    @property
     def waiting_mean_s(self) -> float:
         """``rhoD/(2(1 - rho))``."""
         load = self.arrival_pps * self.service_s
         return 0.5 * load / (1.0 - load) * self.service_s
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
-        return self.waiting_mean_s + self.service_s
 
     def waiting_tail(self, time_s: float) -> float:
         """Franx's formula."""
@@ -744,17 +726,15 @@ class MG1K(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DD1(Queue):
+class DD1(PlainQueue):
     """D/D/1 and D/D/1/K: equal gaps, one constant service time. Exact.
 
     rho <= 1: nobody waits. rho > 1 with room for K: the queue is full in the long run, ``loss = 1 - 1/rho``; every
     service end makes one place, which the next arrival takes after half a gap on average (if gap and service
-    time are not commensurable), so ``N = K - 1/(2rho)``, and the sojourn time is ``N·D`` by Little's law (paper
-    000, eq. 4).
+    time are not commensurable), so ``N = K - 1/(2rho)``, and the sojourn time is ``N·D`` by Little's law (Meyer et al.
+    2014, eq. 4).
     """
 
-    arrival_pps: float
-    service_s: float
     capacity_frames: int
 
     @property
@@ -790,12 +770,6 @@ class DD1(Queue):
     def sojourn_tail(self, time_s: float) -> float:
         """Constant below rho = 1; not given above."""
         return (1.0 if time_s < self.service_s else 0.0) if self._load <= _JUST_FULL else math.nan
-
-
-_JUST_FULL = 1.0 + 1e-9
-"""A load of 1, with rounding."""
-_LONGEST_CHAIN = 16_384
-_LARGE = 1e200
 
 
 @lru_cache(maxsize=64)
@@ -851,11 +825,6 @@ def _arrival_counts(
 
 Visit = tuple[int, float]
 """Number of the station (-1: a delay, where nobody queues) and service time in seconds."""
-
-_ROUNDS = 100
-_SETTLING = 20
-_SEED = 1
-_UNEVEN = 0.25
 
 
 def bound_pps(way: Sequence[Visit], servers: Sequence[int], customers: int) -> float:
@@ -966,11 +935,8 @@ def _demands(way: Sequence[Visit], stations: int) -> list[float]:
     return demands
 
 
-_GRID = 400
-
-
 @value
-class MG1SetUp(Queue):
+class MG1SetUp(DelayedQueue):
     """M/G/1 with set-up times: ``W = W_0 + (2E[D] + λE[D²])/(2(1 + λE[D]))``, ``W_0`` the wait in M/G/1.
 
     Exact for rho < 1. The wait is the sum of two independent times: that in M/G/1, and X, which is D (probability
@@ -979,7 +945,6 @@ class MG1SetUp(Queue):
     """
 
     arrival_pps: float
-    queue: Queue = field("The same queue without set-up times")
     set_up: RandomTime | MixedTime
     work_s: float = field("Constant time that every set-up takes besides", default=0.0)
 
@@ -989,25 +954,11 @@ class MG1SetUp(Queue):
         return f"{self.queue.method} with set-up times (Welch)"
 
     @property
-    def loss_ratio(self) -> float:
-        """As without set-up times."""
-        return self.queue.loss_ratio
-
-    @property
     def _added_s(self) -> float:
+        """Mean of X."""
         mean_s, rate = self.set_up.average_s + self.work_s, self.arrival_pps
         second_s2 = self.set_up.second_moment_s2 + self.work_s * (2.0 * mean_s - self.work_s)
         return (2.0 * mean_s + rate * second_s2) / (2.0 * (1.0 + rate * mean_s))
-
-    @property
-    def waiting_mean_s(self) -> float:
-        """Wait in M/G/1 and the mean of X."""
-        return self.queue.waiting_mean_s + self._added_s
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
-        return self.queue.sojourn_mean_s + self._added_s
 
     def waiting_tail(self, time_s: float) -> float:
         """Convolution of X with the wait in M/G/1; NaN where the latter is not known."""
@@ -1036,7 +987,7 @@ class MG1SetUp(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DD1SetUp(Queue):
+class DD1SetUp(PlainQueue):
     """D/D/1 with set-up times: equal gaps g, constant service S < g, independent set-up times D. Exact.
 
     With ``δ = g - S``, a set-up D begins a cycle of ``k = max(1, ⌈D/δ⌉)`` frames, of which the j-th (j = 0, 1, …) has
@@ -1045,24 +996,17 @@ class DD1SetUp(Queue):
     distribution follows by renewal reward over cycles.
     """
 
-    arrival_pps: float
-    service_s: float
     set_up: RandomTime | MixedTime
     work_s: float = 0.0
     """Constant time that every set-up takes besides."""
 
     def __post_init__(self) -> None:
-        require_range(self.method, self.arrival_pps * self.service_s < 1.0, "is not stable: the load must be < 1")
+        self.require_stable(self.arrival_pps * self.service_s)
 
     @property
     def method(self) -> str:
         """Its name in Kendall's notation."""
         return "D/D/1 with set-up times"
-
-    @property
-    def loss_ratio(self) -> float:
-        """Zero: the queue is unlimited."""
-        return 0.0
 
     @property
     def _drain_s(self) -> float:
@@ -1074,11 +1018,6 @@ class DD1SetUp(Queue):
         points, frames = self._cycles()
         waits = frames * points - 0.5 * self._drain_s * frames * (frames - 1.0)
         return float(waits.sum() / frames.sum())
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
-        return self.waiting_mean_s + self.service_s
 
     def waiting_tail(self, time_s: float) -> float:
         """Share of a cycle's frames that wait longer."""
@@ -1097,14 +1036,13 @@ class DD1SetUp(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetUpAdded(Queue):
+class SetUpAdded(DelayedQueue):
     """An approximate queue whose server sleeps: its wait, and that of D/D/1 with the same mean times, added up.
 
     Exact in light traffic, where nobody waits but for the set-up, and where service hardly varies. Percentiles are
     those of independent waits, where those of ``queue`` are known.
     """
 
-    queue: Queue
     set_up: DD1SetUp
 
     @property
@@ -1114,19 +1052,8 @@ class SetUpAdded(Queue):
         return f"{first} and the wait for set-up times, added up (approximation)"
 
     @property
-    def loss_ratio(self) -> float:
-        """As without set-up times."""
-        return self.queue.loss_ratio
-
-    @property
-    def waiting_mean_s(self) -> float:
-        """Sum of both waits."""
-        return self.queue.waiting_mean_s + self.set_up.waiting_mean_s
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
-        return self.queue.sojourn_mean_s + self.set_up.waiting_mean_s
+    def _added_s(self) -> float:
+        return self.set_up.waiting_mean_s
 
     def waiting_tail(self, time_s: float) -> float:
         """Convolution of both waits; NaN where that of ``queue`` is not known."""
@@ -1171,12 +1098,8 @@ def _atoms(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np
     return times[kept], chances[kept] / chances[kept].sum()
 
 
-_LARGEST_EXPONENT = 700.0
-_CLOSE_TO_ONE = 1e-7
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GIGc(Queue):
+class GIGc(PlainQueue):
     """GI/G/1 and GI/G/c by two moments: an approximation.
 
     One server: Krämer and Langenbach-Belz, ``W ≈ rho/(1-rho)·E[S]·(c_a² + c_s²)/2·g`` with ``g =
@@ -1187,16 +1110,12 @@ class GIGc(Queue):
     independent. rho < 1.
     """
 
-    arrival_pps: float
     arrival_scv: float
-    service_s: float
     service_scv: float
     servers: int = 1
 
     def __post_init__(self) -> None:
-        require_range(
-            self.method, self.arrival_pps * self.service_s < self.servers, "is not stable: the load must be < 1"
-        )
+        self.require_stable(self.arrival_pps * self.service_s / self.servers)
 
     @property
     def method(self) -> str:
@@ -1204,11 +1123,6 @@ class GIGc(Queue):
         if self.servers == 1:
             return "GI/G/1, Krämer and Langenbach-Belz approximation"
         return f"GI/G/{self.servers}, Allen and Cunneen approximation"
-
-    @property
-    def loss_ratio(self) -> float:
-        """Zero: the queue is unlimited."""
-        return 0.0
 
     @property
     def waiting_mean_s(self) -> float:
@@ -1222,14 +1136,9 @@ class GIGc(Queue):
         correction = _correction(offered, self.arrival_scv, self.service_scv)
         return offered / (1.0 - offered) * self.service_s * 0.5 * both * correction
 
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
-        return self.waiting_mean_s + self.service_s
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GIG1K(Queue):
+class GIG1K(PlainQueue):
     """GI/G/1/K by two moments, for every load: a diffusion approximation.
 
     The number of frames is taken as a Brownian motion between two barriers, so it falls off exponentially with
@@ -1247,9 +1156,7 @@ class GIG1K(Queue):
     for K >= 9 and 0.04 for K = 3, mostly too high. Gaps must be independent.
     """
 
-    arrival_pps: float
     arrival_scv: float
-    service_s: float
     service_scv: float
     capacity_frames: int
 
@@ -1299,11 +1206,6 @@ class GIG1K(Queue):
         ratio = load * (self.arrival_scv + self.service_scv) / (load * self.arrival_scv + self.service_scv)
         return ratio * _correction(load, self.arrival_scv, self.service_scv)
 
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
-        return self.waiting_mean_s + self.service_s
-
 
 def _correction(load: float, arrival_scv: float, service_scv: float) -> float:
     """Krämer and Langenbach-Belz's factor g on the heavy-traffic wait."""
@@ -1311,15 +1213,3 @@ def _correction(load: float, arrival_scv: float, service_scv: float) -> float:
         both = arrival_scv + service_scv
         return math.exp(-2.0 * (1.0 - load) * (1.0 - arrival_scv) ** 2 / (3.0 * load * both))
     return math.exp(-(1.0 - load) * (arrival_scv - 1.0) / (arrival_scv + 4.0 * service_scv))
-
-
-def kingman_bound_s(arrival_pps: float, arrival_scv: float, service_s: float, service_scv: float) -> float:
-    """Kingman's upper bound on the mean waiting time in GI/G/1.
-
-    ``W <= λ(σ_a² + σ_s²)/(2(1 - rho))``, σ² the variances of gap and service time; tight as rho goes to 1. Source:
-    Kingman, Biometrika 49, 1962; Kleinrock, "Queueing Systems, Volume 2", sec. 2.2.
-    """
-    load = arrival_pps * service_s
-    require_range("GI/G/1", load < 1.0, "is not stable: the load must be < 1")
-    variances = arrival_scv / arrival_pps**2 + service_scv * service_s**2
-    return arrival_pps * variances / (2.0 * (1.0 - load))

@@ -84,11 +84,6 @@ class NobodyMeets(Queue):
         return "no waiting, as links space frames further apart than a service lasts"
 
     @property
-    def loss_ratio(self) -> float:
-        """Zero."""
-        return 0.0
-
-    @property
     def waiting_mean_s(self) -> float:
         """Zero."""
         return 0.0

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routecast.evaluate._queueing import DD1, GIG1K, MD1, MG1, MG1K, GIGc, MMc, MMcK, Queue, ServiceMix
+from routecast.evaluate._queueing import (
+    DD1,
+    GIG1K,
+    MD1,
+    MG1,
+    MG1K,
+    DelayedQueue,
+    GIGc,
+    MMc,
+    MMcK,
+    PlainQueue,
+    Queue,
+    ServiceMix,
+)
 from routecast.evaluate.solve._arrivals import Arriving, NobodyMeets
 from routecast.evaluate.solve._scheduling_shares import Component
 from routecast.evaluate.solve.flow import Vector
@@ -97,11 +110,6 @@ class SharedQueue(Queue):
         return self.named
 
     @property
-    def loss_ratio(self) -> float:
-        """Share of the frames that find no room."""
-        return 0.0
-
-    @property
     def waiting_mean_s(self) -> float:
         """Mean waiting time."""
         return self.waiting_s
@@ -113,11 +121,9 @@ class SharedQueue(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FullQueue(Queue):
+class FullQueue(PlainQueue):
     """Overload: the queue is always full, the sojourn time is its length over the rate (Meyer et al. 2014, eq. 4)."""
 
-    arrival_pps: float
-    service_s: float
     servers: int
     capacity_frames: int
 
@@ -143,41 +149,25 @@ class FullQueue(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolledQueue(Queue):
+class PolledQueue(DelayedQueue):
     """An overloaded queue whose polls take their frames out of it at once, so that others come in meanwhile.
 
     A poll of b frames makes b places, which fill in ``b/(rate)``. A frame that comes in waits for the rest of the poll
     and all that is before it: on average ``b(1 - 1/load)/2`` services more than if frames left their places one by one.
     """
 
-    queue: Queue
     service_s: float
     load: float
     batch_frames: int
 
     @property
-    def _more_s(self) -> float:
+    def _added_s(self) -> float:
         return 0.5 * self.batch_frames * (1.0 - 1.0 / self.load) * self.service_s
 
     @property
     def method(self) -> str:
         """How it was computed."""
         return f"{self.queue.method} behind polls of {self.batch_frames} frames"
-
-    @property
-    def loss_ratio(self) -> float:
-        """As if frames left one by one."""
-        return self.queue.loss_ratio
-
-    @property
-    def waiting_mean_s(self) -> float:
-        """Mean waiting time."""
-        return self.queue.waiting_mean_s + self._more_s
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Mean waiting and service time."""
-        return self.queue.sojourn_mean_s + self._more_s
 
 
 def behind_link(queue: Queue, link_wait_s: float, *, exact: bool) -> Queue:
@@ -188,7 +178,7 @@ def behind_link(queue: Queue, link_wait_s: float, *, exact: bool) -> Queue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BehindLink(Queue):
+class BehindLink(DelayedQueue):
     """A queue whose Poisson arrivals have already waited for the link that brings them.
 
     Constant times in series: all waits together are that for the slowest server alone (Friedman, Operations Research
@@ -196,13 +186,12 @@ class BehindLink(Queue):
     one server that gets all frames of one link, one size, without loss; else W stays as it is, an upper approximation.
     """
 
-    queue: Queue
     link_wait_s: float
     exact: bool
 
     @property
-    def _spared_s(self) -> float:
-        return min(self.link_wait_s, self.queue.waiting_mean_s) if self.exact else 0.0
+    def _added_s(self) -> float:
+        return -min(self.link_wait_s, self.queue.waiting_mean_s) if self.exact else 0.0
 
     @property
     def method(self) -> str:
@@ -210,21 +199,6 @@ class BehindLink(Queue):
         if self.exact:
             return f"{self.queue.method} less the wait for the link in"
         return f"{self.queue.method} as if no link spaced the frames (approximation)"
-
-    @property
-    def loss_ratio(self) -> float:
-        """As without the link."""
-        return self.queue.loss_ratio
-
-    @property
-    def waiting_mean_s(self) -> float:
-        """What is left of the wait."""
-        return self.queue.waiting_mean_s - self._spared_s
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
-        return self.queue.sojourn_mean_s - self._spared_s
 
 
 OVERLOADED = 1.02
