@@ -9,7 +9,7 @@ import pytest
 from routecast.errors import QuantityProblem
 from routecast.evaluate.ramp import Climb, Ramp
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.views import climb_said, ramp_table
+from routecast.evaluate.views import describe_climb, ramp_table
 from routecast.load import Arrivals, FlowSet, OfferedLoad
 from routecast.router import ServiceCost, multicore
 
@@ -39,7 +39,7 @@ def test_the_first_loss_is_found_where_the_core_is_full() -> None:
     assert climb.lossless_pps <= climb.first_loss_pps
     assert climb.most_forwarded_pps == pytest.approx(1e6, rel=0.02)
     assert [rung.dropped_pps > 0.0 for rung in climb.rungs] == sorted(rung.dropped_pps > 0.0 for rung in climb.rungs)
-    assert "no loss up to" in climb_said(climb)
+    assert "no loss up to" in describe_climb(climb)
     assert len(ramp_table(climb).rows) == len(climb.rungs) == 20
 
 
@@ -50,4 +50,4 @@ def test_a_ramp_without_loss_says_that_it_ended() -> None:
     climb = Climb.of(Simulate(router, over_time=True, steady_state=False).trial(load, ramp.duration_s), ramp)
     assert climb.lossless_pps == pytest.approx(2e5)
     assert math.isnan(climb.first_loss_pps)
-    assert "the end of the ramp" in climb_said(climb)
+    assert "the end of the ramp" in describe_climb(climb)

@@ -412,10 +412,10 @@ def _print(trial: Trial, facts: object, course: OverTime | None, climb: Climb | 
         if course:
             course.show()
         if climb:
-            from routecast.evaluate.views import climb_said, ramp_table
+            from routecast.evaluate.views import describe_climb, ramp_table
 
             print_table(data(), ramp_table(climb))
-            data().print(climb_said(climb), markup=False)
+            data().print(describe_climb(climb), markup=False)
 
 
 def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:

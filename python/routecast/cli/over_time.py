@@ -113,12 +113,12 @@ class OverTime:
 
     def show(self) -> None:
         """Print the verdict in a sentence, and the readings beside it."""
-        from routecast.evaluate.views import readings_table, verdict_said
+        from routecast.evaluate.views import describe_verdict, readings_table
 
         console = data()
         if self.verdict is not None:
             style = None if self.verdict.is_steady else "bold red"
-            console.print(f"Throughput over time: {verdict_said(self.verdict)}", markup=False, style=style)
+            console.print(f"Throughput over time: {describe_verdict(self.verdict)}", markup=False, style=style)
             if not math.isnan(sojourn_s := self._sampled_sojourn_s):
                 sampled = f"sampled {len(self.trial.over_time):,} times"
                 delay = f"{format_duration(sojourn_s)}, the mean of frames inside, {sampled}, over the throughput"

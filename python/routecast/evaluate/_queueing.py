@@ -185,7 +185,6 @@ class PlainQueue(Queue):
 
     @property
     def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
         return self.waiting_mean_s + self.service_s
 
 
@@ -230,7 +229,6 @@ class MMc(PlainQueue):
 
     @property
     def method(self) -> str:
-        """Its name in Kendall's notation."""
         return f"M/M/{self.servers}"
 
     @property
@@ -274,7 +272,6 @@ class MMcK(PlainQueue):
 
     @property
     def method(self) -> str:
-        """Its name in Kendall's notation."""
         return f"M/M/{self.servers}/{self.capacity_frames}"
 
     @property
@@ -295,7 +292,6 @@ class MMcK(PlainQueue):
 
     @property
     def waiting_mean_s(self) -> float:
-        """Sojourn less service."""
         return max(self.sojourn_mean_s - self.service_s, 0.0)
 
     def waiting_tail(self, time_s: float) -> float:
@@ -333,17 +329,14 @@ class Tandem(Queue):
 
     @property
     def method(self) -> str:
-        """Its name."""
         return "Jackson tandem of " + " and ".join(dict.fromkeys(station.method for station in self.stations))
 
     @property
     def waiting_mean_s(self) -> float:
-        """Sum over the stations."""
         return math.fsum(station.waiting_mean_s for station in self.stations)
 
     @property
     def sojourn_mean_s(self) -> float:
-        """Sum over the stations."""
         return math.fsum(station.sojourn_mean_s for station in self.stations)
 
     def sojourn_tail(self, time_s: float) -> float:
@@ -475,7 +468,6 @@ class DD1Interrupted(Queue):
 
     @property
     def method(self) -> str:
-        """Its name."""
         return "D/D/1 with interruptions (approximation)"
 
     @property
@@ -606,7 +598,6 @@ class MG1(Queue):
 
     @property
     def method(self) -> str:
-        """Its name in Kendall's notation."""
         return "M/G/1" if self.independent else f"M/G/1 {_AS_INDEPENDENT}"
 
     @property
@@ -618,7 +609,6 @@ class MG1(Queue):
 
     @property
     def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
         return self.waiting_mean_s + self.service.mean_s
 
 
@@ -638,7 +628,6 @@ class MD1(PlainQueue):
 
     @property
     def method(self) -> str:
-        """Its name in Kendall's notation."""
         return "M/D/1"
 
     @property
@@ -689,7 +678,6 @@ class MG1K(Queue):
 
     @property
     def method(self) -> str:
-        """Its name in Kendall's notation."""
         letter = "D" if self.service.law == "deterministic" and self.service.is_one_size else "G"
         name = f"M/{letter}/1/{self.capacity_frames}"
         return name if self.independent else f"{name} {_AS_INDEPENDENT}"
@@ -715,7 +703,6 @@ class MG1K(Queue):
 
     @property
     def waiting_mean_s(self) -> float:
-        """Sojourn less service."""
         return max(self.sojourn_mean_s - self.service.mean_s, 0.0)
 
     def _embedded(self) -> NDArray[np.float64]:
@@ -739,7 +726,6 @@ class DD1(PlainQueue):
 
     @property
     def method(self) -> str:
-        """Its name in Kendall's notation."""
         return "D/D/1" if self._load <= _JUST_FULL else f"D/D/1/{self.capacity_frames}, always full"
 
     @property
@@ -760,7 +746,6 @@ class DD1(PlainQueue):
 
     @property
     def waiting_mean_s(self) -> float:
-        """Sojourn less service."""
         return self.sojourn_mean_s - self.service_s
 
     def waiting_tail(self, time_s: float) -> float:
@@ -950,7 +935,6 @@ class MG1SetUp(DelayedQueue):
 
     @property
     def method(self) -> str:
-        """Its name in Kendall's notation."""
         return f"{self.queue.method} with set-up times (Welch)"
 
     @property
@@ -1005,7 +989,6 @@ class DD1SetUp(PlainQueue):
 
     @property
     def method(self) -> str:
-        """Its name in Kendall's notation."""
         return "D/D/1 with set-up times"
 
     @property
@@ -1047,7 +1030,6 @@ class SetUpAdded(DelayedQueue):
 
     @property
     def method(self) -> str:
-        """What was added."""
         first = self.queue.method.removesuffix(" (approximation)")
         return f"{first} and the wait for set-up times, added up (approximation)"
 
@@ -1119,14 +1101,12 @@ class GIGc(PlainQueue):
 
     @property
     def method(self) -> str:
-        """Its name and authors."""
         if self.servers == 1:
             return "GI/G/1, Krämer and Langenbach-Belz approximation"
         return f"GI/G/{self.servers}, Allen and Cunneen approximation"
 
     @property
     def waiting_mean_s(self) -> float:
-        """See the class."""
         offered = self.arrival_pps * self.service_s
         both = self.arrival_scv + self.service_scv
         if both <= 0.0 or offered <= 0.0:
@@ -1165,7 +1145,6 @@ class GIG1K(PlainQueue):
 
     @property
     def method(self) -> str:
-        """Its name and authors."""
         return f"GI/G/1/{self.capacity_frames}, diffusion approximation"
 
     @property

@@ -39,6 +39,11 @@ _UNITS: dict[str, Callable[[float], str]] = {
 _MOST_ROWS = 40
 _MOST_NAMES = 6
 _LONGEST = 40
+_MEANING = (
+    "Differs: the 95 % interval of B − A leaves out 0, or a text is another. Noise: it contains 0. No "
+    "interval: neither side says how well it is known. Interval: the "
+    "value is the same, its interval is not. A and B are taken as independent."
+)
 
 
 def comparison_tables(
@@ -89,13 +94,6 @@ def comparison_page(comparison: Comparison, *, command: str) -> Page:
         ),
         made=(("Command", f"`{command}`"), *versions().items()),
     )
-
-
-_MEANING = (
-    "Differs: the 95 % interval of B − A leaves out 0, or a text is another. Noise: it contains 0. No "
-    "interval: neither side says how well it is known. Interval: the "
-    "value is the same, its interval is not. A and B are taken as independent."
-)
 
 
 def _settings_table(differences: Sequence[Difference], most_rows: int | None) -> Table:

@@ -54,6 +54,22 @@ _MOST_ALIKE = 0.9
 """Beyond this autocorrelation 20 batches would count as less than one."""
 _FEWEST_BESIDE = 3
 """Batches on either side of a step: fewer say nothing about a level."""
+FIVE = 5
+FEWEST_FRAMES = 200
+"""As ``FEWEST_FRAMES`` of ``crates/sim/src/settled.rs``: fewer say nothing about a steady state."""
+FEWEST_PARTS = 40
+"""Of these half may be the transient, and 20 batches of one part each are left."""
+LEVEL = 0.05
+"""How often a rate without drift may be called drifting."""
+STEP_LEVEL = 0.0001
+"""How small a p value calls a step one; it is the least of many places, so :data:`LEVEL` would cry wolf."""
+NEGLIGIBLE_RATIO = 0.005
+"""A drift or a step of less than this share of the mean is none, however certain: it is the width to which MLRsearch
+finds a throughput in CSIT (goal width 0.5 %)."""
+STOPPED_RATIO = 0.01
+"""A device that forwards nothing for the last hundredth of a measured trial has stopped,"""
+STOPPED_FRAMES = 10
+"""if so many frames were lost in it: a burst that overflows a queue at the very end is no stop."""
 
 
 @value
@@ -175,7 +191,6 @@ def _p_of(slope: float, times: np.ndarray, residuals: np.ndarray, mean: float) -
     return 2.0 * float(stdtr(freedom, -abs(slope / error)))
 
 
-FIVE = 5
 FEWEST_VALUES = 4 * FIVE
 
 
@@ -227,23 +242,6 @@ def mser5(series: Sequence[float]) -> int | None:
 
 
 Rate = Literal["offered_pps", "forwarded_pps", "dropped_pps"]
-
-FEWEST_FRAMES = 200
-"""As ``FEWEST_FRAMES`` of ``crates/sim/src/settled.rs``: fewer say nothing about a steady state."""
-FEWEST_PARTS = 40
-"""Of these half may be the transient, and 20 batches of one part each are left."""
-LEVEL = 0.05
-"""How often a rate without drift may be called drifting."""
-STEP_LEVEL = 0.0001
-"""How small a p value calls a step one; it is the least of many places, so :data:`LEVEL` would cry wolf."""
-NEGLIGIBLE_RATIO = 0.005
-"""A drift or a step of less than this share of the mean is none, however certain: it is the width to which MLRsearch
-finds a throughput in CSIT (goal width 0.5 %)."""
-
-STOPPED_RATIO = 0.01
-"""A device that forwards nothing for the last hundredth of a measured trial has stopped,"""
-STOPPED_FRAMES = 10
-"""if so many frames were lost in it: a burst that overflows a queue at the very end is no stop."""
 
 
 @value

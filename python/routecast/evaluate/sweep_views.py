@@ -233,7 +233,7 @@ def sweep_page(sweep: Sweep, *, command: str) -> Page:
             Section.of(
                 "rates",
                 "Rates",
-                _limits_said(sweep),
+                _describe_limits(sweep),
                 sweep_figure(sweep),
                 sweep_table(sweep, has_reasons=True),
                 bool(notes) and Listing(title="Notes", entries=notes),
@@ -249,7 +249,7 @@ def _ends(sweep: Sweep) -> tuple[float, float]:
     return (min(known), max(known)) if known else (math.nan, math.nan)
 
 
-def _limits_said(sweep: Sweep) -> str:
+def _describe_limits(sweep: Sweep) -> str:
     """Say how many points each resource limits."""
     names = [_limits(point.bottleneck) for point in sweep.points]
     counts = sorted(((names.count(name), name) for name in dict.fromkeys(names)), key=lambda pair: -pair[0])

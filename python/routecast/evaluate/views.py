@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from routecast.router.multistage.failures import Absence
 
 __all__ = [
-    "climb_said",
+    "describe_climb",
+    "describe_verdict",
     "messages_table",
     "over_time_figure",
     "phases_table",
@@ -36,16 +37,20 @@ __all__ = [
     "readings_table",
     "resources_table",
     "trial_tables",
-    "verdict_said",
 ]
 
 _WIDE = 0.05
 """An interval wider than this share of the mean hides drifts that matter."""
 _RATE, _OFFERED, _STEADY, _CUT, _LOOK = "#9db9e0", "#4aa36a", "#c8524a", "#7a7f87", "#7b52ab"
 """The rate is pale: what is read off stands before it."""
+_ROUNDING = 1e-9
+_MOST_PLACES = 4
+_NOTABLE_LOSS = 1e-4
+_FOLDED = 8
+"""So many resources of one kind share a row."""
 
 
-def verdict_said(verdict: Steadiness) -> str:
+def describe_verdict(verdict: Steadiness) -> str:
     """Say the verdict on a frame rate in one sentence."""
     if not verdict.is_steady:
         return f"Not steady: {verdict.reason}."
@@ -118,7 +123,7 @@ def over_time_figure(
     ]
     caption = f"Rates of {len(moments):,} parts of {format_duration(part_s)} each."
     if verdict is not None:
-        caption += f" {verdict_said(verdict)} The mean since the start still carries what came before."
+        caption += f" {describe_verdict(verdict)} The mean since the start still carries what came before."
     return Figure(
         name=name,
         title=title,
@@ -189,7 +194,7 @@ def ramp_table(climb: Climb) -> Table:
     )
 
 
-def climb_said(climb: Climb) -> str:
+def describe_climb(climb: Climb) -> str:
     """Say up to which rate nothing was lost."""
     most = f"at most {format_pps(climb.most_forwarded_pps)} were forwarded"
     if not climb.rungs:
@@ -203,13 +208,6 @@ def climb_said(climb: Climb) -> str:
         f"Ramp: no loss up to {format_pps(climb.lossless_pps)}, the first at {first}; {most}. "
         "Each rate was offered for a moment only: a trial at that rate decides."
     )
-
-
-_ROUNDING = 1e-9
-_MOST_PLACES = 4
-_NOTABLE_LOSS = 1e-4
-_FOLDED = 8
-"""So many resources of one kind share a row."""
 
 
 def trial_tables(trial: Trial) -> tuple[Table, ...]:

@@ -20,6 +20,13 @@ EXECUTORS = ("threads", "processes", "dask://HOST:PORT")
 """Names of executors."""
 
 _DASK = re.compile(r"dask://(?P<address>(\[[^\]\s]+\]|[^:/\s]+):(?P<port>\d{1,5}))/?")
+WORTH_STARTING = 100
+"""Solved runs from which on processes are worth their start, whatever a run takes.
+
+A process takes 0.4 s of a core to start and import what a run needs. A run of the multi-core router takes less than a
+millisecond (``benches/sweeps.py``), so that a thousand would be the break-even; one of a network processor takes tens
+of milliseconds, and there a hundred gain seconds.
+"""
 
 
 def check_executor(spec: str) -> None:
@@ -37,15 +44,6 @@ def check_executor(spec: str) -> None:
     else:
         message = f'no executor "{spec}": {did_you_mean(spec, EXECUTORS)}'
     raise QuantityProblem(spec, message)
-
-
-WORTH_STARTING = 100
-"""Solved runs from which on processes are worth their start, whatever a run takes.
-
-A process takes 0.4 s of a core to start and import what a run needs. A run of the multi-core router takes less than a
-millisecond (``benches/sweeps.py``), so that a thousand would be the break-even; one of a network processor takes tens
-of milliseconds, and there a hundred gain seconds.
-"""
 
 
 def chosen_executor(evaluator: EvaluatorKind, runs: int) -> str:

@@ -42,6 +42,8 @@ __all__ = [
 _of_thread = threading.local()
 
 Arguments = ParamSpec("Arguments")
+LISTENS_EVERY_S = 0.2
+"""Polars' handler of SIGINT lets waiting go on, so that Python would learn of Ctrl-C with the next result only."""
 
 
 def stop_if_ended(share: float = 0.0) -> None:
@@ -99,9 +101,6 @@ def ctrl_c_waits() -> Iterator[Callable[[], None]]:
             signal.signal(number, handler)
         strike()
 
-
-LISTENS_EVERY_S = 0.2
-"""Polars' handler of SIGINT lets waiting go on, so that Python would learn of Ctrl-C with the next result only."""
 
 Value = TypeVar("Value")
 

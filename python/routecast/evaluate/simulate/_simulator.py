@@ -29,6 +29,8 @@ _BUSY_MARGIN: Final = 0.02
 _NOTABLE_DROPS: Final = 0.1
 _ALL: Final = 1.0 - 1e-3
 """A rate so close to another is all of it, but for frames that are on their way."""
+_ROUNDING = 1e-12
+_MOST_FRAMES = 50_000_000_000
 
 
 def fullest_unit(
@@ -237,9 +239,6 @@ def _grants(task: TaskUnit, model: RouterModel) -> int:
     return task.parallel
 
 
-_ROUNDING = 1e-12
-
-
 def trial_of(
     model: RouterModel, load: OfferedLoad, duration_s: float, outcome: dict[str, Any], *, events: Sequence[Event] = ()
 ) -> Trial:
@@ -431,9 +430,6 @@ def _notes(outcome: dict[str, Any], intended_pps: float, events: Sequence[Event]
     if outcome["replications"] > 1:
         notes.append(f"{outcome['replications']} independent replications; frame counts are their sums")
     return tuple(notes)
-
-
-_MOST_FRAMES = 50_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,10 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import Route
 
 _ROUNDING = 1.0 + 1e-9
+_ALL = 1.0 - 1e-12
+_EVEN_GAPS = 0.1
+_BUSY_LINK = 0.3
+_MOST_FLOWS = 4096
 
 
 @value
@@ -80,12 +84,10 @@ class NobodyMeets(Queue):
 
     @property
     def method(self) -> str:
-        """What makes it exact."""
         return "no waiting, as links space frames further apart than a service lasts"
 
     @property
     def waiting_mean_s(self) -> float:
-        """Zero."""
         return 0.0
 
     @property
@@ -101,12 +103,6 @@ class NobodyMeets(Queue):
         """Share of the frames whose service is longer."""
         pairs = zip(self.service.shares, self.service.times_s, strict=True)
         return math.fsum(share for share, ratio in pairs if ratio > time_s)
-
-
-_ALL = 1.0 - 1e-12
-_EVEN_GAPS = 0.1
-_BUSY_LINK = 0.3
-_MOST_FLOWS = 4096
 
 
 _ArrivalKind = Literal["poisson", "regular", "renewal", "unknown"]

@@ -32,6 +32,10 @@ from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.router.check_load import check_load
 from routecast.router.model import ResourcePool, RouterModel
 
+_FULL = 1.0 - 1e-9
+_SURE = 1.0 - 1e-9
+_NEVER = 1e-9
+
 
 def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return every resource with its capacity and margin, the least margin first, and the bottleneck.
@@ -304,11 +308,6 @@ def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
 def _named(names: list[str]) -> str:
     """Give the first name, and say how many more there are."""
     return f'"{names[0]}"' + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-
-
-_FULL = 1.0 - 1e-9
-_SURE = 1.0 - 1e-9
-_NEVER = 1e-9
 
 
 @dataclass(slots=True)

@@ -13,6 +13,8 @@ Rest = Sequence[tuple[float, float]]
 
 _WARM_UP = 16
 _AVERAGED = 48
+_MOST_CYCLES = 500
+_SHORT = 0.25
 
 
 @value
@@ -148,10 +150,6 @@ def rest_of(idle_s: float, *, linger_s: float = 0.0, sleep_s: float = 0.0, rest:
         chances=tuple(float(i == deepest) for i in range(len(rest))),
         exit_s=rest[deepest][1] if deepest >= 0 else 0.0,
     )
-
-
-_MOST_CYCLES = 500
-_SHORT = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

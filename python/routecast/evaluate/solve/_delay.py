@@ -71,6 +71,11 @@ equal gaps meet set-ups or interruptions (``benches/fuzz_models.py``; the last t
 _LOSS_ERROR, _LOSS_ERROR_BURSTS = 0.01, 0.04
 """How far a loss by overload lies from the simulator's in nearly all random routers, as a share of the frames: with
 one size of frames that do not come in bursts, and else (``benches/fuzz_models.py``)."""
+_NOTABLE = 0.01
+_LINK = "M/G/1 at the outgoing link (approximation)"
+_IDLE_LINK = 0.01
+_JUST_FULL = 1e-3
+_KNOWN = 1e-5
 
 
 def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
@@ -208,8 +213,6 @@ class ServiceTimes:
 
 
 _NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
-_NOTABLE = 0.01
-_LINK = "M/G/1 at the outgoing link (approximation)"
 
 
 def total_delay(
@@ -308,11 +311,6 @@ def _mixture(mean_s: float, method: str, parts: list[tuple[float, Callable[[floa
         p999_s=quantile_s(tail, mean_s, 0.999),
         method=method,
     )
-
-
-_IDLE_LINK = 0.01
-_JUST_FULL = 1e-3
-_KNOWN = 1e-5
 
 
 @value

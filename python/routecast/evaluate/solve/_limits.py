@@ -26,6 +26,14 @@ _MOST_ROUNDS = 10
 _ROUGHLY = 1e-3
 _TOLERANCE = 1e-7
 _NOTABLE = 0.05
+_EVEN = 1.0 + 1e-6
+_IDLE = 0.9
+_MOST_NAMES = 3
+_LOST = 1e-6
+NO_LOSS = 1e-4
+"""A queue that loses a greater share limits, though every resource carries what comes."""
+_CLOSE = 0.02
+"""Threads whose loads differ by less are told apart by what the load asks of them."""
 
 
 @value
@@ -183,14 +191,6 @@ def window_notes(fluid: Fluid) -> list[str]:
 
 
 Found = tuple[Resource, str]
-_EVEN = 1.0 + 1e-6
-_IDLE = 0.9
-_MOST_NAMES = 3
-_LOST = 1e-6
-NO_LOSS = 1e-4
-"""A queue that loses a greater share limits, though every resource carries what comes."""
-_CLOSE = 0.02
-"""Threads whose loads differ by less are told apart by what the load asks of them."""
 
 
 def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:

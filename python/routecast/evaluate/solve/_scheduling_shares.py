@@ -19,6 +19,9 @@ from routecast.evaluate.solve._cost import Cost
 from routecast.evaluate.solve.flow import Vector
 from routecast.router.model import Contention, ResourcePool, RouterModel, TaskUnit
 
+_MOST_SETS = 512
+_EVEN = 1e-12
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
@@ -222,8 +225,6 @@ def _at_mean(contention: Contention, k: float, variance: float) -> float:
 
 
 Index = NDArray[np.intp]
-_MOST_SETS = 512
-_EVEN = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,13 @@ from routecast.evaluate.solve.fluid import Fluid
 from routecast.quantity.schema import field, value
 
 _NOTABLE = 0.01
+OVERLOADED = 1.02
+_MOST_STATES = 2048
+_NO_LOSS = 1e-9
+_MOST_ARRIVAL_SCV = 2.0
+_FULL_FRAMES = 10.0
+_FEWEST_PLACES = 4.0
+"""By the variation of gaps and services together: with fewer, two moments say little about the loss."""
 
 
 class SharedUnits:
@@ -106,17 +113,14 @@ class SharedQueue(Queue):
 
     @property
     def method(self) -> str:
-        """How it was computed."""
         return self.named
 
     @property
     def waiting_mean_s(self) -> float:
-        """Mean waiting time."""
         return self.waiting_s
 
     @property
     def sojourn_mean_s(self) -> float:
-        """Mean waiting and service time."""
         return self.waiting_s + self.service_s
 
 
@@ -129,7 +133,6 @@ class FullQueue(PlainQueue):
 
     @property
     def method(self) -> str:
-        """How it was computed."""
         return "full queue, Little's law"
 
     @property
@@ -139,12 +142,10 @@ class FullQueue(PlainQueue):
 
     @property
     def sojourn_mean_s(self) -> float:
-        """Mean waiting and service time."""
         return self.capacity_frames * self.service_s / self.servers
 
     @property
     def waiting_mean_s(self) -> float:
-        """Mean waiting time."""
         return self.sojourn_mean_s - self.service_s
 
 
@@ -166,7 +167,6 @@ class PolledQueue(DelayedQueue):
 
     @property
     def method(self) -> str:
-        """How it was computed."""
         return f"{self.queue.method} behind polls of {self.batch_frames} frames"
 
 
@@ -195,19 +195,9 @@ class BehindLink(DelayedQueue):
 
     @property
     def method(self) -> str:
-        """How it was computed."""
         if self.exact:
             return f"{self.queue.method} less the wait for the link in"
         return f"{self.queue.method} as if no link spaced the frames (approximation)"
-
-
-OVERLOADED = 1.02
-_MOST_STATES = 2048
-_NO_LOSS = 1e-9
-_MOST_ARRIVAL_SCV = 2.0
-_FULL_FRAMES = 10.0
-_FEWEST_PLACES = 4.0
-"""By the variation of gaps and services together: with fewer, two moments say little about the loss."""
 
 
 @value

@@ -24,6 +24,21 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
 _AS_LONG_AS_IT_LIKES = 1e15
+_LEAST = 1e-300
+_EVEN = 1e-9
+_SLOPE = 5.0
+# Chosen: random virtual routers and the shipped examples agree with the simulator from 0.3 to 0.4, at 0 and 1 not.
+_NOW_AND_THEN = 0.4
+_MOST_ROUNDS = 200
+_UNDAMPED_ROUNDS = 3
+_SHORTEST_STEP = 0.02
+_TOLERANCE = 1e-7
+_ROUGHLY = 1e-4
+_WAKES_DECAY = 0.7
+_FREE_ROUNDS = 12
+_PRECISELY = 1e-4
+_LOST = 1e-6
+_FROZEN = 22
 
 
 def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vector) -> Vector:
@@ -48,13 +63,6 @@ def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vect
     turn_s = np.minimum(machine.by(machine.turn_frames * work_s), machine.quantum_s) * machine.most
     chosen = np.where(real_time, np.minimum(longest, _AS_LONG_AS_IT_LIKES), turn_s)
     return np.where(turns, np.maximum(chosen, 1e-300), weight)
-
-
-_LEAST = 1e-300
-_EVEN = 1e-9
-_SLOPE = 5.0
-# Chosen: random virtual routers and the shipped examples agree with the simulator from 0.3 to 0.4, at 0 and 1 not.
-_NOW_AND_THEN = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,18 +219,6 @@ def _switch_s(machine: ThreadMachine, wakes: Vector, busy: Vector, demand: Vecto
     taken = runs + (1.0 - runs) * other
     cost: Vector = machine.switch_s * (taken + lower) + machine.migration_s * machine.moves * taken
     return cost
-
-
-_MOST_ROUNDS = 200
-_UNDAMPED_ROUNDS = 3
-_SHORTEST_STEP = 0.02
-_TOLERANCE = 1e-7
-_ROUGHLY = 1e-4
-_WAKES_DECAY = 0.7
-_FREE_ROUNDS = 12
-_PRECISELY = 1e-4
-_LOST = 1e-6
-_FROZEN = 22
 
 
 @value

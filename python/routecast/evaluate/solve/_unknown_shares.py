@@ -38,6 +38,7 @@ SPREAD = 6.0
 """Standard deviations that are left for what comes in a known time."""
 _RARE = 1e-6
 _ROUNDS = 8
+_FULL = 1.0 - 1e-9
 
 
 @value
@@ -185,9 +186,6 @@ class _Bounds:
         if self.fluid.costs[index].exhaustive:
             waiting /= max(1.0 - self.load[index], 1e-3)
         return waiting
-
-
-_FULL = 1.0 - 1e-9
 
 
 def frames_s(

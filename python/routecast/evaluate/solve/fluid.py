@@ -36,6 +36,9 @@ __all__ = ["Fluid", "Sharing", "intended_of", "sharing_of", "solve_fluid", "swit
 
 _MOST_TURNS = 20
 _SAME = 1e-12
+_MOST_ROUNDS = 400
+_UNDAMPED_ROUNDS = 12
+_TOLERANCE = 1e-10
 
 
 @value
@@ -120,11 +123,6 @@ def sharing_of(
         own_lanes=tuple(own),
         shared=tuple(shared),
     )
-
-
-_MOST_ROUNDS = 400
-_UNDAMPED_ROUNDS = 12
-_TOLERANCE = 1e-10
 
 
 @value
