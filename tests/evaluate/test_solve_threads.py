@@ -9,8 +9,9 @@ import pytest
 from scipy.optimize import linprog
 
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
+from routecast.evaluate.solve._machine import machine_of
 from routecast.evaluate.solve._scheduling_shares import UnitGroup, pin_sets, rows_of
-from routecast.evaluate.solve._throughput import throughput
+from routecast.evaluate.solve._throughput import steady_state
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router import (
     Activation,
@@ -256,33 +257,25 @@ def test_shares_under_pins_are_max_min_fair(seed):
 def test_frames_are_conserved_and_no_core_does_more_than_it_can(seed, over):
     model = _random_chain(seed)
     load = frames(over * lossless_pps(model, frames(1e5)))
-    answer = throughput(model, load)
-    assert answer.settled
-    lost = sum(answer.drops_pps.values())
-    assert answer.offered_pps == pytest.approx(answer.forwarded_pps + lost, rel=1e-5)
-    assert sum(answer.busy_ratio.values()) <= model.pools[0].units + 1e-5
-    assert max(answer.busy_ratio.values()) <= 1.0 + 1e-6
+    machine = machine_of(model, load)
+    steady = steady_state(machine, load.rate_pps)
+    assert steady.settled
+    offered_pps, lost_pps = steady.offered.sum(), steady.lost_pps.sum()
+    forwarded_pps = steady.flowing.forwarded[machine.passage.place[len(model.tasks) :]].sum()
+    assert offered_pps == pytest.approx(forwarded_pps + lost_pps, rel=1e-5)
+    assert steady.busy.sum() <= model.pools[0].units + 1e-5
+    assert steady.busy.max() <= 1.0 + 1e-6
     if over < 1.0:
-        assert lost == 0.0
-
-
-@pytest.mark.parametrize("over", [0.6, 2.0])
-def test_the_trial_and_the_lean_function_tell_one_truth(over):
-    model = forwarding(0.7, 1.1, 0.4, vcpu=(0, 1))
-    load = frames(over * lossless_pps(model, frames(1e5)))
-    trial, lean = Solve(model).trial(load, 1.0), throughput(model, load, lossless=True)
-    assert lean.forwarded_pps == pytest.approx(trial.forwarded_pps, rel=1e-9)
-    assert lean.lossless_pps == pytest.approx(lossless_pps(model, load), rel=1e-9)
-    assert dict(lean.drops_pps) == pytest.approx(dict(trial.drops_pps))
+        assert lost_pps <= 1e-9 * offered_pps
 
 
 def test_each_frame_wakes_a_thread_in_a_light_load_and_none_does_in_overload():
     model = router(step("only", 1.0, "p1", notify_us=2.0))
-    light, full = throughput(model, frames(1e5)), throughput(model, frames(2e6))
-    assert light.wakes_per_s["only"] == pytest.approx(1e5)
-    assert light.busy_ratio["only"] == pytest.approx(1e5 * 3.0 * US)
-    assert full.wakes_per_s["only"] == pytest.approx(0.0, abs=1e-3)
-    assert full.forwarded_pps == pytest.approx(1e6, rel=1e-4)
+    light, full = (steady_state(machine_of(model, frames(rate)), rate) for rate in (1e5, 2e6))
+    assert light.wakes.per_s[0] == pytest.approx(1e5)
+    assert light.busy[0] == pytest.approx(1e5 * 3.0 * US)
+    assert full.wakes.per_s[0] == pytest.approx(0.0, abs=1e-3)
+    assert full.offered.sum() - full.lost_pps.sum() == pytest.approx(1e6, rel=1e-4)
 
 
 def test_latency_of_threads_is_not_guessed():

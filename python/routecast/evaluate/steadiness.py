@@ -1,4 +1,4 @@
-"""Is a rate steady, from when on, and what is it then? A verdict in place of somebody's eye.
+"""The verdict on a rate over time: whether it is steady, from when on, and its mean from there.
 
 Four questions, in this order. Are there frames enough to say anything? Does the transient end within the first half of
 the trial (MSER-5)? Does what is left drift (regression on batch means)? Has it one level, or two? A series that passes
@@ -195,9 +195,7 @@ FEWEST_VALUES = 4 * FIVE
 
 
 def mser5(series: Sequence[float]) -> int | None:
-    """Return how many leading values are the transient; None where the series has not settled.
-
-    Where the transient of a series ends: MSER-5 (semantics S10).
+    """Return how many leading values are the transient, by MSER-5 (semantics S10); None where it has not settled.
 
     This is ``mser5`` of ``crates/sim/src/steady.rs``, for series from anywhere else;
     ``tests/evaluate/test_steadiness.py`` holds the series of that file's tests too: both must cut alike. Latencies have

@@ -1,8 +1,6 @@
-"""A trial as tables: what happened to the load, what limits, what each resource has left, how it went over time.
+"""A trial as tables and figures: loads, bottleneck, resources, energy, a ramp, and rates over time.
 
-A ramp as a table and in words.
-
-Throughput over time, with the verdict on it: what replaces the look of an eye (Heller 2006, sec. 5.1).
+The verdict on a rate over time replaces reading it off a plot by eye (Heller 2006, sec. 5.1).
 """
 
 from __future__ import annotations

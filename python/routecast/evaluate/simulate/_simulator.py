@@ -30,6 +30,15 @@ _NOTABLE_DROPS: Final = 0.1
 _ALL: Final = 1.0 - 1e-3
 """A rate so close to another is all of it, but for frames that are on their way."""
 _ROUNDING = 1e-12
+_TIMES: Final = ("mean_s", "min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s")
+_COPIED: Final = (
+    "measured_s",
+    "offered_pps",
+    "offered_frames",
+    "forwarded_frames",
+    "dropped_frames",
+    "in_flight_frames",
+)
 _MOST_FRAMES = 50_000_000_000
 
 
@@ -132,11 +141,11 @@ def _busy(
             else ""
         )
         return f"{all_of} in the hands of frames {format_ratio(share)} of the time{inside}", share
-    who = "it"
+    busy = "it"
     if first.kind == "pool":
         unit, share = fullest_unit(model, nodes, used, model.pool(first.name))
-        who = "it" if unit is None else f"unit {unit}"
-    return f"{who} is busy {format_ratio(share)} of the time", share
+        busy = "it" if unit is None else f"unit {unit}"
+    return f"{busy} is busy {format_ratio(share)} of the time", share
 
 
 def _cause(first: Resource, resources: Sequence[Resource], model: RouterModel) -> tuple[Resource, Resource | None]:
@@ -257,9 +266,7 @@ def trial_of(
     return Trial(
         evaluator="simulate",
         duration_s=duration_s,
-        measured_s=outcome["measured_s"],
         intended_pps=intended_pps,
-        offered_pps=outcome["offered_pps"],
         forwarded_pps=forwarded_pps,
         loss_ratio=outcome["loss_ratio"]["value"],
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
@@ -268,10 +275,7 @@ def trial_of(
             resources, drops_pps, outcome["offered_pps"], intended_pps, forwarded_pps, model, nodes, used, down
         ),
         resources=resources,
-        offered_frames=outcome["offered_frames"],
-        forwarded_frames=outcome["forwarded_frames"],
-        dropped_frames=outcome["dropped_frames"],
-        in_flight_frames=outcome["in_flight_frames"],
+        **{name: outcome[name] for name in _COPIED},
         first_loss_s=_seconds(outcome["first_loss_s"]),
         last_loss_s=_seconds(outcome["last_loss_s"]),
         drops_pps=drops_pps,
@@ -308,34 +312,16 @@ def _flows(outcome: dict[str, Any]) -> tuple[FlowOutcome, ...]:
 def _delay(row: dict[str, Any]) -> Delay | None:
     if row["count"] == 0:
         return None
-    return Delay(
-        mean_s=row["mean_s"],
-        min_s=row["min_s"],
-        p50_s=row["p50_s"],
-        p90_s=row["p90_s"],
-        p99_s=row["p99_s"],
-        p999_s=row["p999_s"],
-        max_s=row["max_s"],
-        method=f"HDR histogram of {row['count']:,} frames",
-        hdr_base64=row["hdr_base64"],
-    )
+    method = f"HDR histogram of {row['count']:,} frames"
+    return Delay(**{name: row[name] for name in _TIMES}, method=method, hdr_base64=row["hdr_base64"])
 
 
 def _delay_variation(row: dict[str, Any]) -> Delay | None:
     """RFC 5481 sec. 4.2: latency less the least one."""
     if row["count"] == 0:
         return None
-    least_s = row["min_s"]
-    return Delay(
-        mean_s=row["mean_s"] - least_s,
-        min_s=0.0,
-        p50_s=row["p50_s"] - least_s,
-        p90_s=row["p90_s"] - least_s,
-        p99_s=row["p99_s"] - least_s,
-        p999_s=row["p999_s"] - least_s,
-        max_s=row["max_s"] - least_s,
-        method=f"latency less its least, {row['count']:,} frames",
-    )
+    method = f"latency less its least, {row['count']:,} frames"
+    return Delay(**{name: row[name] - row["min_s"] for name in _TIMES}, method=method)
 
 
 def _intervals(outcome: dict[str, Any]) -> dict[str, tuple[float, float]]:

@@ -19,9 +19,7 @@ _SHORT = 0.25
 
 @value
 class Rested:
-    """What a server does between the end of its work and the next one, on average over idle times.
-
-    Cycles of a server: how long it works, spins, sleeps and wakes between one beginning of work and the next.
+    """What a server does between the end of its work and the next beginning, on average over idle times.
 
     ::
 

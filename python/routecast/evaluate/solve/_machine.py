@@ -22,9 +22,9 @@ Index = NDArray[np.intp]
 
 @value
 class Contended:
-    """Who slows whom: one entry for each thread and each of its pools whose units slow each other.
+    """Contention (S5) of all threads at once, in arrays: an entry for each thread and pool with contention.
 
-    Contention factors of all threads of a router at once (S5): :func:`share.mean_contention` in arrays.
+    The law is that of :func:`~routecast.evaluate.solve._scheduling_shares.mean_contention`.
     """
 
     thread: Index

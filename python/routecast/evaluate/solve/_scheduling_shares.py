@@ -25,13 +25,10 @@ _EVEN = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """Units of a pool and the task units that use them: ``members`` are ``(task index, units per frame)``.
+    """Units of a pool that the same task units may use: ``members`` are ``(task index, units per frame)``.
 
-    Who gets how much of shared resource units: components of pools, policies under overload, contention.
-
-    A *component* is a set of units of one pool that the same task units may use: pins cut a pool into components (each
-    core of a multi-core router is one). Within a component all units are taken to be alike and no unit idles while
-    frames wait.
+    Pins cut a pool into components: each core of a multi-core router is one. Within a component all units are taken to
+    be alike, and no unit idles while frames wait.
     """
 
     number: int

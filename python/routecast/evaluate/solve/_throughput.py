@@ -9,19 +9,16 @@ means: rings are long enough that fluctuation costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from routecast.evaluate.solve._busy_polling import away_s, kept_pps
 from routecast.evaluate.solve._flow_propagation import Flowing
-from routecast.evaluate.solve._machine import ThreadMachine, machine_of
+from routecast.evaluate.solve._machine import ThreadMachine
 from routecast.evaluate.solve._scheduling_shares import surface
 from routecast.evaluate.solve.flow import Vector
-from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
-from routecast.router.model import RouterModel
 
 _AS_LONG_AS_IT_LIKES = 1e15
 _LEAST = 1e-300
@@ -67,9 +64,7 @@ def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wakes:
-    """By thread: wakes per second, units spent on starts, and the part of that which no load makes go away.
-
-    How often threads wake, and what waking and switching cost.
+    """By thread: wakes per second, units spent on starts, and the part of these that every load needs.
 
     A thread that wakes pays its start (interrupt, notification, switch of the unit), serves what waits and comes
     meanwhile, and sleeps again: one wake for a *batch*. With frames at rate λ, work rho and a start of h, a thread with
@@ -90,7 +85,7 @@ class Wakes:
     least_start: Vector
 
     def towards(self, other: Wakes, step: float) -> Wakes:
-        """Go a part of the way to what was found next."""
+        """Go a part of the way to the result of the next round."""
         return Wakes(
             per_s=self.per_s + step * (other.per_s - self.per_s),
             start=self.start + step * (other.start - self.start),
@@ -222,24 +217,6 @@ def _switch_s(machine: ThreadMachine, wakes: Vector, busy: Vector, demand: Vecto
 
 
 @value
-class Throughput:
-    """What a router forwards at a load."""
-
-    # Intended by the tester, put on the links, sent out by a port or given up where a route says so.
-    intended_pps: float
-    offered_pps: float
-    forwarded_pps: float
-    # The greatest intended rate of this load that overloads nothing, fluctuation apart; NaN if it was not asked for.
-    lossless_pps: float
-    drops_pps: Mapping[str, float] = field('Loss by place: task units by name, ports as ``"port 1 out"``')
-    busy_ratio: Mapping[str, float] = field(
-        "By thread: units of time at work per second, 1 for a thread that never rests"
-    )
-    wakes_per_s: Mapping[str, float] = field("By thread")
-    settled: bool = field("Whether the fixed point was found")
-
-
-@value
 class Steady:
     """The fixed point, as arrays in the machine's order."""
 
@@ -265,40 +242,6 @@ class Steady:
         lost_ratio = 1.0 - flowing.served / np.maximum(flowing.arriving, _LEAST)
         lost: Vector = np.maximum(flowing.arriving - flowing.copies, 0.0) * lost_ratio
         return lost
-
-
-def throughput(model: RouterModel, load: OfferedLoad, *, lossless: bool = False) -> Throughput:
-    """Return what a router forwards at a load, from the fluid fixed point alone.
-
-    This is what :class:`~routecast.evaluate.solve.Solve` answers for routers of threads, without latency, power and
-    words: for searches that ask a thousand times.
-
-    ``lossless``: find the rate without loss too, which takes about as long again.
-    """
-    machine = machine_of(model, load)
-    steady = steady_state(machine, load.rate_pps)
-    passage, graph = machine.passage, machine.graph
-    count = len(graph.tasks)
-    lost = steady.lost_pps
-    offered = float(steady.offered.sum())
-    drops = {}
-    for node, rate in enumerate(lost):
-        if rate > 1e-9 * offered:
-            number = int(passage.order[node])
-            name = graph.tasks[number].name if number < count else f"{model.ports[number - count].name} out"
-            drops[name] = float(rate)
-    forwarded = float(steady.flowing.forwarded[passage.place[count:]].sum())
-    names = [thread.name for thread in machine.threads]
-    return Throughput(
-        intended_pps=steady.intended_pps,
-        offered_pps=offered,
-        forwarded_pps=forwarded,
-        lossless_pps=lossless_of(machine).rate_pps if lossless else float("nan"),
-        drops_pps=drops,
-        busy_ratio=dict(zip(names, map(float, steady.busy), strict=True)),
-        wakes_per_s=dict(zip(names, map(float, steady.wakes.per_s), strict=True)),
-        settled=steady.settled,
-    )
 
 
 def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:

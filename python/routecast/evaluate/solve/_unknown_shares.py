@@ -1,19 +1,17 @@
-"""Where it is not known what task units get of the units that they share.
+"""Shared units of which the shares are unknown, and bounds on how long and how many frames wait for them.
 
 The fluid state divides shared units by turns, with full batches, and takes all units of a component to be alike. Three
-things break that, and then a rate is not known, only bounded:
+things break that, and then a rate is only bounded:
 
 * A task unit that polls never gives its unit back, except under Linux's schedulers. Who else may use that unit depends
   on who came first.
 * Pins that leave some task units fewer units than others: a set of units may be full while another idles.
 * Batches and interrupts that cost something: a poll that begins soon finds few frames, so that turns decide what a
-  frame costs. Below the rate at which the least batches that turns leave fill the units, no more is lost than chance
-  takes; what is lost above is not known.
+  frame costs. Below the rate at which the least batches that turns leave fill the units, only chance loses frames; the
+  loss above that rate is not known.
 
-How long a task unit's frames wait at most for its server to turn to them, and what comes at once.
-
-Where no queueing law is known (moderation, wake-ups, threads that share cores) the room of a queue is used by three
-things: frames that come while the server is away, frames that the stations before hand on faster than it serves, and
+Where no queueing law is known (moderation, wake-ups, threads that share cores), three things use the room of a
+queue: frames that come while the server is away, frames that the stations before hand on faster than it serves, and
 the fluctuation around the mean. The first two are bounded here, the last in :mod:`routecast.evaluate.solve._delay`.
 
 A frame that waits for a unit waits in a busy period of the units that it may use, whatever the scheduler, as long as
@@ -58,7 +56,7 @@ class Absences:
 
 def absences_of(fluid: Fluid) -> Absences:
     """Bound the absences of all task units at a load, with what the fluid state admits."""
-    return _Bounds(fluid).found()
+    return _Bounds(fluid).absences()
 
 
 class _Bounds:
@@ -79,7 +77,7 @@ class _Bounds:
         self.part_load = [self._part_load(part) for part in fluid.components]
         self.load = [self._load(index) for index in range(self.count)]
 
-    def found(self) -> Absences:
+    def absences(self) -> Absences:
         polls, bursts, away = list(self.most), [0.0] * self.count, [0.0] * self.count
         for _ in range(_ROUNDS):
             bursts = []

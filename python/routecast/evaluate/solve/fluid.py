@@ -1,9 +1,8 @@
 """The fluid steady state: arriving and admitted rates, service times under contention, busy units.
 
-One round of the fluid fixed point: what task units get of the units that they share, and how busy those are.
-
-There are many rounds, each over a few task units, so rates and times are lists of floats, by task unit: on arrays that
-short numpy takes longer.
+It is a fixed point. Each round computes what task units get of the units that they share, and how busy these are.
+There are many rounds over few task units, so rates and times are lists of floats by task unit: numpy takes longer on
+arrays that short.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ class Sharing:
 def sharing_of(
     tasks: tuple[TaskUnit, ...], costs: tuple[Cost, ...], parts: Sequence[Component], even: Sequence[bool]
 ) -> Sharing:
-    """Return what rounds need to know: which units are shared at all is the same in each."""
+    """Return what is the same in all rounds: which units are shared, and what a frame costs."""
     own = [math.inf if task.needs else float(task.parallel) for task in tasks]
     shared = []
     for part in parts:
