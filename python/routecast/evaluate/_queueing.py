@@ -189,6 +189,34 @@ class PlainQueue(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeanQueue(Queue):
+    """A queue in a network of others, whose analysis gives means alone."""
+
+    waiting_s: float
+    service_s: float
+    source: str
+    lost_ratio: float = 0.0
+    product_form: bool = False
+    """Whether its output may be taken as Poisson, as in a Jackson network."""
+
+    @property
+    def method(self) -> str:
+        return self.source
+
+    @property
+    def loss_ratio(self) -> float:
+        return self.lost_ratio
+
+    @property
+    def waiting_mean_s(self) -> float:
+        return self.waiting_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        return self.waiting_s + self.service_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DelayedQueue(Queue):
     """A queue whose frames wait ``_added_s`` seconds more on average than in ``queue``, and are lost as there."""
 
@@ -296,19 +324,19 @@ class MMcK(PlainQueue):
 
     def waiting_tail(self, time_s: float) -> float:
         """Mixture of Erlang distributions: a frame that finds n >= c frames waits for n - c + 1 departures."""
-        waiting = self._found()[self.servers :]
+        waiting = self._states_at_arrival()[self.servers :]
         return _erlang_mixture_tail(waiting, self.servers * time_s / self.service_s)
 
     def sojourn_tail(self, time_s: float) -> float:
         """Mixture of Erlang distributions for one server; not given for more."""
         if self.servers > 1:
             return math.nan
-        return _erlang_mixture_tail(self._found(), time_s / self.service_s)
+        return _erlang_mixture_tail(self._states_at_arrival(), time_s / self.service_s)
 
     def _state(self) -> NDArray[np.float64]:
         return _birth_death(self.arrival_pps * self.service_s, self.servers, self.capacity_frames)
 
-    def _found(self) -> NDArray[np.float64]:
+    def _states_at_arrival(self) -> NDArray[np.float64]:
         state = self._state()
         probability: NDArray[np.float64] = state[:-1] / (1.0 - state[-1])
         return probability

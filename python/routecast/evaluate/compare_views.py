@@ -99,9 +99,9 @@ def comparison_page(comparison: Comparison, *, command: str) -> Page:
 def _settings_table(differences: Sequence[Difference], most_rows: int | None) -> Table:
     return Table.of(
         differences[:most_rows],
-        Column.text("Setting", _called),
-        Column("A", getter=lambda each: _shown(each, each.a)),
-        Column("B", getter=lambda each: _shown(each, each.b)),
+        Column.text("Setting", _quantity_name),
+        Column("A", getter=lambda each: _estimate_text(each, each.a)),
+        Column("B", getter=lambda each: _estimate_text(each, each.b)),
         Column("B − A", getter=_percent),
         name="settings",
         title="Settings",
@@ -112,9 +112,9 @@ def _settings_table(differences: Sequence[Difference], most_rows: int | None) ->
 def _results_table(differences: Sequence[Difference], most_rows: int | None, *, has_intervals: bool) -> Table:
     return Table.of(
         differences[:most_rows],
-        Column.text("Quantity", _called),
-        Column("A", getter=lambda each: _shown(each, each.a, has_interval=has_intervals)),
-        Column("B", getter=lambda each: _shown(each, each.b, has_interval=has_intervals)),
+        Column.text("Quantity", _quantity_name),
+        Column("A", getter=lambda each: _estimate_text(each, each.a, has_interval=has_intervals)),
+        Column("B", getter=lambda each: _estimate_text(each, each.b, has_interval=has_intervals)),
         Column("B − A", getter=lambda each: _percent(each, has_interval=has_intervals)),
         Column.text("Verdict", "verdict"),
         name="differences",
@@ -157,17 +157,17 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _called(difference: Difference) -> str:
+def _quantity_name(difference: Difference) -> str:
     return f"{difference.place}.{difference.quantity}" if difference.place else difference.quantity
 
 
 def _form(name: str) -> Callable[[float], str] | None:
     """Return how the unit at the end of a name is written; of a list it is the unit of the entries."""
-    bare = name.partition("[")[0] if name.endswith("]") else name
-    return next((form for suffix, form in _UNITS.items() if bare.endswith(suffix)), None)
+    quantity = name.partition("[")[0] if name.endswith("]") else name
+    return next((form for suffix, form in _UNITS.items() if quantity.endswith(suffix)), None)
 
 
-def _shown(difference: Difference, estimate: ValueWithInterval, *, has_interval: bool = False) -> str:
+def _estimate_text(difference: Difference, estimate: ValueWithInterval, *, has_interval: bool = False) -> str:
     if isinstance(estimate.value, bool):
         return "yes" if estimate.value else "no"
     if isinstance(estimate.value, str):

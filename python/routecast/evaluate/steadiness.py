@@ -143,20 +143,20 @@ def greatest_step(series: Sequence[float], batches: int = BATCHES) -> Step:
     first = len(series) - size * batches
     values = np.asarray(series, dtype=float)
     means = values[first:].reshape(batches, size).mean(axis=1)
-    whole = abs(float(values.mean()))
-    steps = [_step(means, place, whole) for place in range(_FEWEST_BESIDE, batches - _FEWEST_BESIDE + 1)]
+    scale = abs(float(values.mean()))
+    steps = [_step(means, place, scale) for place in range(_FEWEST_BESIDE, batches - _FEWEST_BESIDE + 1)]
     rise, p, place = min(steps, key=lambda step: (step[1], -abs(step[0])))
     return Step(at=first + size * place, rise=rise, p=p)
 
 
-def _step(means: np.ndarray, place: int, whole: float) -> tuple[float, float, int]:
+def _step(means: np.ndarray, place: int, scale: float) -> tuple[float, float, int]:
     from scipy.special import stdtr
 
     before, after = means[:place], means[place:]
     rise = float(after.mean() - before.mean())
     rest = np.concatenate([before - before.mean(), after - after.mean()])
-    if float(np.abs(rest).max()) <= _RESOLUTION * whole:
-        return rise, 1.0 if abs(rise) <= _RESOLUTION * whole else 0.0, place
+    if float(np.abs(rest).max()) <= _RESOLUTION * scale:
+        return rise, 1.0 if abs(rise) <= _RESOLUTION * scale else 0.0, place
     worth = _worth(rest, 1)
     freedom = max(worth - 2.0, 1.0)
     each = float(rest @ rest) / freedom * means.size / worth

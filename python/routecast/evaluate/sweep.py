@@ -182,8 +182,10 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
         raise QuantityProblem("", "nothing varies: give --vary KEY=VALUES, such as --vary cores=1..16")
     counts = [len(axis.values) for axis in varied]
     if math.prod(counts) > MOST_POINTS:
-        made = " x ".join(map(str, counts))
-        message = f"{made} = {math.prod(counts):,} combinations: at most {MOST_POINTS:,}; give --vary fewer values"
+        product_text = " x ".join(map(str, counts))
+        message = (
+            f"{product_text} = {math.prod(counts):,} combinations: at most {MOST_POINTS:,}; give --vary fewer values"
+        )
         raise QuantityProblem("", message)
     return tuple(varied)
 
@@ -286,7 +288,7 @@ def sweep(
     are_followed = False
     points = []
     for number, settings in enumerate(combinations):
-        progress(number, len(combinations), _shown(settings))
+        progress(number, len(combinations), _settings_text(settings))
         model, default = routers.of(settings)
         load = offered(settings, model, default)
         if "load" in settings and load.arrivals.kind == "trace":
@@ -312,7 +314,7 @@ def sweep(
     )
 
 
-def _shown(settings: Settings) -> str:
+def _settings_text(settings: Settings) -> str:
     return ", ".join(f"{key} = {str(entry)[:40]}" for key, entry in settings.items())
 
 
@@ -334,7 +336,7 @@ class Routers:
         frames = FrameMix.parse(str(settings["frame"])) if "frame" in settings else self._frames
         key = repr((overrides, frames and frames.name))
         if key not in self._built:
-            subject = f"{self._subject} with {_shown(overrides)}" if overrides else self._subject
+            subject = f"{self._subject} with {_settings_text(overrides)}" if overrides else self._subject
             try:
                 varied = vary(self._document, overrides, subject=subject)
                 built = build_router(varied, subject=self._subject, folder=self._folder, frames=frames)

@@ -141,10 +141,12 @@ def sweep_figure(sweep: Sweep) -> Figure:
         others = ", ".join(f"{key} {entry}" for key, entry in point.settings.items() if key != across.key)
         curves.setdefault(others, []).append(point)
     main: Rate = (lambda point: _forwarded(point.trial)) if sweep.has_load else (lambda point: point.lossless_pps)
-    shown = [point for own in list(curves.values())[:_MOST_CURVES] for point in own]
-    beside = not sweep.has_load and any(point.maximum_pps > point.lossless_pps * (1.0 + _SAME) for point in shown)
-    rates = [main(point) for point in shown] + [point.maximum_pps for point in shown if beside]
-    rates += [_forwarded(point.simulated) for point in shown]
+    drawn_points = [point for own in list(curves.values())[:_MOST_CURVES] for point in own]
+    beside = not sweep.has_load and any(
+        point.maximum_pps > point.lossless_pps * (1.0 + _SAME) for point in drawn_points
+    )
+    rates = [main(point) for point in drawn_points] + [point.maximum_pps for point in drawn_points if beside]
+    rates += [_forwarded(point.simulated) for point in drawn_points]
     scale, rate_unit = prefixed(rates, "pps")
     marks: list[Mark] = []
     first = "forwarded" if sweep.has_load else "without loss"

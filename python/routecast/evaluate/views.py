@@ -84,17 +84,17 @@ def over_time_figure(
     time, time_unit = prefixed([duration_s], "s")
     times = tuple((moment.time_s + part_s / 2.0) / time for moment in moments)
     ends = tuple((moment.time_s + part_s) / time for moment in moments)
-    shown = [value / rate for value in (*forwarded, *so_far)]
+    drawn = [value / rate for value in (*forwarded, *so_far)]
     marks: list[Mark] = []
     offered = [moment.offered_pps / rate for moment in moments]
     # A load with random gaps would hide the line that is to be read: its mean says as much.
     level = sum(offered) / len(offered)
-    if level <= 1.3 * max(shown):
-        shown.append(level)
+    if level <= 1.3 * max(drawn):
+        drawn.append(level)
         marks.append(
             Line(name="offered, mean", x=(times[0], times[-1]), y=(level, level), colour=_OFFERED, dashed=True)
         )
-    low, high = linear_ends(min(shown), max(shown))
+    low, high = linear_ends(min(drawn), max(drawn))
     marks.append(Line(name="forwarded", x=times, y=tuple(value / rate for value in forwarded), colour=_RATE))
     if verdict is not None:
         marks.append(
@@ -300,7 +300,7 @@ def resources_table(trial: Trial) -> Table:
 
     return Table.of(
         rows,
-        Column.text("Resource", _called),
+        Column.text("Resource", _resource_names),
         Column("Busy", "", format_ratio, span(format_ratio, lambda resource: resource.utilisation_ratio)),
         Column("Could carry", "", format_pps, span(format_pps, lambda resource: resource.capacity_pps)),
         Column(
@@ -316,7 +316,7 @@ def resources_table(trial: Trial) -> Table:
     )
 
 
-def _called(alike: Sequence[Resource]) -> str:
+def _resource_names(alike: Sequence[Resource]) -> str:
     if len(alike) == 1:
         return alike[0].name
     first, *_, last = sorted((resource.name for resource in alike), key=lambda name: (len(name), name))

@@ -73,19 +73,19 @@ def ctrl_c_waits() -> Iterator[Callable[[], None]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
-    came: list[tuple[int, FrameType | None]] = []
+    pending: list[tuple[int, FrameType | None]] = []
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}
     is_held = True
 
     def note(number: int, frame: FrameType | None) -> None:
         if is_held:
-            came.append((number, frame))
+            pending.append((number, frame))
         else:  # this handler was not yet replaced when an earlier signal struck
             before[number](number, frame)
 
     def strike() -> None:
-        while came:
-            number, frame = came.pop(0)
+        while pending:
+            number, frame = pending.pop(0)
             before[number](number, frame)
 
     try:

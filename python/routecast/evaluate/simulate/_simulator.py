@@ -378,10 +378,10 @@ def _resources(
         used = nodes[f"{port.name} out"]["working_units"]
         resources.append(resource(f"{port.name} out", "link", used, fullest=used, passing_pps=forwarded_pps))
     known = [resource for resource in resources if not math.isnan(resource.capacity_pps)]
-    whole = min((resource.capacity_pps for resource in known), default=math.nan)
+    least_pps = min((resource.capacity_pps for resource in known), default=math.nan)
     # Equals, as far as a simulation can tell, stay in the order of the way through the router.
-    known.sort(key=lambda resource: round(math.log(resource.capacity_pps / whole) / TIE))
-    return tuple(replace(resource, margin_ratio=_margin(resource.capacity_pps, whole)) for resource in known)
+    known.sort(key=lambda resource: round(math.log(resource.capacity_pps / least_pps) / TIE))
+    return tuple(replace(resource, margin_ratio=_margin(resource.capacity_pps, least_pps)) for resource in known)
 
 
 def _margin(capacity_pps: float, whole_pps: float) -> float:
@@ -506,8 +506,8 @@ class Simulate:
         """
         # Messages are sent where units are managed: by events. The fates are the same either way.
         path = "events" if self.path == "auto" else self.path
-        whole = replace(self, steady_state=False, replications=1, target_relative_half_width=None, path=path)
-        outcome = whole._outcome(load, duration_s, keep_frames=True, message_limit=message_limit)
+        recording = replace(self, steady_state=False, replications=1, target_relative_half_width=None, path=path)
+        outcome = recording._outcome(load, duration_s, keep_frames=True, message_limit=message_limit)
         tasks, pools = [task.name for task in self.model.tasks], [pool.name for pool in self.model.pools]
         nodes = [*tasks, *(f"{port.name} out" for port in self.model.ports)]
         return Trace(
@@ -566,8 +566,10 @@ class Simulate:
             kind, message, ran_s, needed_s = error.args
             if kind == "transient":
                 raise TransientProblem(ran_s, needed_s, message) from None
-            named = re.sub(r"task unit (\d+)", lambda labels: f'"{self.model.tasks[int(labels[1])].name}"', message)
-            raise ModelProblem(f"router {self.model.name!r}", [Problem("", named)]) from None
+            with_names = re.sub(
+                r"task unit (\d+)", lambda labels: f'"{self.model.tasks[int(labels[1])].name}"', message
+            )
+            raise ModelProblem(f"router {self.model.name!r}", [Problem("", with_names)]) from None
         outcome: dict[str, Any] = json.loads(text)
         return outcome
 

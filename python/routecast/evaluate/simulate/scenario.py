@@ -26,8 +26,8 @@ def model_of(model: RouterModel) -> dict[str, Any]:
     tasks = {task.name: index for index, task in enumerate(model.tasks)}
     pools = {pool.name: index for index, pool in enumerate(model.pools)}
     ports = {port.name: index for index, port in enumerate(model.ports)}
-    named = dict.fromkeys(task.thread for task in model.tasks if task.thread)
-    threads = {name: index for index, name in enumerate(named)}
+    thread_names = dict.fromkeys(task.thread for task in model.tasks if task.thread)
+    threads = {name: index for index, name in enumerate(thread_names)}
     return {
         "ports": [_port(port, tasks) for port in model.ports],
         "tasks": [_task(task, model, tasks, pools, ports, threads) for task in model.tasks],

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from routecast.evaluate._queueing import DD1, MG1, DD1SetUp, MG1SetUp, MMc, Queue, ServiceMix, SetUpAdded
+from routecast.evaluate._queueing import DD1, MG1, DD1SetUp, MeanQueue, MG1SetUp, MMc, Queue, ServiceMix, SetUpAdded
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.flows import FlowSet, rss_index
@@ -267,7 +267,8 @@ def depart(
     if queue is None:
         why = "follows a station that theory does not cover"
         return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, sizes=sizes)
-    if arriving.kind == "poisson" and (isinstance(queue, MMc) or getattr(queue, "product_form", False)):
+    is_poisson = isinstance(queue, MMc) or (isinstance(queue, MeanQueue) and queue.product_form)
+    if arriving.kind == "poisson" and is_poisson:
         return Arriving(kind="poisson", rate_pps=rate, scv=1.0, sizes=sizes)
     unhindered = queue.loss_ratio <= 0.0 and queue.waiting_mean_s <= 0.0 and service.is_one_size and constant
     spacings = tuple(spacing.later(service.mean_s) for spacing in arriving.spacings) if unhindered else ()

@@ -39,21 +39,21 @@ class Feeding:
     before: NDArray[np.bool_]
 
 
-def feeding_of(graph: FlowGraph, place: Index, thread_of: Index, threads: int) -> Feeding:
+def feeding_of(graph: FlowGraph, position: Index, thread_of: Index, threads: int) -> Feeding:
     """Follow the edges of the task graph from the ports on."""
-    nodes = len(place)
-    order = np.argsort(place)
+    nodes = len(position)
+    order = np.argsort(position)
     before = np.zeros((nodes, threads + 1), dtype=bool)
     direct: Mapping[int, set[int]] = {node: set() for node in range(nodes)}
     for port in set(map(int, graph.ingress)):
-        direct[int(place[graph.entry[port]])].add(-1)
+        direct[int(position[graph.entry[port]])].add(-1)
     # Places are in an order in which frames go only onwards.
     for at, number in enumerate(map(int, order)):
         if number >= len(graph.edges):
             continue
         own = int(thread_of[at])
         for node, _ in graph.edges[number]:
-            to = int(place[node])
+            to = int(position[node])
             before[to] |= before[at]
             before[to, own] = True
             # What costs nobody time hands on at once.

@@ -168,13 +168,13 @@ def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -
     machine = machine_of(model, load, graph)
     intended_pps = intended_of(graph, load, overload=overload)
     steady = steady_state(machine, intended_pps)
-    place, count, flowing = machine.passage.place, len(graph.tasks), steady.flowing
+    position, count, flowing = machine.passage.position, len(graph.tasks), steady.flowing
     ratio = np.where(flowing.arriving > 0.0, flowing.served / np.maximum(flowing.arriving, 1e-300), 1.0)
-    admitted = np.where(ratio[place] >= 1.0 - 1e-9, 1.0, ratio[place])
+    admitted = np.where(ratio[position] >= 1.0 - 1e-9, 1.0, ratio[position])
     parts = components(model, graph.tasks)
-    thread_of = machine.thread[place[:count]]
-    service_s = steady.work_s[place[:count]]
-    frames = flowing.served[place[:count]]
+    thread_of = machine.thread[position[:count]]
+    service_s = steady.work_s[position[:count]]
+    frames = flowing.served[position[:count]]
     of_thread = machine.by(flowing.served)
     starts = steady.wakes.start[thread_of] * frames / np.maximum(of_thread[thread_of], 1e-300)
     work = frames * service_s + starts
@@ -268,12 +268,12 @@ def _notes_on_turns(machine: ThreadMachine, steady: Steady) -> list[str]:
     if away:
         longest = format_duration(float(steady.away_s.max()))
         notes.append(
-            f"{_named(away)}: threads that poll on one unit take turns whether they need them or not; what comes in up "
-            f"to {longest} without the unit must fit in the ring. Bursts are taken to come just then, and whose frames "
-            "find room, which the order of the turns decides, is not counted; simulate"
+            f"{_quoted(away)}: threads that poll on one unit take turns whether they need them or not; what comes in "
+            f"up to {longest} without the unit must fit in the ring. Bursts are taken to come just then, and whose "
+            "frames find room, which the order of the turns decides, is not counted; simulate"
         )
     elif shared.size:
-        names = _named([machine.threads[int(number)].name for number in shared])
+        names = _quoted([machine.threads[int(number)].name for number in shared])
         notes.append(
             f"{names}: polls on a unit that others use too and takes its share whatever it needs; the others are taken "
             "to get theirs as soon as they wake"
@@ -285,11 +285,11 @@ def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
     """Say where one poll or turn hands on more frames than the next queue holds."""
     places = set()
     for index, task in enumerate(machine.graph.tasks):
-        place = machine.passage.place
+        position = machine.passage.position
         if (
             task.activation.kind not in {"interrupt", "thread"}
             or task.holds_back
-            or steady.flowing.served[place[index]] <= 0.0
+            or steady.flowing.served[position[index]] <= 0.0
         ):
             continue
         poll = min(task.activation.budget_frames, task.queue_frames)
@@ -300,12 +300,12 @@ def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
     if not places:
         return []
     return [
-        f"{_named(sorted(places))}: one poll or turn of the task unit before can bring more frames than its queue "
+        f"{_quoted(sorted(places))}: one poll or turn of the task unit before can bring more frames than its queue "
         "holds; what such bursts lose is not counted; simulate"
     ]
 
 
-def _named(names: list[str]) -> str:
+def _quoted(names: list[str]) -> str:
     """Give the first name, and say how many more there are."""
     return f'"{names[0]}"' + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 

@@ -25,6 +25,7 @@ from routecast.evaluate._queueing import (
     DD1Interrupted,
     DD1SetUp,
     GIGc,
+    MeanQueue,
     MG1SetUp,
     MixedTime,
     MMc,
@@ -44,7 +45,6 @@ from routecast.evaluate.solve._stations import (
     OVERLOADED,
     FullQueue,
     PolledQueue,
-    SharedQueue,
     SharedUnits,
     Station,
     behind_link,
@@ -191,17 +191,17 @@ class ServiceTimes:
         pool = task.needs[0].pool if task.needs else ""
         key = (task.service, pool, task.batch_frames, mean_s, cost.scatter_s, cost.stretch, shares)
         if key not in self._known:
-            self._known[key] = self._found(task, cost, mean_s, shares or self.shares)
+            self._known[key] = self._mix(task, cost, mean_s, shares or self.shares)
         return self._known[key]
 
-    def _found(self, task: TaskUnit, cost: Cost, mean_s: float, shares: tuple[float, ...]) -> ServiceMix:
+    def _mix(self, task: TaskUnit, cost: Cost, mean_s: float, shares: tuple[float, ...]) -> ServiceMix:
         frequency_hz = self.fluid.model.pool(task.needs[0].pool).frequency_hz if task.needs else None
         times = [
             task.service.mean_s(size, frequency_hz=frequency_hz, batch_frames=task.batch_frames)
             for size in self.sizes_bytes
         ]
-        whole = math.fsum(share * time for share, time in zip(self.shares, times, strict=True))
-        scale = mean_s / whole if whole > 0.0 else 1.0
+        load_mean_s = math.fsum(share * time for share, time in zip(self.shares, times, strict=True))
+        scale = mean_s / load_mean_s if load_mean_s > 0.0 else 1.0
         law = task.service.variation
         mix = ServiceMix(
             shares=shares,
@@ -235,10 +235,10 @@ def total_delay(
 
     def delay(mean_s: float, tails: list[tuple[float, Callable[[float], float]]]) -> Delay:
         behind = port_s > _NOTABLE * mean_s
-        named = ", ".join(filter(None, [method, _LINK if behind else ""])) or "no station takes time"
+        method_text = ", ".join(filter(None, [method, _LINK if behind else ""])) or "no station takes time"
         if behind or not one_each:
-            return Delay(mean_s=mean_s, method=named + ("; means add up, percentiles do not" if series else ""))
-        return _mixture(mean_s, named, tails)
+            return Delay(mean_s=mean_s, method=method_text + ("; means add up, percentiles do not" if series else ""))
+        return _mixture(mean_s, method_text, tails)
 
     shares = {i: through[i] / forwarded for i in queues}
     return (
@@ -283,8 +283,8 @@ def _chain(rates: Vector, queues: Mapping[int, Queue], forwarded: float, port_s:
     stations = [queue for queue in queues.values() if isinstance(queue, MMc)]
     if len(stations) < 2 or len(stations) != len(queues) or port_s > 0.0:
         return None
-    whole = all(math.isclose(float(rates[i].sum()), forwarded, rel_tol=1e-9) for i in queues)
-    return Tandem(stations=tuple(stations)) if whole else None
+    all_pass = all(math.isclose(float(rates[i].sum()), forwarded, rel_tol=1e-9) for i in queues)
+    return Tandem(stations=tuple(stations)) if all_pass else None
 
 
 def gathered(notes: list[str]) -> tuple[str, ...]:
@@ -373,7 +373,7 @@ class _Walk:
         self.lost: list[int] = []
         """Task units that it has yet to be told lose frames."""
         self.units: dict[int, SharedUnits] = {}
-        self.common: dict[int, SharedQueue | None] = {}
+        self.common: dict[int, MeanQueue | None] = {}
         """By the number of a shared component: its queue, until what is lost changes what arrives."""
         self.sizes: dict[int, tuple[float, ...]] = {}
         self.kinds: dict[str, str] = {}
@@ -482,9 +482,12 @@ class _Walk:
         overloaded = load >= 1.0 or self.fluid.admitted_ratio[index] < 1.0
         if overloaded and self.fluid.steady is not None:
             return 1.0  # the rates of threads in overload are approximate themselves
-        came = rate * self.absences.away_s[index]
+        meanwhile = rate * self.absences.away_s[index]
         room = (
-            self.graph.tasks[index].queue_frames - came - SPREAD * math.sqrt(came) - self.absences.bursts_frames[index]
+            self.graph.tasks[index].queue_frames
+            - meanwhile
+            - SPREAD * math.sqrt(meanwhile)
+            - self.absences.bursts_frames[index]
         )
         return self._overflow(load, room, arriving, mix)
 
@@ -663,7 +666,7 @@ class _Walk:
             self.notes.append(f'pool "{name}" is taken as one queue of all its task units\' frames, an approximation')
         return None if queue is None else replace(queue, service_s=self.service.of(index).mean_s)
 
-    def _common_queue(self, part: Component) -> SharedQueue | None:
+    def _common_queue(self, part: Component) -> MeanQueue | None:
         if part.number not in self.units:
             self.units[part.number] = SharedUnits(part, self.fluid, self.service.of)
         units = self.units[part.number]

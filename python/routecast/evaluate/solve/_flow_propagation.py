@@ -64,12 +64,12 @@ class Flowing:
 class Passage:
     """A load's ways through a router, ready to be computed again and again.
 
-    ``order``: node number in the flow graph (task units, ports, exit) of each place here; ``place``: the reverse;
+    ``order``: node number in the flow graph (task units, ports, exit) of each position here; ``position``: the reverse;
     ``share``: by class, what enters the router there, as a share of what is offered on the port.
     """
 
     order: Index
-    place: Index
+    position: Index
     levels: tuple[_Level, ...]
     entering: tuple[tuple[int, int, float], ...]
     """``(class, port, share of the intended load)``."""
@@ -85,8 +85,8 @@ class Passage:
 
     def looked_at(self, index: int) -> bool:
         """Whether somebody looks ahead to node ``index`` of the flow graph, or copies frames to it."""
-        place = self.place[index]
-        return bool(self.held_towards[place]) or bool(np.any(self.copied_to == place))
+        position = self.position[index]
+        return bool(self.held_towards[position]) or bool(np.any(self.copied_to == position))
 
     def entry(self, intended_pps: float, cut: Vector) -> Vector:
         """Rate that enters by class, where each port takes in the share ``cut`` of what is intended for it."""
@@ -115,17 +115,17 @@ class Passage:
                     allowed[nodes] = np.minimum(allowed[nodes], ahead[nodes])
             arriving, served, leaving = self._forward(entering, allowed, copies)
         ratio = served / np.maximum(arriving, _LEAST)
-        made: Vector = np.zeros(len(self.order))
+        copies_now: Vector = np.zeros(len(self.order))
         if self.copying.size:
             copied = leaving[self.copying] * self.copied_part
-            made += np.bincount(self.copied_to, weights=copied, minlength=len(self.order))
+            copies_now += np.bincount(self.copied_to, weights=copied, minlength=len(self.order))
         return Flowing(
             arriving=arriving,
             served=served,
             allowed=allowed,
             room_ahead=ahead,
             could_arrive=could,
-            copies=made,
+            copies=copies_now,
             forwarded=(arriving - copies) * ratio,
         )
 
@@ -141,10 +141,10 @@ class Passage:
             if level.source.size:
                 come = leaving[level.source] * level.fraction
                 rates[here] += np.bincount(level.target, weights=come, minlength=level.high - level.low)
-            whole = np.add.reduceat(rates[here], level.starts) + copies[nodes]
-            taken = np.minimum(limit[nodes], whole)
-            arriving[nodes], served[nodes] = whole, taken
-            leaving[here] = rates[here] * (taken / np.maximum(whole, _LEAST))[level.node_of_class]
+            total = np.add.reduceat(rates[here], level.starts) + copies[nodes]
+            taken = np.minimum(limit[nodes], total)
+            arriving[nodes], served[nodes] = total, taken
+            leaving[here] = rates[here] * (taken / np.maximum(total, _LEAST))[level.node_of_class]
         return arriving, served, leaving
 
 
@@ -153,20 +153,20 @@ def passage_of(graph: FlowGraph) -> Passage:
     count = graph.exit + 1
     depth = _depths(graph)
     order = np.argsort(np.array(depth), kind="stable")
-    place = np.empty(count, dtype=np.intp)
-    place[order] = np.arange(count)
+    position = np.empty(count, dtype=np.intp)
+    position[order] = np.arange(count)
     partitions = _partitions(graph)
     low = np.zeros(count + 1, dtype=np.intp)
     np.cumsum([len(partitions[node].samples) for node in order], out=low[1:])
-    sources, targets, fractions = _ways(graph, partitions, low, place)
+    sources, targets, fractions = _ways(graph, partitions, low, position)
 
     node_of_class = np.repeat(np.arange(count), np.diff(low))
     target_level = np.array(depth)[order][node_of_class[targets]] if targets.size else targets
     levels = []
     depths = np.array(depth)[order]
-    holds = {int(place[index]) for index, task in enumerate(graph.tasks) if task.holds_back}
+    holds = {int(position[index]) for index, task in enumerate(graph.tasks) if task.holds_back}
     ahead = {
-        int(place[index]): sorted({int(place[node]) for node, part in graph.edges[index] if part.any()})
+        int(position[index]): sorted({int(position[node]) for node, part in graph.edges[index] if part.any()})
         for index, task in enumerate(graph.tasks)
         if task.holds_back
     }
@@ -192,19 +192,19 @@ def passage_of(graph: FlowGraph) -> Passage:
                 holding_starts=np.array(starts, dtype=np.intp),
             )
         )
-    copying, copied_to, copied_part = _copies(graph, partitions, low, place)
+    copying, copied_to, copied_part = _copies(graph, partitions, low, position)
     entering: dict[tuple[int, int], float] = defaultdict(float)
     for stream, port in enumerate(graph.ingress):
         node = graph.entry[port]
-        entering[int(low[place[node]] + partitions[node].class_of[stream]), port] += float(graph.share[stream])
+        entering[int(low[position[node]] + partitions[node].class_of[stream]), port] += float(graph.share[stream])
     return Passage(
         order=order,
-        place=place,
+        position=position,
         levels=tuple(levels),
         entering=tuple((stream, port, share) for (stream, port), share in entering.items()),
         classes=int(low[-1]),
         holds=bool(holds),
-        held_towards=_held_towards(graph, place),
+        held_towards=_held_towards(graph, position),
         copying=copying,
         copied_to=copied_to,
         copied_part=copied_part,
@@ -221,15 +221,15 @@ def _depths(graph: FlowGraph) -> list[int]:
     return [*depth[: len(graph.tasks)], *[last] * (graph.exit + 1 - len(graph.tasks))]
 
 
-def _held_towards(graph: FlowGraph, place: Index) -> NDArray[np.bool_]:
-    towards = np.zeros(len(place), dtype=bool)
+def _held_towards(graph: FlowGraph, position: Index) -> NDArray[np.bool_]:
+    towards = np.zeros(len(position), dtype=bool)
     for index, task in enumerate(graph.tasks):
         if task.holds_back:
-            towards[[place[node] for node, _ in graph.edges[index]]] = True
+            towards[[position[node] for node, _ in graph.edges[index]]] = True
     return towards
 
 
-def _copies(graph: FlowGraph, partitions: list[_Partition], low: Index, place: Index) -> tuple[Index, Index, Vector]:
+def _copies(graph: FlowGraph, partitions: list[_Partition], low: Index, position: Index) -> tuple[Index, Index, Vector]:
     """Return which classes are copied, to which nodes, and which part of each is."""
     numbers = {task.name: index for index, task in enumerate(graph.tasks)}
     sources, targets, parts = [], [], []
@@ -237,8 +237,8 @@ def _copies(graph: FlowGraph, partitions: list[_Partition], low: Index, place: I
         for name in task.route.copies:
             own = dict(graph.edges[index]).get(numbers[name], np.zeros(len(graph.share)))
             sample = partitions[index].samples
-            sources.append(low[place[index]] + np.arange(len(sample)))
-            targets.append(np.full(len(sample), place[numbers[name]]))
+            sources.append(low[position[index]] + np.arange(len(sample)))
+            targets.append(np.full(len(sample), position[numbers[name]]))
             parts.append(1.0 - own[sample])
     none: list[Index] = [np.zeros(0, dtype=np.intp)]
     return (np.concatenate(sources or none), np.concatenate(targets or none), np.concatenate(parts or [np.zeros(0)]))
@@ -280,23 +280,23 @@ def _partitions(graph: FlowGraph) -> list[_Partition]:
     return partitions
 
 
-def _ways(graph: FlowGraph, partitions: list[_Partition], low: Index, place: Index) -> tuple[Index, Index, Vector]:
+def _ways(graph: FlowGraph, partitions: list[_Partition], low: Index, position: Index) -> tuple[Index, Index, Vector]:
     """Return where each class goes: from, to, which part of it."""
     sources, targets, fractions = [], [], []
     for index, edges in enumerate(graph.edges):
-        sample, begin = partitions[index].samples, low[place[index]]
+        sample, begin = partitions[index].samples, low[position[index]]
         each = np.arange(len(sample))
         alike = graph.tasks[index].route.kind in _ALIKE
         for node, part in edges:
             if alike and partitions[node].number == partitions[index].number:
                 sources.append(begin + each)
-                targets.append(low[place[node]] + each)
+                targets.append(low[position[node]] + each)
                 fractions.append(np.full(len(sample), part[0]))
                 continue
             mine = part[sample]
             some = np.flatnonzero(mine)
             sources.append(begin + some)
-            targets.append(low[place[node]] + partitions[node].class_of[sample[some]])
+            targets.append(low[position[node]] + partitions[node].class_of[sample[some]])
             fractions.append(mine[some])
     if not sources:
         none: Index = np.zeros(0, dtype=np.intp)

@@ -1,7 +1,4 @@
-"""What limits a router of threads: a thread that is one unit long, a set of units, a link.
-
-Windows as limits: how much their units let through, where the time inside goes, and how late frames are.
-"""
+"""What limits a router: windows, threads that use one unit at most, sets of units, links."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from routecast.evaluate._queueing import GIGc, Queue
+from routecast.evaluate._queueing import GIGc, MeanQueue
 from routecast.evaluate.solve._arrivals import Arriving
 from routecast.evaluate.solve._machine import ThreadMachine
 from routecast.evaluate.solve._throughput import Lossless, Steady, lossless_of
@@ -20,8 +17,11 @@ from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.trial import TIE, Bottleneck, Resource
 from routecast.load.offered import line_rate_pps
 from routecast.quantity import format_duration, format_pps, format_ratio
-from routecast.quantity.schema import field, value
 
+Limit = tuple[Resource, str]
+"""A resource, and why it limits where it does."""
+
+_FROM_WINDOWS = "mean values of windows"
 _MOST_ROUNDS = 10
 _ROUGHLY = 1e-3
 _TOLERANCE = 1e-7
@@ -36,48 +36,19 @@ _CLOSE = 0.02
 """Threads whose loads differ by less are told apart by what the load asks of them."""
 
 
-@value
-class InWindow(Queue):
-    """A task unit inside a window, or the wait for one: means alone."""
-
-    service_s: float
-    waiting_s: float
-    lost_ratio: float = field("Of the frames that come", default=0.0)
-
-    @property
-    def method(self) -> str:
-        """What it comes from."""
-        return "mean values of windows"
-
-    @property
-    def loss_ratio(self) -> float:
-        """What the fluid state loses."""
-        return self.lost_ratio
-
-    @property
-    def waiting_mean_s(self) -> float:
-        """Mean wait."""
-        return self.waiting_s
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Wait and service."""
-        return self.waiting_s + self.service_s
-
-
-def queue_in_window(fluid: Fluid, index: int, arriving: Arriving, rate_pps: float) -> InWindow | None:
+def queue_in_window(fluid: Fluid, index: int, arriving: Arriving, rate_pps: float) -> MeanQueue | None:
     """Return a task unit inside a window, or where one begins, as a queue; None where it is neither."""
     windows, inside = fluid.windows, fluid.inside
     if windows is None or inside is None:
         return None
     service_s = float(fluid.service_s[index])
     if index in windows.enter:
-        place = windows.enter.index(index)
-        most, units = float(inside.most_pps[place]), float(windows.units[place])
-        lost = max(1.0 - float(inside.pps[place]) / rate_pps, 0.0)
+        window = windows.enter.index(index)
+        most, units = float(inside.most_pps[window]), float(windows.units[window])
+        lost = max(1.0 - float(inside.pps[window]) / rate_pps, 0.0)
         frames = fluid.graph.tasks[index].queue_frames
         if lost > _TOLERANCE or rate_pps >= most:
-            waiting_s = frames / max(float(inside.pps[place]), 1e-300)
+            waiting_s = frames / max(float(inside.pps[window]), 1e-300)
         else:
             scv = arriving.scv if arriving.kind != "regular" else 0.0
             waits = GIGc(
@@ -88,15 +59,16 @@ def queue_in_window(fluid: Fluid, index: int, arriving: Arriving, rate_pps: floa
                 servers=max(int(units), 1),
             )
             waiting_s = min(waits.waiting_mean_s, frames / rate_pps)
-        return InWindow(service_s=service_s, waiting_s=waiting_s, lost_ratio=lost if lost > _TOLERANCE else 0.0)
+        lost_ratio = lost if lost > _TOLERANCE else 0.0
+        return MeanQueue(service_s=service_s, waiting_s=waiting_s, lost_ratio=lost_ratio, source=_FROM_WINDOWS)
     if index in windows.inside:
         station = windows.station.get(index, -1)
         waiting_s = float(inside.wait_s[station]) if station >= 0 else 0.0
-        return InWindow(service_s=service_s, waiting_s=waiting_s)
+        return MeanQueue(service_s=service_s, waiting_s=waiting_s, source=_FROM_WINDOWS)
     return None
 
 
-def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Found]:
+def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Limit]:
     """Return the windows with what their units could carry if no station were full.
 
     The waits inside are those at the greatest rate of this load that all windows and the stations in them let through.
@@ -109,16 +81,16 @@ def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Found]:
     share = visits[list(windows.enter)]
     critical = _critical(windows, share)
     limits = []
-    for place, enter in enumerate(windows.enter):
+    for window, enter in enumerate(windows.enter):
         task = fluid.graph.tasks[enter]
-        used = min(float(now.pps[place] * now.residence_s[place] / windows.units[place]), 1.0)
+        used = min(float(now.pps[window] * now.residence_s[window] / windows.units[window]), 1.0)
         resource = Resource(
-            name=windows.pools[place],
+            name=windows.pools[window],
             kind="pool",
             utilisation_ratio=used,
-            capacity_pps=float(critical.alone_pps[place] / share[place]),
+            capacity_pps=float(critical.alone_pps[window] / share[window]),
         )
-        limits.append((resource, _why(windows, critical, place, task.name)))
+        limits.append((resource, _why(windows, critical, window, task.name)))
     return limits
 
 
@@ -139,25 +111,25 @@ def _critical(windows: Windows, share: Vector) -> Inside:
     return inside
 
 
-def _why(windows: Windows, state: Inside, place: int, name: str) -> str:
+def _why(windows: Windows, state: Inside, window: int, name: str) -> str:
     """Say that all units are in use, and where the frames that have them are."""
-    residence_s = float(state.residence_s[place])
+    residence_s = float(state.residence_s[window])
     parts: dict[str, float] = {}
-    for station, often in enumerate(windows.visits[place]):
+    for station, often in enumerate(windows.visits[window]):
         if often > 0.0:
-            time_s = float(windows.demand_s[place, station] + often * state.wait_s[station])
+            time_s = float(windows.demand_s[window, station] + often * state.wait_s[station])
             what = f'"{windows.names[station]}"'
             parts[what] = parts.get(what, 0.0) + time_s / residence_s
-    parts["delays that nobody shares"] = float(windows.delay_s[place]) / residence_s
+    parts["delays that nobody shares"] = float(windows.delay_s[window]) / residence_s
     words = [
         f"{format_ratio(share)} at {what}" if what.startswith('"') else f"{format_ratio(share)} in {what}"
         for what, share in sorted(parts.items(), key=lambda pair: -pair[1])
         if share >= _NOTABLE
     ]
-    units = round(float(windows.units[place]))
+    units = round(float(windows.units[window]))
     have = f"all {units} units of pool" if units > 1 else "the only unit of pool"
     return (
-        f'{have} "{windows.pools[place]}" {"are" if units > 1 else "is"} with frames that came through "{name}", '
+        f'{have} "{windows.pools[window]}" {"are" if units > 1 else "is"} with frames that came through "{name}", '
         f"{format_duration(residence_s)} each: {', '.join(words)}"
     )
 
@@ -190,9 +162,6 @@ def window_notes(fluid: Fluid) -> list[str]:
     return notes
 
 
-Found = tuple[Resource, str]
-
-
 def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return every pool and link with its capacity, the thread that limits if one does, and the bottleneck.
 
@@ -202,7 +171,7 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
     machine = steady.machine
     lossless = lossless_of(machine)
     rate = lossless.rate_pps
-    limits: list[Found] = []
+    limits: list[Limit] = []
     loads = machine.rows.load(lossless.demand) / machine.rows.capacity if machine.rows.rows else np.zeros(0)
     alone = lossless.demand / machine.most
     for number, pool in enumerate(machine.model.pools):
@@ -270,7 +239,7 @@ def _fullest(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]
     return [first, *unlike[:_MOST_NAMES]]
 
 
-def _beside(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: float) -> Found:
+def _beside(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: float) -> Limit:
     """Return a thread that is nearly as full as the one that limits."""
     busy = min(float(steady.busy[number] / machine.most[number]), 1.0)
     name = machine.threads[number].name
@@ -296,7 +265,7 @@ def unit_loads(machine: ThreadMachine, busy: Vector, pool: int) -> Vector:
     return load
 
 
-def _of_turns(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> Found:
+def _of_turns(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> Limit:
     """Return the thread that loses frames first because others that poll have their turns."""
     number = int(machine.thread[lossless.first_lost])
     name = machine.threads[number].name
@@ -352,7 +321,7 @@ def _listed(units: tuple[int, ...]) -> str:
     return ", ".join(map(str, units))
 
 
-def ranked(fluid: Fluid, limits: list[Found], forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
+def ranked(fluid: Fluid, limits: list[Limit], forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return resources by capacity, with their margins, and the first as the bottleneck.
 
     What is found is the rate without loss. A load that falls unevenly on what serves it loses there and passes
@@ -396,7 +365,7 @@ def _verdict(fluid: Fluid, lossless_pps: float, forwarded_pps: float) -> str:
     return f"limits, without loss up to {format_pps(lossless_pps)}"
 
 
-def links_of(fluid: Fluid, visits: Vector) -> list[Found]:
+def links_of(fluid: Fluid, visits: Vector) -> list[Limit]:
     """Return the links with what they carry."""
     graph, mean_bytes = fluid.graph, fluid.load.frames.mean_bytes
     share_in = graph.by_port(graph.share)

@@ -147,15 +147,15 @@ def _policy(model: RouterModel, thread: Thread) -> str:
 
 
 def fed_within(
-    graph: FlowGraph, place: Index, threads: list[Thread], thread_of: Index, firsts: list[TaskUnit]
+    graph: FlowGraph, position: Index, threads: list[Thread], thread_of: Index, firsts: list[TaskUnit]
 ) -> NDArray[np.bool_]:
     """Whether all that feeds a task unit are threads of its level on the same, only unit."""
     feeders: dict[int, list[int]] = {}
     for index, edges in enumerate(graph.edges):
         for node, _ in edges:
-            feeders.setdefault(int(place[node]), []).append(int(thread_of[place[index]]))
-    within = np.zeros(len(place), dtype=bool)
-    entries = {int(place[node]) for node in graph.entry}
+            feeders.setdefault(int(position[node]), []).append(int(thread_of[position[index]]))
+    within = np.zeros(len(position), dtype=bool)
+    entries = {int(position[node]) for node in graph.entry}
     for node, sources in feeders.items():
         own = int(thread_of[node])
         if own == len(threads) or node in entries or len(threads[own].units) != 1:
@@ -192,11 +192,11 @@ def rivals_of(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> NDArr
     return rivals
 
 
-def fed_by_one_port(graph: FlowGraph, place: Index, threads: list[Thread]) -> NDArray[np.bool_]:
+def fed_by_one_port(graph: FlowGraph, position: Index, threads: list[Thread]) -> NDArray[np.bool_]:
     """Whether each thread gets the frames of one port as they come, and no others."""
     used = set(graph.ingress)
-    entries = [int(place[node]) for port, node in enumerate(graph.entry) if port in used]
-    fed = {int(place[node]) for edges in graph.edges for node, _ in edges}
+    entries = [int(position[node]) for port, node in enumerate(graph.entry) if port in used]
+    fed = {int(position[node]) for edges in graph.edges for node, _ in edges}
     return np.array(
         [
             len(thread.tasks) == 1 and thread.tasks[0] not in fed and entries.count(thread.tasks[0]) == 1
@@ -318,7 +318,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     mean_bytes = load.frames.mean_bytes
     count = len(graph.tasks)
     nodes = graph.exit + 1
-    place = passage.place
+    position = passage.position
     pools = {pool.name: number for number, pool in enumerate(model.pools)}
     costs = costs_of(graph.tasks, model, mean_bytes)
 
@@ -331,11 +331,11 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         first = graph.tasks[members[0]]
         pool = pools[first.needs[0].pool] if first.needs else -1
         units = frozenset(first.pin or range(model.pools[pool].units)) if first.needs else frozenset()
-        thread_of[place[members]] = len(threads)
+        thread_of[position[members]] = len(threads)
         threads.append(
             Thread(
                 name=first.thread or first.name,
-                tasks=tuple(int(place[index]) for index in members),
+                tasks=tuple(int(position[index]) for index in members),
                 pool=pool,
                 units=units,
             )
@@ -346,14 +346,14 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     busy_s, limit_pps = np.zeros(nodes), np.full(nodes, np.inf)
     queue_frames, turn_frames = np.ones(nodes), np.ones(nodes)
     for index, (task, cost) in enumerate(zip(graph.tasks, costs, strict=True)):
-        at = place[index]
+        at = position[index]
         busy_s[at], queue_frames[at] = cost.busy_s, task.queue_frames
         polls = task.activation.kind in {"interrupt", "thread"}
         turn_frames[at] = task.activation.budget_frames if polls else cost.batch_frames
         if task.request == "frame":
             turn_frames[at] = task.queue_frames
     for number, port in enumerate(model.ports):
-        limit_pps[place[count + number]] = line_rate_pps(port.link_bps, mean_bytes)
+        limit_pps[position[count + number]] = line_rate_pps(port.link_bps, mean_bytes)
     start_s = np.zeros(len(threads))
     moderation_s = np.zeros(len(threads))
     for number, members in enumerate(grouped.values()):
@@ -386,7 +386,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     takes_turns = bool((polling & shared).any())
     order: list[TaskUnit | None] = [None] * nodes
     for index, task in enumerate(graph.tasks):
-        order[int(place[index])] = task
+        order[int(position[index])] = task
     return ThreadMachine(
         model=model,
         load=load,
@@ -409,7 +409,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         quantum_s=np.array(quantum_s),
         real_time=real_time,
         polling=polling,
-        fed_within=fed_within(graph, place, threads, thread_of, firsts),
+        fed_within=fed_within(graph, position, threads, thread_of, firsts),
         levels=levels,
         last_level=np.isin(np.arange(len(threads)), levels[-1]),
         rows=rows_of(rows, most),
@@ -420,7 +420,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         granularity_s=granularity_s,
         calm=never_interrupted(levels, on_unit),
         borrows=borrows,
-        fresh=fed_by_one_port(graph, place, threads),
+        fresh=fed_by_one_port(graph, position, threads),
         fair=fair,
         rivals=rivals_of(fair, pool_of, on_unit),
         may_revoke=np.where(granularity_s < 0.5 * np.array(quantum_s), 1.0, 0.0),
@@ -429,7 +429,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         on_unit=on_unit,
         pool_of=pool_of,
         shares_units=shared,
-        feeding=feeding_of(graph, place, thread_of, len(threads)) if takes_turns else None,
+        feeding=feeding_of(graph, position, thread_of, len(threads)) if takes_turns else None,
         complete=complete,
     )
 

@@ -15,6 +15,7 @@ from routecast.evaluate._queueing import (
     MG1K,
     DelayedQueue,
     GIGc,
+    MeanQueue,
     MMc,
     MMcK,
     PlainQueue,
@@ -73,7 +74,7 @@ class SharedUnits:
         self.product_form = self.plain and exponential and max(times) <= min(times) * (1.0 + 1e-6)
         self.in_order = all(tasks[member].request == "frame" for member, _ in part.members)
 
-    def queue(self, rates_pps: Vector) -> SharedQueue | None:
+    def queue(self, rates_pps: Vector) -> MeanQueue | None:
         """Return the queue at these arrival rates by task unit, with the mean service of all; None in overload."""
         rates = rates_pps[self.members]
         total = _sum(rates)
@@ -93,35 +94,12 @@ class SharedUnits:
                 servers=self.servers,
             )
             waiting_s, method = common.waiting_mean_s, f"M/G/{self.servers} for shared units (approximation)"
-        return SharedQueue(waiting_s=waiting_s, service_s=mean_s, named=method, product_form=self.product_form)
+        return MeanQueue(waiting_s=waiting_s, service_s=mean_s, source=method, product_form=self.product_form)
 
 
 def _sum(values: Vector) -> float:
     """Add one by one, from the first to the last."""
     return float(np.cumsum(values)[-1])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedQueue(Queue):
-    """A visit to a unit that other task units visit too."""
-
-    waiting_s: float
-    service_s: float
-    named: str
-    product_form: bool
-    """Whether its output may be taken as Poisson, as in a Jackson network."""
-
-    @property
-    def method(self) -> str:
-        return self.named
-
-    @property
-    def waiting_mean_s(self) -> float:
-        return self.waiting_s
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        return self.waiting_s + self.service_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

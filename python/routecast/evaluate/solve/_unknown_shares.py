@@ -177,10 +177,10 @@ class _Bounds:
 
     def _waiting(self, index: int, away: list[float], bursts: list[float]) -> float:
         """Frames that a poll finds, and those that come during it where it takes them too."""
-        came = float(self.rate[index]) * away[index]
-        if not math.isfinite(came):
+        arrived = float(self.rate[index]) * away[index]
+        if not math.isfinite(arrived):
             return math.inf
-        waiting = came + SPREAD * math.sqrt(came) + bursts[index] + 1.0
+        waiting = arrived + SPREAD * math.sqrt(arrived) + bursts[index] + 1.0
         if self.fluid.costs[index].exhaustive:
             waiting /= max(1.0 - self.load[index], 1e-3)
         return waiting
