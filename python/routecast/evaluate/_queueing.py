@@ -7,7 +7,7 @@ Symbols: arrival rate λ (``arrival_pps``), service time S, mean 1/μ (``service
 erlangs, rho = a/c; c_s² (``service_scv``) and c_a² (``arrival_scv``) are the squared coefficients of variation of the
 service times and of the gaps between arrivals. ``capacity_frames`` K counts waiting *and* served frames, as Kendall's
 notation does; a task unit with ``parallel`` c and ``queue_frames`` q is K = c + q. A set-up time D passes between the
-frame that finds the server asleep and its service; the server then works until nobody waits (exhaustive service). In
+frame that finds the server asleep and its service; the server then works until no frame waits (exhaustive service). In
 vacation models that is the second part of a vacation that begins with an idle time (Takagi, "Queueing Analysis, Volume
 1", 1991).
 
@@ -744,7 +744,7 @@ class MG1K(Queue):
 class DD1(PlainQueue):
     """D/D/1 and D/D/1/K: equal gaps, one constant service time. Exact.
 
-    rho <= 1: nobody waits. rho > 1 with room for K: the queue is full in the long run, ``loss = 1 - 1/rho``; every
+    rho <= 1: no frame waits. rho > 1 with room for K: the queue is full in the long run, ``loss = 1 - 1/rho``; every
     service end makes one place, which the next arrival takes after half a gap on average (if gap and service
     time are not commensurable), so ``N = K - 1/(2rho)``, and the sojourn time is ``N·D`` by Little's law (Meyer et al.
     2014, eq. 4).
@@ -777,7 +777,7 @@ class DD1(PlainQueue):
         return self.sojourn_mean_s - self.service_s
 
     def waiting_tail(self, time_s: float) -> float:
-        """Nobody waits below rho = 1; not given above."""
+        """No frame waits below rho = 1; not given above."""
         return (1.0 if time_s < 0.0 else 0.0) if self._load <= _JUST_FULL else math.nan
 
     def sojourn_tail(self, time_s: float) -> float:
@@ -837,7 +837,7 @@ def _arrival_counts(
 
 
 Visit = tuple[int, float]
-"""Number of the station (-1: a delay, where nobody queues) and service time in seconds."""
+"""Number of the station (-1: a delay, where no customer queues) and service time in seconds."""
 
 
 def bound_pps(way: Sequence[Visit], servers: Sequence[int], customers: int) -> float:
@@ -987,7 +987,7 @@ class MG1SetUp(DelayedQueue):
         times, chances = atoms
         points, beyond = sorted_points(self.set_up)
         left, mean_s = time_s - times, self.set_up.average_s + self.work_s
-        # What is left beyond the constant part of the set-up, which nobody escapes.
+        # What is left beyond the constant part of the set-up, which every frame waits for.
         beyond_s = left - self.work_s
         place = np.searchsorted(points, beyond_s, side="right")
         count, rate = len(points), self.arrival_pps
@@ -1050,7 +1050,7 @@ class DD1SetUp(PlainQueue):
 class SetUpAdded(DelayedQueue):
     """An approximate queue whose server sleeps: its wait, and that of D/D/1 with the same mean times, added up.
 
-    Exact in light traffic, where nobody waits but for the set-up, and where service hardly varies. Percentiles are
+    Exact in light traffic, where no frame waits but for the set-up, and where service hardly varies. Percentiles are
     those of independent waits, where those of ``queue`` are known.
     """
 

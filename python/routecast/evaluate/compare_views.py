@@ -1,4 +1,4 @@
-"""A comparison of two results: its tables, what it says in a line, and its page."""
+"""A comparison of two results: its tables, its answer in one sentence, and its page."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ __all__ = ["pick", "plain"]
 def plain(value: object) -> object:
     """Turn dataclasses, mappings and sequences into dicts and lists; NaN and infinities become None.
 
-    A dataclass says by ``SUMMARY``, a tuple of what :func:`pick` takes, that it is written otherwise than field by
-    field.
+    A dataclass with ``SUMMARY``, a tuple of keys of :func:`pick`, is written by these keys instead of field by field.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return pick(value, *getattr(value, "SUMMARY", ("*",)))

@@ -1,7 +1,7 @@
 """A load that grows in one trial, and the rate from which on the router loses frames.
 
 A ramp finds a rate in one trial for which a search needs ten. It holds each rate for a moment only: what a queue takes
-in meanwhile is no loss yet, so a trial of its own at the rate that was found decides.
+in meanwhile is no loss yet, so a separate trial at the resulting rate decides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder of results: whose it is, and by which versions its figures were made."""
+"""The folder of results: the study or experiment that owns it, and the versions that made its figures."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LARGEST_BYTES = 500_000_000
 
 
 def check_folder(out: Path, kind: str, name: str) -> None:
-    """Refuse a folder whose ``summary.json`` is something else's: its files would be replaced.
+    """Refuse a folder whose ``summary.json`` belongs to something else, because its files would be replaced.
 
-    ``kind``: key of the summary that says whose it is: ``"study"`` or ``"experiment"``; ``name``: of what is going to
-    be written. Raises FileProblem: it belongs to another one, or to something else.
+    ``kind``: key of the summary that names its owner, ``"study"`` or ``"experiment"``; ``name``: of the owner to be.
+    Raises FileProblem.
     """
     summary = out / "summary.json"
     if not summary.exists():

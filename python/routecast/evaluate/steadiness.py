@@ -261,7 +261,7 @@ class Steadiness:
 
 @value
 class InstantReading:
-    """What somebody reads off who looks at one instant."""
+    """The readings of counters at one instant."""
 
     at_s: float
     so_far: float = field("Mean rate from the start until then: what a simulator's own statistics show")
@@ -416,7 +416,7 @@ def _stopped_s(trial: Trial) -> float:
 
 
 def latency_unsteady(trial: Trial) -> str:
-    """Say why the latencies of a simulated trial are not steady; empty where they are, or nobody knows.
+    """Say why the latencies of a simulated trial are not steady; empty where they are, or where it is unknown.
 
     A rate can be steady while the queue behind it still grows. The simulator has cut off the transient of the latencies
     itself (MSER-5); where it found no end of it, it has measured the whole trial, and only then.

@@ -80,7 +80,7 @@ class Varied:
 
 @value
 class SweepPoint:
-    """What was found for one combination. What nobody knows, or nobody wanted to know, is NaN or None."""
+    """The answer for one combination. What is unknown, or was not requested, is NaN or None."""
 
     settings: Settings = field("Value by key")
     flows: int = field("Number of flows")

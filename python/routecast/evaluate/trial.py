@@ -137,7 +137,7 @@ class Trial:
 
     Rates are RFC 2285's: intended by the tester, put on the wire (offered), received back (forwarded). Counts of frames
     are of the whole trial (S12: offered = forwarded + dropped + in flight); None for a closed form. What the evaluator
-    does not look at, or what nobody asked for, is None, NaN or empty.
+    does not look at, or what was not requested, is None, NaN or empty.
     """
 
     evaluator: str = field('"solve", "simulate", "measure"')

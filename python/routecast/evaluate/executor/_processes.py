@@ -19,9 +19,6 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.executor.workers import Workers, cores, ctrl_c_waits
 
-__all__ = ["Processes", "Submit", "process_pool"]
-
-
 ENDS_WITHIN_S = 5.0
 """How long a process that has nothing to do may take to end by itself."""
 

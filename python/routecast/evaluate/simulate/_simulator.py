@@ -461,8 +461,8 @@ class Simulate:
     (:attr:`~routecast.evaluate.trial.Trial.flows`), as :meth:`trace` always does. It slows the fastest path, frames
     through plain queues, by a fifth. With events it is always done; ``over_time``: keep the rates of each thousandth of
     the trial (:attr:`~routecast.evaluate.trial.Trial.over_time`). With events it is always done; ``events``: what
-    happens to the router meanwhile: task units that fail and come back, routes that change. That is a transient, and
-    asked for: all of the trial counts, from the empty router on, and no steady state is required; ``on_progress``:
+    happens to the router meanwhile: task units that fail and come back, routes that change. The transient is then the
+    question: all of the trial counts, from the empty router on, and no steady state is required; ``on_progress``:
     called about every 50 ms with the finished share, 0..1.
 
     Examples

@@ -77,8 +77,8 @@ def common_spacing(streams: Sequence[tuple[Spacing, ...]]) -> tuple[Spacing, ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NobodyMeets(Queue):
-    """Frames that come further apart than any service lasts: nobody waits. Exact, for every arrival process."""
+class NoWaiting(Queue):
+    """Frames that come further apart than any service lasts: no frame waits. Exact, for every arrival process."""
 
     service: ServiceMix
 
@@ -96,7 +96,7 @@ class NobodyMeets(Queue):
         return self.service.mean_s
 
     def waiting_tail(self, time_s: float) -> float:
-        """Nobody waits."""
+        """No frame waits."""
         return 1.0 if time_s < 0.0 else 0.0
 
     def sojourn_tail(self, time_s: float) -> float:
@@ -259,7 +259,7 @@ def depart(
 ) -> Arriving:
     """Return what leaves a station: Burke's theorem, equal gaps kept, else Whitt's eq. 39 for the variation.
 
-    ``constant`` says that frames of one size are all delayed alike where nobody waits; ``least_s`` is the least time
+    ``constant`` says that frames of one size are all delayed alike where no frame waits; ``least_s`` is the least time
     between two departures of one server, 0 where none is known; ``sizes`` are the shares of what is served; ``station``
     is the number of the task unit.
     """
@@ -276,9 +276,9 @@ def depart(
         spacings = (Spacing(origin=-1 - station, least_s=least_s),)
     if isinstance(queue, DD1):
         return Arriving(kind="regular", rate_pps=rate, scv=0.0, spacings=spacings, sizes=sizes)
-    if isinstance(queue, NobodyMeets) and unhindered:
+    if isinstance(queue, NoWaiting) and unhindered:
         return replace(arriving, fresh=False, spacings=spacings, sizes=sizes)
-    if isinstance(queue, NobodyMeets) and arriving.kind == "unknown":
+    if isinstance(queue, NoWaiting) and arriving.kind == "unknown":
         return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=arriving.why, spacings=spacings, sizes=sizes)
     if isinstance(queue, DD1SetUp | MG1SetUp | SetUpAdded):
         why = "follows a task unit that sleeps, which lets frames go in bursts"

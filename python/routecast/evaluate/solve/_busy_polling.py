@@ -1,4 +1,4 @@
-"""Polling threads that share a unit: each has its turns whether it needs them or not, and its rings wait meanwhile.
+"""Polling threads that share a unit: each takes its turns, needed or not, and its rings fill between them.
 
 A polling thread never blocks, so under Linux's fair scheduler ``n`` of them on one unit get ``1/n`` of it each, in
 turns of a quantum q. A thread of the share f is away for ``T = q·max(1, (1 - f)/f)`` at a time (equal weights: for the
@@ -7,8 +7,8 @@ frames that come at the rate λ, a part ``a`` of them while it is away, it serve
 and loses none up to ``K·(1 - f)/(a·T)``: with ``a = 1 - f``, where frames come at any time, up to ``K/T``.
 
 Frames that come only from threads that spin on the same unit come while it is away (``a = 1``), those of its own thread
-never do. Those that went through other threads with turns come in bursts; as nobody knows how their turns lie, they are
-taken to come while it is away too, which is the worst case.
+never do. Those that went through other threads with turns come in bursts; as the phases of their turns are unknown,
+they are taken to come while it is away too, which is the worst case.
 
 Two things are left out: bursts that a thread sends on in its turn may overflow the next ring even if that one's thread
 is never away, and whose frames a ring takes depends on the order of the turns. Turns must be long against the time for
@@ -56,7 +56,7 @@ def feeding_of(graph: FlowGraph, position: Index, thread_of: Index, threads: int
             to = int(position[node])
             before[to] |= before[at]
             before[to, own] = True
-            # What costs nobody time hands on at once.
+            # A node that costs no thread time hands on at once.
             direct[to] |= {own} if own < threads else direct[at]
     own_only = np.array([direct[node] == {int(thread_of[node])} for node in range(nodes)])
     before[np.arange(nodes), thread_of] = False

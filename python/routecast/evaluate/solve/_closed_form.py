@@ -328,7 +328,7 @@ class _Rest:
             self.wakes_per_s[state] += servers * cycle.share(chance)
 
     def unused(self, units: float) -> None:
-        """Units that nobody needs end up in the deepest sleep."""
+        """Units without work end up in the deepest sleep."""
         if self.asleep:
             self.asleep[-1] += units
 

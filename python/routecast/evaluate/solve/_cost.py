@@ -172,7 +172,7 @@ class Cost:
     scatter_s: float = 0.0
     """Variance that interruptions add for each second of service."""
     linger_s: float = 0.0
-    """How long it goes on polling when nobody waits, before it enables interrupts."""
+    """How long it goes on polling when no frame waits, before it enables interrupts."""
     rest: tuple[tuple[float, float], ...] = ()
     """Sleep states of its idle units: idle time before one, and time to get out of it."""
 
@@ -184,7 +184,7 @@ class Cost:
 
     @property
     def drains(self) -> bool:
-        """Whether an interrupt is followed by polls until nobody waits, without another interrupt."""
+        """Whether an interrupt is followed by polls until no frame waits, without another interrupt."""
         return self.exhaustive or self.linger_s > 0.0
 
     def used(self, rate_pps: float, factor: float, *, even: bool = False) -> float:
@@ -199,7 +199,7 @@ class Cost:
     def cycle(self, rate_pps: float, factor: float, *, even: bool = False) -> Cycle:
         """Return what one server does from one beginning of work to the next, at a rate > 0 below overload.
 
-        Where nothing is paid for a batch or an interrupt, or polls go on until nobody waits, a cycle is an idle time
+        Where nothing is paid for a batch or an interrupt, or polls go on until no frame waits, a cycle is an idle time
         and what work came up to the end of the next: :meth:`_until_empty`. Else each poll is a cycle:
         :meth:`_poll_by_poll`.
         """
@@ -257,7 +257,7 @@ class Cost:
         return Cycle(cycle_s=1.0, work_s=1.0, interrupts=(1.0 - busy) / (self.interrupt_s * factor))
 
     def _until_empty(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
-        """Cycle of an idle time, the set-up after it and a busy period, at whose end nobody waits.
+        """Cycle of an idle time, the set-up after it and a busy period, at whose end no frame waits.
 
         Poisson arrivals: ``T = (1/λ + D)/(1 - rho)``, exact (M/G/1 with set-up D: wake-up, way out of a sleep state,
         interrupt). Equal gaps g: as many frames as come until the backlog has drained, ``⌈D/(g - c)⌉``. Longer polls

@@ -288,7 +288,7 @@ def _chain(rates: Vector, queues: Mapping[int, Queue], forwarded: float, port_s:
 
 
 def gathered(notes: list[str]) -> tuple[str, ...]:
-    """Say once what holds for several places: ``"core 0" and 3 more: …``."""
+    """Return the notes with equal ones of several places in one: ``"core 0" and 3 more: …``."""
     places: dict[str, list[str]] = {}
     for note in dict.fromkeys(notes):
         match = _NOTE.fullmatch(note)
@@ -371,7 +371,7 @@ class _Walk:
         self.foreseen: Foreseen | None = None
         """Members of shared units may come later on the way, where nothing is lost yet."""
         self.lost: list[int] = []
-        """Task units that it has yet to be told lose frames."""
+        """Task units with losses that it does not count yet."""
         self.units: dict[int, SharedUnits] = {}
         self.common: dict[int, MeanQueue | None] = {}
         """By the number of a shared component: its queue, until what is lost changes what arrives."""
@@ -382,7 +382,7 @@ class _Walk:
 
     @cached_property
     def absences(self) -> Absences:
-        """What a queue needs room for besides fluctuation."""
+        """What takes room in a queue besides fluctuation."""
         return absences_of(self.fluid)
 
     @cached_property
@@ -421,7 +421,7 @@ class _Walk:
         if inside is not None:
             self.queues[index] = inside
             self.admitted[index] = 1.0 - inside.loss_ratio
-            # A frame carries its units: whoever waits for room holds what others wait for.
+            # A frame carries its units: a frame that waits for room holds units that others wait for.
             chance = self._chance_in_window(index, rate, arriving, self.service.of(index, arriving.sizes))
             self._may_lose(task.name, rate, chance, f'"{task.name}" is in a window and has little room')
             why = "follows a window, behind which frames go as its units allow"

@@ -55,7 +55,7 @@ class Flowing:
     served: Vector = field("Of what arrives")
     allowed: Vector = field("What each node may serve at most: its own limit, and what it finds room for ahead")
     room_ahead: Vector = field("What it finds room for ahead; infinite where it does not hold back")
-    could_arrive: Vector = field("What would arrive if nobody held back")
+    could_arrive: Vector = field("What would arrive if no node held back")
     copies: Vector = field("Copies among what arrives, by node, as the frames served now make them")
     forwarded: Vector = field("Served by node, without copies")
 
@@ -84,7 +84,7 @@ class Passage:
     """A frame is not copied to where it goes itself."""
 
     def looked_at(self, index: int) -> bool:
-        """Whether somebody looks ahead to node ``index`` of the flow graph, or copies frames to it."""
+        """Whether a node looks ahead to node ``index`` of the flow graph, or copies frames to it."""
         position = self.position[index]
         return bool(self.held_towards[position]) or bool(np.any(self.copied_to == position))
 

@@ -95,7 +95,7 @@ def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Limit]:
 
 
 def _critical(windows: Windows, share: Vector) -> Inside:
-    """Return the state at the greatest rate that nobody cuts."""
+    """Return the state at the greatest rate that no window cuts."""
     work = share @ windows.demand_s
     full = np.divide(windows.servers, work, out=np.full(len(work), np.inf), where=work > 0.0)
     own_s = windows.demand_s.sum(axis=1) + windows.delay_s

@@ -170,7 +170,7 @@ def fed_within(
 
 
 def never_interrupted(levels: tuple[Index, ...], on_unit: Vector) -> NDArray[np.bool_]:
-    """Whether nobody more urgent uses the units of each thread."""
+    """Whether no more urgent thread uses the units of each thread."""
     calm = np.ones(on_unit.shape[1], dtype=bool)
     taken = np.zeros(on_unit.shape[0], dtype=bool)
     for threads in levels:
@@ -260,7 +260,7 @@ class ThreadMachine:
     )
     levels: tuple[Index, ...] = field("Threads by urgency, over all pools, the most urgent first")
     last_level: NDArray[np.bool_]
-    """By thread: whether nobody is less urgent."""
+    """By thread: whether no thread is less urgent."""
     rows: Rows
     contended: Contended
     switch_s: Vector
@@ -273,7 +273,7 @@ class ThreadMachine:
     fresh: NDArray[np.bool_]
     """By thread: whether it gets the frames of one port as they come, and no others."""
     calm: NDArray[np.bool_]
-    """By thread: whether nobody more urgent uses its units."""
+    """By thread: whether no more urgent thread uses its units."""
     borrows: NDArray[np.bool_]
     """By thread: softirqs under Linux, which borrow the unit of the thread that they interrupt and switch nothing."""
     fair: NDArray[np.bool_]

@@ -22,7 +22,7 @@ from routecast.evaluate._queueing import (
     Queue,
     ServiceMix,
 )
-from routecast.evaluate.solve._arrivals import Arriving, NobodyMeets
+from routecast.evaluate.solve._arrivals import Arriving, NoWaiting
 from routecast.evaluate.solve._scheduling_shares import Component
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
@@ -209,7 +209,7 @@ def law_of(station: Station, arriving: Arriving, note: Callable[[str], None]) ->
     mix, load = station.mix, station.load
     constant = mix.law == "deterministic" and station.exact
     if constant and arriving.spacing and arriving.spacing.fits(max(mix.times_s)) and arriving.kind != "regular":
-        return NobodyMeets(service=mix), ""
+        return NoWaiting(service=mix), ""
     if not station.exact and abs(load - 1.0) < OVERLOADED - 1.0:
         return None, f"is loaded to {load:.1%}, where a small error in its mean contention decides"
     if arriving.kind == "poisson" and load < 50.0:

@@ -108,7 +108,7 @@ def wakes_of(
     ``rate``: frames per second that each thread serves; ``work``: units that these keep busy; ``demand``: units that
     each thread would keep busy with what comes to it; ``pressure``: units that each thread would keep busy if nothing
     were lost or held back; ``entitled``: units that each thread would get if it wanted more: as starts fill what is
-    left of it, batches grow; ``factor``: contention; ``before``: what the last round found.
+    left of it, batches grow; ``factor``: contention; ``before``: the result of the last round.
     """
     asleep = np.where(machine.polling | (demand > entitled * (1.0 + _EVEN)), 0.0, 1.0 - work / machine.most)
     asleep = np.maximum(asleep, 0.0)
@@ -203,7 +203,7 @@ def _switch_s(machine: ThreadMachine, wakes: Vector, busy: Vector, demand: Vecto
     lower = np.zeros_like(busy)
     below = np.zeros(on_unit.shape[0])
     for threads in reversed(machine.levels):
-        # Whoever is less urgent runs whenever nobody else does, if there is work for it.
+        # A less urgent thread with work runs whenever no other one does.
         lower[threads] = (on_unit.T @ below)[threads]
         below = np.minimum(below + on_unit[:, threads] @ demand[threads], 1.0)
     lower = np.clip(lower / np.maximum(1.0 - busy, _LEAST), 0.0, 1.0)

@@ -51,7 +51,7 @@ class Sharing:
     even: Sequence[bool] = field("By task unit: whether frames come at equal gaps")
     # By task unit: whether a batch or an interrupt costs something, so that the work for a frame depends on the rate.
     starts_cost: tuple[bool, ...]
-    # By task unit: frames that it may serve at once on what it shares with nobody; infinite where it shares all.
+    # By task unit: frames that it may serve at once on units of its own; infinite where it shares all.
     own_lanes: tuple[float, ...]
     shared: tuple[Component, ...] = field("Where what one task unit gets is up to others, or to its other needs")
 

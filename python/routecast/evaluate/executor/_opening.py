@@ -12,8 +12,6 @@ from routecast.evaluate.executor.workers import Threads, Workers
 from routecast.evaluate.protocol import EvaluatorKind
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["EXECUTORS", "MOST_WORKERS", "WORTH_STARTING", "check_executor", "chosen_executor", "open_executor"]
-
 MOST_WORKERS = 1024
 """More are likely a mistake: a process takes some 100 MB."""
 EXECUTORS = ("threads", "processes", "dask://HOST:PORT")
