@@ -85,12 +85,11 @@ def _port(port: Port, tasks: dict[str, int]) -> dict[str, Any]:
 def _pool(pool: ResourcePool) -> dict[str, Any]:
     quantum_ps = (pool.policy.quantum_s or 0.0) * _PS
     policy: dict[str, Any] = {"kind": pool.policy.kind}
-    if pool.policy.kind == "round_robin":
-        policy["quantum_ps"] = quantum_ps
-    elif pool.policy.kind == "fair":
+    if pool.policy.kind == "fair":
         policy["slice_ps"] = quantum_ps
-    elif pool.policy.kind == "linux":
+    elif pool.policy.kind in {"round_robin", "linux"}:
         policy["quantum_ps"] = quantum_ps
+    if pool.policy.kind == "linux":
         policy["wakeup_granularity_ps"] = pool.policy.wakeup_granularity_s * _PS
     contention = pool.contention
     interruptions = pool.interruptions
@@ -132,16 +131,13 @@ def _task(
     frequency_hz = model.pool(task.needs[0].pool).frequency_hz if task.needs else None
     cycle_ps = _PS / frequency_hz if frequency_hz else 0.0
     activation: dict[str, Any] = {"kind": task.activation.kind}
-    if task.activation.kind == "interrupt":
+    if task.activation.kind in {"interrupt", "thread"}:
         activation["budget"] = task.activation.budget_frames
         activation["cost_ps"] = task.activation.interrupt_cost_s * _PS
+        activation["exhaustive"] = task.activation.discipline == "exhaustive"
+    if task.activation.kind == "interrupt":
         activation["moderation_ps"] = task.activation.moderation_s * _PS
         activation["linger_ps"] = task.activation.linger_s * _PS
-        activation["exhaustive"] = task.activation.discipline == "exhaustive"
-    elif task.activation.kind == "thread":
-        activation["budget"] = task.activation.budget_frames
-        activation["cost_ps"] = task.activation.interrupt_cost_s * _PS
-        activation["exhaustive"] = task.activation.discipline == "exhaustive"
     if task.activation.wakeup is not None:
         activation["wakeup"] = _time(task.activation.wakeup)
     memory_s = service.memory_accesses * service.memory_latency_s
