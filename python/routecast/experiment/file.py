@@ -176,7 +176,7 @@ class ExperimentFile(ExperimentTable):
     )
     testbed: str | dict[str, Any] | None = Field(
         default=None,
-        description='Test bed of the evaluator measure: "namespaces", a *.testbed.toml beside this file, or its tables.',
+        description='Test bed for the evaluator measure: "namespaces", a *.testbed.toml beside this file, or tables.',
     )
     load: dict[str, Any] | None = Field(default=None, description="Offered load on a test bed, as in a router file.")
 

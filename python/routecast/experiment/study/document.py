@@ -57,8 +57,8 @@ class Fact(Quoted):
     experiment: Name = Field(description="Name of the experiment.")
     response: Title = Field(description="Name of the response.")
     of: Literal["effect", "share", "mean", "greatest", "least", "value"] = Field(
-        description="Quantity of the response: an effect q, its share of the variation (0..1), the mean q_0, the greatest or "
-        "least value, or the value at some levels."
+        description="Quantity of the response: an effect q, its share of the variation (0..1), the mean q_0, the "
+        "greatest or least value, or the value at some levels."
     )
     effect: str = Field(default="", description='Letters of the factors: "A", "AB".')
     at: dict[str, str] = Field(default={}, description='Label of the level by factor, for "value".')
