@@ -75,8 +75,10 @@ class Router:
 def read(path: str | Path) -> Router:
     """Read a router file.
 
-    Raises ------ routecast.errors.FileProblem It cannot be read, is no TOML, or is not valid; all faults with their
-    places.
+    Raises
+    ------
+    routecast.errors.FileProblem
+        It cannot be read, is no TOML, or is not valid; all faults with their places.
     """
     path = Path(path)
     router = Router(parse_toml(read_text(path, kind="router file"), str(path)), str(path), path.parent)
@@ -89,7 +91,10 @@ def multicore(
 ) -> Router:
     """Describe a multi-core router: cores, the time (or cycles) of a frame on one, and any field of its file.
 
-    Raises ------ routecast.errors.FileProblem A field is unknown, or its value is not valid.
+    Raises
+    ------
+    routecast.errors.FileProblem
+        A field is unknown, or its value is not valid.
 
     Examples
     --------
@@ -319,7 +324,10 @@ def calibrate(
 ) -> Calibration:
     """Calibrate a router from a table of measured maximum throughputs (CSV, Parquet) or from points.
 
-    Raises ------ routecast.errors.RoutecastError The table is not valid, or it has several series and none is named.
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The table is not valid, or it has several series and none is named.
     """
     remarks: tuple[str, ...] = ()
     if isinstance(table, str | Path):

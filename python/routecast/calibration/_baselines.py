@@ -1,4 +1,4 @@
-"""What one would predict without routecast, from the same calibration points and with the same known caps.
+"""Predictions without routecast, from the same calibration points and with the same known caps.
 
 * ``linear``: the rate per core of the nearest calibrated number of cores.
 * ``amdahl``: ``k/X(k) = A + B(k-1)``, fitted with A, B >= 0 (Amdahl 1967).
@@ -101,7 +101,7 @@ def _cap_pps(point: Point) -> float:
 
 
 def _limited(points: Sequence[Point], core_pps: Floats) -> Floats:
-    """Total rates, (B, m), of cores that each do so much, where links and cards limit."""
+    """Total rates, (B, m), of cores with the given rates, limited by links and cards."""
     totals = [
         np.minimum(
             sum(cores * np.minimum(offered, core_pps[:, column]) for cores, offered in flow_groups(point)),

@@ -1,7 +1,7 @@
-"""How far a real machine strays from every law, as a part of the likelihood.
+"""The discrepancy between a real machine and every law, as a part of the likelihood.
 
-No law is exact: cores share queues unevenly, code falls into cache lines differently, a lock begins to hurt. What is
-measured is taken for (Kennedy and O'Hagan 2001, J. R. Stat. Soc. B 63)::
+No law is exact: cores share queues unevenly, code falls into cache lines differently, a lock begins to hurt. The model
+of a measured rate is (Kennedy and O'Hagan 2001, J. R. Stat. Soc. B 63)::
 
     ln rate = ln law(θ) + δ(k, S) + noise
 
@@ -43,9 +43,9 @@ _ENOUGH_REPETITIONS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Repeated:
-    """Points with repetitions joined, and how well each is known.
+    """Points with their repetitions joined, and the precision of each.
 
-    How well a measurement repeats: from repetitions where there are some, from published ones where not.
+    The repeatability of a measurement comes from repetitions, or else from published ones.
 
     The standard deviation of the logarithm of a repeated rate is pooled over all conditions that were repeated, with
     the published one as four further degrees of freedom (a conjugate prior: Gelman et al., Bayesian Data Analysis, sec.
@@ -101,7 +101,7 @@ class Repeated:
         )
 
     def doubted(self, point: Point, noise_ratio: float) -> Self:
-        """Return the same with one point known as badly as ``noise_ratio``."""
+        """Return the same with ``noise_ratio`` as the noise of one point."""
         noise = self.noise.copy()
         noise[self.points.index(point)] = noise_ratio
         return replace(self, noise=noise)
@@ -139,7 +139,7 @@ class Scales:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sites:
-    """Where discrepancies are: busy cores, frame size and kind of flows of n conditions."""
+    """Sites of discrepancies: busy cores, frame size and kind of flows of n conditions."""
 
     cores: Floats
     frame_bytes: Floats
@@ -165,13 +165,13 @@ class Sites:
         )
 
     def nearness(self, others: Sites) -> Floats:
-        """How much of what is lost at a link or a card there is lost at others too, (n, m)."""
+        """Share of the losses at a link or a card that other sites have too, (n, m)."""
         cores, frames = self._doublings(others)
         near: Floats = np.exp(-(cores + frames) / _LOST_DOUBLINGS)
         return near
 
     def _doublings(self, others: Sites) -> tuple[Floats, Floats]:
-        """How many doublings of cores and of frame size lie between these sites and others, (n, m) each."""
+        """Doublings of cores and of frame size between these sites and others, (n, m) each."""
         cores, frames = (
             np.abs(np.log2(own)[:, None] - np.log2(other)[None, :])
             for own, other in ((self.cores, others.cores), (self.frame_bytes, others.frame_bytes))
@@ -190,7 +190,7 @@ class Sites:
 class Discrepancy:
     """The discrepancy at calibrated points, for each cell of the grid of scales.
 
-    ``sites``: of the n calibrated points; ``strays``: 1 where cores limit, 0 where a link or a card does; ``noise``:
+    ``sites``: of the n calibrated points; ``strays``: 1 where cores limit, 0 where a link or a card limits; ``noise``:
     standard deviations of the logarithms of the rates; ``whitening``: inverse Cholesky factors of the covariance of
     discrepancy and noise; ``smooth`` and ``rough``: the scales of each cell.
     """
@@ -238,7 +238,7 @@ class Discrepancy:
         return means, deviations
 
     def lost(self, cells: NDArray[np.intp], at_points: Sequence[Floats], at: Sites) -> list[Floats]:
-        """Carry what is lost at links and cards at the calibrated points to m sites: (J, n) each to (J, m).
+        """Carry the losses at links and cards from the calibrated points to m sites: (J, n) each to (J, m).
 
         It forgets over one doubling of cores or of frame size; its scale is that of the discrepancy.
         """
@@ -267,5 +267,5 @@ class Discrepancy:
 
 
 def is_capped(point: Point) -> bool:
-    """Whether a measured rate is that of its links or cards."""
+    """Whether links or cards limit a measured rate."""
     return point.throughput_pps >= _ON_A_CAP * min(point.line_rate_pps, point.nic_cap_pps or math.inf)

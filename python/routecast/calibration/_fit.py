@@ -1,11 +1,11 @@
 """Fit routecast's router to a few measured points.
 
 The service time of a frame of S bytes on one of k busy cores is ``(T_c + S·T_d)·c(k)``, and a router under overload
-forwards what cores, links and cards let through (:mod:`routecast.calibration.forward`). Which contention law c(k)
-holds is not known from a few points, and none holds exactly (:mod:`routecast.calibration._discrepancy`), so every law
-of :mod:`routecast.contention` is fitted with every scale of the discrepancy and weighed by its evidence; predictions
-are weighted averages over the laws and the intervals contain their disagreement. What the points do not decide stays
-at its prior: with one point only T_c is learnt, each further one adds at most one effective parameter
+forwards as much as cores, links and cards allow (:mod:`routecast.calibration.forward`). Which contention law c(k) holds
+is not known from a few points, and none holds exactly (:mod:`routecast.calibration._discrepancy`), so every law of
+:mod:`routecast.contention` is fitted with every scale of the discrepancy and weighed by its evidence; predictions are
+weighted averages over the laws and the intervals contain their disagreement. What the points do not decide stays at its
+prior: with one point only T_c is learnt, each further one adds at most one effective parameter
 (:attr:`FittedRouter.effective_parameters`).
 """
 
@@ -54,7 +54,7 @@ def fit(
     poll: Shape = POLL_SHAPE,
     priors: Priors | None = None,
 ) -> FittedRouter:
-    """Fit a router to measured points of one series; every point given is used, repetitions are told from noise.
+    """Fit a router to all measured points of one series; the noise comes from repetitions.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def fit(
 def law_evidence(
     law: Law, points: Sequence[Point], *, polls: Sequence[Shape] = (POLL_SHAPE,), noise_ratio: float | None = None
 ) -> Floats:
-    """Log evidence that points give a law without discrepancy, for each of several priors of the cost of polling."""
+    """Log evidence of a law without discrepancy by points, for each of several priors of the cost of polling."""
     known = Repeated.of(points, noise_ratio)
     conditions = Conditions.of_measured(known.points)
     priors = [_prior(known, law, poll) for poll in polls]
@@ -129,14 +129,14 @@ def law_evidence(
 
 
 def evidence_by_scales(points: Sequence[Point], laws: Sequence[Law], *, noise_ratio: float | None = None) -> Floats:
-    """Log evidence that points give each law with each pair of scales of its discrepancy, (laws, cells)."""
+    """Log evidence of each law by points, with each pair of scales of its discrepancy, (laws, cells)."""
     return _evidence(Repeated.of(points, noise_ratio), laws, POLL_SHAPE)[0]
 
 
 def _evidence(known: Repeated, laws: Sequence[Law], poll: Shape, *, step: int = 1) -> tuple[Floats, Floats]:
     """Log evidence of each law with each ``step``-th cell of the grid of scales, (laws, cells), and the residuals.
 
-    These are of each point by what the others say of it there, in standard deviations, (laws, cells, n).
+    The residuals are of each point given the others, in standard deviations, (laws, cells, n).
     """
     whitening = Discrepancy.of(known.points, known.noise).whitening[::step]
     alone = np.sqrt((whitening**2).sum(axis=1))
@@ -189,10 +189,9 @@ def _prior(known: Repeated, law: Law, poll: Shape) -> tuple[Floats, Floats]:
 def _without_outliers(
     known: Repeated, prior: Mapping[str, float], poll: Shape, scales: Scales
 ) -> tuple[Repeated, tuple[Point, ...]]:
-    """Give a point that the others contradict the noise of one that says nothing, while a quarter at most are such.
+    """Give a point that the others contradict so much noise that it has no weight; at most a quarter of the points.
 
-    Each point is an outlier with a chance of 1 % before the others are looked at (a contaminated normal: Box and Tiao
-    1968, Biometrika 55).
+    Each point is an outlier with a prior probability of 1 % (a contaminated normal: Box and Tiao 1968, Biometrika 55).
     """
     laws = [LAWS[law] for law in prior]
     log_prior = np.log(list(prior.values()))[:, None] + scales.log_weights()[::_COARSE]
@@ -232,7 +231,7 @@ def _check(points: Sequence[Point], series: str, noise_ratio: float | None) -> N
 
 
 def _possible(points: Sequence[Point], priors: Priors) -> dict[str, float]:
-    """Laws that what is known of the queues leaves: cores collapse at a queue that they share, and only there."""
+    """Laws that the known layout of queues leaves: cores collapse only at a queue that they share."""
     shared = next((p.layout.shared_queue for p in points if p.layout.shared_queue is not None), None)
     return {name: weight for name, weight in priors.laws.items() if shared is None or LAWS[name].collapses is shared}
 

@@ -84,9 +84,9 @@ class Posterior:
     """Samples of the parameters.
 
     ``samples``: row 0 is the most probable point, the rest are draws; ``log_evidence``: laplace's approximation,
-    comparable between laws fitted to the same points; ``effective_parameters``: ``d`` less what the prior alone
-    decides: trace of the share of information that comes from the points; ``covariance``: of the normal approximation
-    at the most probable point.
+    comparable between laws fitted to the same points; ``effective_parameters``: ``d`` less the parameters that the
+    prior alone decides: trace of the share of information that comes from the points; ``covariance``: of the normal
+    approximation at the most probable point.
     """
 
     samples: Floats

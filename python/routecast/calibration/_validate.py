@@ -1,7 +1,7 @@
-"""Validate a calibration: predict the points that it has not seen.
+"""Validation of a calibration: it predicts the points that it has not seen.
 
-Rows with ``calibrate = true`` calibrate, per series; the others are held out and judge. Rows without a measured
-rate are predicted. All are listed, but the summary counts only held-out ones.
+Rows with ``calibrate = true`` calibrate, per series; the others are held out and judge. Rows without a measured rate
+are predicted. The summary counts only held-out rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ROUTERS: dict[str, _Fit] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One series: its calibrated router and how well it predicts the held-out points."""
+    """One series: its calibrated router and the errors at the held-out points."""
 
     name: str
     fitted: _Fitted
@@ -75,7 +75,7 @@ class Validation:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What repeatability was taken, and what speaks against the calibrations, by series."""
+        """The assumed repeatability, and warnings about the calibrations, by series."""
         sentences = []
         for each in self.series:
             if isinstance(each.fitted, FittedRouter):
@@ -88,7 +88,7 @@ class Validation:
 
     @cached_property
     def facts(self) -> tuple[OpenFact, ...]:
-        """What to find out of each series' router, and what knowing it would do to the interval with most cores."""
+        """The open facts of each series' router, and their effect on the interval with the most cores."""
         from routecast.calibration.facts import open_facts
 
         return tuple(
@@ -157,9 +157,9 @@ def validate(
 
 
 def router_file_of(validation: Validation, *, source: str, today: date) -> RouterFile:
-    """Write the router of the one series that was calibrated as a router file.
+    """Write the calibrated router of the only series as a router file.
 
-    Raises FitProblem: there are several series, or what was calibrated is not routecast's own router.
+    Raises FitProblem: there are several series, or the calibrated model is not routecast's own router.
     """
     from routecast.calibration.router_file import router_file  # the closed form
 

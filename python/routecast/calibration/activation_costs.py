@@ -1,4 +1,4 @@
-"""Calibrate what it costs to activate a router: from the idle time of its core against the offered load.
+"""Calibrate the costs of activating a router from the idle time of its core over the offered load.
 
 A core that interrupts activate (NAPI) sleeps until a frame comes, takes an interrupt, and then polls until its ring
 is empty. With Poisson arrivals at rate λ, ``c`` seconds of work for a frame, ``C`` for an interrupt with the poll that
@@ -44,7 +44,7 @@ NEVER_LIMITS_BPS = 1e15
 
 @value
 class PollCosts:
-    """What a frame, a poll and an interrupt cost one core, in seconds, and how it polls.
+    """The costs of a frame, a poll and an interrupt on one core, in seconds, and its way of polling.
 
     Costs per packet and per poll from two rates: the greatest, and the one from which the core is never idle.
 
@@ -169,7 +169,7 @@ COSTS = 3
 
 @value
 class ActivationCosts:
-    """What a frame, an interrupt and a wake-up cost one core."""
+    """The costs of a frame, an interrupt and a wake-up on one core."""
 
     per_packet_s: float = field("``c``, work for a frame, seconds")
     per_interrupt_s: float = field("``C``, work for an interrupt and the poll that it starts, seconds")
@@ -179,7 +179,7 @@ class ActivationCosts:
 
     @property
     def maximum_pps(self) -> float:
-        """Most frames per second that the core works off: 1/c, for interrupts vanish in overload."""
+        """Most frames per second of the core: 1/c, because interrupts vanish in overload."""
         return 1.0 / self.per_packet_s
 
     def idle_ratio(self, rate_pps: float) -> float:
@@ -198,7 +198,7 @@ class ActivationCosts:
         return self.busy_ratio(t * self.maximum_pps)
 
     def interrupts_per_packet(self, rate_pps: float) -> float:
-        """Return how many interrupts a frame causes on average, 0..1; 1 at the limit of no load."""
+        """Return the mean number of interrupts per frame, 0..1; 1 in the limit of no load."""
         free = max(1.0 - rate_pps * self.per_packet_s, 0.0)
         return free / (1.0 + rate_pps * (self.wakeup_s + self.per_interrupt_s))
 
@@ -335,7 +335,7 @@ def _costs(values: NDArray[np.float64]) -> ActivationCosts:
 
 
 def _guess(rates: NDArray[np.float64], idle: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return costs of the right order: of a packet from the most work done, of an interrupt from the least load."""
+    """Return a first guess: the cost of a packet from the greatest load, that of an interrupt from the least."""
     import numpy as np
 
     busy = 1.0 - idle
@@ -347,7 +347,7 @@ def _guess(rates: NDArray[np.float64], idle: NDArray[np.float64]) -> NDArray[np.
 
 
 def _checked(rates_pps: Sequence[float], idle_ratio: Sequence[float], series: str) -> list[tuple[float, float]]:
-    """Return the points with load, or say all that is wrong with them."""
+    """Return the points with load. Raises FitProblem with all their faults."""
     if len(rates_pps) != len(idle_ratio):
         message = f"{len(rates_pps)} loads and {len(idle_ratio)} idle shares: give one share for each load"
         raise FitProblem(series, message)

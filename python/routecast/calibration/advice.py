@@ -1,4 +1,4 @@
-"""What to measure next for each series of a file, and whether enough is known."""
+"""The next measurements for each series of a file, and whether the known ones suffice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Size: TypeAlias = tuple[float, FrameMix | None]
 
 @value
 class AdviceQuestion:
-    """What is to be known of a router: all that was held out, or these cores and frames."""
+    """The targets of the advice: all held-out conditions, or these cores and frames."""
 
     cores: tuple[int, ...] = field(
         "Empty: those of the rows that do not calibrate; without such rows all up to ``most_cores``", default=()
@@ -35,12 +35,12 @@ class AdviceQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to measure next of a series, and how well the targets are known before it.
+    """The next measurements of a series, and the precision of the targets before them.
 
-    ``half_width_ratio`` is that of the target that is known worst, as half its 95 % interval over its rate; with a
-    goal, that of the number of cores. ``least_cores`` forward the goal with a probability of 95 %; None: none does, and
-    then there is no number whose interval ``half_width_ratio`` could be (null in JSON). A goal ``is_hopeless`` that no
-    count forwards with a probability of 5 %: then there is nothing to measure for it.
+    ``half_width_ratio`` is half the 95 % interval over the rate at the least precise target; with a goal, that of the
+    number of cores. ``least_cores`` forward the goal with a probability of 95 %; None: none does, and then there is no
+    number whose interval ``half_width_ratio`` could be (null in JSON). A goal ``is_hopeless`` that no count forwards
+    with a probability of 5 %: then there is nothing to measure for it.
     """
 
     series: str
@@ -67,11 +67,11 @@ class Advice:
 
     @property
     def is_in_reach(self) -> bool:
-        """Whether some number of cores forwards the goal, with a probability of 95 %; without a goal it is."""
+        """Whether some number of cores forwards the goal with a probability of 95 %; true without a goal."""
         return self.goal_pps is None or self.least_cores is not None
 
     def is_enough(self, until_ratio: float) -> bool:
-        """Whether every target is known so well; a number of cores that was not found is not known at all."""
+        """Whether every target is known to this precision; a missing number of cores is not known."""
         return self.is_in_reach and self.half_width_ratio <= until_ratio
 
     def to_json(self) -> dict[str, Any]:
@@ -95,9 +95,9 @@ class Advice:
 def advise(
     points: Sequence[Point], question: AdviceQuestion | None = None, *, n: int = 3, noise_ratio: float | None = None
 ) -> tuple[Advice, ...]:
-    """Say for each series which ``n`` measurements to make next.
+    """Return for each series the next ``n`` measurements.
 
-    Rows that calibrate are what is known; the others are not looked at but for what they ask.
+    Rows that calibrate are known; of the others only the conditions count.
 
     Raises FitProblem: a series has no point that calibrates.
     """

@@ -64,7 +64,7 @@ def shared_poll(
 ) -> Shape:
     """Return the cost of polling that the calibration points of all series support, as a prior for each.
 
-    What the series of one test bed share: they are fitted with one cost of polling a further queue.
+    The series of one test bed are fitted with one cost of polling a further queue.
 
     How much a frame costs more on a core that polls several ports (:mod:`routecast.evaluate.points`) is a property of
     the poll loop, not of the function under test. A single series cannot tell it from contention: two cores that pass
@@ -152,7 +152,7 @@ class FittedChain:
     seed: int
 
     def predict(self, points: Sequence[ChainPoint]) -> tuple[ComparedRow[ChainPoint], ...]:
-        """Predict one measurement of the throughput at each point's quotas, which repeats as well as the point says."""
+        """Predict one measurement of the throughput at each point's quotas, with the point's repeatability."""
         samples = _log_throughput(self.posterior.samples[1:], np.array([point.quotas for point in points]))
         weights = np.ones(len(samples))
         (median,) = weighted_quantiles(samples, weights, (0.5,))
@@ -269,14 +269,14 @@ class HeldOutRow(ComparedRow[str]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Held-out points that are judged together."""
+    """A group of held-out points."""
 
     name: str
     rows: tuple[HeldOutRow, ...]
 
     @property
     def summary(self) -> dict[str, float]:
-        """Our errors, and what our intervals are worth (:func:`routecast.quantity.comparison.summarise`)."""
+        """Our errors, and the quality of our intervals (:func:`routecast.quantity.comparison.summarise`)."""
         return summarise(self.rows)
 
     @property
@@ -301,7 +301,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weakness:
-    """One thing that the board does worse on a pack than it should, or than the best single law.
+    """A criterion at which the board misses its goal on a pack, or loses to the best single law.
 
     ``repeats_to_ratio`` is the spread of repeated measurements, or what the pack states of it (``is_stated``).
     """
@@ -341,7 +341,7 @@ class PackResult:
 
     @property
     def repeats_to_ratio(self) -> tuple[float | None, bool]:
-        """Standard deviation of a repeated measurement over its mean (None: not known), and whether only stated."""
+        """Standard deviation of a repeated measurement over its mean (None: unknown), and whether it is stated."""
         if self.pack.kind == "chain":
             errors = [
                 point.standard_error_ratio
@@ -413,7 +413,7 @@ class PackResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Every pack, and how it compares with what was recorded."""
+    """Every pack, with its comparison to the record."""
 
     packs: tuple[PackResult, ...]
     recorded: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -480,7 +480,7 @@ def run_board(
     Parameters
     ----------
     progress : callable or None
-        Told ``(packs done, packs in all, title)``.
+        Called with ``(packs done, packs in all, title)``.
     packs : sequence of Pack or None
         None: the shipped ones.
     seed : int
@@ -499,7 +499,7 @@ def run_board(
 
 
 def calibrated_series(pack: Pack, seed: int = 0) -> Iterator[tuple[FittedRouter, list[Point], list[Point]]]:
-    """Yield each series of a pack of routers: calibrated without its source, the points that did, those held out."""
+    """Yield the router of each series, calibrated without its source, with calibrating and held-out points."""
     rows = split(pack, table_points(pack))
     poll, priors = POLL_SHAPE, read_priors(without=pack.file)
     if pack.testbed:
@@ -580,7 +580,7 @@ def _record(board: Board) -> None:
 
 
 def _without(keys: Sequence[str]) -> list[Pack]:
-    """Packs that are not told these facts about their machines (``testbed`` is one of them)."""
+    """Packs without these facts about their machines (``testbed`` is one of them)."""
     return [
         replace(
             pack,

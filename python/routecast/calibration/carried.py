@@ -1,4 +1,4 @@
-"""A router that was calibrated on one host, carried to another by what network functions cost on both.
+"""A router calibrated on one host and carried to another by the costs of network functions on both.
 
 The time of a frame is that of the calibrated host times the ratio of the estimates of a function on both hosts
 (:mod:`routecast.function.estimate`): of the function that the router runs where it is named, else the median over the
@@ -33,7 +33,7 @@ both."""
 
 @value
 class Carry:
-    """How the time of a frame changes from one host to another."""
+    """The change of a frame's time from one host to another."""
 
     log_ratio: float = field("Natural logarithm of the time there over the time here")
     log_sd: float = field("Standard deviation of that")
@@ -46,10 +46,10 @@ def carry(here: Hardware, there: Hardware, frames: FrameMix, *, function: Networ
     Parameters
     ----------
     here, there : Hardware
-        Where the router was measured, and where it is to be.
+        Host of the measurement, and host of the prediction.
     frames : FrameMix
     function : NetworkFunction or None
-        What the router does; None: not known.
+        Function of the router; None: unknown.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def carry(here: Hardware, there: Hardware, frames: FrameMix, *, function: Networ
 
 
 def carried(fitted: FittedRouter, change: Carry) -> FittedRouter:
-    """Return the router on the other host, with intervals that know that it was carried."""
+    """Return the router on the other host, with intervals that include the uncertainty of carrying it."""
     return replace(fitted, carry=(change.log_ratio, change.log_sd))
 
 

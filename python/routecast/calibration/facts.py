@@ -1,4 +1,4 @@
-"""Facts about a router that no rate tells, and what knowing them would do to a prediction."""
+"""Facts about a router that no rate reveals, and their effect on a prediction."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _refitted(fitted: FittedRouter, is_shared: bool, noise_ratio: float | None, 
 
 
 def told(points: Sequence[Point], is_shared: bool) -> list[Point]:
-    """Return points of a router of which it is stated whether its cores share a queue."""
+    """Return the points with a statement on whether the cores share a queue."""
     return [replace(point, layout=replace(point.layout, shared_queue=is_shared)) for point in points]
 
 

@@ -1,4 +1,4 @@
-"""A router calibrated from a few points: its predictions, its parameters and the model that the evaluators run."""
+"""A router calibrated from a few points: its predictions, its parameters and its model for evaluators."""
 
 from __future__ import annotations
 
@@ -88,21 +88,21 @@ class FittedRouter:
     ----------
     series : str
     points : tuple of Point
-        What calibrated it.
+        Calibrating points.
     fitted : tuple of FittedLaw
-        The laws with a weight worth keeping, heaviest first.
+        The laws with a notable weight, heaviest first.
     discrepancy : Discrepancy
-        How the points may stray from each law.
+        Discrepancy of the points from each law.
     noise_ratio : float
         Repeatability of a measurement, one standard deviation.
     noise_strays : (m,) array
-        How measurements stray, in ascending order and in standard deviations; empty: normally.
+        Sorted residuals of measurements in standard deviations; empty: normal noise.
     outliers : tuple of Point
         Points that the others contradict, which therefore decide nothing.
     seed : int
     carry : (float, float)
-        How the logarithm of a frame's time changes on the host that is predicted, mean and standard deviation
-        (:mod:`routecast.calibration.carried`); zeros on the host that was measured.
+        Change of the logarithm of a frame's time on the predicted host, mean and standard deviation
+        (:mod:`routecast.calibration.carried`); zeros on the measured host.
     """
 
     series: str
@@ -134,7 +134,7 @@ class FittedRouter:
         return sum(each.weight * each.posterior.effective_parameters for each in self.fitted)
 
     def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
-        """Predict maximum throughputs with 95 % intervals; the points' own rates are not looked at.
+        """Predict maximum throughputs with 95 % intervals; the points' own rates do not count.
 
         The point prediction is the average over the laws (:attr:`typical_weights`), or the median where that average
         lies outside the 95 % interval.
@@ -169,7 +169,7 @@ class FittedRouter:
         return tuple(float(chance) for chance in weights @ (measured >= math.log(goal_pps)) / weights.sum())
 
     def quantiles_pps(self, points: Sequence[Point], probabilities: Sequence[float]) -> Floats:
-        """Quantiles of what one measurement at each of n points shows, frames per second, (n, len(probabilities))."""
+        """Quantiles of one measurement at each of n points, frames per second, (n, len(probabilities))."""
         _, measured, weights = self._measurements(points)
         quantiles: Floats = np.exp(weighted_quantiles(measured, weights, probabilities)).T
         return quantiles
@@ -236,7 +236,7 @@ class FittedRouter:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the calibrated points say against themselves or against every law, in words."""
+        """Sentences on contradictions of the calibrated points with each other or with every law."""
         sentences = [
             f"{_words(made.point)} is taken for an outlier: the other points say {made.throughput_pps / 1e6:.4g} Mpps; "
             "measure it again"
@@ -270,7 +270,7 @@ class FittedRouter:
         return tuple(sentences)
 
     def remarks(self, points: Sequence[Point]) -> tuple[str, ...]:
-        """How likely the router forwards less with the most cores of ``points`` than with those that calibrated it."""
+        """Probability that the router forwards less with the most cores of ``points`` than when calibrated."""
         known = max(self.points, key=lambda point: point.working_cores)
         widest = max(points, key=lambda point: point.working_cores, default=known)
         if widest.working_cores <= known.working_cores:
@@ -368,11 +368,11 @@ class FittedRouter:
         return tuple(rank(can, rates, wanted_rates, n, noise_ratio=self.noise_ratio))
 
     def candidates(self, most_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
-        """Return what could be measured: up to so many cores, with the calibrated frames and those of these points."""
+        """Return possible measurements: up to so many cores, with the calibrated frames and those of these points."""
         return candidates(self.points, most_cores, frames)
 
     def half_width_ratio(self, targets: Sequence[Point], *, goal_pps: float | None = None) -> float:
-        """Half the 95 % interval of the rate over the rate, at the target that is known worst.
+        """Half the 95 % interval of the rate over the rate, at the least precise target.
 
         With a goal, that of the number of cores that reach it.
         """
@@ -382,7 +382,7 @@ class FittedRouter:
     def _rates_and_asked(
         self, able: Sequence[Point], targets: Sequence[Point], goal_pps: float | None
     ) -> tuple[Floats, Floats]:
-        """Draws of the logarithms of the rates of ``able`` and of what is asked for, (S, c) and (S, t)."""
+        """Draws of the logarithms of the rates of ``able`` and of the targets, (S, c) and (S, t)."""
         if goal_pps is None and list(able) == list(targets):
             rates = self._joint_draws(able)
             return rates, rates
@@ -400,7 +400,7 @@ class FittedRouter:
         return rates[:, : len(able)], target_rates
 
     def _counts_around(self, point: Point, goal_pps: float) -> list[int]:
-        """Return counts of cores from one to where nearly every draw that ever meets a goal has met it."""
+        """Return numbers of cores up to one at which nearly every draw that can meet the goal meets it."""
         counts = sparse_counts(MOST_CORES)
         chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
         enough = max(chances) - _LEAST_CHANCE
@@ -454,7 +454,7 @@ class FittedRouter:
         return mean, deviation, least, bound
 
     def _lost(self, each: FittedLaw, sites: Sites) -> tuple[Floats, Floats]:
-        """Return what links and cards lose at sites for each draw of a law, and how near that is known, (J, n) each."""
+        """Return the losses at links and cards at sites for each draw of a law, and their nearness, (J, n) each."""
         lost = self._residuals[each][1]
         if not lost.any():
             nothing = np.zeros((len(lost), len(sites.cores)))
@@ -464,7 +464,7 @@ class FittedRouter:
 
     @cached_property
     def _residuals(self) -> dict[FittedLaw, tuple[Floats, Floats]]:
-        """Logarithm of measured over law at the calibrated points, and what links and cards lost of it there.
+        """Logarithm of measured over law at the calibrated points, and the losses at links and cards there.
 
         Each (J, n) for the draws of each law. Where a link or a card holds a draw of the law back, cores that strayed
         would change nothing, so what is missing there was lost behind them.
@@ -497,7 +497,7 @@ class FittedRouter:
     def _service_s(self, cores: int, frame_bytes: float) -> Floats:
         """Seconds that one of 1, 2, …, ``cores`` busy cores needs for a frame, average over laws.
 
-        Kept: who makes router models goes through many loads of few frame sizes.
+        It is cached, because router models are made for many loads of few frame sizes.
         """
         known = self._known_service_s.get((cores, frame_bytes))
         if known is None:
@@ -517,7 +517,7 @@ class FittedRouter:
 
     @property
     def typical_weights(self) -> list[float]:
-        """Weights of the laws for a point prediction: a collapse is in it only where it was measured or stated."""
+        """Weights of the laws for a point prediction, with a collapse only where it was measured or stated."""
         calm = [each.weight * (not each.law.collapses) for each in self.fitted]
         return [each.weight for each in self.fitted] if self._falls or not any(calm) else calm
 
@@ -526,7 +526,7 @@ class FittedRouter:
         return any(True for _ in _falls(self.points))
 
     def log_core_rates(self, each: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
-        """Logarithm of what one of so many busy cores does, (J, n) for the draws of a law."""
+        """Logarithm of the rate of one of so many busy cores, (J, n) for the draws of a law."""
         sizes = np.full(len(busy), frame_bytes)
         sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
         mean, _, least, most = self._strays(each, sites)
@@ -550,7 +550,7 @@ def _log_rates(law: Law, theta: Floats, conditions: Conditions, strays: Floats, 
 
 
 def _limit(point: Point, core_pps: Floats) -> Limit:
-    """Name what limits at a point, where one of 1, 2, … busy cores does so much."""
+    """Return the limiting resource at a point, given the rate of one of 1, 2, … busy cores."""
     busy = np.arange(1.0, point.working_cores + 1.0)
     rates = core_pps * point.layout.useful_ratio(point.working_cores)
     flow = saturate(point, core_pps=lambda k: float(np.interp(k, busy, rates)))
@@ -581,12 +581,12 @@ def _leaps(points: Sequence[Point]) -> Iterator[tuple[Point, Point, str]]:
 
 
 def at_cores(point: Point, cores: int) -> Point:
-    """Return the same question for so many cores, each with a flow where flows are crafted."""
+    """Return the point for so many cores, with a flow for each core where flows are crafted."""
     return replace(point, cores=cores, flows=None if point.flows is None else cores)
 
 
 def sparse_counts(most: int) -> list[int]:
-    """Return all counts of cores up to 24, then ever fewer of them, up to ``most``.
+    """Return all numbers of cores up to 24, then increasingly sparse ones, up to ``most``.
 
     Examples
     --------
@@ -633,7 +633,7 @@ def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: s
 
 
 def _as_strayed(normal: Floats, strays: Floats) -> Floats:
-    """Return normal values as values of the distribution that sorted strays show; as they are if there are none."""
+    """Return normal values transformed to the distribution of sorted residuals; unchanged without residuals."""
     if not len(strays):
         return normal
     inverse = np.vectorize(NormalDist().inv_cdf)

@@ -1,7 +1,6 @@
-"""From parameters to maximum throughputs, for many parameter sets at once.
+"""Maximum throughputs of many parameter sets at once.
 
-The vectorised twin of :mod:`routecast.calibration.forward`: the same bottleneck law for a batch of J parameter sets
-and n points. A test holds the two together.
+The bottleneck law of :func:`saturate` is vectorised over J parameter sets and n points; a test holds that both agree.
 
 Parameters, in this order, as natural logarithms: ``T_c`` (seconds per frame), ``B = 64·T_d/T_c`` (cost of 64 more
 bytes relative to the cost of a frame), the law's shapes, and :data:`DEVICE_SHAPES`: the cost of polling a further queue
@@ -50,7 +49,7 @@ _BINDS = 1.0 - 1e-9
 class Saturated:
     """Throughput under overload, busy cores on average, and the limiting resource.
 
-    Throughput under overload: cores, links and cards together (bottleneck law, Meyer et al. 2014 eq. 1 per flow).
+    It follows from cores, links and cards together (bottleneck law, Meyer et al. 2014 eq. 1 per flow).
 
     ::
 
@@ -199,7 +198,7 @@ class Conditions:
     def of_measured(cls, points: Sequence[Point]) -> Conditions:
         """Collect the conditions of measured points, without the links and cards that their rates are far below.
 
-        Nothing but cores can have set such a rate: a law that exceeds it is not excused by a link.
+        Only cores can have limited such a rate, so that no link excuses a law that exceeds it.
         """
         measured = cls.of(points)
         free = np.array([len(flow_groups(point)) == 1 and _is_far_below_caps(point) for point in points], dtype=bool)
@@ -244,14 +243,14 @@ def law_values(law: Law, theta: Floats) -> Floats:
 
 
 def log_most(law: Law, theta: Floats, conditions: Conditions) -> Floats:
-    """Natural logarithm of what links and cards let through however fast cores are, (J, d) parameters to (J, n)."""
+    """Natural logarithm of the limit by links and cards, independent of cores, (J, d) parameters to (J, n)."""
     return log_throughput(law, theta, conditions, discrepancy=np.full((len(theta), len(conditions.cores)), _ENDLESS))
 
 
 def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepancy: Floats | None = None) -> Floats:
     """Natural logarithm of maximum throughputs, (J, d) parameters to (J, n).
 
-    ``discrepancy`` (J, n) is how far the cores stray from the law; links and cards limit them all the same.
+    ``discrepancy`` (J, n) is that of the cores from the law; links and cards limit as before.
     """
     c = conditions
     k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()

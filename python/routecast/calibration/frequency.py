@@ -1,4 +1,4 @@
-"""Calibrate how the maximum rate of a core follows its clock: cycles that scale, and time at memory that does not.
+"""Calibrate the maximum rate of a core over its clock: cycles scale with it, memory time does not.
 
 A frame takes ``T(f) = n/f + m``: ``n`` cycles of the core, and ``m`` seconds of memory and buses that do not run
 faster when the core does. The maximum rate ``1/T(f)`` then grows less than the clock, as Bolla 2009 sees it in figs. 3

@@ -1,7 +1,7 @@
-"""Which measurement to make next: the one after which the predictions asked for are expected to be known best.
+"""The best next measurement: the one with the narrowest expected intervals of the target predictions after it.
 
-Draws of the posterior say together what would be measured at candidates and what is true at targets. If draw i were the
-truth, a measurement of candidate c would weigh draw j by how well it agrees with it::
+Joint draws of the posterior give the measurements at candidates and the truth at targets. If draw i were the truth, a
+measurement of candidate c would weigh draw j by how well it agrees with it::
 
     w_ij ∝ exp(-(y_j(c) - y_i(c))² / 2σ²)
 
@@ -69,7 +69,7 @@ def half_width_ratio(log_width: float) -> float:
 
 
 def candidates(known: Sequence[Point], most_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
-    """Return the conditions that could be measured: up to so many cores, with the frames of these points.
+    """Return the possible conditions: up to so many cores, with the frames of these points.
 
     Links, cards and queues are those of the calibrated point with the most cores.
     """
@@ -105,7 +105,7 @@ def rank(points: Sequence[Point], rates: Floats, targets: Floats, n: int, *, noi
     """Return the best ``n`` of the points, in the order in which to measure them.
 
     ``points``: the candidates; ``rates``: equally likely draws of the logarithm of their rates; ``targets``: the same
-    draws of what is asked for, in logarithms; ``noise_ratio``: repeatability of one measurement.
+    draws of the targets, in logarithms; ``noise_ratio``: repeatability of one measurement.
     """
     order = np.argsort(targets, axis=0)
     ranked = np.take_along_axis(targets, order, axis=0)
@@ -126,7 +126,7 @@ def rank(points: Sequence[Point], rates: Floats, targets: Floats, n: int, *, noi
 
 
 def _agreement(rate: Floats, truths: NDArray[np.intp], noise_ratio: float) -> Floats:
-    """Logarithm of the weight of each draw for each truth; few draws are asked to agree no closer than they lie."""
+    """Logarithm of the weight of each draw for each truth; few draws agree no closer than their distance."""
     noise = max(noise_ratio, _LEAST_NOISE_RATIO, _FEW_DRAWS * float(np.std(rate)))
     steps: Floats = -0.5 * ((rate[None, :] - rate[truths][:, None]) / noise) ** 2
     return steps

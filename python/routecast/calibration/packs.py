@@ -1,4 +1,4 @@
-"""Packs of the accuracy board: which measurements calibrate, which are held out, and where they come from.
+"""Packs of the accuracy board: calibrating and held-out measurements with their sources.
 
 A pack is a TOML file in ``data/packs`` that names a table in ``data/measured`` and selects its rows::
 
@@ -50,7 +50,7 @@ Rows = dict[str, tuple[list[Point], list[Point]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """One pack: its words, its table and its selectors. ``target`` holds the issue's limits by summary key."""
+    """One pack: its texts, its table and its selectors. ``target`` holds the issue's limits by summary key."""
 
     name: str
     title: str
@@ -80,11 +80,11 @@ class Pack:
         return next((tuple(each["laws"]) for each in self._known_of(series) if "laws" in each), None)
 
     def flows(self, series: str) -> int | None:
-        """Flows that the card can tell apart; None: enough for every core."""
+        """Return the number of flows that the card can distinguish; None: enough for every core."""
         return next((int(each["flows"]) for each in self._known_of(series) if "flows" in each), None)
 
     def layout(self, series: str) -> Layout:
-        """How the work is laid out over the cores."""
+        """Layout of the work over the cores."""
         names = {field.name for field in fields(Layout)}
         known: dict[str, Any] = {}
         for each in self._known_of(series):

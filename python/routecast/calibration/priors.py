@@ -1,4 +1,4 @@
-"""What other machines teach about one that nobody has measured: weights of laws, and how far machines stray from them.
+"""Priors of an unmeasured machine from other machines: weights of laws, and discrepancies from them.
 
 Both are learnt from the sources of measurements on the accuracy board by their marginal likelihood (empirical Bayes)::
 
@@ -43,20 +43,20 @@ _CENTRE_SD = np.array([1.5, 0.4, 1.5, 0.4])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priors:
-    """Weight of each law before anything is measured, and how far machines stray."""
+    """Prior weight of each law, and prior scales of the discrepancy."""
 
     laws: Mapping[str, float]
     scales: Scales
 
 
 def sources() -> tuple[str, ...]:
-    """Return the tables that priors were learnt from, each of which they can do without."""
+    """Return the tables that the priors were learnt from; each can be left out."""
     return tuple(json.loads(PRIORS.read_text(encoding="utf-8"))["without"])
 
 
 @lru_cache
 def read_priors(without: str = "") -> Priors:
-    """Return the priors that all sources taught, or all but one: the file of its table in ``data/measured``.
+    """Return the priors from all sources, or from all but one, named by its table in ``data/measured``.
 
     A source that none was learnt from gives those of all.
     """

@@ -48,7 +48,7 @@ LEAST_MEASUREMENT_SD: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """What an unrefined estimate is the sum of, in core cycles per packet."""
+    """The terms of an unrefined estimate, in core cycles per packet."""
 
     function: str
     operations: Mapping[str, float]
@@ -63,7 +63,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refined:
-    """A host with its corrected costs, and how far the measurements were off before and after.
+    """A host with its corrected costs, and the errors at the measurements before and after.
 
     ``before_ratio`` and ``after_ratio`` are signed relative errors of the estimates, in the order of the measurements.
     """
@@ -73,7 +73,7 @@ class Refined:
     after_ratio: tuple[float, ...]
 
     def __str__(self) -> str:
-        """Say how many measurements the host holds, and the largest error before and after."""
+        """Return a sentence with the number of measurements and the largest error before and after."""
         before, after = (max(map(abs, errors), default=math.nan) for errors in (self.before_ratio, self.after_ratio))
         count = f"{len(self.after_ratio)} measurement" + ("s" if len(self.after_ratio) > 1 else "")
         return f"{count}; the largest error of an estimate was {before:.1%}, and is {after:.1%} now"
@@ -84,16 +84,16 @@ class Refined:
 
 
 def unrefined(hardware: Hardware) -> Hardware:
-    """Return the host as it was probed, without what measured functions taught."""
+    """Return the host as it was probed, without corrections from measured functions."""
     plain = {name: replace(cost, factor=1.0) for name, cost in hardware.operations.items()}
     return replace(hardware, operations=plain, refinement=Refinement())
 
 
 def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
-    """Correct a host's costs by measured functions; those that it has been refined with before count again.
+    """Correct a host's costs by measured functions, also by those of earlier refinements.
 
     ``hardware``: with ``stalls = "added"``: a probed host. Raises FitProblem: there is no measurement, one is not a
-    number of cycles > 0, or the host does not say what stalls cost.
+    number of cycles > 0, or the host lacks the costs of stalls.
     """
     everything = (*hardware.refinement.measured, *measured)
     if not everything:

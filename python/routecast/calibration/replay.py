@@ -1,7 +1,7 @@
-"""How many measurements it takes to know a router, replayed on series that others measured in full.
+"""The number of measurements that a router needs, replayed on series that others measured in full.
 
-Each start takes a series at random and one of its conditions, which is measured first. A design says what is measured
-next until nine of ten conditions that were not measured are predicted within 5 %:
+Each start takes a series at random and one of its conditions, which is measured first. A design chooses the next ones
+until nine of ten unmeasured conditions are predicted within 5 %:
 
 * ``next``: what :mod:`routecast.calibration.next_points` asks for, all other conditions being what is to be known;
 * ``uniform``: any, at random;
@@ -103,7 +103,7 @@ class _Series:
         return self.asked[measured]
 
     def needed(self, order: Sequence[int] | None, start: int) -> int:
-        """Points measured until the rest is known, in an order or as ``next`` asks."""
+        """Return the number of points until the rest is known, in an order or as ``next`` advises."""
         measured = frozenset([start] if order is None else order[:1])
         while not self.is_known(measured):
             following = self.next(measured) if order is None else order[len(measured)]
@@ -121,7 +121,7 @@ def run_replay(
     """Replay all designs from so many starts.
 
     ``files``: tables of the board to take series from; empty: all with series of six conditions or more; ``progress``:
-    told ``(starts done, starts in all, series)``.
+    called with ``(starts done, starts in all, series)``.
     """
     able = _all_series(files)
     source = random.Random(seed)

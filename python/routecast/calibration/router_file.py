@@ -46,7 +46,7 @@ _MOST_FLOWS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterFile:
-    """The text of a router file, and what it does not say of the calibration."""
+    """The text of a router file, and remarks on what it lacks of the calibration."""
 
     text: str
     warnings: tuple[str, ...]
@@ -55,9 +55,9 @@ class RouterFile:
 def router_file(fitted: FittedRouter, points: Sequence[Point] = (), *, source: str, today: date) -> RouterFile:
     """Write a calibrated router as a router file.
 
-    ``points``: what the file is compared with the calibration at: measured points of the series, and conditions to
-    predict, whose rate is NaN. The file holds for as many cores as the most of them have; ``source``: where the points
-    are from.
+    ``points``: conditions at which the file is compared with the calibration: measured points of the series, and
+    conditions to predict, whose rate is NaN. The file holds for as many cores as the most of them have; ``source``:
+    where the points are from.
     """
     everywhere = list({point.conditions: point for point in (*points, *fitted.points)}.values())
     first = fitted.points[0]
@@ -130,7 +130,7 @@ def _line(fitted: FittedRouter, sizes: Sequence[float], seconds: Floats) -> tupl
 
 
 def _mixture(fitted: FittedRouter, factors: Floats, frame_bytes: float) -> dict[str, Any]:
-    """Return the laws as a router file says them, and the factors on top that make them these ones."""
+    """Return the laws in the notation of router files, and the factors on top that complete them."""
     k = np.arange(1.0, len(factors) + 1.0)
     mixture = []
     for each, weight in zip(fitted.fitted, fitted.typical_weights, strict=True):
@@ -154,7 +154,7 @@ def _mixture(fitted: FittedRouter, factors: Floats, frame_bytes: float) -> dict[
 
 
 def _nic_cap(fitted: FittedRouter, nominal_pps: float | None) -> dict[str, str]:
-    """Return what network cards take in, by their nominal packet rate and what the points say of it."""
+    """Return the packet rate of network cards, from its nominal value and from the points."""
     if nominal_pps is None:
         return {}
     column = DEVICE_SHAPES.index(NIC_SHAPE) - len(DEVICE_SHAPES)
@@ -164,7 +164,7 @@ def _nic_cap(fitted: FittedRouter, nominal_pps: float | None) -> dict[str, str]:
 
 
 def _flows(point: Point) -> int:
-    """Crafted flows that load the cores of a point, and its ports, as measured: evenly, where they were many."""
+    """Crafted flows that load the cores and ports of a point as measured, evenly where they were many."""
     if point.flows is not None and point.flows <= point.cores:
         return point.flows
     evenly = math.lcm(point.cores, point.ports)
@@ -176,7 +176,7 @@ def _offered_pps(point: Point, most_pps: float) -> float:
 
 
 def _apart(document: dict[str, Any], fitted: FittedRouter, points: Sequence[Point]) -> Iterator[str]:
-    """Say at which points the closed form of the file is not what the calibration predicts."""
+    """Return remarks on points at which the closed form of the file differs from the calibration."""
     distances = []
     for made in fitted.predict(points):
         point, pps = made.point, made.throughput_pps
@@ -197,7 +197,7 @@ def _apart(document: dict[str, Any], fitted: FittedRouter, points: Sequence[Poin
 
 
 def _solved_pps(document: dict[str, Any], fitted: FittedRouter, point: Point, most_pps: float) -> float:
-    """Return what the router file forwards at the conditions of a point, by the closed form."""
+    """Return the throughput of the router file at a point, by the closed form."""
     from routecast.evaluate.solve import Solve
     from routecast.router.files import build_router
 
@@ -222,7 +222,7 @@ def _left_out(link_bps: float | None, points: Sequence[Point]) -> Iterator[str]:
 
 
 def _head(fitted: FittedRouter, points: Sequence[Point], source: str, today: date, most: int) -> Iterator[str]:
-    """Comment on where the file is from and how well it is known."""
+    """Return the comment on the file's source and precision."""
     calibrating = {point.conditions for point in fitted.points}
     measured = [point for point in points if math.isfinite(point.throughput_pps)] or list(fitted.points)
     errors: dict[bool, list[float]] = {True: [], False: []}

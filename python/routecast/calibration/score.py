@@ -36,7 +36,7 @@ their share of a link, the others their core."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction(ComparedRow[Point]):
-    """What a calibrated router should forward at a point's conditions, frames per second over all ports.
+    """The predicted throughput of a calibrated router at a point, frames per second over all ports.
 
     The intervals are of one measurement, and empty where the law knows none; ``limit`` is the resource that limits.
     """

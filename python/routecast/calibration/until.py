@@ -1,6 +1,6 @@
-"""Measure until enough is known: after each measurement the next is the one after which most is expected to be known.
+"""Measure until the rates are known well enough; each next measurement is the one with the greatest expected gain.
 
-It stops when the 95 % interval of the rate at every condition that could be measured is as narrow as asked, or when no
+It stops when the 95 % interval of the rate at every condition that could be measured is as narrow as wanted, or when no
 more measurements are allowed. The first condition is measured again and again, spread over some time, so that it is
 known how well a measurement repeats: what shares the machine comes and goes within seconds, and repetitions at once
 would not see it. Any other may be measured again too where that narrows the intervals most.
@@ -23,7 +23,7 @@ _REPEATS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRouter:
-    """What was measured, the router that it calibrates, and how well the worst known condition is known.
+    """The measured points, the router that they calibrate, and the precision of its least precise condition.
 
     ``half_width_ratio`` is half the 95 % interval of the rate there over the rate.
     """
@@ -46,10 +46,10 @@ def measure_until(
 ) -> KnownRouter:
     """Measure until the rates at all of ``able`` are known within ``until_ratio``, or ``most`` measurements are made.
 
-    ``measure``: conditions to the measured rate, frames per second; ``able``: what can be measured and is to be known;
-    their rates are not looked at; ``until_ratio``: 0.05 asks for ±5 %; ``known``: what was measured before; ``most``:
-    measurements allowed, with those, >= 8; ``spread_s``: seconds over which eight repetitions of the first condition
-    are spread; ``progress``: told after each measurement how many were made, and in words what is known.
+    ``measure``: conditions to the measured rate, frames per second; ``able``: possible measurements, which are the
+    targets too; their rates do not count; ``until_ratio``: 0.05 asks for ±5 %; ``known``: what was measured before;
+    ``most``: measurements allowed, with those, >= 8; ``spread_s``: seconds over which eight repetitions of the first
+    condition are spread; ``progress``: told after each measurement how many were made, and in words what is known.
     """
     begun = time.monotonic()
     measured = [point for point in known if point.calibrate]

@@ -64,7 +64,7 @@ def validation_tables(validation: Validation) -> tuple[Table, ...]:
 def validation_page(
     validation: Validation, points: Sequence[Point], *, live: Live | None, source: str, command: str
 ) -> Page:
-    """Return the page of a validation: how well it predicts what was held out; ``live`` is the router to turn."""
+    """Return the page of a validation with its errors at held-out points; ``live`` is the live panel."""
     summary = validation.summary
     held = held_out(validation.rows)
     inside = sum(row.is_covered for row in held)
@@ -141,7 +141,7 @@ def _interval(row: Prediction) -> str | None:
 
 
 def _of(key: str) -> Callable[[tuple[str, Mapping[str, float]]], float]:
-    """Return what takes a quantity from a row: a name and a summary."""
+    """Return the getter of a column from a name and a summary."""
     return lambda row: row[1][key]
 
 
@@ -166,7 +166,7 @@ def _errors(validation: Validation) -> Table:
 
 
 def advice_table(advice: Sequence[Advice]) -> Table:
-    """Return what to measure next, by series, and how well the targets are known before and after each."""
+    """Return the next measurements by series, and the precision of the targets before and after each."""
     rows = [(each.series, number, made) for each in advice for number, made in enumerate(each.points, start=1)]
     return Table.of(
         rows,
@@ -207,7 +207,7 @@ def board_tables(board: Board) -> tuple[Table, ...]:
 
 
 def weakness_table(board: Board) -> Table:
-    """Return where the board misses its coverage or loses to the best single law, by pack."""
+    """Return the packs on which the board misses its coverage or loses to the best single law."""
     return Table.of(
         board.weaknesses,
         Column.text("Pack", "pack"),
@@ -265,7 +265,7 @@ def _best(group: Group, key: str, form: Callable[[float], str]) -> str:
 
 
 def replay_table(replayed: Replayed) -> Table:
-    """Return how many measurements each design needed, by source."""
+    """Return the number of measurements of each design, by source."""
     return Table.of(
         replayed.medians.items(),
         Column.text("Source", lambda row: row[0]),
@@ -279,7 +279,7 @@ def replay_table(replayed: Replayed) -> Table:
 
 
 def board_remarks(board: Board) -> tuple[str, ...]:
-    """Say which goals a pack misses, and which errors have grown beyond their record."""
+    """Return remarks on missed goals of packs, and on errors beyond their record."""
     goals = [
         f"{pack.name}: {_named(key)} is {percent(_reached(pack.group.summary, key))} %, the goal is {percent(limit)} %"
         for pack in board.packs

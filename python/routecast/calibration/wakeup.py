@@ -1,11 +1,11 @@
-"""Calibrate what makes a software router late: the wake-up of its thread, and the interruptions of its core.
+"""Calibrate the causes of latency in a software router: the wake-up of its thread, and interruptions of its core.
 
 A frame that finds the router asleep waits until its thread runs (S6); while it works, the host, ticks and other
-interrupts take the core away now and then, and what has queued up meanwhile drains at the rate 1/T − λ. The wake-up's
-distribution is read off the latency at the least load, where frames come one by one: latency less the time of service.
-Rate and mean length of the interruptions are then the ones with which the simulator best meets the measured medians,
-90th and 99th percentiles at the loads that calibrate. Interruptions last exponentially distributed times, the least
-assuming law for what is only known by its tail.
+interrupts take the core away now and then, and the frames that queued up meanwhile drains at the rate 1/T − λ. The
+wake-up's distribution is read off the latency at the least load, where frames come one by one: latency less the time of
+service. Rate and mean length of the interruptions are then the ones with which the simulator best meets the measured
+medians, 90th and 99th percentiles at the loads that calibrate. Interruptions last exponentially distributed times, the
+least assuming law for what is only known by its tail.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Calibrate the time that one core spends on a frame as a linear function of known work.
 
-``T(x) = T_0 + x·T_x``: ``x`` is whatever adds work to each frame, such as iterations of a slow-down loop, rules of a
-filter or bytes that are copied (then it is Meyer 2014, eq. 3). A core in overload forwards its inverse.
-The two parameters are fitted to the logarithms of the measured rates, so that every point counts by its relative error;
-neither can be negative.
+``T(x) = T_0 + x·T_x``: ``x`` is the added work for each frame, such as iterations of a slow-down loop, rules of a
+filter or bytes that are copied (then it is Meyer 2014, eq. 3). A core in overload forwards its inverse. The two
+parameters are fitted to the logarithms of the measured rates, so that every point counts by its relative error; neither
+can be negative.
 """
 
 from __future__ import annotations

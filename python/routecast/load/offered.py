@@ -81,8 +81,10 @@ class RateStep:
 class OfferedLoad:
     """The load that is offered to a router.
 
-    Raises ------ routecast.errors.ModelProblem The rate is not a finite number > 0, a trace names a missing flow, or
-    the steps are not in order.
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        The rate is not a finite number > 0, a trace names a missing flow, or the steps are not in order.
     """
 
     # Intended load: frames per second over all ports together, split over the flows by their weights. A port carries at

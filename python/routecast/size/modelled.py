@@ -38,7 +38,10 @@ _LOST = 1e-9
 def router_of_document(document: Mapping[str, Any], target: Target, *, subject: str, folder: Path | None) -> RouterOf:
     """Return the routers of a file with other numbers of cores.
 
-    Raises ------ routecast.errors.FileProblem The router has no number of cores.
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The router has no number of cores.
     """
     if "cores" not in fields_at(router_table(document, subject), ()):
         builder = f"builder {document['builder']!r}" if "builder" in document else "task units"

@@ -292,14 +292,26 @@ def network_processor(
 ) -> RouterModel:
     """Build a router of stages of blocks on the engines of a network processor.
 
-    Parameters ---------- processor : NetworkProcessor blocks : sequence of Block All of them run, each in one stage.
-    states : sequence of State stages : sequence of Stage In the order in which frames pass them. Frames go from the
-    last one to the port that their flow leaves by. slices : sequence of Slice Meta-routers that share the processor;
-    none: one router. line_card : LineCard or None What stands before each port; None: the ports are the processor's
-    own. frame_bytes : float Size of the frames that the chip's receive and transmit buffers are counted in; at least
-    one frame fits. port_queue_frames : int Frames that a queue manager keeps for each port in a memory, before the
-    port's part of the transmit buffer. Slices that are weighted divide them. burst_frames : int Depth of the bucket of
-    a slice that is policed, frames for each port. name : str
+    Parameters
+    ----------
+    processor : NetworkProcessor
+    blocks : sequence of Block
+        All of them run, each in one stage.
+    states : sequence of State
+    stages : sequence of Stage
+        In the order in which frames pass them. Frames go from the last one to the port that their flow leaves by.
+    slices : sequence of Slice
+        Meta-routers that share the processor; none: one router.
+    line_card : LineCard or None
+        The card before each port; None: the ports are the processor's own.
+    frame_bytes : float
+        Size of the frames that the chip's receive and transmit buffers are counted in; at least one frame fits.
+    port_queue_frames : int
+        Frames that a queue manager keeps for each port in a memory, before the port's part of the transmit buffer.
+        Slices that are weighted divide them.
+    burst_frames : int
+        Depth of the bucket of a slice that is policed, frames for each port.
+    name : str
 
     Raises
     ------
