@@ -1,4 +1,4 @@
-"""Counts of a trial: the tester's outcomes added up over streams and slices."""
+"""The counts of a trial: sums of the tester's outcomes over streams and slices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUANTILES = {"p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99, "p999_s": 0.999}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """One request to the tester: its outcome, its begin within the trial, and how long it sent."""
+    """One part of a trial, sent by one request ``from_s`` seconds after the start of the trial."""
 
     outcome: Mapping[str, Any]
     from_s: float

@@ -33,7 +33,7 @@ _NO_NETWORKS = PortAddresses(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortFacts:
-    """An interface on which it is safe to send (RFC 6815: in a lab only)."""
+    """An interface that passed the checks of :func:`inspect_ports`: sending on it is safe (RFC 6815: in a lab only)."""
 
     interface: str
     netns: str | None

@@ -27,9 +27,10 @@ _NOTABLE_RATIO = 0.005
 def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ...]:
     """Return the rates during equal parts of a trial.
 
-    Offered and lost frames count when they were due, forwarded ones when they arrived; frames that arrive after the end
-    of a slice are in no part. Of n slices of equal length, n parts make one, so that a trial has as many parts as a
-    slice. Empty if the tester did not count by parts: on request only, and not if a slice began too late.
+    An offered or lost frame counts in the part in which it was due, a forwarded frame in the part in which it arrived;
+    a frame that arrives after the end of its slice counts in no part. In a trial of n slices of equal length, n parts
+    of a slice are added to one, so that the trial has as many parts as a slice. The result is empty if the tester did
+    not count by parts: it does so on request only, and not if a slice began too late.
     """
     slices_over_time = [over_time for part in slices if (over_time := part.outcome.get("over_time")) is not None]
     if not slices_over_time or len(slices_over_time) < len(slices):
@@ -97,7 +98,7 @@ def _mean_rate(load: OfferedLoad, duration_s: float, streams: Streams) -> float:
 
 
 def _drops(record: TrialRecord, duration_s: float) -> Mapping[str, float]:
-    """Return losses by place: those that the device's counters show, and the rest."""
+    """Return the rates of lost frames by place of loss: those in the device's counters, and the rest."""
     lost = record.counted.lost_frames
     drops: dict[str, float] = {}
     known = 0
@@ -152,7 +153,7 @@ def _resources(record: TrialRecord, duration_s: float, forwarded_pps: float) -> 
 
 
 def _carried(record: TrialRecord, port: int) -> list[tuple[str, int, float]]:
-    """Return frames and their mean size into the device and out of it at a port, as the tester counted them."""
+    """Return direction, frames and mean size in bytes of the frames into and out of the device at a port."""
     carried = []
     streams = [
         (part.outcome["ports"][number], part.outcome["to_ports"][number], stream)
@@ -208,7 +209,7 @@ def _full_backlog(record: TrialRecord) -> Bottleneck | None:
 
 
 def _full_of_interrupts(record: TrialRecord) -> Bottleneck | None:
-    """Return the device's core that spends its time in interrupts; or None."""
+    """Return the device's core that spends over 90 % of its time in interrupts; or None."""
     for core, (before, after) in _device_cores(record).items():
         total_s = after.total_s - before.total_s
         softirq = (after.softirq_s - before.softirq_s) / total_s

@@ -37,17 +37,17 @@ def open_netlink(protocol: int) -> socket.socket:
 
 
 def attribute(kind: int, data: bytes) -> bytes:
-    """Return an attribute, padded."""
+    """Return a netlink attribute, padded to 4 bytes."""
     return struct.pack("HH", 4 + len(data), kind) + data + b"\0" * (-len(data) % 4)
 
 
 def message(kind: int, body: bytes, flags: int) -> bytes:
-    """Return a message with its header."""
+    """Return a netlink message with its header."""
     return struct.pack("IHHII", 16 + len(body), kind, flags, 1, 0) + body
 
 
 def answers(handle: socket.socket, kind: int, *, is_single: bool = False) -> Iterator[bytes]:
-    """Yield the bodies of the answers of a kind, of the first datagram or until the kernel has no more."""
+    """Yield the bodies of all answers of a kind; with ``is_single``, those of the first datagram."""
     while True:
         data = handle.recv(_RECEIVE_BYTES)
         offset = 0
@@ -88,8 +88,8 @@ def make_threaded(netns: str, interface: str) -> bool:
 def threads(netns: str | None, interface: str) -> tuple[int, ...]:
     """Return the kernel threads that poll an interface, by netlink's ``netdev`` family.
 
-    Before Linux 6.8, which has no such family, it is the newest thread with the interface's name. Other namespaces may
-    have an interface of the same name, so that only one test bed at a time is safe there.
+    Linux before 6.8 has no such family; the result is then the newest thread with the interface's name. Interfaces in
+    other namespaces may have the same name, so only one test bed at a time is safe on these kernels.
     """
 
     def pids() -> list[int]:
@@ -100,7 +100,7 @@ def threads(netns: str | None, interface: str) -> tuple[int, ...]:
 
 
 def visible(pid: int) -> bool:
-    """Whether a number from the kernel is a NAPI thread here; in a container it may be another process."""
+    """Whether a process id from the kernel is a NAPI thread here; in a container it may be another process."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("napi/")
     except OSError:
@@ -110,7 +110,7 @@ def visible(pid: int) -> bool:
 def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -> tuple[int, ...]:
     """Bind the NAPI threads of an interface to a core with real-time priority and return those bound.
 
-    Threads that this process cannot see or may not bind are left out.
+    The function skips threads that this process cannot see or may not bind.
     """
     bound = []
     for pid in filter(visible, threads(netns, interface)):

@@ -16,11 +16,11 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreTimes:
-    """Seconds of a core since boot, in steps of 10 ms (``/proc/stat``): in all, busy, stolen by a hypervisor.
+    """Times of a core since boot, in steps of 10 ms (``/proc/stat``): total, busy, and stolen by a hypervisor.
 
     ``irq_s`` and ``softirq_s`` are the parts of ``busy_s`` in interrupts and in softirqs, where the kernel receives
-    frames. ``dropped_frames`` found the core's backlog full; ``squeezes`` counts polls that ended with frames left
-    (``/proc/net/softnet_stat``).
+    frames. ``dropped_frames`` counts frames for which the core's backlog had no room; ``squeezes`` counts polls that
+    ended before the last frame was taken (``/proc/net/softnet_stat``).
     """
 
     total_s: float
@@ -36,8 +36,9 @@ class CoreTimes:
 class MachineSnapshot:
     """The machine at an instant.
 
-    ``links`` are by namespace and name. Of the device's kernel threads, ``threads_s`` is the CPU time and ``waiting_s``
-    the time for which they were ready and had no core. ``queue_drops`` are by the device's interface and receive queue.
+    ``links`` holds the interfaces by namespace and name. ``threads_s`` is the CPU time of each kernel thread of the
+    device, ``waiting_s`` the time for which the thread was ready and had no core. ``queue_drops`` counts lost frames by
+    the device's interface and receive queue.
     """
 
     at_s: float

@@ -38,8 +38,9 @@ class PortAddresses:
 def port_addresses(port: int, *, networks: int = MOST_NETWORKS) -> PortAddresses:
     """Return the addresses of one of the two sides.
 
-    ``networks`` counts the networks of this side, 1 to 256, with that of the link. The others are routed by the tester:
-    64 to 254 of appendix C.2.2 first, then the rest of the range, since sec. 12 needs more than these 190.
+    ``networks`` is the number of networks on this side, 1 to 256, including that of the link. The others lie behind the
+    tester's port: first 64 to 254 of appendix C.2.2, then the rest of the range, since sec. 12 needs more networks than
+    those.
 
     Examples
     --------

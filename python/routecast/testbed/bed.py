@@ -1,4 +1,4 @@
-"""The life of a test bed: it is locked, cleaned of leftovers, made, its device started, and at the end all is undone.
+"""A test bed as a context: it locks the bed, removes leftovers, makes the bed and starts the device.
 
 The end of a run, an exception, Ctrl-C and SIGTERM leave the machine as it was; after a SIGKILL, the next start of any
 test bed cleans up.
@@ -38,9 +38,9 @@ _DEVICE = Path("/dev/cpu_dma_latency")
 class IdlePolling:
     """Keeps idle cores polling from :meth:`begin` to :meth:`end`, so that they work at once.
 
-    A sleeping core takes microseconds to wake up, a virtual one tens of them, and delays the core that wakes it: the
-    tester's. The kernel keeps cores awake as long as a process holds ``/dev/cpu_dma_latency`` open with a latency of 0
-    (PM QoS, Documentation/power/pm_qos_interface.rst), until the process ends.
+    A sleeping core takes microseconds to wake up, a virtual core tens of microseconds. This delays the tester's core,
+    which wakes it. The kernel keeps cores awake as long as a process holds ``/dev/cpu_dma_latency`` open with a latency
+    of 0 (PM QoS, Documentation/power/pm_qos_interface.rst), until the process ends.
     """
 
     def __init__(self, device: Path = _DEVICE) -> None:
@@ -138,7 +138,7 @@ class Bed:
 
     @property
     def layer(self) -> Literal[2, 3]:
-        """3: frames are addressed to the device; 2: to the tester's far port."""
+        """Destination of the test frames: 3 for the device's MAC address, 2 for that of the tester's receiving port."""
         return self.device.layer
 
     @property
@@ -197,10 +197,10 @@ class Bed:
         self._state.write()
 
     def settle(self) -> None:
-        """Bind the kernel threads of the device's data path; call it after every change that replaces them."""
+        """Bind the kernel threads of the device's data path; needed after every change that replaces them."""
 
     def settle_again(self) -> None:
-        """Bind the threads again if they were replaced: an XDP program came or went."""
+        """Bind the threads again if attaching or detaching an XDP program replaced them."""
 
     def priority_on(self, core: int) -> int:
         """Return the SCHED_FIFO priority of a thread of the data path on a core.
@@ -219,7 +219,7 @@ class Bed:
         return ()
 
     def begin_measuring(self) -> None:
-        """Record that trials are sent over this bed from now on.
+        """Record that this bed sends trials from now on.
 
         Raises EnvironmentProblem: another bed measures on the same cores, which this bed may not share.
         """
@@ -267,7 +267,7 @@ class Bed:
         return (*notes, *sleeping, *self.neighbours())
 
     def has_programs(self) -> bool:
-        """Whether the device has XDP programs on its ports, which end with this process."""
+        """Whether the device has XDP programs on its ports; such programs end with this process."""
         text = self.site.run("ip", "-json", "link", "show", check=False)
         return any("xdp" in link for link in json.loads(text or "[]")) if self.site.netns else False
 

@@ -1,4 +1,4 @@
-"""What devices under test there are, with their options and what they lack on this machine."""
+"""The catalogue of devices under test: their options, and the programs that they lack on this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OptionEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceEntry:
-    """A device under test; ``missing`` is empty where it can run."""
+    """A device under test; ``missing`` is empty if the device can run on this machine."""
 
     name: str
     title: str

@@ -1,6 +1,6 @@
 """Checks of a trial by the tester itself and by the machine, and of this process's capabilities.
 
-A reason makes a trial invalid: the trial says something about the tester, not about the device. A note leaves it valid.
+A reason makes a trial invalid: its counts describe the tester, not the device. A note leaves the trial valid.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def require(wanted: Iterable[str], purpose: str) -> None:
 
 @value
 class Limits:
-    """Bounds beyond which a trial is no result, or gets a note."""
+    """Bounds beyond which a trial is invalid or gets a note."""
 
     rate_ratio: float = field("Largest error of the rate; one frame is always allowed", default=0.001)
     edge_s: float = field("Error of the time from the first to the last frame that is always allowed", default=20e-6)
@@ -100,8 +100,8 @@ class Limits:
 class TrialRecord:
     """The counts of a trial and the snapshots of the machine before and after it.
 
-    In a trial with a reset (RFC 6201) links go down on purpose, and the commands of the reset may delay the tester:
-    that changes when frames leave, not how many of them are lost. ``beside_generator`` names the other workers on the
+    In a trial with a reset (RFC 6201) links go down on purpose. The commands of the reset may delay the tester, which
+    changes the times of frames, not the number of lost frames. ``beside_generator`` names the other workers on the
     generator's core, and whether each is known to run before the generator.
     """
 
@@ -137,7 +137,7 @@ class TrialRecord:
 
 
 def reasons_against(record: TrialRecord) -> tuple[str, ...]:
-    """Return why a trial is no result; empty for a valid one."""
+    """Return the reasons why a trial is invalid; empty for a valid trial."""
     return tuple(
         reason
         for check in (
@@ -149,7 +149,7 @@ def reasons_against(record: TrialRecord) -> tuple[str, ...]:
 
 
 def notes_of(record: TrialRecord) -> tuple[str, ...]:
-    """Return what the reader of a trial must know."""
+    """Return the notes of a trial."""
     return tuple(
         note
         for check in (_no_frame, _loops, _changes, _stall, _a_little_late, _clock, _other_load, _foreign)
@@ -330,7 +330,7 @@ def _no_frame(record: TrialRecord) -> Iterator[str]:
 
 
 def _loops(record: TrialRecord) -> Iterator[str]:
-    """Report frames at ports where none is due."""
+    """Report frames at ports to which no stream goes."""
     wrong = sum(int(part.outcome["back_end"].get("misrouted_frames", 0)) for part in record.slices)
     if wrong:
         yield f"{wrong:,} frames arrived at another port than theirs: the device floods, loops or misroutes"

@@ -25,7 +25,7 @@ class Condition(Protocol):
         ...
 
     def each_second(self) -> None:
-        """Send what is due now, without waiting for an answer."""
+        """Send the frames that are due now, without waiting for an answer."""
         ...
 
     def annotate(self, trial: Trial, due: int) -> Trial:

@@ -56,7 +56,7 @@ def possible_counts(
 
 
 def device_options(file: NamespacesFile | InterfacesFile, count: int | None) -> dict[str, int]:
-    """Return the options that give the bed's device ``count`` cores; none if it has them anyway."""
+    """Return the options that give the bed's device ``count`` cores; empty if its default is that number."""
     if count is None or not isinstance(file, NamespacesFile) or not _takes_cores(file.dut.device):
         return {}
     return {_OPTION: count}

@@ -82,7 +82,7 @@ Mtu = Annotated[int, Field(ge=68, le=65_535, strict=True)]
 
 
 class DeviceTable(FileTable):
-    """``[dut]``: the device under test; its options stand in the same table."""
+    """``[dut]``: the device under test; its options are further keys of the table."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -97,7 +97,7 @@ class DeviceTable(FileTable):
 
 
 class Cores(FileTable):
-    """``[cores]``: which cores work for whom; chosen by routecast if not given."""
+    """``[cores]``: the cores of tester, receiver and device; routecast chooses those that are missing."""
 
     tester: Core | None = Field(default=None, description="Core of the frame generator.")
     receiver: Core | None = Field(default=None, description="Core of the receiver, where it has one of its own.")
@@ -105,7 +105,7 @@ class Cores(FileTable):
 
 
 class MeterTable(FileTable):
-    """``[power]``: the meter that is read while frames are sent. Passwords never stand here."""
+    """``[power]``: the meter that is read while frames are sent. The file never holds passwords."""
 
     meter: str = Field(
         min_length=1,
@@ -125,7 +125,7 @@ class MeterTable(FileTable):
 
 
 class _Bed(FileTable):
-    """What every kind of test bed has."""
+    """The keys of every kind of test bed."""
 
     name: BedName = Field(description="Name of the test bed: a-z, 0-9 and -, up to 16 characters.")
     description: str = Field(default="", description="The test bed in words, for the report.")

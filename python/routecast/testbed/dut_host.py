@@ -1,4 +1,4 @@
-"""The site of a device under test, and the protocol of devices.
+"""The site of a device under test (its namespace, ports, core and folder), and the protocol of devices.
 
 A test bed makes a :class:`DeviceSite` and hands it to a :class:`Device`, which configures and starts itself there::
 
@@ -27,14 +27,14 @@ _LONGEST_COMMAND_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A program that a device lacks, with the package that brings it or the reason why none does."""
+    """A program that a device lacks, with the package that installs it, or the reason why no package does."""
 
     program: str
     package: str = ""
     why: str = ""
 
     def __str__(self) -> str:
-        """Return what to install, or why nothing helps: ``ovs-vswitchd: apt install openvswitch-switch``."""
+        """Return the remedy, or the reason why there is none: ``ovs-vswitchd: apt install openvswitch-switch``."""
         return f"{Path(self.program).name}: {self.why or f'apt install {self.package}'}"
 
 

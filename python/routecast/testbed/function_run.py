@@ -226,7 +226,7 @@ class InMemory:
         )
 
     def _resources(self, forwarded_pps: float, outcome: Mapping[str, Any]) -> tuple[Resource, ...]:
-        """Return the cores, the fullest first; each takes an equal part of the frames."""
+        """Return the cores by falling utilisation; each takes an equal part of the frames."""
         capacities_pps = [1.0 / _packet_s(core) for core in outcome["per_core"]]
         resources = (
             Resource(
@@ -484,7 +484,7 @@ def _load(case: Case, direction: str, frames: FrameMix) -> OfferedLoad:
 
 
 def _alone_s(estimate: Estimate, hardware: Hardware) -> float:
-    """Return the time per packet if lines of tables are fetched one after the other: the bound of memory latency."""
+    """Return the seconds per packet if the lines of the tables are fetched one after the other."""
     hz = hardware.cpu.frequency_hz
     cost_s = {level.name: level.line_cycles("dependent", hz) / hz for level in hardware.levels}
     return math.fsum(

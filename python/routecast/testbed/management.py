@@ -187,7 +187,7 @@ def _tlv(tag: int, value: bytes) -> bytes:
 
 
 def _element(data: bytes) -> tuple[int, bytes, bytes]:
-    """Return tag and value of the first element, and the rest."""
+    """Return tag and value of the first BER element, and the bytes after it."""
     tag, length, start = data[0], data[1], 2
     if length & 0x80:
         start += length & 0x7F

@@ -1,4 +1,4 @@
-"""Measure: the evaluator on the wire."""
+"""Measure: the evaluator that sends trials over a test bed."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Sender:
         return outcome
 
     def learn(self, streams: Streams, phases: Phases, *, seed: int) -> None:
-        """Send learning frames, unless the device has had the same ones lately and no pause follows them."""
+        """Send learning frames, unless the device got the same ones recently and no pause follows them."""
         frames = phases.learning_frames
         learning = learning_streams(streams, self._bed.ports, frames=frames, rate_pps=_LEARNING_PPS)
         key = json.dumps([stream["flows"] for stream in learning])
@@ -192,36 +192,15 @@ class Measure:
 
     Use it as a context inside that of its bed.
 
-    Parameters
-    ----------
-    bed : Bed
-        A test bed that is up.
-    seed : int
-        Of ports, destinations and Poisson gaps.
-    version : {4, 6}
-        Of IP.
-    networks : int
-        Destination networks (RFC 2544 sec. 12: 1, then 256).
-    phases : Phases
-    limits : Limits
-    retries : int
-        How often an invalid trial is repeated.
-    slice_s : float, optional
-        Longest slice in which a trial is sent; the counts of slices are added up. None: one slice.
-    over_time : bool
-        Whether trials have rates over time: :attr:`~routecast.evaluate.Trial.over_time`.
-    back_end : str
-        The back end that sends: ``"auto"``, ``"live"``, ``"af_xdp"``, ``"af_packet"``.
-    on_progress : callable, optional
-        Gets the finished share of a trial, 0..1.
-    on_slice : callable, optional
-        Gets each slice of a trial as it ends.
-    meter : PowerMeter, optional
-        Runs while frames are sent, so that trials carry watts.
-    no_power : str
-        Why there is no meter although one is wanted; a note of each trial.
-    tester : callable
-        Opens the tester of a configuration.
+    Parameters ---------- bed : Bed A test bed that is up. seed : int Seed of ports, destinations and Poisson gaps.
+    version : {4, 6} Of IP. networks : int Destination networks (RFC 2544 sec. 12: 1, then 256). phases : Phases limits
+    : Limits retries : int How often an invalid trial is repeated. slice_s : float, optional Longest slice in which a
+    trial is sent; the counts of slices are added up. None: one slice. over_time : bool Whether trials have rates over
+    time: :attr:`~routecast.evaluate.Trial.over_time`. back_end : str The back end that sends: ``"auto"``, ``"live"``,
+    ``"af_xdp"``, ``"af_packet"``. on_progress : callable, optional Gets the finished share of a trial, 0..1. on_slice :
+    callable, optional Gets each slice of a trial as it ends. meter : PowerMeter, optional Runs while frames are sent,
+    so that trials carry watts. no_power : str Why there is no meter although one is wanted; a note of each trial.
+    tester : callable Opens the tester of a configuration.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class SliceRates:
 
 
 class Live:
-    """Sums of a running measurement and its last slice, safe to read in another thread."""
+    """Sums and last slice of a running measurement; another thread may read them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

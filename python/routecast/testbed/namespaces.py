@@ -51,14 +51,14 @@ class Namespaces(Bed):
         self.ports = tuple(self._tester_port(side, addresses) for side, addresses in enumerate(self._addresses))
 
     def settle(self) -> None:
-        """Bind the kernel thread of the device's receiving port, and the receiver's where it has a core of its own."""
+        """Bind the kernel thread of the device's receiving port, and the receiver's if it has a core of its own."""
         if self.device.data_path == "kernel":
             self._bound = self._bind(self._dut, "d0", self.placement.dut)
         if self.placement.receiver is not None:
             self._receiving = self._bind(self._sink, "s0", self.placement.receiver)
 
     def settle_again(self) -> None:
-        """Bind the threads again if they were replaced: an XDP program came or went."""
+        """Bind the threads again if attaching or detaching an XDP program replaced them."""
         if self.device.data_path == "kernel" and self.device_threads() != self._bound:
             self.settle()
 
@@ -205,7 +205,7 @@ class Namespaces(Bed):
 
     @property
     def _has_sub_interfaces(self) -> bool:
-        """Whether the device's addresses belong to sub-interfaces: if the kernel routes tagged frames."""
+        """Whether the device's addresses belong to sub-interfaces, because the kernel routes tagged frames."""
         device = self.device
         is_kernel_router = device.data_path == "kernel" and device.layer == 3
         return bool(self._tags) and is_kernel_router and not getattr(device, "keeps_tags", False)
@@ -227,7 +227,7 @@ class Namespaces(Bed):
         return lines
 
     def _quiet(self) -> None:
-        """Keep a new namespace from sending frames of its own; runs inside it."""
+        """Prevent frames of a new namespace's own; call it inside the namespace."""
         for folder in ("all", "default"):
             ipv4 = Path("/proc/sys/net/ipv4/conf") / folder
             for setting in ("rp_filter", "send_redirects", "accept_redirects"):

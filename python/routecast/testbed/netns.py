@@ -1,4 +1,4 @@
-"""Network namespaces: a function runs inside one in a thread of its own, a command with ``ip netns exec``.
+"""Network namespaces: run a function inside one in a thread of its own, and a command by ``ip netns exec``.
 
 Files of ``/proc/net`` and ``/proc/sys/net`` and sockets belong to the namespace in which they were opened, even after
 their thread has ended. Files of ``/sys/class/net`` need a mount of their own, which ``ip netns exec`` makes.

@@ -1,4 +1,4 @@
-"""Open a test bed by name, up to an evaluator that is ready to measure."""
+"""Open a test bed by name and yield an evaluator that is ready to measure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The cores of generator, receiver and device under test.
 
-Generator and device work on different cores, so that neither takes the other's time. Frames from the device are
-received on the device's own core, so that none is lost behind the device. On a single core they take turns: threads
-that wait for frames run before the generator, which never sleeps, so that each frame is forwarded before the next one
-is made.
+Generator and device work on different cores, so that neither takes the other's time. The device's own core receives the
+frames from the device, so that no frame is lost behind the device. On a single core they take turns: threads that wait
+for frames have a higher priority than the generator, which never sleeps. So the device forwards each frame before the
+generator makes the next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_CORES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreAssignment:
-    """Cores of the generator, of the receiver (None: the device's) and of the device, ``more_dut`` beyond its first."""
+    """Cores of the generator, of the receiver (None: the device's) and of the device, ``more_dut`` its further ones."""
 
     tester: int
     receiver: int | None
@@ -115,7 +115,7 @@ def _siblings(core: int | None) -> frozenset[int]:
 
 
 def cores_of(text: str) -> tuple[int, ...]:
-    """Read a list of cores as the kernel writes it; malformed parts are left out.
+    """Read a list of cores in the kernel's form, without its malformed parts.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The limits of the tester itself: generator and receiver joined by a wire, without a device between them.
+"""The self-test: the limits of the tester, with a wire between generator and receiver instead of a device.
 
 ::
 
@@ -110,7 +110,7 @@ class SelfTestCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfTest:
-    """The results of all steps, and the facts of the tester that ran the last one, with back ends of its own choice."""
+    """The results of all steps, and the facts of the tester in the last step, which chooses its back ends itself."""
 
     checks: tuple[SelfTestCheck, ...]
     facts: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""What a test bed has changed on this machine: noted on disk before the change, undone from the note.
+"""The changes of a test bed on this machine: written to disk before each change, so that a later process can undo them.
 
 ::
 
@@ -91,7 +91,7 @@ _RETRY_S = 0.01
 
 @dataclass(slots=True, kw_only=True)
 class BedState:
-    """What a bed has made and changed; every change is written to disk at once.
+    """The resources and changes of a bed; every entry is written to disk at once.
 
     ``pid`` and ``pid_start_ticks`` (field 22 of ``/proc/PID/stat``) identify the owner even if its number is reused.
     ``is_kept`` beds stay without an owner (``routecast testbed up``). ``beside`` names a bed that takes turns with this
@@ -169,7 +169,7 @@ class BedState:
 
 
 class BedLock:
-    """The right to use a bed: one process at a time has it.
+    """The right to use a bed, which one process at a time has.
 
     Raises EnvironmentProblem: another process has it; the message names it.
     """
@@ -234,7 +234,7 @@ def beds() -> tuple[str, ...]:
 
 
 def clean_dead(*, on_remark: Callable[[str], None], every: bool = False) -> list[str]:
-    """Remove what dead owners left behind; return the names of the removed beds.
+    """Remove the beds of dead owners and return their names.
 
     ``on_remark`` gets a line for each of them; ``every`` also removes beds that were put up to stay.
     """
@@ -282,7 +282,7 @@ def _held(bed: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def signals_ignored() -> Iterator[None]:
-    """Ignore further signals while a bed is undone, which is short and must finish.
+    """Ignore further signals while a bed is undone: this is short and must finish.
 
     Commands started meanwhile ignore them too: a terminal sends Ctrl-C to all processes of a job.
     """

@@ -61,8 +61,8 @@ class Addressing:
 class Streams:
     """The streams of a load, in the form of the tester's requests.
 
-    Of each stream, ``intended_pps`` is the load's rate and ``sent_pps`` at most the wire's. The ``broadcast`` streams
-    have no receiver.
+    ``intended_pps`` is the rate of each stream in the load, ``sent_pps`` its rate on the wire. The ``broadcast``
+    streams have no receiver.
     """
 
     streams: tuple[Mapping[str, Any], ...]
@@ -217,7 +217,7 @@ def _arrival_problems(arrivals: Arrivals) -> list[Problem]:
 
 
 def as_recorded(load: OfferedLoad) -> OfferedLoad:
-    """Return a load with rate, sizes and weights of flows of its recording, if it has one with a rate."""
+    """Return a load with the rate, frame sizes and flow weights of its recording, if it has a recording with times."""
     arrivals = load.arrivals
     if arrivals.kind != "trace" or math.isnan(arrivals.trace_rate_pps):
         return load
@@ -281,7 +281,7 @@ def _line_rate(load: OfferedLoad, port: TesterPort) -> float:
 def _cut(
     load: OfferedLoad, ports: Sequence[TesterPort], shares: Mapping[tuple[int, int], float], notes: list[str]
 ) -> dict[int, float]:
-    """Return by which factor each sending port lowers its intended rate: its line rate over that, at most 1."""
+    """Return the factor by which each sending port lowers its intended rate: line rate / intended rate, at most 1."""
     cut = {}
     for number in {pair[0] for pair in shares}:
         rate = load.rate_pps * math.fsum(share for pair, share in shares.items() if pair[0] == number)

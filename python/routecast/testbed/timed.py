@@ -58,7 +58,7 @@ def silent_trial(measure: Measure, duration_s: float) -> Trial:
 
 
 def measure_of(bed: Bed) -> type[Measure]:
-    """Return the class of evaluator for a bed's device: one that sends frames, unless the device makes its own."""
+    """Return the evaluator class of a bed: TimedMeasure for a device that makes its frames itself, else Measure."""
     device = bed.device
     return TimedMeasure if isinstance(device, SelfTimed) and device.times_itself else Measure
 
@@ -77,7 +77,7 @@ class TimedMeasure(Measure):
 
     @property
     def reset_kinds(self) -> tuple[str, ...]:
-        """Return no kind: a reset shows in lost frames, and there are none."""
+        """Return no kind: the effect of a reset is lost frames, and no frames are sent."""
         return ()
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:

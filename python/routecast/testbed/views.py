@@ -142,7 +142,7 @@ def findings_tables(findings: Sequence[tuple[str, Finding]], *, everything: bool
 
 
 def beds_table(beds: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the test beds that are up."""
+    """Return the table of the test beds that are up."""
     return Table.of(
         beds,
         Column.text("Name", lambda row: row["name"]),
@@ -155,7 +155,7 @@ def beds_table(beds: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def devices_table(devices: Sequence[DeviceEntry]) -> Table:
-    """Return the devices under test, and what each lacks here."""
+    """Return the table of devices under test and the programs that each lacks here."""
     return Table.of(
         devices,
         Column.text("Name", "name"),
@@ -169,7 +169,7 @@ def devices_table(devices: Sequence[DeviceEntry]) -> Table:
 
 
 def back_ends_table(back_ends: Sequence[BackEnd]) -> Table:
-    """Return the tester's ways to send and receive, and what each lacks here."""
+    """Return the table of the tester's back ends and the reason why one cannot be used here."""
     return Table.of(
         back_ends,
         Column.text("Name", "name"),
@@ -181,7 +181,7 @@ def back_ends_table(back_ends: Sequence[BackEnd]) -> Table:
 
 
 def meters_table(meters: Sequence[MeterEntry]) -> Table:
-    """Return the power meters: what each covers, and whether it can be read here."""
+    """Return the table of power meters: their scope, and whether they can be read here."""
 
     def readable(meter: MeterEntry) -> str:
         return "yes" if meter.is_readable else "if told where" if meter.needs_address else "no"

@@ -51,7 +51,7 @@ class _Devices(Mapping[str, type[Device]]):
 
 @lru_cache
 def _installed() -> Mapping[str, EntryPoint]:
-    """Return the devices of other rooms and packages by name."""
+    """Return the devices of installed packages by name."""
     return {entry_point.name: entry_point for entry_point in entry_points(group=GROUP)}
 
 

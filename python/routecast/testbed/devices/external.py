@@ -1,4 +1,4 @@
-"""An external device, which routecast neither starts nor configures; its owner describes it."""
+"""An external device: its owner starts, configures and describes it."""
 
 from __future__ import annotations
 

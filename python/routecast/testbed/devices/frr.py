@@ -72,7 +72,7 @@ _BGP = "bgp"
 class Vty:
     """The command line of an FRR daemon at its Unix socket.
 
-    In vtysh's protocol a command ends with a zero byte, an answer with three and a status.
+    In vtysh's protocol a command ends with a zero byte, an answer with three zero bytes and a status.
     """
 
     def __init__(self, path: Path) -> None:
@@ -299,7 +299,7 @@ def _session(address: str, its_as: int) -> list[str]:
 class FrrOptions(SteeredOptions):
     """Options of FRR.
 
-    There are as many further ``routes`` of IPv6 if that is on. With ``retain`` (``--retain`` and ``--graceful_restart``
+    With ``ipv6`` there are as many further ``routes`` of IPv6. With ``retain`` (``--retain`` and ``--graceful_restart``
     of ``zebra``) forwarding continues during a restart; otherwise ``zebra`` removes the routes as it ends. With
     ``routing = "bgp"`` a neighbour at each port of the tester sends an update before each trial (RFC 2544 sec. 13).
     """

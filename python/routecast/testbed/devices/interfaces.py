@@ -65,7 +65,7 @@ def ip_batch(site: DeviceSite, lines: Sequence[str]) -> list[str]:
 
 
 def router_settings(site: DeviceSite, *, ipv6: bool) -> dict[str, int]:
-    """Return the settings that make the namespace a router that sends nothing of its own."""
+    """Return the settings that make the namespace a router without traffic of its own."""
     settings = {"net/ipv4/ip_forward": 1, "net/ipv4/conf/all/rp_filter": 0, "net/ipv4/conf/all/send_redirects": 0}
     if ipv6:
         settings["net/ipv6/conf/all/forwarding"] = 1
@@ -112,7 +112,7 @@ def extra_routes(site: DeviceSite, number: int, *, ipv6: bool) -> list[str]:
 
 
 def disable_ipv6(site: DeviceSite) -> list[str]:
-    """Switch off IPv6 of the ports, which would send frames of its own; return the settings."""
+    """Switch off IPv6 of the ports, since it sends frames of its own; return the settings."""
     return write_settings(site, {f"net/ipv6/conf/{port.interface}/disable_ipv6": 1 for port in site.ports})
 
 
@@ -211,9 +211,9 @@ def interface_counters(site: DeviceSite) -> dict[str, int]:
 def switch_counters(site: DeviceSite, before: Mapping[str, int]) -> dict[str, int]:
     """Return the counts of a device that forwards every frame; its ``drop`` is received minus sent frames.
 
-    Of these, ``process_drop`` were not dropped by the kernel at a port: a packet socket that overflows shows in no
-    count of the reading program. Frames still in the device are among them. ``before`` are the counts before the device
-    started.
+    ``process_drop`` is the part that the kernel did not drop at a port: frames lost in an overflowing packet socket,
+    which the reading program does not count, and frames still in the device. ``before`` holds the counts before the
+    device started.
     """
     counts = interface_counters(site)
     received, sent, at_ports = (counts[name] - before.get(name, 0) for name in ("rx", "tx", "drop"))

@@ -1,4 +1,4 @@
-"""The life of a device under test: it starts completely or not at all, stops all that it started, resets by kind."""
+"""Start, stop and reset of a device under test; a start that fails leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class StartedDevice(ABC, Generic[_O]):
 
     @property
     def polls(self) -> bool:
-        """Whether it polls for frames without a pause, so that nothing else can run on its core."""
+        """Whether the device polls for frames without a pause, so that nothing else can run on its core."""
         return False
 
     def missing(self) -> tuple[Missing, ...]:
@@ -139,7 +139,7 @@ class StartedDevice(ABC, Generic[_O]):
     def _reset_process(self, site: DeviceSite) -> None: ...
 
     def _reset_system(self, site: DeviceSite) -> None:
-        """Remove the whole configuration and set it again, as a boot would."""
+        """Remove the whole configuration and set it again, as a boot does."""
         self._end(site)
         self._configuration = []
         self._begin(site)

@@ -62,7 +62,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
 
     @property
     def polls(self) -> bool:
-        """Whether it polls for frames without a pause: the threads of AF_XDP ports do, the main thread sleeps."""
+        """Whether it polls for frames without a pause: the threads of AF_XDP ports do."""
         return self.chosen.ports == "afxdp"
 
     def counters(self) -> Mapping[str, int]:

@@ -21,8 +21,8 @@ def option(
 ) -> Any:
     """Declare an option of a device: a dataclass field with its meaning and its allowed values.
 
-    The type of ``default`` is that of the option. ``text`` is the meaning, ``minimum`` and ``maximum`` are the range of
-    a number, ends included, and ``choices`` the allowed texts; any text if empty.
+    The option has the type of ``default``. ``text`` is the meaning; ``minimum`` and ``maximum`` are the range of a
+    number, ends included; ``choices`` are the allowed texts (empty: any text).
     """
     metadata = {"text": text, "minimum": minimum, "maximum": maximum, "choices": choices}
     return field(default=default, metadata=metadata)
@@ -30,7 +30,7 @@ def option(
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions:
-    """Base of the options of a device, checked when they are made."""
+    """Base of the options of a device; the constructor checks them."""
 
     def __post_init__(self) -> None:
         check_options(type(self).__name__, self)
@@ -62,7 +62,7 @@ def read_options(subject: str, kind: type[_T], options: Mapping[str, object]) ->
 def check_options(subject: str, options: object) -> None:
     """Check the type and range of options.
 
-    Raises FileProblem: some are wrong; with all of them.
+    Raises FileProblem, with every wrong option.
     """
     problems = []
     for field_ in fields(options):  # type: ignore[arg-type]  # every kind is a dataclass

@@ -1,4 +1,4 @@
-"""Processes of a device: started in its namespace, awaited, bound to its core, ended with their children."""
+"""The processes of a device: start in its namespace, wait until ready, bind to its core, end with their children."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Processes:
     def stop(self, *, first_first: bool = False, grace_s: float = _GRACE_S) -> None:
         """End the processes and their children one after the other: terminated first, killed ``grace_s`` later.
 
-        ``first_first`` begins with the process that was started first, instead of last.
+        ``first_first`` ends the process that was started first before the others, instead of last.
         """
         running, self._running = self._running, []
         for process in running if first_first else reversed(running):
@@ -109,7 +109,7 @@ def make_real_time(process_id: int, site: DeviceSite, wanted: Callable[[str], bo
 
 
 def accepts(path: Path) -> bool:
-    """Whether a process accepts connections at a Unix socket; an existing file alone does not mean so."""
+    """Whether a process accepts connections at a Unix socket; its file may exist without a process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))

@@ -1,4 +1,4 @@
-"""Devices that make their frames themselves: their processor cost is timed without a tester."""
+"""Devices that make their frames themselves: the time of their core per frame is measured without a tester."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class SelfTimedCounts:
 
 @runtime_checkable
 class SelfTimed(Protocol):
-    """A device that can answer for a frame size without a tester.
+    """A device that can measure its own throughput for a frame size, without a tester.
 
-    Its throughput is ``self_timed(…).forwarded_pps``; at an offered rate r it forwards min(r, throughput).
+    The throughput is ``self_timed(…).forwarded_pps``; at an offered rate r it forwards min(r, throughput).
     """
 
     @property

@@ -1,4 +1,4 @@
-"""DPDK's testpmd: a poll-mode forwarder over packet sockets or AF_XDP, or of frames that it makes itself."""
+"""DPDK's testpmd: a poll-mode forwarder of frames from packet sockets or AF_XDP, or of frames that it makes itself."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class DpdkTelemetry:
 class TestpmdOptions(DeviceOptions):
     """Options of testpmd.
 
-    With ``driver = "null"`` both ports make frames and throw frames away, so that only the processor's cost remains;
-    such a device answers trials itself, and with ``copy`` its cost depends on the frame size. ``forward``: ``io``
-    leaves frames alone, ``mac`` writes the addresses of the next hop, ``macswap`` swaps source and destination.
+    With ``driver = "null"`` both ports make frames and throw frames away, so that only the time of the processor
+    remains; trials of such a device need no tester. With ``copy`` the time depends on the frame size. ``forward``:
+    ``io`` leaves frames alone, ``mac`` writes the addresses of the next hop, ``macswap`` swaps source and destination.
     """
 
     __test__ = False  # "Test" in its name is DPDK's
@@ -107,7 +107,7 @@ class TestpmdOptions(DeviceOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PortCounts:
-    """Counts of both ports, at the middle of the time of reading them."""
+    """Counts of both ports; ``at_s`` is the middle of the time that reading them took."""
 
     at_s: float
     busy_s: float
@@ -286,7 +286,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         return f"0@{others[0]},1@{core}"
 
     def _forwards(self, site: DeviceSite, process_id: int) -> bool:
-        """Whether the forwarding thread is at work: it sleeps until its lcore is launched, and never again."""
+        """Whether the forwarding thread works: it sleeps only until its lcore is launched."""
         if not self._socket(site).exists():
             return False
         with suppress(FileNotFoundError, ProcessLookupError):

@@ -34,7 +34,7 @@ def link(machine: ExaminedMachine, name: str) -> Finding:
 
 
 def traffic(machine: ExaminedMachine, name: str) -> Finding:
-    """Look for the default route: its interface carries other traffic and is not for measuring."""
+    """Look for the default route: its interface carries other traffic and is unfit for measuring."""
     check = f"other traffic {name}"
     if name not in _default_routes(machine):
         return fine(check, "no default route")
@@ -62,7 +62,7 @@ def _default_routes(machine: ExaminedMachine) -> set[str]:
 
 
 def driver(machine: ExaminedMachine, name: str) -> Finding:
-    """Look at the driver: it decides which back ends of the tester work, and how fast."""
+    """Look at the driver: the back ends of the tester and their speed depend on it."""
     target = machine.target(f"sys/class/net/{name}/device/driver")
     check = f"driver {name}"
     if not target:
@@ -79,7 +79,7 @@ def driver(machine: ExaminedMachine, name: str) -> Finding:
 
 
 def queues(machine: ExaminedMachine, name: str) -> Finding:
-    """Count the queues: flows spread over queues, queues over cores."""
+    """Count the queues: the card spreads flows over queues, the kernel spreads queues over cores."""
     receive = len(machine.names(f"sys/class/net/{name}/queues", "rx-*"))
     send = len(machine.names(f"sys/class/net/{name}/queues", "tx-*"))
     check = f"queues {name}"
@@ -119,7 +119,7 @@ def rings(machine: ExaminedMachine, name: str) -> Finding:
 
 
 def offloads(machine: ExaminedMachine, name: str) -> Finding:
-    """Look for offloads that merge frames: merged frames are not the frames that were sent."""
+    """Look for offloads that merge frames: the tester cannot count merged frames."""
     printed, check = machine.printed("ethtool", "-k", name), f"offloads {name}"
     states = dict(re.findall(r"^([\w-]+): (on|off)", printed or "", re.MULTILINE))
     if not states:

@@ -18,7 +18,7 @@ is in user time already."""
 
 
 def virtualisation(machine: ExaminedMachine) -> Finding:
-    """Look for a hypervisor: a guest shares its processor with guests that it does not see."""
+    """Look for a hypervisor: a guest shares the processor with other guests, which it cannot observe."""
     flags = re.search(r"^flags\s*:\s*(.*)$", machine.text("proc/cpuinfo") or "", re.MULTILINE)
     is_guest = bool(flags and "hypervisor" in flags[1].split())
     if not is_guest and not machine.exists("sys/hypervisor/type"):
@@ -146,7 +146,7 @@ def quiet_timer(machine: ExaminedMachine) -> Finding:
 
 
 def interrupts(machine: ExaminedMachine) -> Finding:
-    """Look where interrupts go: those of other devices stop the measuring cores."""
+    """Look which cores take interrupts: interrupts of other devices stop the measuring cores."""
     names = {machine.text(f"proc/{pid}/comm") for pid in machine.names("proc", "[0-9]*")}
     if "irqbalance" in names:
         return distorts(
@@ -196,7 +196,7 @@ def _action(machine: ExaminedMachine, irq: str) -> str:
 
 
 def realtime_throttling(machine: ExaminedMachine) -> Finding:
-    """Look at the throttle of real-time threads: the kernel stops those that never sleep."""
+    """Look at the throttle of real-time threads: the kernel stops real-time threads that never sleep."""
     runtime_us, period_us = (
         machine.number("proc/sys/kernel/sched_rt_runtime_us"),
         machine.number("proc/sys/kernel/sched_rt_period_us") or 1_000_000,
@@ -216,7 +216,7 @@ def realtime_throttling(machine: ExaminedMachine) -> Finding:
 
 
 def cgroup_limits(machine: ExaminedMachine) -> Finding:
-    """Look at the control group: it may take cores or time away."""
+    """Look at the control group: it may limit the cores or the processor time of this process."""
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", machine.text("proc/self/status") or "", re.MULTILINE)
     cores = cores_of(allowed[1]) if allowed else machine.online
     limits = []

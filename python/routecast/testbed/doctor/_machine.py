@@ -46,7 +46,7 @@ class Finding:
 
 
 def fine(check: str, found: str, effect: str = "") -> Finding:
-    """Return the finding that nothing is wrong; ``effect`` is what a reader should know all the same."""
+    """Return the finding that nothing is wrong; ``effect`` is a remark."""
     return Finding(check=check, state=State.FINE, found=found, effect=effect)
 
 
@@ -61,7 +61,7 @@ def missing(check: str, found: str, effect: str, *, remedy: str = "", advice: st
 
 
 def unseen(check: str, found: str, effect: str = "") -> Finding:
-    """Return the finding that the check saw nothing."""
+    """Return the finding that the check could not see the state of the machine."""
     return Finding(check=check, state=State.UNSEEN, found=found, effect=effect)
 
 
@@ -150,7 +150,7 @@ class ExaminedMachine:
         return _core.back_ends()
 
     def finds(self, program: str) -> bool:
-        """Whether a program can be called; the administrator's folders count too."""
+        """Whether a program can be called, from ``PATH`` or the administrator's folders."""
         if self.is_live:
             folders = (os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/lib/frr")
             return shutil.which(program, path=os.pathsep.join(folders)) is not None

@@ -52,7 +52,7 @@ def core_count(machine: ExaminedMachine) -> Finding:
 
 
 def governor(machine: ExaminedMachine) -> Finding:
-    """Look at the governor: a core that changes its frequency has no rate of its own."""
+    """Look at the governor: the rate of a core that changes its frequency is not constant."""
     governors: dict[str, int] = {}
     for core in machine.online:
         name = machine.text(f"{_CPU}/cpu{core}/cpufreq/scaling_governor")
@@ -73,7 +73,7 @@ def governor(machine: ExaminedMachine) -> Finding:
 
 
 def turbo(machine: ExaminedMachine) -> Finding:
-    """Look for turbo: it makes the frequency depend on heat and on the neighbours."""
+    """Look for turbo: with it the frequency depends on heat and on the load of the other cores."""
     no_turbo, boost = machine.number(f"{_CPU}/intel_pstate/no_turbo"), machine.number(f"{_CPU}/cpufreq/boost")
     effect = "the frequency depends on how many cores work and how warm they are: rates fall within minutes"
     if no_turbo == 0:
@@ -88,7 +88,7 @@ def turbo(machine: ExaminedMachine) -> Finding:
 
 
 def sleep_states(machine: ExaminedMachine) -> Finding:
-    """Look at C-states: a core that sleeps deeply answers late."""
+    """Look at C-states: a core in a deep C-state takes long to wake up."""
     driver = machine.text(f"{_CPU}/cpuidle/current_driver")
     states: dict[str, int] = {}
     cores = machine.cores or machine.online
@@ -147,7 +147,7 @@ def mitigations(machine: ExaminedMachine) -> Finding:
 
 
 def numa(machine: ExaminedMachine) -> Finding:
-    """Look at memory nodes: memory and cards of another node are farther away."""
+    """Look at memory nodes: accesses to memory and cards of another node take longer."""
     nodes = machine.names("sys/devices/system/node", "node[0-9]*")
     if not nodes:
         return unseen("NUMA", "the kernel lists no memory node")
@@ -177,7 +177,7 @@ def numa(machine: ExaminedMachine) -> Finding:
 
 
 def clock_source(machine: ExaminedMachine) -> Finding:
-    """Look at the clock source: time stamps cost what the clock costs."""
+    """Look at the clock source: each time stamp takes the time of a clock read."""
     folder = "sys/devices/system/clocksource/clocksource0"
     current = machine.text(f"{folder}/current_clocksource")
     available = (machine.text(f"{folder}/available_clocksource") or "").split()

@@ -53,7 +53,7 @@ def devices(machine: ExaminedMachine) -> Finding:
 
 
 def other_testers(machine: ExaminedMachine) -> Finding:
-    """Look for testers to compare with: a measurement that two tools agree on is worth more."""
+    """Look for other testers, which can confirm a measurement."""
     return _programs(machine, "other testers", _TESTERS, "no comparison with them; routecast's own tester needs none")
 
 
@@ -147,7 +147,7 @@ def bpf_rights(machine: ExaminedMachine) -> Finding:
 
 
 def back_ends(machine: ExaminedMachine) -> Finding:
-    """Look which back ends of the tester this process can use; the tester takes the fastest of them."""
+    """Look which back ends of the tester this process can use; the tester uses the fastest."""
     try:
         entries = [
             (f"{entry['name']} ({entry['task']})", entry["why_not"]) for entry in json.loads(machine.back_ends() or "")

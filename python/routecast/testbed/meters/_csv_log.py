@@ -1,4 +1,4 @@
-"""A log of watts that another program appends to: of a power strip or a wall meter.
+"""A power meter over a log to which another program appends the watts of a power strip or a wall meter.
 
 The columns of time and watts are found by the names in the first line; without names they are the first two::
 
@@ -178,7 +178,7 @@ class CsvMeter:
         self._keep(rows)
 
     def _keep(self, rows: list[tuple[float, float]]) -> None:
-        """Move rows to the clock of trials; a row older than the previous one is bad."""
+        """Convert the times of rows to the clock of trials; a row older than its predecessor is bad."""
         if not rows:
             return
         if self._own_clock_s is None and rows[-1][0] < _SINCE_1970_S:

@@ -1,4 +1,4 @@
-"""The power meters of this machine in the order of preference, why others cannot be read, and the meter of a run."""
+"""Finding power meters: those of this machine in the order of preference, and the meter of a run."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def find_meters(
 ) -> tuple[MeterEntry, ...]:
     """Return every kind of meter, the preferred ones first.
 
-    Counters of the processor go first: they are exact over any interval. The server's controller follows, which covers
-    more and is slow; meters that need an address come last.
+    Counters of the processor come first, since they are exact over any interval. The server's controller comes next: it
+    covers more, but is slow. Meters that need an address come last.
 
     ``root`` is the folder of the machine's files, ``/`` for this machine. ``read`` reads a file, ``opener`` opens a
     counter, ``run`` runs a program, by default on this machine only.
@@ -82,8 +82,8 @@ def choose_meter(
 ) -> tuple[PowerMeter | None, str]:
     """Return the meter of a name, or None and the reason.
 
-    ``"auto"`` takes the first meter that can be read; without one, runs go on, and the second value says why. A named
-    meter is returned whether it can be read or not: starting it says what is wrong.
+    ``"auto"`` takes the first meter that can be read; if there is none, the second value is the reason. A named meter
+    is returned even if it cannot be read; its start then raises the reason.
 
     Raises FileProblem: there is no meter of this name.
     """
@@ -128,7 +128,7 @@ def settings_of(table: MeterTable) -> MeterSettings:
 def meter_for(table: MeterTable | None, option: str | None) -> tuple[PowerMeter | None, str]:
     """Return the meter of a run, or None and the reason if one is wanted.
 
-    ``table`` is ``[power]`` of the file; ``option``, of the command line, goes first and uses the file's settings if it
+    ``table`` is ``[power]`` of the file; ``option`` of the command line replaces it, and uses the file's settings if it
     names the file's meter. ``"none"`` switches the file's meter off.
 
     Raises FileProblem: there is no meter of this name.

@@ -41,7 +41,7 @@ _MOST_LISTED = 4
 class HttpSource(Source):
     """Watts, or a counter of joules, from a web address.
 
-    The fragment of ``url`` names the value in the answer. A token goes as ``Authorization: Bearer``. ``scope`` is
+    The fragment of ``url`` names the value in the answer. A token is sent as ``Authorization: Bearer``. ``scope`` is
     ``pdu`` by default, ``rapl`` for exporters that read RAPL; ``timeout_s`` limits each answer.
     """
 
@@ -116,7 +116,7 @@ class HttpSource(Source):
 def json_number(document: Any, pointer: str) -> float:
     """Return the number at a JSON pointer (RFC 6901).
 
-    Raises ValueError: there is none; the message says how far the pointer leads.
+    Raises ValueError: there is none; the message names the part of the pointer that exists.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def json_number(document: Any, pointer: str) -> float:
 def metric_value(text: str, wanted: str) -> float:
     r"""Return the value of a metric in Prometheus' text format.
 
-    Series are never added: zones that exporters give as labels lie within one another.
+    Series are never added, since the zones in an exporter's labels contain one another.
 
     Raises ValueError: no metric has this name, or several series match its labels.
 

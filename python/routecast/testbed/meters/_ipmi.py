@@ -26,7 +26,7 @@ Run = Callable[[Sequence[str], Mapping[str, str]], str]
 
 
 def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run a program and return what it prints, errors after output.
+    """Run a program and return its output, then its errors.
 
     Raises EnvironmentProblem: it is missing, or it does not end.
     """
@@ -100,7 +100,7 @@ class IpmiSource(Source):
         return {"server": parse_dcmi(self._run(*self._command()))}
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
-        """Return the note that short intervals are not seen."""
+        """Return the note that the meter does not resolve short intervals."""
         return ("DCMI tells whole watts, renewed when the controller likes: only long trials are seen well",)
 
     def _command(self) -> tuple[Sequence[str], Mapping[str, str]]:

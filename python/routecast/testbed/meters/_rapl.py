@@ -1,6 +1,6 @@
 """RAPL through powercap: energy counters of the processor and its memory, as the kernel shows them.
 
-RAPL sees the processor and, on servers, the memory: neither network cards nor fans nor what the power supply loses.
+RAPL covers the processor and, on servers, the memory, but not network cards, fans and the losses of the power supply.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _order(folder: Path) -> tuple[str, tuple[int, ...]]:
 
 
 def why_no_zone(root: Path) -> str:
-    """Return why a machine has no RAPL zone, as far as its files show."""
+    """Return the reason why a machine has no RAPL zone, as far as its files show it."""
     is_there = (root / POWERCAP).is_dir()
     what = "powercap has no RAPL zone" if is_there else f"there is no /{POWERCAP}"
     kinds = [
@@ -188,7 +188,7 @@ def why_no_zone(root: Path) -> str:
 
 
 def is_virtual(root: Path) -> bool:
-    """Whether the processor says that a hypervisor runs it."""
+    """Whether the processor's flags name a hypervisor."""
     try:
         text = (root / "proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -43,15 +43,15 @@ class Source(Protocol):
     """Least step of the energy of the sum; NaN if unknown."""
 
     def open(self) -> None:
-        """Get ready; raises EnvironmentProblem where nothing can be read."""
+        """Open the source. Raises EnvironmentProblem: nothing can be read."""
         return
 
     def read(self) -> Mapping[str, float]:
-        """Return the value of each zone; raises EnvironmentProblem where it cannot."""
+        """Return the value of each zone. Raises EnvironmentProblem: it cannot be read."""
         ...
 
     def power_w(self, zone: str, before: Sample, after: Sample) -> float:
-        """Return the mean power of a zone between two samples; of a gauge, the mean of a straight line."""
+        """Return the mean power of a zone between two samples; for a gauge, the mean of both."""
         return 0.5 * (before.values[zone] + after.values[zone])
 
     def is_gauge(self) -> bool:
@@ -59,11 +59,11 @@ class Source(Protocol):
         return True
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
-        """Return what the reader of a reading must know."""
+        """Return notes on the reading."""
         return ()
 
     def close(self) -> None:
-        """Release what :meth:`open` took."""
+        """Release the resources of :meth:`open`."""
         return
 
 
@@ -93,7 +93,7 @@ class SampledMeter:
 
     @property
     def scope(self) -> str:
-        """What its watts cover."""
+        """The part of the machine that its watts cover."""
         return self.source.scope
 
     def start(self) -> None:
@@ -116,7 +116,7 @@ class SampledMeter:
             self._thread.start()
 
     def sample(self) -> None:
-        """Take a sample now; a failure goes into the notes."""
+        """Take a sample now; a failure becomes a note."""
         try:
             self._take()
         except EnvironmentProblem as problem:

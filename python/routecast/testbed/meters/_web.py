@@ -1,4 +1,4 @@
-"""GET requests to one host: bounded in time and size, with its certificate checked, without redirects and proxies.
+"""GET requests to one host, limited in time and size, with a check of its certificate, without redirects and proxies.
 
 A redirect could carry a password elsewhere, and no proxy belongs between a machine and its controller. The standard
 library does it: an HTTP client package has no limit for a whole answer and its errors hide the system's reason.

@@ -37,7 +37,7 @@ _COMPLETE_RATIO = 0.99
 
 @value
 class Zone:
-    """A part of the machine with a figure of its own."""
+    """A part of the machine with a power of its own."""
 
     name: str = field('``"package-0"``, ``"chassis 1U"``')
     scope: str = field("What it covers: ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``, …")
@@ -86,7 +86,7 @@ class PowerReading:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a part of the interval has no figures."""
+        """Whether a part of the interval was not metered."""
         return self.interval_s - self.metered_s > max(_EDGE_S, 1e-6 * self.interval_s)
 
     def between(self, from_s: float, to_s: float) -> PowerReading:
@@ -185,7 +185,7 @@ class PowerMeter(Protocol):
     def start(self) -> None:
         """Begin an interval.
 
-        Raises EnvironmentProblem: the meter cannot be read; the message says why and what to do.
+        Raises EnvironmentProblem: the meter cannot be read; the message names the reason and the remedy.
         """
         ...
 
@@ -221,7 +221,7 @@ class Metering:
 
 
 def checked_meter(meter: PowerMeter) -> PowerMeter:
-    """Return a meter after a trial reading, so that what it lacks shows before a test bed is up.
+    """Return a meter after a first reading, so that a failure shows before a test bed is up.
 
     Raises EnvironmentProblem: it cannot be read.
     """
@@ -276,7 +276,7 @@ def with_power(trial: Trial, reading: PowerReading) -> Trial:
 
 
 class MeteredTrial:
-    """A context in which a trial's frames are sent and a meter runs; without a meter it does nothing.
+    """A context that meters the power while a trial sends its frames; without a meter it does nothing.
 
     ``why_none`` goes into the trial's notes: why there is no meter; empty if none is wanted.
     """

@@ -1,4 +1,4 @@
-"""Workloads of network processors: what a packet takes in kernels of CommBench and NpBench.
+"""Workloads of network processors: instructions, accesses and time per packet in kernels of CommBench and NpBench.
 
 ::
 

@@ -1,7 +1,8 @@
-"""Characterise a workload kernel: what a packet takes by frame size, in all, and by the size of the cache.
+"""Characterise a workload kernel: work per packet by frame size, over all packets, and misses by cache size.
 
-The kernel runs twice, at full speed for its time and traced instruction by instruction for all else. Cachegrind counts
-the same packets as a second opinion, and a line rate gives the instructions per second that it requires.
+The kernel runs twice: at full speed for the time per packet, and traced instruction by instruction for all other
+figures. Cachegrind counts the same packets as a second opinion, and a line rate gives the instructions per second that
+it requires.
 """
 
 from __future__ import annotations
@@ -100,17 +101,10 @@ def characterise(
 ) -> Characterisation:
     """Characterise a kernel.
 
-    Parameters
-    ----------
-    case : WorkloadCase
-    packets : int
-        Packets to trace; a quarter of them (or of the instructions) fills the caches first and is not counted.
-    most_instructions : int
-        The trace ends after the packet that reaches it.
-    timed : bool
-        Whether to run it at full speed too.
-    progress : callable, optional
-        Gets the finished share, 0..1.
+    Parameters ---------- case : WorkloadCase packets : int Packets to trace; a quarter of them (or of the instructions)
+    fills the caches first and is not counted. most_instructions : int The trace ends after the packet that reaches this
+    number. timed : bool Whether to run it at full speed too. progress : callable, optional Receives the finished share,
+    0..1.
 
     Raises
     ------
@@ -150,7 +144,7 @@ def characterise(
 
 @value
 class Required:
-    """What frames of one size at a line rate require."""
+    """The requirements of frames of one size at a line rate."""
 
     frame_bytes: float
     line_bps: float = field("Rate of the wire, with its overhead of 20 B per frame (S1)")
@@ -173,7 +167,7 @@ def required(
     frequency_hz: float | None = None,
     instructions_per_cycle: float = 1.0,
 ) -> tuple[Required, ...]:
-    """Return what a line rate requires, by frame size (Lee & John 2003, "required processing capability per packet").
+    """Return the requirements of a line rate by frame size (processing capability per packet: Lee & John 2003).
 
     Parameters
     ----------
@@ -421,7 +415,7 @@ class Speed:
 
 @value
 class Characterisation:
-    """What a packet takes in a kernel."""
+    """The work of a kernel per packet."""
 
     case: WorkloadCase
     entries: int = field("Entries of the kernel's table; 0: it has none")

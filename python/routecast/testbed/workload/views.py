@@ -51,7 +51,7 @@ def miss_figure(answer: Characterisation) -> Figure:
 
 
 def kernels_table() -> Table:
-    """Return the kernels."""
+    """Return the table of kernels."""
     from routecast.testbed.workload import kernels
 
     return Table.of(
@@ -67,7 +67,7 @@ def kernels_table() -> Table:
 
 
 def answer_tables(answer: Characterisation) -> tuple[Table, ...]:
-    """Return what a packet takes: by size, by kind of instruction, code, and misses by size of the cache."""
+    """Return the tables of work per packet: by frame size, by kind of instruction, code, and misses by cache size."""
     return (_sizes(answer), _mix(answer), _facts(answer), _misses(answer))
 
 
@@ -152,7 +152,7 @@ def _misses(answer: Characterisation) -> Table:
 
 
 def required_table(needs: Sequence[Required], frequency_hz: float | None, ipc: float) -> Table:
-    """Return what a line rate requires."""
+    """Return the table of requirements of a line rate."""
     caption = "Frames back to back, 20 B of preamble and gap each (S1)."
     if frequency_hz is not None:
         caption += f" One processor: {format_frequency(frequency_hz)}, {ipc:g} instructions per cycle."
