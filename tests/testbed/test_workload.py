@@ -220,6 +220,7 @@ def test_cachegrind_counts_what_the_trace_counts() -> None:
 
 
 def test_a_count_is_never_below_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    from routecast.testbed import cachegrind
     from routecast.testbed.workload import answer
 
     events = ("Ir", "Dr", "Dw", "D1mr", "D1mw", "Bc", "Bcm", "Bi", "Bim")
@@ -231,8 +232,8 @@ def test_a_count_is_never_below_none(monkeypatch: pytest.MonkeyPatch) -> None:
         # Of branches that are all foreseen the loop around them may be foreseen once more than without them.
         return dict.fromkeys(events, 10_000 + 4096 * is_busy) | {"Bcm": 300 - 7 * is_busy}
 
-    monkeypatch.setattr(answer, "refuse_no_valgrind", lambda: None)
-    monkeypatch.setattr(answer, "cachegrind_sums", sums)
+    monkeypatch.setattr(cachegrind, "refuse_no_valgrind", lambda: None)
+    monkeypatch.setattr(cachegrind, "_event_sums", sums)
     counts = answer.count_workload(WorkloadCase(kernel=read_kernel("frag")))
     assert (counts.instructions, counts.mispredicted) == (2.0, 0.0)
     idle, busy = commands

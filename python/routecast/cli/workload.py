@@ -104,6 +104,7 @@ def workload(
 ) -> None:
     """Characterise a kernel of CommBench or NpBench: instructions, memory accesses, caches, what a line rate takes."""
     from routecast.cli.console import print_table, refuse_no_figure_file, write_figure
+    from routecast.evaluate.plain import plain
     from routecast.quantity import parse_bit_rate_bps, parse_frequency_hz
     from routecast.testbed.workload.views import answer_tables, counted_table, miss_figure, required_table
 
@@ -127,7 +128,7 @@ def workload(
     if as_json:
         document = answer.to_json()
         document["required"] = [_row(need) for need in needs]
-        document["cachegrind"] = counted.to_json() if counted else None
+        document["cachegrind"] = plain(counted)
         print_json(document)
         return
     console = data()

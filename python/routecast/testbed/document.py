@@ -22,56 +22,43 @@ __all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "MeterTabl
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
 
+def _problem(text: str, message: str) -> PydanticCustomError:
+    return PydanticCustomError("value", "{message}", {"message": f"got {text!r}: {message}"})
+
+
 def _mac(text: str) -> str:
     mac = text.lower().replace("-", ":")
     if not _MAC.fullmatch(mac):
-        raise PydanticCustomError(
-            "value", "{message}", {"message": f"got {text!r}: a MAC address is like 02:00:00:00:01:02"}
-        )
+        raise _problem(text, "a MAC address is like 02:00:00:00:01:02")
     if int(mac[:2], 16) & 1:
-        raise PydanticCustomError(
-            "value", "{message}", {"message": f"got {text!r}: is a group address, a port has a unicast one"}
-        )
+        raise _problem(text, "is a group address, a port has a unicast one")
     return mac
 
 
-def _address(version: int, *, prefix: bool, example: str) -> AfterValidator:
+def _ip(noun: Literal["address", "network"], example: str) -> AfterValidator:
+    """Return the check that a text is like an example: its IP version and, for an address, the prefix length."""
+    parse = ipaddress.ip_network if noun == "network" else ipaddress.ip_interface
+    version = parse(example).version
+
     def check(text: str) -> str:
         try:
-            value = ipaddress.ip_interface(text)
+            is_right = parse(text).version == version and (noun == "network" or ("/" in text) == ("/" in example))
         except ValueError:
-            value = None
-        if value is None or value.version != version or ("/" in text) != prefix:
-            raise PydanticCustomError(
-                "value", "{message}", {"message": f"got {text!r}: write an IPv{version} address like {example}"}
-            )
-        return text
-
-    return AfterValidator(check)
-
-
-def _network(version: int, example: str) -> AfterValidator:
-    def check(text: str) -> str:
-        try:
-            value = ipaddress.ip_network(text)
-        except ValueError:
-            value = None
-        if value is None or value.version != version:
-            raise PydanticCustomError(
-                "value", "{message}", {"message": f"got {text!r}: write an IPv{version} network like {example}"}
-            )
+            is_right = False
+        if not is_right:
+            raise _problem(text, f"write an IPv{version} {noun} like {example}")
         return text
 
     return AfterValidator(check)
 
 
 Mac = Annotated[str, AfterValidator(_mac)]
-Ipv4 = Annotated[str, _address(4, prefix=False, example="198.18.1.2")]
-Ipv6 = Annotated[str, _address(6, prefix=False, example="2001:2:0:1::2")]
-Ipv4Interface = Annotated[str, _address(4, prefix=True, example="198.18.1.1/24")]
-Ipv6Interface = Annotated[str, _address(6, prefix=True, example="2001:2:0:1::1/64")]
-Ipv4Network = Annotated[str, _network(4, "198.18.64.0/24")]
-Ipv6Network = Annotated[str, _network(6, "2001:2:0:40::/64")]
+Ipv4 = Annotated[str, _ip("address", "198.18.1.2")]
+Ipv6 = Annotated[str, _ip("address", "2001:2:0:1::2")]
+Ipv4Interface = Annotated[str, _ip("address", "198.18.1.1/24")]
+Ipv6Interface = Annotated[str, _ip("address", "2001:2:0:1::1/64")]
+Ipv4Network = Annotated[str, _ip("network", "198.18.64.0/24")]
+Ipv6Network = Annotated[str, _ip("network", "2001:2:0:40::/64")]
 BedName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,15}$")]
 Interface = Annotated[str, Field(pattern=r"^[^\s/:]{1,15}$")]
 Namespace = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]

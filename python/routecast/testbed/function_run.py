@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
+from routecast.evaluate.plain import pick, plain
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
 from routecast.function.case import Case
 from routecast.function.catalogue import FUNCTIONS
@@ -33,7 +34,7 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.load.popularity import Popularity
 from routecast.quantity.schema import field, value
-from routecast.testbed.cachegrind import CACHES, cachegrind_sums, refuse_no_valgrind
+from routecast.testbed.cachegrind import CACHES, added_events
 
 __all__ = ["FunctionCounts", "FunctionRun", "count_function", "run_function"]
 
@@ -73,7 +74,7 @@ class InMemory:
     queue_frames: int = field("Length of the queue in front of each core", default=4096)
     frames_in_flight: int = field("Buffers of each ring", default=4096)
     seed: int = 1
-    progress: Callable[[float], object] | None = field("Gets the finished share of each trial, 0..1", default=None)
+    progress: Callable[[float], object] | None = field("Receives the finished share of each trial, 0..1", default=None)
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Run the function at ``load`` for ``duration_s`` seconds of its clock.
@@ -116,22 +117,17 @@ class InMemory:
         count = len(load.frames.sequence_bytes)
         mix = [[size, round(share * count)] for size, share in shares.items()]
         return {
-            "function": self.function,
-            "direction": self.direction,
+            **pick(
+                self, "function", "direction", "tables", "cores", "frames_in_flight", "pages", "seed", "queue_frames"
+            ),
             "frame_bytes": mix[0][0],
             "mix": None if load.frames.is_fixed else mix,
-            "tables": dict(self.tables),
             "flows": flows.flows,
             "popularity": flows.kind,
             "exponent": flows.exponent,
-            "cores": list(self.cores),
             "duration_s": duration_s,
             "offered_pps": None if self.saturate or packets else load.rate_pps,
-            "frames_in_flight": self.frames_in_flight,
-            "pages": self.pages,
-            "seed": self.seed,
             "packets": packets,
-            "queue_frames": self.queue_frames,
             "hand_loop": hand_loop,
         }
 
@@ -141,13 +137,9 @@ class InMemory:
             "evaluator": "measure",
             "device": {
                 "name": f"{self.function} in memory",
-                "direction": self.direction,
-                "tables": dict(self.tables),
+                **pick(self, "direction", "tables"),
                 "popularity": "the load's flows" if self.popularity is None else str(self.popularity),
-                "cores": list(self.cores),
-                "pages": self.pages,
-                "queue_frames": self.queue_frames,
-                "frames_in_flight": self.frames_in_flight,
+                **pick(self, "cores", "pages", "queue_frames", "frames_in_flight"),
             },
             "host": dict(host_facts(self.cores[0] if self.cores else 0)),
             "tester": {"name": "none: frames are made in memory"},
@@ -189,7 +181,7 @@ class InMemory:
         busy_ratio = resources[0].utilisation_ratio
         is_starved = bool(drops.get(_QUEUE)) and busy_ratio < _IDLE_RATIO
         is_full = busy_ratio > _FULL_RATIO or (bool(drops.get(_QUEUE)) and not is_starved)
-        core_s = math.fsum(_packet_s(core) for core in outcome["per_core"]) / len(self.cores)
+        core_s = _packet_mean_s(outcome)
         l2_bps = 8.0 * load.frames.mean_bytes * forwarded_pps
         invalid = []
         if offered_pps < (1.0 - _SHORT_RATIO) * intended_pps:
@@ -255,6 +247,10 @@ def _packet_s(core: Mapping[str, Any]) -> float:
     return float(core["cycles_per_packet"]) / float(core["core_hz"])
 
 
+def _packet_mean_s(outcome: Mapping[str, Any]) -> float:
+    return math.fsum(map(_packet_s, outcome["per_core"])) / len(outcome["per_core"])
+
+
 def _latency(latency: Mapping[str, Any] | None) -> Delay | None:
     if not latency or not latency.get("count", 1):
         return None
@@ -279,10 +275,10 @@ class PacketCounts:
 def count_instructions(
     function: InMemory, load: OfferedLoad, *, progress: Callable[[float], object] | None = None
 ) -> PacketCounts:
-    """Count instructions and accesses per packet of ``load``, by two runs under cachegrind, some fifty times slower.
+    """Count instructions and accesses per packet of ``load``, by two runs under cachegrind.
 
-    Network functions are described so by PacketBench (Ramaswamy & Wolf 2003) and CommBench (Wolf & Franklin 2000). A
-    count of a whole process holds the interpreter, the tables and the filling of rings; two runs that differ only in
+    PacketBench (Ramaswamy & Wolf 2003) and CommBench (Wolf & Franklin 2000) describe network functions by these counts.
+    The count of a process includes the interpreter, the tables and the filling of rings; two runs that differ only in
     the number of packets differ by the packets alone::
 
         per packet = (count(many) − count(few)) / (many − few)
@@ -291,26 +287,14 @@ def count_instructions(
 
     Raises EnvironmentProblem: valgrind is missing, or it fails.
     """
-    refuse_no_valgrind()
-    few = _counts(function.request(load, 1.0, FEW_PACKETS))
-    if progress is not None:
-        progress(0.5)
-    many = _counts(function.request(load, 1.0, MANY_PACKETS))
-    if progress is not None:
-        progress(1.0)
-    packets = MANY_PACKETS - FEW_PACKETS
-    return PacketCounts(
-        instructions=(many["Ir"] - few["Ir"]) / packets,
-        reads=(many["Dr"] - few["Dr"]) / packets,
-        writes=(many["Dw"] - few["Dw"]) / packets,
-        packets=packets,
+    few, many = (
+        [sys.executable, "-c", _CHILD, json.dumps(function.request(load, 1.0, packets), allow_nan=False)]
+        for packets in (FEW_PACKETS, MANY_PACKETS)
     )
-
-
-def _counts(request: Mapping[str, object]) -> dict[str, int]:
-    """Return cachegrind's sums of a run, by event."""
-    command = [sys.executable, "-c", _CHILD, json.dumps(request, allow_nan=False)]
-    return cachegrind_sums(command, "--cache-sim=yes", *CACHES)
+    added = added_events(few, many, "--cache-sim=yes", *CACHES, progress=progress)
+    packets = MANY_PACKETS - FEW_PACKETS
+    instructions, reads, writes = (added[event] / packets for event in ("Ir", "Dr", "Dw"))
+    return PacketCounts(instructions=instructions, reads=reads, writes=writes, packets=packets)
 
 
 @value
@@ -340,8 +324,7 @@ class FunctionRun:
     @property
     def run_ns(self) -> float:
         """Time of a core for a frame, as measured."""
-        cores = self.outcome["per_core"]
-        return 1e9 * math.fsum(core["cycles_per_packet"] / core["core_hz"] for core in cores) / len(cores)
+        return 1e9 * _packet_mean_s(self.outcome)
 
     @property
     def hand_ns(self) -> float:
@@ -367,23 +350,13 @@ class FunctionRun:
     def to_json(self) -> dict[str, object]:
         """Return plain data; unknown values are null."""
         return {
-            "direction": self.direction,
-            "frames": self.frames.name,
-            "frame_bytes": self.frames.mean_bytes,
-            "estimated_pps": _or_none(self.estimated_pps),
-            "measured_pps": self.trial.forwarded_pps,
-            "error_ratio": _or_none(self.error_ratio),
-            "run_ns": self.run_ns,
-            "hand_loop_ns": _or_none(self.hand_ns),
-            "alone_ns": _or_none(1e9 * self.alone_s),
+            **pick(self, "direction", "frames=frames.name", "frame_bytes=frames.mean_bytes", "estimated_pps"),
+            **pick(self, "measured_pps=trial.forwarded_pps", "error_ratio", "run_ns", "hand_loop_ns=hand_ns"),
+            "alone_ns": plain(1e9 * self.alone_s),
             "estimate": self.estimate.to_json() if self.estimate else None,
             "trial": self.trial.to_json(),
             "run": dict(self.outcome),
         }
-
-
-def _or_none(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 @value

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -378,11 +378,7 @@ class Measure:
             "tester": self._sender.facts(),
             "power": None if self.meter is None else {"meter": self.meter.name, "scope": self.meter.scope},
             "trial": {
-                "learning_frames": self.phases.learning_frames,
-                "wait_before_s": self.phases.wait_before_s,
-                "warmup_s": self.phases.warmup_s,
-                "residual_wait_s": self.phases.residual_wait_s,
-                "restabilise_s": self.phases.restabilise_s,
+                **asdict(self.phases),
                 "retries": self.retries,
                 "slice_s": self.slice_s,
                 "ip_version": self._addressing.version,

@@ -19,8 +19,9 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
+from routecast.testbed.devices.external import External
 from routecast.testbed.document import NamespacesFile
-from routecast.testbed.dut_host import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.namespaces import End, Namespaces
 from routecast.testbed.state import BedState
@@ -38,41 +39,16 @@ _FLOOR_PPS = 100_000.0
 _FLOOR_S = 0.4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoOptions:
-    """A wire has no options."""
-
-
-class Wire:
+class Wire(External):
     """The device of a self-test: a wire, which does nothing."""
 
     name: ClassVar[str] = "wire"
     title: ClassVar[str] = "a wire, no device"
     layer: ClassVar[Literal[2, 3]] = 2
-    data_path: ClassVar[Literal["kernel", "process"]] = "process"
-    options: ClassVar[type[NoOptions]] = NoOptions
-    reset_kinds: tuple[str, ...] = ()
-
-    def missing(self) -> tuple[Missing, ...]:
-        """Return no program: nothing is missing."""
-        return ()
-
-    def start(self, site: DeviceSite) -> None:
-        """Do nothing."""
-
-    def stop(self) -> None:
-        """Do nothing."""
-
-    def restart(self, kind: str) -> None:
-        """Do nothing."""
 
     def facts(self) -> Mapping[str, object]:
         """Return name and title."""
         return {"name": self.name, "title": self.title}
-
-    def counters(self) -> Mapping[str, int]:
-        """Return no counts."""
-        return {}
 
 
 class BackToBack(Namespaces):
@@ -150,14 +126,7 @@ def self_test(
                     if (check.where, check.back_end) == (where, back_end)
                 }
                 checks += [
-                    SelfTestCheck(
-                        name=step.name,
-                        back_end=back_end,
-                        frame_bytes=step.frame_bytes,
-                        where=where,
-                        trial=None,
-                        reason=str(problem),
-                    )
+                    _check(step, None, str(problem))
                     for step in steps
                     if (step.where, step.back_end) == (where, back_end) and (step.name, step.frame_bytes) not in done
                 ]
@@ -209,7 +178,15 @@ def _run(measure: Measure, step: _Step) -> SelfTestCheck:
     if step.name == "maximum":
         # The rate is above every limit: that the tester falls short is the result, no reason to repeat.
         measure = measure.attempted_once()
-    trial = measure.trial(load, step.duration_s)
+    return _check(step, measure.trial(load, step.duration_s))
+
+
+def _check(step: _Step, trial: Trial | None, reason: str = "") -> SelfTestCheck:
     return SelfTestCheck(
-        name=step.name, back_end=step.back_end, frame_bytes=step.frame_bytes, where=step.where, trial=trial
+        name=step.name,
+        back_end=step.back_end,
+        frame_bytes=step.frame_bytes,
+        where=step.where,
+        trial=trial,
+        reason=reason,
     )

@@ -75,6 +75,7 @@ class FakeSource:
     name = "source"
     scope = "pdu"
     quantum_j = float("nan")
+    is_gauge = True
     zones = (Zone(name="power", scope="pdu"),)
 
     def __init__(self, watts: Callable[[], float]) -> None:
@@ -92,9 +93,6 @@ class FakeSource:
 
     def power_w(self, zone: str, before: object, after: object) -> float:
         return 0.5 * (before.values[zone] + after.values[zone])  # type: ignore[attr-defined]
-
-    def is_gauge(self) -> bool:
-        return True
 
     def notes(self, samples: object) -> tuple[str, ...]:
         del samples

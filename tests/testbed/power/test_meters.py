@@ -31,7 +31,7 @@ from routecast.testbed.meters import (
     metering,
 )
 from routecast.testbed.meters._ipmi import parse_dcmi
-from routecast.testbed.meters._perf import cores_of_mask, energy_events, open_event
+from routecast.testbed.meters._perf import energy_events, open_event
 from routecast.testbed.meters._web import Credentials, credentials_for
 
 SCALE = "2.3283064365386962890625e-10"
@@ -120,11 +120,6 @@ def test_energy_events_are_read_from_their_description(tmp_path: Path) -> None:
         energy_events(tmp_path)
     with pytest.raises(EnvironmentProblem, match="no event for rapl:dram"):
         PerfSource(write_pmu(tmp_path / "b", {"energy-pkg": "0x02"}), covers="dram").open()
-
-
-def test_masks_of_cpus_are_lists_with_ranges() -> None:
-    assert cores_of_mask("0,18\n") == (0, 18)
-    assert cores_of_mask("0-2") == (0, 1, 2)
 
 
 def test_the_system_call_opens_a_counter_that_the_kernel_has_everywhere() -> None:

@@ -61,7 +61,7 @@ class HttpSource(Source):
         self._is_exporter = metric.startswith(_EXPORTERS)
         self.scope = scope or ("rapl" if self._is_exporter else "pdu")
         base = metric.removesuffix("_total")
-        self._is_counter = base.endswith("joules")
+        self.is_gauge = not base.endswith("joules")
         self._scale = next((scale for end, scale in _SCALES.items() if base.endswith(end)), 1.0)
         self.zones: tuple[Zone, ...] = (Zone(name=_ZONE, scope=self.scope),)
 
@@ -87,22 +87,18 @@ class HttpSource(Source):
 
     def power_w(self, zone: str, before: Sample, after: Sample) -> float:
         """Return the mean of two samples, or the energy between them over their time."""
-        if not self._is_counter:
+        if self.is_gauge:
             return super().power_w(zone, before, after)
         rise_j = after.values[zone] - before.values[zone]
         # A counter that falls was restarted at 0, as Prometheus' rate() assumes.
         return (rise_j if rise_j >= 0.0 else after.values[zone]) / (after.at_s - before.at_s)
-
-    def is_gauge(self) -> bool:
-        """Whether the value is watts and not energy."""
-        return not self._is_counter
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Return notes on restarts of a counter and on the zones of an exporter."""
         notes = []
         values = [sample.values[_ZONE] for sample in samples]
         restarts = sum(after < before for before, after in pairwise(values))
-        if self._is_counter and restarts:
+        if restarts and not self.is_gauge:
             notes.append(f"the counter was started anew {restarts} times: what it counted before each is lost")
         if self._is_exporter:
             notes.append("an exporter reads RAPL: which zones its figure holds, its own documentation says")

@@ -20,6 +20,7 @@ from routecast.errors import EnvironmentProblem
 from routecast.testbed.meters._rapl import RaplCover, is_virtual
 from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.meters.meter import Zone
+from routecast.testbed.placement import cores_of
 
 PMU: Final = "sys/bus/event_source/devices/power"
 
@@ -93,6 +94,8 @@ class PerfSource(Source):
     :func:`open_event` does. Raises FileProblem: there is no such scope.
     """
 
+    is_gauge = False
+
     def __init__(
         self, root: Path = Path("/"), *, covers: str = "package", opener: Callable[[int, int, int], int] = open_event
     ) -> None:
@@ -120,7 +123,8 @@ class PerfSource(Source):
             )
         try:
             kind = int((self._root / PMU / "type").read_text(encoding="ascii"))
-            cpus = cores_of_mask((self._root / PMU / "cpumask").read_text(encoding="ascii"))
+            # The first CPU of each package.
+            cpus = cores_of((self._root / PMU / "cpumask").read_text(encoding="ascii"))
         except (OSError, ValueError) as problem:
             raise EnvironmentProblem(f"power meter perf: /{PMU} cannot be read: {problem}") from problem
         zones = []
@@ -151,22 +155,9 @@ class PerfSource(Source):
         """Return the energy between two samples over their time."""
         return (after.values[zone] - before.values[zone]) / (after.at_s - before.at_s)
 
-    def is_gauge(self) -> bool:
-        """Return False: values are energy."""
-        return False
-
     def close(self) -> None:
         """Close the counters."""
         for handle, _ in self._handles.values():
             with contextlib.suppress(OSError):
                 os.close(handle)
         self._handles = {}
-
-
-def cores_of_mask(text: str) -> tuple[int, ...]:
-    """Read the CPUs of a PMU: ``"0,18"`` for the first CPU of each of two packages."""
-    cores: list[int] = []
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        cores += range(int(first), int(last or first) + 1)
-    return tuple(cores)

@@ -207,6 +207,8 @@ class RaplSource(Source):
     zones are read and reported, but not added. Raises FileProblem: there is no such scope.
     """
 
+    is_gauge = False
+
     def __init__(
         self, root: Path = Path("/"), *, covers: str = "package", read: Callable[[Path], str] = read_text
     ) -> None:
@@ -283,10 +285,6 @@ class RaplSource(Source):
             int(before.values[zone]), int(after.values[zone]), self._zones[zone].range_uj
         )
         return 1e-6 * difference_uj / (after.at_s - before.at_s)
-
-    def is_gauge(self) -> bool:
-        """Return False: values are energy."""
-        return False
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Return notes on counters that stand still, jump or cannot be read."""

@@ -32,7 +32,7 @@ class Sample:
 
 
 class Source(Protocol):
-    """The values behind a sampled meter; a gauge of watts unless a class says otherwise."""
+    """The values behind a sampled meter: a gauge of watts or a counter of energy."""
 
     name: str
     scope: str
@@ -41,6 +41,8 @@ class Source(Protocol):
     """The zones; known once the source is open."""
     quantum_j: float = math.nan
     """Least step of the energy of the sum; NaN if unknown."""
+    is_gauge: bool = True
+    """Whether values are watts, so that their extremes are the least and greatest power."""
 
     def open(self) -> None:
         """Open the source. Raises EnvironmentProblem: nothing can be read."""
@@ -53,10 +55,6 @@ class Source(Protocol):
     def power_w(self, zone: str, before: Sample, after: Sample) -> float:
         """Return the mean power of a zone between two samples; for a gauge, the mean of both."""
         return 0.5 * (before.values[zone] + after.values[zone])
-
-    def is_gauge(self) -> bool:
-        """Whether values are watts, so that their extremes are the least and greatest power."""
-        return True
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Return notes on the reading."""
@@ -78,6 +76,7 @@ class SampledMeter:
         if not interval_s > 0.0:
             raise ModelProblem(source.name, [Problem("interval", f"got {interval_s} s: a time > 0 s")])
         self.source = source
+        self.name, self.scope = source.name, source.scope
         self.interval_s = interval_s
         self._clock = clock
         self._samples: list[Sample] = []
@@ -85,16 +84,6 @@ class SampledMeter:
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the meter on the command line."""
-        return self.source.name
-
-    @property
-    def scope(self) -> str:
-        """The part of the machine that its watts cover."""
-        return self.source.scope
 
     def start(self) -> None:
         """Take the first sample and continue in the background.
@@ -150,7 +139,7 @@ class SampledMeter:
         with self._lock:
             samples = self._samples[-2:]
         counted = [zone.name for zone in self.source.zones if zone.is_counted]
-        if samples and self.source.is_gauge():
+        if samples and self.source.is_gauge:
             return math.fsum(samples[-1].values.get(name, math.nan) for name in counted)
         if len(samples) < 2 or any(name not in sample.values for sample in samples for name in counted):
             return math.nan
@@ -181,11 +170,9 @@ class SampledMeter:
                 if name in before.values and name in after.values
             }
             total_w = math.fsum(zones_w[name] for name in counted)
-            ends = (
-                [math.fsum(sample.values[name] for name in counted) for sample in (before, after)]
-                if self.source.is_gauge()
-                else [total_w]
-            )
+            ends = [total_w]
+            if self.source.is_gauge:
+                ends = [math.fsum(sample.values[name] for name in counted) for sample in (before, after)]
             spans.append(
                 PowerSpan(from_s=before.at_s, to_s=after.at_s, zones_w=zones_w, low_w=min(ends), high_w=max(ends))
             )

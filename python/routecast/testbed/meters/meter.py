@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
@@ -199,11 +198,20 @@ class PowerMeter(Protocol):
 
 
 class Metering:
-    """A running interval, which has its ``reading`` when it has ended."""
+    """A context of :func:`metering`, which has its ``reading`` when it has ended."""
 
     def __init__(self, meter: PowerMeter) -> None:
         self.meter = meter
         self._reading: PowerReading | None = None
+
+    def __enter__(self) -> Self:
+        self.meter.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reading = self.meter.stop()
 
     @property
     def reading(self) -> PowerReading:
@@ -214,10 +222,6 @@ class Metering:
         if self._reading is None:
             raise EnvironmentProblem(f"power meter {self.meter.name}: there is no reading before its context has ended")
         return self._reading
-
-    def end(self) -> None:
-        """Stop the meter."""
-        self._reading = self.meter.stop()
 
 
 def checked_meter(meter: PowerMeter) -> PowerMeter:
@@ -230,18 +234,12 @@ def checked_meter(meter: PowerMeter) -> PowerMeter:
     return meter
 
 
-@contextlib.contextmanager
-def metering(meter: PowerMeter) -> Iterator[Metering]:
+def metering(meter: PowerMeter) -> Metering:
     """Meter the body of the context.
 
     Raises EnvironmentProblem: the meter cannot be read.
     """
-    meter.start()
-    interval = Metering(meter)
-    try:
-        yield interval
-    finally:
-        interval.end()
+    return Metering(meter)
 
 
 def with_power(trial: Trial, reading: PowerReading) -> Trial:

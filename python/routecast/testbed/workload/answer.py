@@ -12,17 +12,18 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
+from routecast.evaluate.plain import pick
 from routecast.hardware.probe_facts import native
 from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
-from routecast.testbed.cachegrind import cachegrind_sums, refuse_no_valgrind
+from routecast.testbed.cachegrind import added_events
 
 __all__ = [
     "CHILD",
@@ -212,34 +213,24 @@ class CachegrindCounts:
     d1_misses: float = field("Misses of a data cache of 32 KiB, 8 ways, lines of 64 B")
     packets: int = field("Packets of the mean")
 
-    def to_json(self) -> dict[str, object]:
-        """Return plain data."""
-        return asdict(self)
-
 
 def count_workload(case: WorkloadCase, *, progress: Callable[[float], object] | None = None) -> CachegrindCounts:
-    """Count events per packet, by two runs under cachegrind, some fifty times slower.
+    """Count events per packet, by two runs under cachegrind.
 
-    The runs differ only in whether the packets are processed, and so by the kernel alone. Their command lines are
+    Only the second run processes the packets, so that the runs differ by the kernel alone. Their command lines are
     equally long: one more letter moves stack and heap, and an interpreter at other addresses starts with hundreds of
     other events.
 
     Raises EnvironmentProblem: valgrind is missing, or it fails.
     """
-    refuse_no_valgrind()
     # Each packet once, so that the mix of sizes is that of all.
     request = case.request(warm_up=case.warm_up, measured=HELD_PACKETS)
     idle, busy = (child_command({**request, "idle": is_idle}) for is_idle in (True, False))
     idle[-1] = idle[-1].ljust(len(busy[-1]))
-    few = cachegrind_sums(idle, *_OPTIONS)
-    if progress is not None:
-        progress(0.5)
-    many = cachegrind_sums(busy, *_OPTIONS)
-    if progress is not None:
-        progress(1.0)
+    added = added_events(idle, busy, *_OPTIONS, progress=progress)
 
     def of(*events: str) -> float:
-        return max(sum(many[event] - few[event] for event in events), 0) / HELD_PACKETS
+        return max(sum(added[event] for event in events), 0) / HELD_PACKETS
 
     return CachegrindCounts(
         instructions=of("Ir"),
@@ -450,25 +441,14 @@ class Characterisation:
 
     def to_json(self) -> dict[str, object]:
         """Return plain data; unknown values are None."""
-        document = {name: _plain(value) for name, value in asdict(self).items() if name != "case"}
         case = self.case
         return {
             "kernel": case.kernel.name,
             "capture": str(case.capture) if case.capture else None,
             "content": None if case.capture else case.content,
             "seed": case.seed,
-            **document,
+            **pick(self, "*", "-case"),
         }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    return value
 
 
 def characterisation_of(case: WorkloadCase, run: Mapping[str, Any], trace: Mapping[str, Any]) -> Characterisation:
