@@ -21,7 +21,7 @@ from routecast.multistage.reading import MultistageFile, RouteTable, SegmentTabl
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.devices.interfaces import interface_counters
 from routecast.testbed.devices.lifecycle import RESETS_OF_A_MACHINE, StartedDevice
-from routecast.testbed.devices.options import check_options, option
+from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.tester import back_ends
 
@@ -34,7 +34,7 @@ _IN_NAME = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultistageOptions:
+class MultistageOptions(DeviceOptions):
     """Options of a router of many machines.
 
     ``file``: a ``*.multistage.toml`` whose load balancers, back-end routers and detector are taken; its outside
@@ -55,7 +55,7 @@ class MultistageOptions:
     away_ms: int = option(300, "how long an element stays away in a reset, ms", minimum=1, maximum=60_000)
 
     def __post_init__(self) -> None:
-        check_options(type(self).__name__, self)
+        DeviceOptions.__post_init__(self)
         others = (self.routers, self.balancers, self.cap_pps) != (3, 1, 0)
         if self.file and others:
             text = "says routers, load balancers and caps itself: leave routers, balancers and cap_pps out"

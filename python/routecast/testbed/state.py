@@ -3,11 +3,10 @@
 ::
 
     /run/routecast/BED.lock   held (flock) while the bed is in use; the kernel releases it when the owner dies
-    /run/routecast/BED.json   namespaces, processes, settings with their old values, XDP pins, scratch folder
+    /run/routecast/BED.json   namespaces, processes, flags of interfaces with their old values, XDP pins, scratch folder
 
 A note comes before its change, so that a kill in between leaves at worst a note of something that does not exist, and
-the next run can undo what a killed one left. Settings outside the bed's own namespaces have three kinds: ``file`` (of
-``/proc/sys`` or ``/sys``), ``offload`` and ``link`` (a flag), both of an interface.
+the next run can undo what a killed one left.
 """
 
 from __future__ import annotations
@@ -39,18 +38,14 @@ __all__ = [
     "BESIDE",
     "ENDING",
     "FOLDER",
-    "OFFLOADS",
     "PINS",
     "BedLock",
     "BedState",
     "beds",
-    "change_file",
     "change_link",
-    "change_offload",
     "clean",
     "clean_dead",
     "describe_bed",
-    "get_offload",
     "remove",
     "restore",
     "set_offload",
@@ -70,16 +65,8 @@ _SIOCETHTOOL = 0x8946
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _FLAGS = {"up": 0x1, "promiscuous": 0x100}
 
-OFFLOADS: Mapping[str, tuple[int, int]] = {
-    "rx": (0x14, 0x15),
-    "tx": (0x16, 0x17),
-    "sg": (0x18, 0x19),
-    "tso": (0x1E, 0x1F),
-    "gso": (0x23, 0x24),
-    "gro": (0x2B, 0x2C),
-    "flags": (0x25, 0x26),
-}
-"""Offloads as ethtool calls them, with the commands that get and set them (linux/ethtool.h).
+_OFFLOADS = {"rx": 0x15, "tx": 0x17, "tso": 0x1F, "gso": 0x24, "gro": 0x2C, "flags": 0x26}
+"""Offloads as ethtool calls them, with the commands that set them (linux/ethtool.h).
 
 ``flags`` switches several at once: VLAN tags beside the frame (rxvlan, txvlan), LRO, n-tuple filters, hash.
 """
@@ -96,9 +83,9 @@ class BedState:
     ``pid`` and ``pid_start_ticks`` (field 22 of ``/proc/PID/stat``) identify the owner even if its number is reused.
     ``is_kept`` beds stay without an owner (``routecast testbed up``). ``beside`` names a bed that takes turns with this
     one on the same ``cores``. ``since_s`` (0: unknown) and ``measuring_since_s`` (0: no trial yet) are seconds since
-    1970. ``processes`` have ``pid``, ``start_ticks`` and ``command``; ``settings``, in order of change, ``kind``,
-    ``netns``, ``interface``, ``name`` and ``old``. ``mounts`` are the bed's own file systems, ``folder`` is for scratch
-    files.
+    1970. ``processes`` have ``pid``, ``start_ticks`` and ``command``; ``settings`` are the flags of interfaces in order
+    of change, with ``netns``, ``interface``, ``name`` and ``old``. ``mounts`` are the bed's own file systems;
+    ``folder`` holds scratch files.
     """
 
     bed: str
@@ -393,69 +380,32 @@ def set_offload(netns: str | None, interface: str, offload: str, *, on: bool) ->
 
     Raises EnvironmentProblem: the interface does not exist, or may not be changed.
     """
-    _ethtool(netns, interface, OFFLOADS[offload][1], int(on))
-
-
-def get_offload(netns: str | None, interface: str, offload: str) -> bool:
-    """Return whether an offload is on; False if the driver has none."""
-    return bool(_ethtool(netns, interface, OFFLOADS[offload][0], 0))
-
-
-def change_offload(state: BedState, netns: str | None, interface: str, offload: str, *, on: bool) -> None:
-    """Switch an offload with a note of its old value."""
-    old = get_offload(netns, interface, offload)
-    if old != on:
-        _note(state, kind="offload", netns=netns, interface=interface, name=offload, old=old)
-        set_offload(netns, interface, offload, on=on)
-
-
-def change_file(state: BedState, path: str, value: str, *, netns: str | None = None) -> None:
-    """Write a file of ``/proc/sys`` or ``/sys`` with a note of its old value."""
-    old = inside(netns, lambda: Path(path).read_text(encoding="utf-8").strip())
-    if old != value:
-        _note(state, kind="file", netns=netns, interface="", name=path, old=old)
-        inside(netns, lambda: Path(path).write_text(value, encoding="utf-8"))
+    data = array.array("I", [_OFFLOADS[offload], int(on)])
+    request = struct.pack("16sP16x", interface.encode(), data.buffer_info()[0])
+    try:
+        _ioctl(netns, interface, _SIOCETHTOOL, request)
+    except OSError as problem:
+        if problem.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
+            raise EnvironmentProblem(f"{interface}: its offloads cannot be set: {problem.strerror}") from problem
 
 
 def change_link(state: BedState, netns: str | None, interface: str, flag: str, *, on: bool) -> None:
     """Set a flag of an interface, ``"up"`` or ``"promiscuous"``, with a note of its old value."""
     old = bool(_flags(netns, interface) & _FLAGS[flag])
     if old != on:
-        _note(state, kind="link", netns=netns, interface=interface, name=flag, old=old)
+        state.settings.append({"netns": netns, "interface": interface, "name": flag, "old": old})
+        state.write()
         _set_flag(netns, interface, flag, on=on)
 
 
 def restore(setting: Mapping[str, Any]) -> None:
-    """Restore the setting of a note, unless its interface or namespace is gone."""
-    netns, interface = setting["netns"], setting["interface"]
-    with contextlib.suppress(_GoneError, FileNotFoundError):
-        if setting["kind"] == "file":
-            inside(netns, lambda: Path(setting["name"]).write_text(str(setting["old"]), encoding="utf-8"))
-        elif setting["kind"] == "offload":
-            set_offload(netns, interface, setting["name"], on=bool(setting["old"]))
-        elif setting["kind"] == "link":
-            _set_flag(netns, interface, setting["name"], on=bool(setting["old"]))
-
-
-def _note(state: BedState, **setting: object) -> None:
-    state.settings.append(dict(setting))
-    state.write()
+    """Restore the flag of a note, unless its interface is gone."""
+    with contextlib.suppress(_GoneError):
+        _set_flag(setting["netns"], setting["interface"], setting["name"], on=bool(setting["old"]))
 
 
 class _GoneError(EnvironmentProblem):
     """The interface does not exist."""
-
-
-def _ethtool(netns: str | None, interface: str, command: int, value: int) -> int:
-    data = array.array("I", [command, value])
-    request = struct.pack("16sP16x", interface.encode(), data.buffer_info()[0])
-    try:
-        _ioctl(netns, interface, _SIOCETHTOOL, request)
-    except OSError as problem:
-        if problem.errno in {errno.EOPNOTSUPP, errno.EINVAL}:
-            return 0
-        raise EnvironmentProblem(f"{interface}: its offloads cannot be set: {problem.strerror}") from problem
-    return int(data[1])
 
 
 def _flags(netns: str | None, interface: str) -> int:

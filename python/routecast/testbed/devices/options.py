@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["DeviceOptions", "check_options", "option", "read_options"]
+__all__ = ["DeviceOptions", "option", "read_options"]
 
 _T = TypeVar("_T")
 _TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -30,10 +30,20 @@ def option(
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions:
-    """Base of the options of a device; the constructor checks them."""
+    """Base of the options of a device.
+
+    The constructor raises FileProblem with all options of a wrong type or out of range.
+    """
 
     def __post_init__(self) -> None:
-        check_options(type(self).__name__, self)
+        problems = []
+        for field_ in fields(self):
+            try:
+                _check(field_, getattr(self, field_.name))
+            except ValueError as problem:
+                problems.append(Problem(field_.name, str(problem)))
+        if problems:
+            raise FileProblem(type(self).__name__, problems)
 
 
 def read_options(subject: str, kind: type[_T], options: Mapping[str, object]) -> _T:
@@ -57,21 +67,6 @@ def read_options(subject: str, kind: type[_T], options: Mapping[str, object]) ->
     if problems:
         raise FileProblem(subject, problems)
     return kind(**values)
-
-
-def check_options(subject: str, options: object) -> None:
-    """Check the type and range of options.
-
-    Raises FileProblem, with every wrong option.
-    """
-    problems = []
-    for field_ in fields(options):  # type: ignore[arg-type]  # every kind is a dataclass
-        try:
-            _check(field_, getattr(options, field_.name))
-        except ValueError as problem:
-            problems.append(Problem(field_.name, str(problem)))
-    if problems:
-        raise FileProblem(subject, problems)
 
 
 def _converted(field_: Field[Any], value: object) -> object:
