@@ -14,7 +14,7 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed._encapsulation import Encapsulation
 from routecast.testbed.devices import make_device
-from routecast.testbed.devices.self_timed import SelfTimedCounts
+from routecast.testbed.dut_host import SelfTimedCounts
 from routecast.testbed.measure import Measure
 from routecast.testbed.opening import open_testbed
 from routecast.testbed.timed import TimedMeasure, measure_of

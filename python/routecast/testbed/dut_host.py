@@ -1,4 +1,4 @@
-"""The site of a device under test (its namespace, ports, core and folder), and the protocol of devices.
+"""The site of a device under test (its namespace, ports, core and folder), and the protocols of devices.
 
 A test bed makes a :class:`DeviceSite` and hands it to a :class:`Device`, which configures and starts itself there::
 
@@ -20,7 +20,7 @@ from routecast.quantity.schema import field, value
 from routecast.testbed.netns import FOLDER as NETNS_FOLDER
 from routecast.testbed.netns import command_inside
 
-__all__ = ["Device", "DevicePort", "DeviceSite", "Missing", "run_command"]
+__all__ = ["Device", "DevicePort", "DeviceSite", "Missing", "SelfTimed", "SelfTimedCounts", "run_command"]
 
 _LONGEST_COMMAND_S = 60.0
 
@@ -244,4 +244,42 @@ class Device(Protocol):
 
     def counters(self) -> Mapping[str, int]:
         """Return cumulative counts of frames by name: ``rx``, ``tx``, ``drop``, and drops by place."""
+        ...
+
+
+@value
+class SelfTimedCounts:
+    """Counts of a device that makes its frames itself and forwards them as fast as it can, without a tester."""
+
+    frame_bytes: int = field("With the FCS (S1); the device itself works on frames without it, four bytes less")
+    duration_s: float = field("Between the two readings of the counters")
+    busy_s: float = field("Part of it in which the device had its core, without the time of other tasks")
+    received_frames: int = field("Over all ports")
+    forwarded_frames: int = field("Over all ports; the other received frames were dropped")
+
+    @property
+    def forwarded_pps(self) -> float:
+        """Frames forwarded per second of the core, over all ports."""
+        return self.forwarded_frames / self.busy_s
+
+    @property
+    def seconds_per_frame(self) -> float:
+        """Time of the core per frame."""
+        return self.busy_s / self.forwarded_frames if self.forwarded_frames else float("inf")
+
+
+@runtime_checkable
+class SelfTimed(Protocol):
+    """A device that can measure its own throughput for a frame size, without a tester.
+
+    The throughput is ``self_timed(…).forwarded_pps``; at an offered rate r it forwards min(r, throughput).
+    """
+
+    @property
+    def times_itself(self) -> bool:
+        """Whether the device, as configured, makes its frames itself."""
+        ...
+
+    def self_timed(self, frame_bytes: int, duration_s: float) -> SelfTimedCounts:
+        """Forward frames of one size as fast as possible for ``duration_s`` and return the counts."""
         ...

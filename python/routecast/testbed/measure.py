@@ -26,7 +26,7 @@ from routecast.testbed._watch import MachineSnapshot, Watch
 from routecast.testbed.bed import Bed
 from routecast.testbed.checks import BEFORE_THE_RESET, Limits, TrialRecord
 from routecast.testbed.conditions import Condition, RoutingDevice, during
-from routecast.testbed.meters.meter import MeteredTrial, PowerMeter
+from routecast.testbed.meters._meter import MeteredTrial, PowerMeter
 from routecast.testbed.streams import Addressing, Streams, as_recorded, learning_streams, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
 

@@ -140,8 +140,7 @@ def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
 
 
 def _power_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
-    from routecast.testbed.meters._finding import settings_of
-    from routecast.testbed.meters._naming import AUTO, meter_of
+    from routecast.testbed.meters._finding import AUTO, meter_of, settings_of
 
     if bed.power is None or bed.power.meter == AUTO:
         return []

@@ -16,9 +16,9 @@ from routecast.errors import EnvironmentProblem, ModelProblem, Problem
 from routecast.evaluate.trial import Bottleneck, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.testbed.bed import Bed
-from routecast.testbed.devices.self_timed import SelfTimed
+from routecast.testbed.dut_host import SelfTimed
 from routecast.testbed.measure import Measure
-from routecast.testbed.meters.meter import MeteredTrial
+from routecast.testbed.meters._meter import MeteredTrial
 
 __all__ = ["TimedMeasure", "measure_of", "silent_trial"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.meters.meter import PowerReading, PowerSpan, Zone, reading_of
+from routecast.testbed.meters._meter import PowerReading, PowerSpan, Zone, reading_of
 
 
 class Clock:

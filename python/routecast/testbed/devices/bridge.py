@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from routecast.testbed.devices import interfaces
-from routecast.testbed.devices.ingress import IngressPrograms
 from routecast.testbed.devices.lifecycle import StartedDevice
-from routecast.testbed.devices.linux import LARGEST_SLOWDOWN, SLOWDOWN_TEXT
+from routecast.testbed.devices.linux import LARGEST_SLOWDOWN, SLOWDOWN_TEXT, IngressPrograms
 from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.dut_host import DeviceSite, Missing
 

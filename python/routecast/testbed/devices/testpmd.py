@@ -19,8 +19,7 @@ from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.lifecycle import RESETS_OF_A_MACHINE, StartedDevice
 from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.devices.processes import Processes, check_socket_path, make_real_time
-from routecast.testbed.devices.self_timed import SelfTimedCounts
-from routecast.testbed.dut_host import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite, Missing, SelfTimedCounts
 
 _LONGEST_ANSWER_BYTES = 16_384
 _TIMEOUT_S = 5.0

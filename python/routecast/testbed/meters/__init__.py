@@ -10,15 +10,19 @@ Every figure has a scope: ``rapl:package`` covers the processor alone, ``bmc`` w
 """
 
 from routecast.testbed.meters._csv_log import CsvMeter
-from routecast.testbed.meters._finding import MeterEntry, choose_meter, describe_no_power, find_meters, meter_for
+from routecast.testbed.meters._finding import (
+    AUTO,
+    MeterEntry,
+    MeterSettings,
+    choose_meter,
+    describe_no_power,
+    find_meters,
+    meter_for,
+    meter_of,
+)
 from routecast.testbed.meters._http_watts import HttpSource
 from routecast.testbed.meters._ipmi import IpmiSource
-from routecast.testbed.meters._naming import AUTO, MeterSettings, meter_of
-from routecast.testbed.meters._perf import PerfSource
-from routecast.testbed.meters._rapl import RaplSource
-from routecast.testbed.meters._redfish import RedfishSource
-from routecast.testbed.meters._sampled import Sample, SampledMeter, Source
-from routecast.testbed.meters.meter import (
+from routecast.testbed.meters._meter import (
     MeteredTrial,
     Metering,
     PowerMeter,
@@ -30,6 +34,10 @@ from routecast.testbed.meters.meter import (
     metering,
     with_power,
 )
+from routecast.testbed.meters._perf import PerfSource
+from routecast.testbed.meters._rapl import RaplSource
+from routecast.testbed.meters._redfish import RedfishSource
+from routecast.testbed.meters._sampled import Sample, SampledMeter, Source
 
 __all__ = [
     "AUTO",

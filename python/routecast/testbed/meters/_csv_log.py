@@ -23,7 +23,7 @@ from typing import Final
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem
 from routecast.quantity.bounded_file import open_file
-from routecast.testbed.meters.meter import PowerReading, PowerSpan, Zone, reading_of
+from routecast.testbed.meters._meter import PowerReading, PowerSpan, Zone, reading_of
 
 _TIME: Final = ("time_s", "time", "timestamp", "at_s", "date", "datetime", "unixtime")
 _WATTS: Final = ("power_w", "watts", "watt", "power", "w", "active_power_w", "active_power")
@@ -34,7 +34,7 @@ _HEAD_BYTES = 4096
 
 
 class CsvMeter:
-    """A :class:`~routecast.testbed.meters.meter.PowerMeter` over a log that grows.
+    """A :class:`~routecast.testbed.meters.PowerMeter` over a log that grows.
 
     ``scope`` is what the figures cover: ``pdu``, ``wall``. ``interval_s`` is the time between looks at the file
     (infinite: at the end only), ``wait_s`` the longest wait at the end of an interval for a row after it. ``clock`` and

@@ -21,9 +21,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 from routecast.errors import EnvironmentProblem
+from routecast.testbed.meters._meter import Zone
 from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.meters._web import Credentials, Web, masked
-from routecast.testbed.meters.meter import Zone
 
 _ZONE = "power"
 _SCALES: Final = {"microwatts": 1e-6, "milliwatts": 1e-3, "kilowatts": 1e3, "microjoules": 1e-6}

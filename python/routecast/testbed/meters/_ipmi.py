@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from routecast.errors import EnvironmentProblem
+from routecast.testbed.meters._meter import Zone
 from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.meters._web import Credentials
-from routecast.testbed.meters.meter import Zone
 
 _TIMEOUT_S = 10.0
 _POWER = re.compile(r"Instantaneous power reading:\s*(\d+(?:\.\d+)?)\s*Watts", re.IGNORECASE)

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from routecast.errors import EnvironmentProblem
+from routecast.testbed.meters._meter import Zone
 from routecast.testbed.meters._rapl import RaplCover, is_virtual
 from routecast.testbed.meters._sampled import Sample, Source
-from routecast.testbed.meters.meter import Zone
 from routecast.testbed.placement import cores_of
 
 PMU: Final = "sys/bus/event_source/devices/power"

@@ -14,8 +14,8 @@ from typing import Final
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.quantity.schema import field, value
+from routecast.testbed.meters._meter import Zone
 from routecast.testbed.meters._sampled import Sample, Source
-from routecast.testbed.meters.meter import Zone
 
 RAPL_SCOPES: Final = ("package", "psys", "dram", "package+dram")
 """What the sum may cover; ``package`` by default."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from routecast.errors import EnvironmentProblem
+from routecast.testbed.meters._meter import Zone
 from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.meters._web import Credentials, NotThere, Web, masked
-from routecast.testbed.meters.meter import Zone
 
 _ROOT: Final = "/redfish/v1"
 _PARTS: Final = ("cpu", "memory", "fan", "gpu", "accelerator", "storage", "networkingdevice", "powersupply")

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
-from routecast.testbed.meters.meter import PowerReading, PowerSpan, Zone, reading_of
+from routecast.testbed.meters._meter import PowerReading, PowerSpan, Zone, reading_of
 
 _SHOWN_FAILURES = 3
 
@@ -66,7 +66,7 @@ class Source(Protocol):
 
 
 class SampledMeter:
-    """A :class:`~routecast.testbed.meters.meter.PowerMeter` over a source.
+    """A :class:`~routecast.testbed.meters.PowerMeter` over a source.
 
     ``interval_s`` is the time between samples; if infinite, only :meth:`start`, :meth:`sample` and :meth:`stop`
     take samples. ``clock`` returns seconds; trials use ``time.monotonic``. Raises ModelProblem: it is not > 0.

@@ -13,20 +13,6 @@ from routecast.evaluate.plain import plain
 from routecast.evaluate.trial import Trial, TrialPower
 from routecast.quantity.schema import field, value
 
-__all__ = [
-    "MeteredTrial",
-    "Metering",
-    "PowerMeter",
-    "PowerReading",
-    "PowerSpan",
-    "Zone",
-    "ZonePower",
-    "checked_meter",
-    "metering",
-    "reading_of",
-    "with_power",
-]
-
 _EDGE_S = 1e-6
 """Closer instants are the same: they are moments of one call."""
 
