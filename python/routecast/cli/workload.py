@@ -127,7 +127,7 @@ def workload(
         write_figure(miss_figure(answer), figure)
     if as_json:
         document = answer.to_json()
-        document["required"] = [_row(need) for need in needs]
+        document["required"] = plain(needs)
         document["cachegrind"] = plain(counted)
         print_json(document)
         return
@@ -224,15 +224,6 @@ def _counted(case: WorkloadCase) -> CachegrindCounts:
 
     with progress_bar(f"counting {case.kernel.name} under valgrind") as report:
         return count_workload(case, progress=lambda share: report(round(100.0 * share), 100, ""))
-
-
-def _row(need: Required) -> dict[str, object]:
-    import math
-    from dataclasses import asdict
-
-    return {
-        name: None if isinstance(value, float) and math.isnan(value) else value for name, value in asdict(need).items()
-    }
 
 
 def _notes(answer: Characterisation) -> list[str]:

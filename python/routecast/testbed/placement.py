@@ -83,17 +83,13 @@ def assign_cores(
 def _notes(tester: int, receiver: int | None, dut: int, more: tuple[int, ...]) -> tuple[str, ...]:
     notes = [
         f"generator (core {tester}) and device (core {core}) share a physical core: each slows the other down"
-        for core in more
-        if core in _siblings(tester)
+        for core in (*more, dut)
+        if core in _siblings(tester) and core != tester
     ]
     if tester == dut:
         notes.append(
             f"generator and device share core {dut} and take turns: rates are those of both together, lower than the "
             "device's own, and a load that the core cannot both make and forward is no result"
-        )
-    elif dut in _siblings(tester):
-        notes.append(
-            f"generator (core {tester}) and device (core {dut}) share a physical core: each slows the other down"
         )
     if tester == receiver:
         notes.append(

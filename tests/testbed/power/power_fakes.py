@@ -57,7 +57,7 @@ class FakeMeter:
         window = (spans[0].from_s, spans[-1].to_s) if spans else (0.0, 0.0)
         return reading_of(
             spans,
-            window,
+            [window],
             meter=self.name,
             scope=self.scope,
             zones=(zone, *self.others),

@@ -288,4 +288,4 @@ def test_the_background_thread_samples_until_the_end(tmp_path: Path) -> None:
         pass
     reading = rapl.stop()
     assert reading.samples >= 4
-    assert rapl._thread is None
+    assert not rapl._thread.is_running

@@ -69,8 +69,8 @@ class Processes:
                     f"{process.program}: ended by itself with {_code(process)}: {_last_lines(process.log)}"
                 )
 
-    def stop(self, *, first_first: bool = False, grace_s: float = _GRACE_S) -> None:
-        """End the processes and their children one after the other: terminated first, killed ``grace_s`` later.
+    def stop(self, *, first_first: bool = False) -> None:
+        """End the processes and their children one after the other: terminated first, killed 3 s later.
 
         ``first_first`` ends the process that was started first before the others, instead of last.
         """
@@ -78,7 +78,7 @@ class Processes:
         for process in running if first_first else reversed(running):
             _signal(process.process, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
-                process.process.wait(grace_s)
+                process.process.wait(_GRACE_S)
             _signal(process.process, signal.SIGKILL)
             process.process.wait()
 

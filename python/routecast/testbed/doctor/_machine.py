@@ -19,6 +19,7 @@ from routecast.quantity.schema import field, value
 from routecast.testbed.placement import cores_of
 
 _COMMAND_S = 10.0
+_STAT_S = 1.0
 
 
 class State(StrEnum):
@@ -158,15 +159,15 @@ class ExaminedMachine:
             self.exists(f"{folder}/{program}") for folder in ("usr/bin", "usr/sbin", "usr/local/bin", "usr/lib/frr")
         )
 
-    def stat(self, seconds: float = 1.0) -> tuple[str, str, float]:
+    def stat(self) -> tuple[str, str, float]:
         """Return two readings of ``/proc/stat`` and the seconds between them; further calls return the same."""
         if self._stat is None:
             first, start = self.text("proc/stat") or "", time.monotonic()
             if self.is_live:
-                time.sleep(seconds)
+                time.sleep(_STAT_S)
                 self._stat = (first, self.text("proc/stat") or "", time.monotonic() - start)
             else:
-                self._stat = (first, self.text("proc/stat.later") or first, seconds)
+                self._stat = (first, self.text("proc/stat.later") or first, _STAT_S)
         return self._stat
 
     @property

@@ -23,7 +23,7 @@ from typing import Final
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem
 from routecast.quantity.bounded_file import open_file
-from routecast.testbed.meters._meter import PowerReading, PowerSpan, Zone, reading_of
+from routecast.testbed.meters._meter import PeriodicThread, PowerReading, PowerSpan, Zone, reading_of
 
 _TIME: Final = ("time_s", "time", "timestamp", "at_s", "date", "datetime", "unixtime")
 _WATTS: Final = ("power_w", "watts", "watt", "power", "w", "active_power_w", "active_power")
@@ -60,8 +60,7 @@ class CsvMeter:
         self._wait_s = wait_s
         self._clock = clock
         self._wall = wall_clock
-        self._done = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = PeriodicThread(self._look, interval_s)
         self._lock = threading.Lock()
         self._reset()
 
@@ -89,18 +88,12 @@ class CsvMeter:
                 break
         self._bad = 0
         self._begin_s = self._clock()
-        self._done.clear()
-        if math.isfinite(self.interval_s):
-            self._thread = threading.Thread(target=self._run, name=f"power meter {self.name}", daemon=True)
-            self._thread.start()
+        self._thread.start(f"power meter {self.name}")
 
     def stop(self) -> PowerReading:
         """Read the rows appended meanwhile and return their reading."""
         end_s = self._clock()
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._thread.stop()
         self._look()
         until_s = time.monotonic() + self._wait_s
         while (not self._rows or self._rows[-1][0] < end_s) and time.monotonic() < until_s:
@@ -121,7 +114,7 @@ class CsvMeter:
             self._notes.append(f"{self._bad} lines of {self._path} are no time and watts")
         return reading_of(
             spans,
-            (self._begin_s, end_s),
+            [(self._begin_s, end_s)],
             meter=self.name,
             scope=self.scope,
             zones=(Zone(name=self.scope, scope=self.scope),),
@@ -149,10 +142,6 @@ class CsvMeter:
         self._delimiter = ","
         self._head = ""
         self._own_clock_s: float | None = None
-
-    def _run(self) -> None:
-        while not self._done.wait(self.interval_s):
-            self._look()
 
     def _look(self) -> None:
         """Read the complete lines appended since the last look."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +14,8 @@ from routecast.testbed.meters._csv_log import CsvMeter
 from routecast.testbed.meters._http_watts import HttpSource
 from routecast.testbed.meters._ipmi import IpmiSource, Run, run_program
 from routecast.testbed.meters._meter import PowerMeter
-from routecast.testbed.meters._perf import PerfSource, open_event
-from routecast.testbed.meters._rapl import RAPL_INTERVAL_S, RaplSource, read_text
+from routecast.testbed.meters._perf import PerfSource
+from routecast.testbed.meters._rapl import RAPL_INTERVAL_S, RaplSource
 from routecast.testbed.meters._redfish import RedfishSource
 from routecast.testbed.meters._sampled import SampledMeter, Source
 from routecast.testbed.meters._web import Credentials, credentials_for
@@ -109,26 +109,20 @@ class MeterEntry:
     needs_address: bool = field("It is on another host or in a file, and needs an address", default=False)
 
 
-def find_meters(
-    root: Path = Path("/"),
-    *,
-    read: Callable[[Path], str] = read_text,
-    opener: Callable[[int, int, int], int] = open_event,
-    run: Run | None = None,
-) -> tuple[MeterEntry, ...]:
+def find_meters(root: Path = Path("/"), *, run: Run | None = None) -> tuple[MeterEntry, ...]:
     """Return every kind of meter, the preferred ones first.
 
     Counters of the processor come first, since they are exact over any interval. The server's controller comes next: it
     covers more, but is slow. Meters that need an address come last.
 
-    ``root`` is the folder of the machine's files, ``/`` for this machine. ``read`` reads a file, ``opener`` opens a
-    counter, ``run`` runs a program, by default on this machine only.
+    ``root`` is the folder of the machine's files, ``/`` for this machine; ``run`` runs a program, by default on this
+    machine only.
     """
     if run is None:
         run = run_program if root == Path("/") else _refuse_to_run
     return (
-        _entry("RAPL through powercap", RaplSource(root, read=read)),
-        _entry("RAPL through the kernel's energy events", PerfSource(root, opener=opener)),
+        _entry("RAPL through powercap", RaplSource(root)),
+        _entry("RAPL through the kernel's energy events", PerfSource(root)),
         _entry("the server's controller over IPMI", IpmiSource(run=run)),
         _elsewhere("redfish:URL", "a server's controller over Redfish", "bmc", "redfish:https://CONTROLLER"),
         _elsewhere("csv:FILE", "a log that a meter's program appends to", "pdu", "csv:FILE (time, watts)"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
@@ -79,9 +81,13 @@ class PowerReading:
 
         ``from_s`` and ``to_s`` are times of ``time.monotonic``.
         """
+        return self.within([(from_s, to_s)])
+
+    def within(self, windows: Sequence[tuple[float, float]]) -> PowerReading:
+        """Return the reading of several parts of the interval, as begin and end of each; see :meth:`between`."""
         return reading_of(
             self.spans,
-            (from_s, to_s),
+            windows,
             meter=self.meter,
             scope=self.scope,
             zones=tuple(Zone(name=z.name, scope=z.scope, is_counted=z.is_counted) for z in self.zones),
@@ -99,7 +105,7 @@ class PowerReading:
 
 def reading_of(
     spans: Sequence[PowerSpan],
-    window: tuple[float, float],
+    windows: Sequence[tuple[float, float]],
     *,
     meter: str,
     scope: str,
@@ -107,14 +113,15 @@ def reading_of(
     quantum_j: float,
     notes: Sequence[str] = (),
 ) -> PowerReading:
-    """Return the reading of a window of the monotonic clock from spans in order and without overlap.
+    """Return the reading of windows of the monotonic clock from spans in order and without overlap.
 
     ``quantum_j`` is the least step of the energy of the sum; NaN if unknown.
     """
-    from_s, to_s = window
-    parts = [
-        (span, overlap_s) for span in spans if (overlap_s := min(span.to_s, to_s) - max(span.from_s, from_s)) > 0.0
+    overlaps = [
+        [(span, overlap_s) for span in spans if (overlap_s := min(span.to_s, to_s) - max(span.from_s, from_s)) > 0.0]
+        for from_s, to_s in windows
     ]
+    parts = list(chain.from_iterable(overlaps))
     metered_s = math.fsum(overlap_s for _, overlap_s in parts)
     readings = []
     for zone in zones:
@@ -138,9 +145,9 @@ def reading_of(
         min_w=min((span.low_w for span, _ in parts), default=math.nan),
         max_w=max((span.high_w for span, _ in parts), default=math.nan),
         energy_j=energy_j,
-        interval_s=max(to_s - from_s, 0.0),
+        interval_s=math.fsum(max(to_s - from_s, 0.0) for from_s, to_s in windows),
         metered_s=metered_s,
-        samples=len(parts) + 1 if parts else 0,
+        samples=sum(len(overlap) + 1 for overlap in overlaps if overlap),
         quantum_w=quantum_j / metered_s if metered_s else math.nan,
         zones=tuple(readings),
         notes=tuple(notes),
@@ -181,6 +188,39 @@ class PowerMeter(Protocol):
     def latest_w(self) -> float:
         """Return the newest power of the running interval; NaN before there is one."""
         ...
+
+
+class PeriodicThread:
+    """Calls a function at intervals in a thread of its own, from :meth:`start` to :meth:`stop`; never if infinite."""
+
+    def __init__(self, work: Callable[[], object], interval_s: float) -> None:
+        self._work = work
+        self._interval_s = interval_s
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None
+
+    def start(self, name: str) -> None:
+        """Start the thread."""
+        self._done.clear()
+        if math.isfinite(self._interval_s):
+            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread and wait for its end."""
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._done.wait(self._interval_s):
+            self._work()
 
 
 class Metering:
@@ -287,37 +327,4 @@ class MeteredTrial:
         if self._reading is None:
             note = (self._why_none,) if self._why_none else ()
             return replace(trial, notes=(*trial.notes, *note))
-        return with_power(trial, _joined([self._reading.between(*window) for window in windows]))
-
-
-def _joined(parts: Sequence[PowerReading]) -> PowerReading:
-    """Return one reading of several windows of an interval."""
-    first = parts[0]
-    metered_s = math.fsum(part.metered_s for part in parts)
-    energy_j = math.fsum(part.energy_j for part in parts)
-    known = [part for part in parts if part.metered_s]
-    zones = tuple(
-        replace(
-            zone,
-            energy_j=sum(part.zones[number].energy_j for part in parts),
-            mean_w=math.fsum(
-                part.zones[number].mean_w * part.metered_s for part in known if math.isfinite(part.zones[number].mean_w)
-            )
-            / metered_s
-            if metered_s
-            else math.nan,
-        )
-        for number, zone in enumerate(first.zones)
-    )
-    return replace(
-        first,
-        mean_w=energy_j / metered_s if metered_s else math.nan,
-        min_w=min((part.min_w for part in known), default=math.nan),
-        max_w=max((part.max_w for part in known), default=math.nan),
-        energy_j=energy_j,
-        interval_s=math.fsum(part.interval_s for part in parts),
-        metered_s=metered_s,
-        samples=sum(part.samples for part in parts),
-        zones=zones,
-        spans=(),
-    )
+        return with_power(trial, self._reading.within(windows))

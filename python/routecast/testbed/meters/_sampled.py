@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
-from routecast.testbed.meters._meter import PowerReading, PowerSpan, Zone, reading_of
+from routecast.testbed.meters._meter import PeriodicThread, PowerReading, PowerSpan, Zone, reading_of
 
 _SHOWN_FAILURES = 3
 
@@ -82,15 +82,14 @@ class SampledMeter:
         self._samples: list[Sample] = []
         self._failures: list[str] = []
         self._lock = threading.Lock()
-        self._done = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = PeriodicThread(self.sample, interval_s)
 
     def start(self) -> None:
         """Take the first sample and continue in the background.
 
         Raises EnvironmentProblem: the source cannot be read.
         """
-        if self._thread is not None:
+        if self._thread.is_running:
             raise EnvironmentProblem(f"power meter {self.name}: runs already")
         self._samples, self._failures = [], []
         self.source.open()
@@ -99,10 +98,7 @@ class SampledMeter:
         except BaseException:
             self.source.close()
             raise
-        self._done.clear()
-        if math.isfinite(self.interval_s):
-            self._thread = threading.Thread(target=self._run, name=f"power meter {self.name}", daemon=True)
-            self._thread.start()
+        self._thread.start(f"power meter {self.name}")
 
     def sample(self) -> None:
         """Take a sample now; a failure becomes a note."""
@@ -114,10 +110,7 @@ class SampledMeter:
 
     def stop(self) -> PowerReading:
         """Take the last sample and return the reading."""
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._thread.stop()
         failures = len(self._failures)
         self.sample()
         # The interval ends with the last sample, or now if that failed.
@@ -126,7 +119,7 @@ class SampledMeter:
         spans, notes = self._spans()
         return reading_of(
             spans,
-            (self._samples[0].at_s, end_s),
+            [(self._samples[0].at_s, end_s)],
             meter=self.name,
             scope=self.scope,
             zones=self.source.zones,
@@ -144,10 +137,6 @@ class SampledMeter:
         if len(samples) < 2 or any(name not in sample.values for sample in samples for name in counted):
             return math.nan
         return math.fsum(self.source.power_w(name, *samples) for name in counted)
-
-    def _run(self) -> None:
-        while not self._done.wait(self.interval_s):
-            self.sample()
 
     def _take(self) -> None:
         began_s = self._clock()
