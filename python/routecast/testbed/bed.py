@@ -352,7 +352,7 @@ class Bed:
         leftovers = [name for name in self._namespaces() if name in netns.named()]
         if leftovers:
             self.on_remark(
-                f"removing network namespaces of test bed {self.name!r} that no run knows: {', '.join(leftovers)}"
+                f"removing network namespaces of test bed {self.name!r} that no run recorded: {', '.join(leftovers)}"
             )
             state.clean(state.BedState(bed=self.name, namespaces=leftovers))
 

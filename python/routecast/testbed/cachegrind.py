@@ -67,4 +67,4 @@ def _last_words(text: str) -> str:
     """Return the last line of the program's errors, or valgrind's last line if the program wrote none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     own = [line for line in lines if not line.startswith("==")]
-    return (own or lines or ["it said nothing"])[-1]
+    return (own or lines or ["it printed nothing"])[-1]

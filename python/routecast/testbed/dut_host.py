@@ -179,7 +179,7 @@ def run_command(
     except OSError as problem:
         raise EnvironmentProblem(f"{command[0]}: cannot be run: {problem.strerror}") from problem
     if check and done.returncode != 0:
-        message = (done.stderr or done.stdout).strip() or "it says nothing"
+        message = (done.stderr or done.stdout).strip() or "it prints nothing"
         raise EnvironmentProblem(f"{' '.join(command)}: leaves with {done.returncode}: {message}")
     return done.stdout
 

@@ -150,7 +150,7 @@ class InMemory:
         if load.steps:
             problems.append(Problem("steps", "a function in memory is run at one rate: leave the steps out"))
         if load.arrivals.kind != "cbr" and not self.saturate:
-            what = f"got {load.arrivals.kind}: frames in memory arrive evenly (cbr); the simulator knows others"
+            what = f"got {load.arrivals.kind}: frames in memory arrive evenly (cbr); the simulator has others"
             problems.append(Problem("arrivals", what))
         if problems:
             raise ModelProblem("offered load", problems)

@@ -322,7 +322,7 @@ def clean(state: BedState) -> None:
     if state.folder and not any(map(os.path.ismount, state.mounts)):
         shutil.rmtree(state.folder, ignore_errors=True)
     if problems:
-        raise EnvironmentProblem(f"test bed {state.bed!r} is not removed as a whole: {'; '.join(problems)}")
+        raise EnvironmentProblem(f"test bed {state.bed!r} is not removed completely: {'; '.join(problems)}")
     state.path.unlink(missing_ok=True)
 
 

@@ -184,7 +184,7 @@ def meters_table(meters: Sequence[MeterEntry]) -> Table:
     """Return the table of power meters: their scope, and whether they can be read here."""
 
     def readable(meter: MeterEntry) -> str:
-        return "yes" if meter.is_readable else "if told where" if meter.needs_address else "no"
+        return "yes" if meter.is_readable else "with an address" if meter.needs_address else "no"
 
     return Table.of(
         meters,

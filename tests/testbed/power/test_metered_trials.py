@@ -181,7 +181,7 @@ def test_a_test_bed_file_names_its_meter(tmp_path: Path) -> None:
     ("table", "place", "words"),
     [
         ('meter = "rappl"', "power.meter", 'did you mean "rapl"'),
-        ('meter = "rapl"\nscope = "wall"', "power.meter", "knows its own"),
+        ('meter = "rapl"\nscope = "wall"', "power.meter", "has its own scope"),
         ('meter = "redfish:https://a:b@bmc"', "power.meter", "ROUTECAST_POWER_PASSWORD"),
         ('meter = "rapl"\npassword = "x"', "power.password", ""),
         ('meter = "rapl"\ninterval = 5', "power.interval", "has no unit"),

@@ -330,7 +330,7 @@ def test_meters_have_the_names_that_people_write(text: str, name: str, scope: st
         ("csv", MeterSettings(), "write csv:FILE"),
         ("rapl:gpu", MeterSettings(), "allowed are rapl:package"),
         ("perf:gpu", MeterSettings(), "allowed are perf:package"),
-        ("rapl", MeterSettings(scope="wall"), "knows its own"),
+        ("rapl", MeterSettings(scope="wall"), "has its own scope"),
     ],
 )
 def test_what_is_no_meter_is_refused(text: str, settings: MeterSettings, words: str) -> None:

@@ -128,7 +128,7 @@ def test_watts_between_samples_lie_on_a_straight_line_and_the_energy_counter_is_
     # 10 s from 100 to 300 W, 30 s at 300 W
     assert reading.energy_j == pytest.approx(10 * 200 + 30 * 300)
     assert (reading.min_w, reading.max_w, reading.scope) == (100.0, 300.0, "bmc")
-    assert any("went on by 2160 J" in note for note in reading.notes)  # 0.0006 kWh
+    assert any("rose by 2160 J" in note for note in reading.notes)  # 0.0006 kWh
 
 
 @pytest.mark.parametrize("credentials", [ADMIN, Credentials(token=TOKEN)])
@@ -153,7 +153,7 @@ def test_a_chassis_that_is_not_there_is_404() -> None:
 def test_a_chassis_without_the_field_says_what_is_missing(control: dict[str, object]) -> None:
     documents = {**RACK, "/redfish/v1/Chassis/1U/Power": power({"Name": "System", **control})}
     said = refusal(Mock(documents))
-    assert "no chassis tells its power (looked at 1U)" in said
+    assert "no chassis reports its power (looked at 1U)" in said
 
 
 def test_a_slow_controller_is_given_up_after_the_time_limit() -> None:
@@ -361,4 +361,4 @@ def test_a_counter_of_joules_gives_watts_and_may_start_anew() -> None:
     reading = metered.reading
     assert reading.energy_j == pytest.approx(300 + 50)
     assert reading.scope == "rapl"
-    assert any("started anew 1 times" in note for note in reading.notes)
+    assert any("restarted 1 times" in note for note in reading.notes)

@@ -148,4 +148,4 @@ def _last_lines(log: Path) -> str:
     except FileNotFoundError:
         return "no log"
     words = [line.strip() for line in lines if line.strip()]
-    return " / ".join(words[-_MOST_LOG_LINES:]) or "it said nothing"
+    return " / ".join(words[-_MOST_LOG_LINES:]) or "it printed nothing"

@@ -72,7 +72,7 @@ def driver(machine: ExaminedMachine, name: str) -> Finding:
     if not target:
         return unseen(check, "no device behind it, or ethtool is not there")
     if target in _ZERO_COPY:
-        return fine(check, f"{target}, knows AF_XDP zero copy")
+        return fine(check, f"{target}, supports AF_XDP zero copy")
     if target == "veth":
         return fine(check, "veth: frames are handed on in memory, live frames work")
     return fine(check, target, "no AF_XDP zero copy: the tester copies every frame and sends at a third of the rate")

@@ -64,7 +64,7 @@ def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = P
         wanted = {"csv": "csv:FILE"}.get(kind, f"{kind}:https://HOST/…")
         raise _refused(f"got {text!r}: write {wanted}")
     if options.scope is not None and kind not in {"csv", "http"}:
-        raise _refused(f"scope {options.scope!r} is given for {kind}, which knows its own: leave it out")
+        raise _refused(f"scope {options.scope!r} is given for {kind}, which has its own scope: leave it out")
     interval_s = options.interval_s or (RAPL_INTERVAL_S if kind in {"rapl", "perf"} else _INTERVAL_S)
     if kind == "csv":
         return CsvMeter(Path(rest).expanduser(), scope=options.scope or "pdu", interval_s=interval_s)

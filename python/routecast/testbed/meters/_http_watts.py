@@ -99,9 +99,9 @@ class HttpSource(Source):
         values = [sample.values[_ZONE] for sample in samples]
         restarts = sum(after < before for before, after in pairwise(values))
         if restarts and not self.is_gauge:
-            notes.append(f"the counter was started anew {restarts} times: what it counted before each is lost")
+            notes.append(f"the counter restarted {restarts} times: the energy before each restart is lost")
         if self._is_exporter:
-            notes.append("an exporter reads RAPL: which zones its figure holds, its own documentation says")
+            notes.append("an exporter reads RAPL: its documentation names the zones of this figure")
         return notes
 
     def close(self) -> None:

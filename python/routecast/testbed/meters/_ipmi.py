@@ -101,7 +101,7 @@ class IpmiSource(Source):
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Return the note that the meter does not resolve short intervals."""
-        return ("DCMI tells whole watts, renewed when the controller likes: only long trials are seen well",)
+        return ("DCMI reports whole watts, at intervals of the controller's choice: only long trials are metered well",)
 
     def _command(self) -> tuple[Sequence[str], Mapping[str, str]]:
         if not self._host:

@@ -55,7 +55,7 @@ def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
         number = re.fullmatch(r"event=(0x[0-9a-fA-F]+|\d+)", config)
         if number is None or unit != "Joules":
             raise EnvironmentProblem(
-                f"power meter perf: {folder / event} says {config!r} in {unit!r}: event=NUMBER in Joules is known here"
+                f"power meter perf: {folder / event} holds {config!r} in {unit!r}: event=NUMBER in Joules is known here"
             )
         events[event] = (int(number[1], 0), float(scale))
     return events

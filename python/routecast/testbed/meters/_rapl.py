@@ -292,13 +292,11 @@ class RaplSource(Source):
         for zone in self.zones:
             seen = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
             if zone.is_counted and len(seen) > 1 and len(set(seen)) == 1:
-                notes.append(
-                    f"the counter of {zone.name} stands still: a hypervisor shows it without counting, or it is broken"
-                )
+                notes.append(f"the counter of {zone.name} does not change: a hypervisor shows it, or it is broken")
             if share := self._farthest(zone.name, samples):
                 notes.append(
-                    f"the counter of {zone.name} went by {share:.0%} of its range between two samples: it was started "
-                    "anew in between, or they are so far apart that it may have wrapped more than once"
+                    f"the counter of {zone.name} rose by {share:.0%} of its range between two samples: it restarted "
+                    "in between, or they are so far apart that it may have wrapped more than once"
                 )
         if self._unread:
             notes.append(f"zones that cannot be read: {', '.join(self._unread)}")

@@ -79,13 +79,13 @@ class RedfishSource(Source):
             seen = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
             if len(seen) > 4 and len(set(seen)) == 1:
                 notes.append(
-                    f"{zone.name} said {seen[0]:g} W each of {len(seen)} times: controllers renew their figure "
-                    "now and then only, and this interval may be shorter"
+                    f"{zone.name} reported {seen[0]:g} W {len(seen)} times: controllers update their figure "
+                    "rarely, and this interval may be shorter"
                 )
             energy = self._energy_kwh.get(zone.name, [])
             if len(energy) > 1 and energy[-1] > energy[0]:
                 moved_j = 3.6e6 * (energy[-1] - energy[0])
-                notes.append(f"the controller's own counter of {zone.name} went on by {moved_j:.4g} J meanwhile")
+                notes.append(f"the controller's own counter of {zone.name} rose by {moved_j:.4g} J meanwhile")
         return notes
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class RedfishSource(Source):
             else:
                 silent.append(str(document.get("Id") or chassis))
         if not self._paths:
-            what = f"no chassis tells its power (looked at {', '.join(silent) or 'none'})"
+            what = f"no chassis reports its power (looked at {', '.join(silent) or 'none'})"
             raise EnvironmentProblem(
                 f"power meter {self.name}: {what}: neither EnvironmentMetrics with PowerWatts nor Power with "
                 "PowerControl[].PowerConsumedWatts"
