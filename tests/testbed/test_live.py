@@ -11,7 +11,7 @@ from testbed_fakes import FakeBed, FakeTester, FakeWatch
 
 from routecast.errors import EnvironmentProblem
 from routecast.load import OfferedLoad
-from routecast.testbed._counted import Slice
+from routecast.testbed._counts import Slice
 from routecast.testbed.measure import Measure
 from routecast.testbed.metrics_server import Live, MetricsServer
 

@@ -24,7 +24,7 @@ from routecast.experiment.run import run_experiment
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.offered import OfferedLoad
 from routecast.testbed import Measure, open_testbed
-from routecast.testbed._counted import Slice
+from routecast.testbed._counts import Slice
 from routecast.testbed._measured import over_time_of
 from routecast.testbed.checks import Limits
 

@@ -72,7 +72,7 @@ def down(
         state.remove(name)
         remark(f"test bed {name!r} is down")
         return
-    for removed in state.clean_dead(on_remark=remark, every=True):
+    for removed in state.clean_dead(on_remark=remark, include_kept=True):
         remark(f"test bed {removed!r} is down")
 
 
@@ -95,15 +95,13 @@ def list_beds(*, as_json: AsJson = False) -> None:
 def devices(*, as_json: AsJson = False) -> None:
     """List the devices under test, their options, and what is missing for them and for the tester on this machine."""
     from routecast.cli.console import print_table
-    from routecast.testbed.catalogue import devices as catalogue
+    from routecast.testbed.devices import DEVICES, device_entry, make_device
     from routecast.testbed.tester import back_ends
     from routecast.testbed.views import back_ends_table, devices_table
 
-    entries = catalogue()
+    entries = [make_device(name, {}) for name in DEVICES]
     if as_json:
-        from routecast.evaluate.plain import plain
-
-        print_json(plain(entries))
+        print_json([device_entry(device) for device in entries])
         return
     print_table(data(), devices_table(entries))
     print_table(data(), back_ends_table(back_ends()))

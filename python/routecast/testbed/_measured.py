@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from routecast.evaluate.trial import Bottleneck, Moment, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_pps
-from routecast.testbed._counted import Slice
+from routecast.testbed._counts import Slice
 from routecast.testbed._watch import CoreTimes
 from routecast.testbed.checks import TrialRecord, notes_of, reasons_against
 from routecast.testbed.streams import Streams
@@ -52,7 +52,7 @@ def trial_of(
     load: OfferedLoad, duration_s: float, streams: Streams, record: TrialRecord, *, notes: Sequence[str] = ()
 ) -> Trial:
     """Return the Trial of a measurement; ``notes`` go before those of the checks."""
-    counts = record.counted
+    counts = record.counts
     intended_pps = _mean_rate(load, duration_s, streams)
     forwarded_pps = counts.received_frames / duration_s
     offered_pps = counts.sent_frames / duration_s
@@ -99,7 +99,7 @@ def _mean_rate(load: OfferedLoad, duration_s: float, streams: Streams) -> float:
 
 def _drops(record: TrialRecord, duration_s: float) -> Mapping[str, float]:
     """Return the rates of lost frames by place of loss: those in the device's counters, and the rest."""
-    lost = record.counted.lost_frames
+    lost = record.counts.lost_frames
     drops: dict[str, float] = {}
     known = 0
     for name in record.after.device:
@@ -181,7 +181,7 @@ def _full_ring(record: TrialRecord) -> tuple[str, int] | None:
             interface, count = name.removesuffix(_RX_DROPPED), now - record.before.device.get(name, 0)
             dropped[interface] = max(dropped.get(interface, 0), count)
     name = max(dropped, key=lambda interface: dropped[interface], default="")
-    if not name or 2 * dropped[name] <= record.counted.lost_frames:
+    if not name or 2 * dropped[name] <= record.counts.lost_frames:
         return _full_queue(record)
     queue = _full_queue(record)
     return queue if queue and queue[0].startswith(f"{name}, ") else (name, dropped[name])
@@ -192,14 +192,14 @@ def _full_queue(record: TrialRecord) -> tuple[str, int] | None:
     dropped = {key: now - record.before.queue_drops.get(key, 0) for key, now in record.after.queue_drops.items()}
     interfaces = [interface for interface, _ in dropped]
     for (interface, queue), count in dropped.items():
-        if interfaces.count(interface) > 1 and 2 * count > record.counted.lost_frames:
+        if interfaces.count(interface) > 1 and 2 * count > record.counts.lost_frames:
             return f"{interface}, queue {queue}", count
     return None
 
 
 def _full_backlog(record: TrialRecord) -> Bottleneck | None:
     """Return the device's core whose backlog dropped most of the lost frames; or None."""
-    lost = record.counted.lost_frames
+    lost = record.counts.lost_frames
     for core, (before, after) in _device_cores(record).items():
         dropped = after.dropped_frames - before.dropped_frames
         if 2 * dropped > lost:
@@ -241,7 +241,7 @@ def _squeezed(before: CoreTimes, after: CoreTimes) -> str:
 
 
 def _bottleneck(record: TrialRecord, resources: Sequence[Resource], load: OfferedLoad) -> Bottleneck:
-    counts = record.counted
+    counts = record.counts
 
     def fullest(kind: str) -> Resource | None:
         of_kind = (resource for resource in resources if resource.kind == kind)

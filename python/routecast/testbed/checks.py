@@ -16,7 +16,7 @@ from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial
 from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
-from routecast.testbed._counted import Counted, Slice
+from routecast.testbed._counts import Slice, TrialCounts
 from routecast.testbed._watch import MachineSnapshot
 from routecast.testbed.bed import TesterPort
 
@@ -106,7 +106,7 @@ class TrialRecord:
     """
 
     slices: Sequence[Slice]
-    counted: Counted
+    counts: TrialCounts
     before: MachineSnapshot
     after: MachineSnapshot
     ports: Sequence[TesterPort]
@@ -206,10 +206,10 @@ def _shared_core(record: TrialRecord) -> Iterator[str]:
     behind = [worker for worker, is_first in record.beside_generator.items() if not is_first]
     if record.is_reset and "device" in record.beside_generator:
         yield f"{shared}: the reset had to wait for the generator, so the loss is not the device's own; {apart}"
-    elif record.counted.lost_frames and behind:
+    elif record.counts.lost_frames and behind:
         yield (
             f"{shared}, and it is not known that the {' and the '.join(behind)} went first: "
-            f"{record.counted.lost_frames:,} frames may be lost by the generator's doing; {apart} or real-time priority"
+            f"{record.counts.lost_frames:,} frames may be lost by the generator's doing; {apart} or real-time priority"
         )
     elif any(_rates(record)):
         yield f"{shared}, whose time has to do for all of them: offer less, or {apart}"
@@ -221,7 +221,7 @@ def _a_little_late(record: TrialRecord) -> Iterator[str]:
         latest_s = float(stream["latest_s"])
         is_reason = latest_s > record.limits.late_s and not record.is_reset
         # Even a few late frames can be a burst that overflows a ring of the device.
-        may_have_lost = record.counted.lost_frames > 0 and latest_s > record.limits.stall_s
+        may_have_lost = record.counts.lost_frames > 0 and latest_s > record.limits.stall_s
         if (share > record.limits.late_ratio or may_have_lost) and not is_reason:
             yield f"stream {number}: {_late(stream)}; the delayed frames followed faster than planned"
 
@@ -262,7 +262,7 @@ def _own_drops(record: TrialRecord) -> Iterator[str]:
         ):
             count = record.link_change(port, name)
             if sentence == _DROPPED:
-                count -= record.counted.foreign_frames  # no socket takes them, so the kernel drops them
+                count -= record.counts.foreign_frames  # no socket takes them, so the kernel drops them
             if count > 0:
                 yield f"port {port.name} ({port.interface}): {sentence} {count:,} frames"
 
@@ -313,7 +313,7 @@ def _lost_to_others(record: TrialRecord) -> Iterator[str]:
 
 def _no_frame(record: TrialRecord) -> Iterator[str]:
     """Report where frames stopped if none came back."""
-    counts = record.counted
+    counts = record.counts
     if counts.sent_frames == 0 or counts.received_frames > 0:
         return
     places = []
@@ -339,14 +339,14 @@ def _loops(record: TrialRecord) -> Iterator[str]:
         if number in record.receiving:
             continue
         back = record.link_change(port, "rx_frames")
-        if back > max(10.0, 0.001 * record.counted.sent_frames):
+        if back > max(10.0, 0.001 * record.counts.sent_frames):
             yield (
                 f"{back:,} frames came back to port {port.name}, which only sends: the device loops, floods or answers"
             )
 
 
 def _changes(record: TrialRecord) -> Iterator[str]:
-    counts = record.counted
+    counts = record.counts
     if counts.duplicated_frames:
         yield f"the device duplicated {counts.duplicated_frames:,} frames"
     if counts.corrupted_frames and counts.received_frames:
@@ -356,7 +356,7 @@ def _changes(record: TrialRecord) -> Iterator[str]:
 
 
 def _stall(record: TrialRecord) -> Iterator[str]:
-    counts = record.counted
+    counts = record.counts
     if not counts.lost_frames or not counts.received_frames or not math.isfinite(counts.longest_gap_s):
         return
     duration_s = math.fsum(part.duration_s for part in record.slices)
@@ -389,8 +389,8 @@ def _other_load(record: TrialRecord) -> Iterator[str]:
 
 
 def _foreign(record: TrialRecord) -> Iterator[str]:
-    if record.counted.foreign_frames > max(10.0, 0.001 * record.counted.sent_frames):
-        yield f"{record.counted.foreign_frames:,} frames of others arrived at the tester; they are not counted"
+    if record.counts.foreign_frames > max(10.0, 0.001 * record.counts.sent_frames):
+        yield f"{record.counts.foreign_frames:,} frames of others arrived at the tester; they are not counted"
 
 
 def _share(record: TrialRecord, core: int, name: str) -> float:

@@ -19,7 +19,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_duration, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
-from routecast.testbed._counted import Slice, counted, windows
+from routecast.testbed._counts import Slice, trial_counts, windows
 from routecast.testbed._links import wait_for_frames
 from routecast.testbed._measured import trial_of
 from routecast.testbed._watch import MachineSnapshot, Watch
@@ -27,7 +27,7 @@ from routecast.testbed.bed import Bed
 from routecast.testbed.checks import BEFORE_THE_RESET, Limits, TrialRecord
 from routecast.testbed.conditions import Condition, RoutingDevice, during
 from routecast.testbed.meters._meter import MeteredTrial, PowerMeter
-from routecast.testbed.streams import Addressing, Streams, as_recorded, learning_streams, streams_of
+from routecast.testbed.streams import Addressing, Streams, learning_streams, recorded_load, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
 
 __all__ = ["Measure", "Phases"]
@@ -311,7 +311,7 @@ class Measure:
         routecast.errors.EnvironmentProblem
             The tester or the device failed.
         """
-        load = as_recorded(load)
+        load = recorded_load(load)
         streams = self._streams(load, duration_s)
         attempt = 0
         while True:
@@ -390,7 +390,7 @@ class Measure:
     def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
         """Return a sentence for each stream: what is sent where."""
         lines = []
-        load = as_recorded(load)
+        load = recorded_load(load)
         streams = streams_of(load, self.bed.ports, self._addressing)
         for stream, rate in zip(streams.streams, streams.sent_pps, strict=True):
             port, flow = self.bed.ports[stream["port"]], stream["flows"][0]
@@ -469,7 +469,7 @@ class Measure:
                     self.on_slice(slices[-1])
         record = TrialRecord(
             slices=slices,
-            counted=counted(slices),
+            counts=trial_counts(slices),
             before=before,
             after=self._sender.read(),
             ports=self.bed.ports,

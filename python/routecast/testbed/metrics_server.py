@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from routecast.errors import EnvironmentProblem
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.schema import value
-from routecast.testbed._counted import Counted, Slice, counted
+from routecast.testbed._counts import Slice, TrialCounts, trial_counts
 
 __all__ = ["Live", "MetricsServer", "SliceRates"]
 
@@ -27,12 +27,12 @@ class SliceRates:
     offered_pps: float
     forwarded_pps: float
     loss_ratio: float
-    counts: Counted
+    counts: TrialCounts
 
     @classmethod
     def of(cls, part: Slice) -> SliceRates:
         """Return the rates of a slice."""
-        counts = counted([part])
+        counts = trial_counts([part])
         return cls(
             until_s=part.from_s + part.duration_s,
             offered_pps=counts.sent_frames / part.duration_s,

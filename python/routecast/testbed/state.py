@@ -220,16 +220,16 @@ def beds() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.json"))) if FOLDER.is_dir() else ()
 
 
-def clean_dead(*, on_remark: Callable[[str], None], every: bool = False) -> list[str]:
+def clean_dead(*, on_remark: Callable[[str], None], include_kept: bool = False) -> list[str]:
     """Remove the beds of dead owners and return their names.
 
-    ``on_remark`` gets a line for each of them; ``every`` also removes beds that were put up to stay.
+    ``on_remark`` gets a line for each of them; ``include_kept`` also removes beds that were put up to stay.
     """
     removed = []
     for bed in beds():
         with contextlib.suppress(EnvironmentProblem), _held(bed):
             state = BedState.read(bed)
-            if state is None or (state.is_kept and not every):
+            if state is None or (state.is_kept and not include_kept):
                 continue
             if not state.is_kept:
                 on_remark(f"removing what process {state.pid} left of test bed {bed!r}")

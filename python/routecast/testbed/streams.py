@@ -82,7 +82,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
     """
     problems = [*_port_problems(load, ports), *_arrival_problems(load.arrivals)]
     if not problems:
-        load = as_recorded(load)
+        load = recorded_load(load)
         problems += _frame_problems(load.frames, ports, addressing)
     if problems:
         raise ModelProblem("offered load", problems)
@@ -216,7 +216,7 @@ def _arrival_problems(arrivals: Arrivals) -> list[Problem]:
     return []
 
 
-def as_recorded(load: OfferedLoad) -> OfferedLoad:
+def recorded_load(load: OfferedLoad) -> OfferedLoad:
     """Return a load with the rate, frame sizes and flow weights of its recording, if it has a recording with times."""
     arrivals = load.arrivals
     if arrivals.kind != "trace" or math.isnan(arrivals.trace_rate_pps):

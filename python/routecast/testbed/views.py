@@ -13,8 +13,8 @@ from routecast.show.tables import Column, Table
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from routecast.testbed.catalogue import DeviceEntry
     from routecast.testbed.doctor import Finding
+    from routecast.testbed.dut_host import Device
     from routecast.testbed.meters import PowerReading
     from routecast.testbed.meters._finding import MeterEntry
     from routecast.testbed.selftest import SelfTest, SelfTestCheck
@@ -154,14 +154,14 @@ def beds_table(beds: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def devices_table(devices: Sequence[DeviceEntry]) -> Table:
+def devices_table(devices: Sequence[Device]) -> Table:
     """Return the table of devices under test and the programs that each lacks here."""
     return Table.of(
         devices,
         Column.text("Name", "name"),
         Column.text("What", "title"),
         Column.text("Is a", lambda row: "router" if row.layer == 3 else "bridge"),
-        Column.text("Missing", lambda row: "; ".join(map(str, row.missing)) or "nothing"),
+        Column.text("Missing", lambda row: "; ".join(map(str, row.missing())) or "nothing"),
         name="devices",
         title="Devices under test",
         caption="Options: routecast testbed devices --json",

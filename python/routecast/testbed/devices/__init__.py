@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
 from routecast.errors import FileProblem, Problem
+from routecast.evaluate.plain import pick, plain
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.devices.options import read_options
 from routecast.testbed.dut_host import Device
 
-__all__ = ["DEVICES", "make_device"]
+__all__ = ["DEVICES", "device_entry", "make_device"]
 
 _BUILT_IN = {
     "linux": ("linux", "Linux"),
@@ -78,3 +80,13 @@ def make_device(name: str, options: Mapping[str, object]) -> Device:
     kind = DEVICES[name]
     device: Device = kind(read_options(f"device {name}", kind.options, options))  # type: ignore[call-arg]  # a protocol does not say how its classes are made
     return device
+
+
+def device_entry(device: Device) -> dict[str, object]:
+    """Return name, title, layer, resets, options and missing programs of a device, as plain data."""
+    options = [
+        {"name": field.name, "default": field.default, "meaning": field.metadata.get("text", "")}
+        for field in fields(device.options)
+    ]
+    facts = pick(device, "name", "title", "layer", "reset_kinds")
+    return {**facts, "options": options, "missing": plain(device.missing())}

@@ -466,7 +466,7 @@ class Frr(KernelRouter[FrrOptions]):
         if self._vty is not None:
             self._vty.close()
             self._vty = None
-        self._daemons.stop(first_first=True)
+        self._daemons.stop(in_order=True)
         remove_crash_logs(self._process_ids)
         self._process_ids.clear()
         for path in self._folder(site).glob("*.[va][tp][yi]"):

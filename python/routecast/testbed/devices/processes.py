@@ -69,13 +69,13 @@ class Processes:
                     f"{process.program}: ended by itself with {_code(process)}: {_last_lines(process.log)}"
                 )
 
-    def stop(self, *, first_first: bool = False) -> None:
+    def stop(self, *, in_order: bool = False) -> None:
         """End the processes and their children one after the other: terminated first, killed 3 s later.
 
-        ``first_first`` ends the process that was started first before the others, instead of last.
+        ``in_order`` ends the processes in the order of their start; by default the last comes first.
         """
         running, self._running = self._running, []
-        for process in running if first_first else reversed(running):
+        for process in running if in_order else reversed(running):
             _signal(process.process, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 process.process.wait(_GRACE_S)

@@ -26,7 +26,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class TrialCounts:
     """Sums over streams and slices; times are seconds from the start of the trial, NaN if there are none."""
 
     intended_frames: int
@@ -52,7 +52,7 @@ def windows(slices: Sequence[Slice]) -> list[tuple[float, float]]:
     return [(begin_s, begin_s + part.duration_s) for begin_s, part in zip(begins, slices, strict=True)]
 
 
-def counted(slices: Sequence[Slice]) -> Counted:
+def trial_counts(slices: Sequence[Slice]) -> TrialCounts:
     """Add up the outcomes of a trial."""
     streams = [(part, stream) for part in slices for stream in part.outcome["streams"]]
 
@@ -67,7 +67,7 @@ def counted(slices: Sequence[Slice]) -> Counted:
     ]
     gap, gap_at = max(gaps, default=(math.nan, math.nan))
     latency = _delay([stream["latency"] for _, stream in streams if stream.get("latency")])
-    return Counted(
+    return TrialCounts(
         **{name: total(name) for name in _TOTALS},
         foreign_frames=sum(int(part.outcome["foreign_frames"]) for part in slices),
         first_loss_s=min(instants("first_loss_s"), default=math.nan),
