@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
@@ -296,9 +295,7 @@ class Measure:
     def __enter__(self) -> Self:
         return self.open()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:

@@ -87,13 +87,12 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
     if problems:
         raise ModelProblem("offered load", problems)
     is_recorded = load.arrivals.kind == "trace"
-    groups: dict[tuple[int, int], list[Flow]] = {}
     numbers: dict[tuple[int, int], list[int]] = {}
     used = set(load.arrivals.trace_flow) if is_recorded else range(len(load.flows.flows))
     for number, flow in enumerate(load.flows.flows):
         if number in used:
-            groups.setdefault((flow.ingress, flow.egress), []).append(flow)
             numbers.setdefault((flow.ingress, flow.egress), []).append(number)
+    groups = {pair: [load.flows.flows[number] for number in of_pair] for pair, of_pair in numbers.items()}
     if len(groups) > _MOST_STREAMS:
         what = f"join {len(groups)} pairs of ports: at most {_MOST_STREAMS}"
         raise ModelProblem("offered load", [Problem("flows", what)])

@@ -148,26 +148,21 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
                 command += ["type=afxdp", "options:xdp-mode=native"]
         self._vsctl(*command)
         for port in site.ports:
-            self._check_port(port.interface)
+            error = self._vsctl("get", "interface", port.interface, "error").strip()
+            if error not in {"[]", '""'}:
+                raise EnvironmentProblem(f"device openvswitch: port {port.interface}: {error}")
         self._set_flows()
         self._make_real_time(site)
-
-    def _check_port(self, interface: str) -> None:
-        error = self._vsctl("get", "interface", interface, "error").strip()
-        if error not in {"[]", '""'}:
-            raise EnvironmentProblem(f"device openvswitch: port {interface}: {error}")
 
     def _set_flows(self) -> None:
         flows = ["in_port=1,actions=output:2", "in_port=2,actions=output:1"]
         if self.chosen.flows == "normal":
             flows = ["actions=NORMAL"]
-        self._switch.wait_for(self._is_managed, "the bridge of Open vSwitch")
+        management = self._folder(self.site) / f"{_BRIDGE}.mgmt"
+        self._switch.wait_for(lambda: accepts(management), "the bridge of Open vSwitch")
         self._ofctl("del-flows", _BRIDGE)
         for flow in flows:
             self._ofctl("add-flow", _BRIDGE, flow)
-
-    def _is_managed(self) -> bool:
-        return accepts(self._folder(self.site) / f"{_BRIDGE}.mgmt")
 
     def _make_real_time(self, site: DeviceSite) -> None:
         forwards = "pmd-" if self.chosen.ports == "afxdp" else "ovs-vswitchd"
@@ -175,8 +170,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._thread_lines = make_real_time(self._switch_id, site, lambda name: name.startswith(forwards))
 
     def _threads(self) -> str:
-        names = [path.read_text(encoding="utf-8") for path in Path(f"/proc/{self._switch_id}/task").glob("*/comm")]
-        return "".join(names)
+        return "".join(path.read_text("utf-8") for path in Path(f"/proc/{self._switch_id}/task").glob("*/comm"))
 
     def _vsctl(self, *command: str) -> str:
         words = ("ovs-vsctl", f"--db=unix:{self._folder(self.site)}/db.sock", "--timeout=20", *command)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Literal
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
@@ -55,9 +54,7 @@ class DpdkTelemetry:
     def __enter__(self) -> DpdkTelemetry:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -117,11 +117,14 @@ def bpf_jit(machine: ExaminedMachine) -> Finding:
     )
 
 
+def _mount_points(machine: ExaminedMachine, kind: str) -> list[str]:
+    rows = (line.split() for line in (machine.text("proc/mounts") or "").splitlines())
+    return [row[1] for row in rows if len(row) > 2 and row[2] == kind]
+
+
 def bpf_file_system(machine: ExaminedMachine) -> Finding:
     """Look for the BPF file system, where programs are kept."""
-    mounts = [line.split() for line in (machine.text("proc/mounts") or "").splitlines()]
-    at = [words[1] for words in mounts if len(words) > 2 and words[2] == "bpf"]
-    if at:
+    if at := _mount_points(machine, "bpf"):
         return fine("bpffs", at[0])
     return missing(
         "bpffs",
@@ -173,10 +176,7 @@ def huge_pages(machine: ExaminedMachine) -> Finding:
     """Look for huge pages, which DPDK prefers."""
     meminfo = machine.text("proc/meminfo") or ""
     counts = {key: int(value) for key, value in re.findall(r"^HugePages_(Total|Free):\s+(\d+)", meminfo, re.MULTILINE)}
-    mounted = any(
-        len(words) > 2 and words[2] == "hugetlbfs"
-        for words in (line.split() for line in (machine.text("proc/mounts") or "").splitlines())
-    )
+    mounted = bool(_mount_points(machine, "hugetlbfs"))
     if not counts:
         return unseen("huge pages", "the kernel lists none")
     if counts.get("Free", 0) > 0 and mounted:

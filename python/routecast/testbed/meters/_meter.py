@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from routecast.errors import EnvironmentProblem
@@ -42,13 +41,10 @@ class PowerSpan:
     high_w: float = field("Greatest sum over the counted zones in the span")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZonePower:
+@value
+class ZonePower(Zone):
     """One zone's part of a reading."""
 
-    name: str
-    scope: str
-    is_counted: bool
     mean_w: float
     energy_j: float
 
@@ -90,7 +86,7 @@ class PowerReading:
             windows,
             meter=self.meter,
             scope=self.scope,
-            zones=tuple(Zone(name=z.name, scope=z.scope, is_counted=z.is_counted) for z in self.zones),
+            zones=self.zones,
             quantum_j=self.quantum_w * self.metered_s,
             notes=self.notes,
         )
@@ -234,9 +230,7 @@ class Metering:
         self.meter.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._reading = self.meter.stop()
 
     @property
@@ -316,9 +310,7 @@ class MeteredTrial:
             self._meter.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._meter is not None:
             self._reading = self._meter.stop()
 
