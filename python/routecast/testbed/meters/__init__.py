@@ -11,8 +11,6 @@ Every figure has a scope: ``rapl:package`` covers the processor alone, ``bmc`` w
 
 from routecast.testbed.meters._csv_log import CsvMeter
 from routecast.testbed.meters._finding import (
-    AUTO,
-    MeterEntry,
     MeterSettings,
     choose_meter,
     describe_no_power,
@@ -24,12 +22,9 @@ from routecast.testbed.meters._http_watts import HttpSource
 from routecast.testbed.meters._ipmi import IpmiSource
 from routecast.testbed.meters._meter import (
     MeteredTrial,
-    Metering,
     PowerMeter,
     PowerReading,
-    PowerSpan,
     Zone,
-    ZonePower,
     checked_meter,
     metering,
     with_power,
@@ -37,28 +32,21 @@ from routecast.testbed.meters._meter import (
 from routecast.testbed.meters._perf import PerfSource
 from routecast.testbed.meters._rapl import RaplSource
 from routecast.testbed.meters._redfish import RedfishSource
-from routecast.testbed.meters._sampled import Sample, SampledMeter, Source
+from routecast.testbed.meters._sampled import SampledMeter
 
 __all__ = [
-    "AUTO",
     "CsvMeter",
     "HttpSource",
     "IpmiSource",
-    "MeterEntry",
     "MeterSettings",
     "MeteredTrial",
-    "Metering",
     "PerfSource",
     "PowerMeter",
     "PowerReading",
-    "PowerSpan",
     "RaplSource",
     "RedfishSource",
-    "Sample",
     "SampledMeter",
-    "Source",
     "Zone",
-    "ZonePower",
     "checked_meter",
     "choose_meter",
     "describe_no_power",
