@@ -191,15 +191,36 @@ class Measure:
 
     Use it as a context inside that of its bed.
 
-    Parameters ---------- bed : Bed A test bed that is up. seed : int Seed of ports, destinations and Poisson gaps.
-    version : {4, 6} Of IP. networks : int Destination networks (RFC 2544 sec. 12: 1, then 256). phases : Phases limits
-    : Limits retries : int How often an invalid trial is repeated. slice_s : float, optional Longest slice in which a
-    trial is sent; the counts of slices are added up. None: one slice. over_time : bool Whether trials have rates over
-    time: :attr:`~routecast.evaluate.Trial.over_time`. back_end : str The back end that sends: ``"auto"``, ``"live"``,
-    ``"af_xdp"``, ``"af_packet"``. on_progress : callable, optional Gets the finished share of a trial, 0..1. on_slice :
-    callable, optional Gets each slice of a trial as it ends. meter : PowerMeter, optional Runs while frames are sent,
-    so that trials carry watts. no_power : str Why there is no meter although one is wanted; a note of each trial.
-    tester : callable Opens the tester of a configuration.
+    Parameters
+    ----------
+    bed : Bed
+        A test bed that is up.
+    seed : int
+        Seed of ports, destinations and Poisson gaps.
+    version : {4, 6}
+        Version of IP.
+    networks : int
+        Destination networks (RFC 2544 sec. 12: 1, then 256).
+    phases : Phases
+    limits : Limits
+    retries : int
+        Repetitions of an invalid trial.
+    slice_s : float, optional
+        Longest slice in which a trial is sent; the counts of slices are added up. None: one slice.
+    over_time : bool
+        Whether trials have rates over time: :attr:`~routecast.evaluate.Trial.over_time`.
+    back_end : str
+        The back end that sends: ``"auto"``, ``"live"``, ``"af_xdp"``, ``"af_packet"``.
+    on_progress : callable, optional
+        Receives the finished share of a trial, 0..1.
+    on_slice : callable, optional
+        Receives each slice of a trial as it ends.
+    meter : PowerMeter, optional
+        Runs while frames are sent, so that trials carry watts.
+    no_power : str
+        Why there is no meter although one is wanted; a note of each trial.
+    tester : callable
+        Opens the tester of a configuration.
     """
 
     def __init__(

@@ -102,10 +102,17 @@ def characterise(
 ) -> Characterisation:
     """Characterise a kernel.
 
-    Parameters ---------- case : WorkloadCase packets : int Packets to trace; a quarter of them (or of the instructions)
-    fills the caches first and is not counted. most_instructions : int The trace ends after the packet that reaches this
-    number. timed : bool Whether to run it at full speed too. progress : callable, optional Receives the finished share,
-    0..1.
+    Parameters
+    ----------
+    case : WorkloadCase
+    packets : int
+        Packets to trace; a quarter of them (or of the instructions) fills the caches first and is not counted.
+    most_instructions : int
+        The trace ends after the packet that reaches this number.
+    timed : bool
+        Whether to run it at full speed too.
+    progress : callable, optional
+        Receives the finished share, 0..1.
 
     Raises
     ------
