@@ -91,7 +91,7 @@ def test_one_table_where_a_list_is_wanted_is_answered_with_double_brackets(text:
     with pytest.raises(FileProblem) as caught:
         validated(Whole, parse_toml(text, "file"), "file")
     assert dict(caught.value.problems) == {
-        place: f"is one table, but a list is wanted: write [[{place}]] for [{place}], or [{{ … }}] in a line"
+        place: f"is one table, but the key is a list: write [[{place}]] for [{place}], or [{{ … }}] in a line"
     }
 
 

@@ -125,6 +125,6 @@ def test_a_file_that_is_wrong_says_where(text: str, message: str) -> None:
 
 
 def test_json_that_is_none_is_told(tmp_path: Path) -> None:
-    for text, message in (("{", "is no JSON"), ("[1]", "a JSON object is wanted")):
+    for text, message in (("{", "is no JSON"), ("[1]", "give a JSON object")):
         with pytest.raises(FileProblem, match=message):
             parse_power_model(text, suffix=".json")

@@ -73,7 +73,7 @@ class FailureOptions:
         typer.Option(
             "--detect",
             metavar="TIME",
-            help="How long until the others know of a failure, and that it is over; without it, nobody notices.",
+            help="Time until the others detect a failure, and its end; without it, no failure is detected.",
             rich_help_panel=PANEL,
         ),
     ] = None

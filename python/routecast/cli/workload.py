@@ -187,7 +187,7 @@ def _check(line_bps: float | None, frequency_hz: float | None, ipc: float) -> No
     if line_bps is not None and line_bps <= 0.0:
         problems.append(Problem("--line-rate", "is 0: name the rate of a link, such as 10 Gbit/s"))
     if frequency_hz is not None and line_bps is None:
-        problems.append(Problem("--frequency", "says nothing without --line-rate: add it, or leave it out"))
+        problems.append(Problem("--frequency", "has no effect without --line-rate: add it, or leave it out"))
     if frequency_hz is not None and frequency_hz <= 0.0:
         problems.append(Problem("--frequency", "is 0: name a processor's, such as 1.4 GHz"))
     if not 0.0 < ipc <= 16.0:

@@ -6,7 +6,7 @@
                 ├─ quantity by quantity ─► its interval? ────┼─ differs · noise · no interval
     document B ─┘                                            └─ only in A, only in B
 
-A document is what ``--json`` prints. A quantity that has a 95 % interval in A or B is told from noise where the
+A document is what ``--json`` prints. A quantity that has a 95 % interval in A or B differs beyond noise where the
 interval of the difference leaves out 0. That interval is
 
     L = d − √((b − b_low)² + (a_high − a)²),   U = d + √((b_high − b)² + (a − a_low)²),   d = b − a

@@ -66,14 +66,14 @@ def comparison_tables(
 
 
 def comparison_answer(comparison: Comparison) -> str:
-    """Return how many quantities differ, and how many of them are told from noise."""
+    """Return the number of quantities that differ, and of those that differ beyond noise."""
     counts = {
         verdict: len(comparison.of(verdict)) for verdict in ("differs", "noise", "no interval", "interval", "setting")
     }
     differing = sum(counts.values()) - counts["setting"]
     if not any(counts.values()) and not comparison.only_a and not comparison.only_b:
         return f"No difference: all {comparison.same} quantities are the same."
-    parts = [f"{counts['differs']} told from noise"]
+    parts = [f"{counts['differs']} beyond noise"]
     parts += [f"{counts['no interval']} without an interval"] if counts["no interval"] else []
     parts += [f"{counts['noise']} only noise"]
     parts += [f"{counts['interval']} only in the interval"] if counts["interval"] else []

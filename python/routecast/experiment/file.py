@@ -339,7 +339,7 @@ def _listed_points(points: object, factors: Sequence[Factor]) -> tuple[tuple[flo
                 problems.append(Problem(f"{place}.{name}", str(problem)))
         missing = [factor.name for at, factor in enumerate(factors) if at not in row and factor.name not in point]
         if missing and not any(problem.place.startswith(place) for problem in problems):
-            problems.append(Problem(place, f"says nothing of {', '.join(missing)}"))
+            problems.append(Problem(place, f"lacks {', '.join(missing)}"))
         rows.append(tuple(row.get(at, 0.0) for at in range(len(factors))))
     if problems:
         raise ModelProblem("design", problems)

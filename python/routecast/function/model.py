@@ -28,7 +28,7 @@ _BYTES = re.compile(r"([+-]?\d{1,9})\s*(?:B|bytes?)")
 def _signed_bytes(text: str) -> int:
     match = _BYTES.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        raise QuantityProblem(str(text), f'got {text!r}: whole bytes are wanted, such as "12 B"')
+        raise QuantityProblem(str(text), f'got {text!r}: give whole bytes, such as "12 B"')
     return int(match[1])
 
 

@@ -139,7 +139,7 @@ class Formula:
         except (ArithmeticError, ValueError, TypeError, InvalidExpression):
             raise _problem(self.text, f"has no value{with_values}") from None
         if isinstance(result, complex) or not math.isfinite(result):
-            raise _problem(self.text, f"is {result:g}{with_values}: a finite number is wanted")
+            raise _problem(self.text, f"is {result:g}{with_values}: give a finite number")
         if result < 0.0:
             raise _problem(self.text, f"is {result:g}{with_values}: a cost or size is not negative")
         return float(result)

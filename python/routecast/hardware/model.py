@@ -107,7 +107,7 @@ def _formula(cost: Any) -> Formula:
     return formula
 
 
-_WANTED = 'a number or a formula is wanted, such as 12 or "5 * ceil(b/8)"'
+_WANTED = 'give a number or a formula, such as 12 or "5 * ceil(b/8)"'
 FormulaText = Annotated[Formula, _Arithmetic(_formula, ready=Formula)]
 
 

@@ -114,7 +114,7 @@ class Stream:
     def __post_init__(self) -> None:
         """Refuse numbers out of range."""
         problems = [
-            Problem(name, f"got {value!r}: a finite number of at least {least:g} is wanted")
+            Problem(name, f"got {value!r}: give a finite number of at least {least:g}")
             for name, value, least in (
                 ("accesses", self.accesses, 0.0),
                 ("lines", self.lines, 0.0),

@@ -89,7 +89,7 @@ class Popularity:
             number = float(match["flows"].replace("_", "").replace(",", ""))
             number *= _PREFIXES[match["prefix"].lower()]
             if not 1.0 <= number <= _MOST_FLOWS or abs(number - round(number)) > 1e-6:
-                what = f'got "{shown}": a whole number of flows from 1 to {_MOST_FLOWS:.0e} is wanted'
+                what = f'got "{shown}": give a whole number of flows from 1 to {_MOST_FLOWS:.0e}'
                 raise QuantityProblem(text, what)
             flows = round(number)
         try:

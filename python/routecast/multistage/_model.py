@@ -178,7 +178,7 @@ def takeover_of(file: MultistageFile, *, rate_pps: float, at_s: float) -> Deaths
     Raises ModelProblem: there is no second one, so that all frames are lost until the first is back.
     """
     if len(file.balancer) < 2:
-        raise ModelProblem(f"failure of {file.name!r}", [Problem("balancer", "is one: there is nobody to take over")])
+        raise ModelProblem(f"failure of {file.name!r}", [Problem("balancer", "is one: none can take over")])
     predicted = predicted_takeover(rate_pps=rate_pps)
     name = file.balancer[0].name
     until_s = at_s + predicted.detection_s

@@ -117,7 +117,7 @@ def _in_the_background(file: Path, name: str, prometheus: int | None) -> None:
                 remark(f"{name} is up, held by process {process.pid}; `routecast multistage down` takes it down")
                 return
         log.seek(0)
-        message = log.read().strip().rpartition("routecast: ")[2] or "it says nothing"
+        message = log.read().strip().rpartition("routecast: ")[2] or "it left no message"
         if process.poll() is None:
             process.terminate()
         raise EnvironmentProblem(message)
@@ -126,7 +126,9 @@ def _in_the_background(file: Path, name: str, prometheus: int | None) -> None:
 def status(
     name: Name = None,
     *,
-    once: Annotated[bool, typer.Option("--once", help="Print one table and end; so it is where nobody looks.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Print one table and end; the default where stdout is no terminal.")
+    ] = False,
     interval: Annotated[
         float, typer.Option("--interval", metavar="S", min=0.05, max=60.0, help="Time over which rates are taken, s.")
     ] = 1.0,
@@ -314,7 +316,7 @@ def trace(
     if as_json:
         print_json(path)
         return
-    data().print(f"{path['router'] or 'nobody'}: {'; '.join(path['because'])}", markup=False, highlight=False)
+    data().print(f"{path['router'] or 'none'}: {'; '.join(path['because'])}", markup=False, highlight=False)
 
 
 def audit(name: Name = None, *, as_json: AsJson = False) -> None:

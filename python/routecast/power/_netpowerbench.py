@@ -65,7 +65,7 @@ def parse_netpowerbench(text: str, *, subject: str = "power model") -> PortPower
     """
     document = parse_yaml(text, subject)
     if not isinstance(document, dict):
-        raise FileProblem(subject, [Problem("", "is no NetPowerBench power model: a table is wanted")])
+        raise FileProblem(subject, [Problem("", "is no NetPowerBench power model: give a table")])
     problems: list[Problem] = []
     if "metadata" in document:
         device, classes = _tree(document, problems)
@@ -187,12 +187,12 @@ def _leaves(document: Mapping[Any, Any], problems: list[Problem]) -> list[tuple[
         below = []
         for name, table in level:
             if not isinstance(table, dict):
-                problems.append(Problem(name, f"got {shown(table)}: a table of {step} is wanted"))
+                problems.append(Problem(name, f"got {shown(table)}: give a table of {step}"))
                 continue
             below += [(f"{name}/{key}".removeprefix("/"), value) for key, value in table.items()]
         level = below
     problems += [
-        Problem(name, f"got {shown(value)}: a table of {', '.join(_TERMS)} is wanted")
+        Problem(name, f"got {shown(value)}: give a table of {', '.join(_TERMS)}")
         for name, value in level
         if not isinstance(value, dict)
     ]

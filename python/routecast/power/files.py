@@ -198,5 +198,5 @@ def _json(text: str, subject: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as problem:
         raise FileProblem(subject, [Problem("", f"is no JSON: {problem}")]) from problem
     if not isinstance(data, dict):
-        raise FileProblem(subject, [Problem("", "is no power model: a JSON object is wanted")])
+        raise FileProblem(subject, [Problem("", "is no power model: give a JSON object")])
     return data

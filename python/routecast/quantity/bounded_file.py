@@ -153,7 +153,7 @@ def _from_pipe(file: io.FileIO, path: Path) -> Iterator[bytes]:
         elif begun:  # and every writer has closed it
             return
         elif waited:
-            message = "cannot be read: it is a pipe that nobody wrote to, or that was read before; name a file"
+            message = "cannot be read: it is an empty pipe, or one that was read before; name a file"
             raise FileProblem(str(path), [Problem("", message)])
         else:
             waited = True

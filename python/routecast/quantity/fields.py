@@ -144,7 +144,7 @@ def _span(text: str) -> float:
 def _time_per_byte(text: str) -> float:
     cycles, seconds = quantity.parse_cost_per_byte(text)
     if cycles:
-        raise QuantityProblem(text, f'got "{text}": a time per byte is wanted, such as "0.1 ns/B"')
+        raise QuantityProblem(text, f'got "{text}": give a time per byte, such as "0.1 ns/B"')
     return seconds
 
 

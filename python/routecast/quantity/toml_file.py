@@ -161,7 +161,7 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
             message = str(fault["ctx"]["error"])
         elif kind in {"list_type", "tuple_type"} and isinstance(fault["input"], dict):
             last = location[-1] if location else ""
-            message = f"is one table, but a list is wanted: write [[{last}]] for [{last}], or [{{ … }}] in a line"
+            message = f"is one table, but the key is a list: write [[{last}]] for [{last}], or [{{ … }}] in a line"
         else:
             text = _IN_TOML.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
             message = f"got {shown(fault['input'])}: {text}"

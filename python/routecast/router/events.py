@@ -101,7 +101,7 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
 def _within(place: str, at_s: float, duration_s: float, add: Add) -> bool:
     if math.isfinite(at_s) and 0.0 <= at_s < duration_s:
         return True
-    add(place, f"got {at_s:g} s: a time within the trial is wanted, 0 to {format_duration(duration_s)}")
+    add(place, f"got {at_s:g} s: give a time within the trial, 0 to {format_duration(duration_s)}")
     return False
 
 

@@ -68,7 +68,7 @@ def parallel_router(
     name = name or f"{len(machines)} routers on {server.name}"
     problems = machine_problems((server,), machines)
     if balancing not in _ROUTES:
-        problems.append(Problem("balancing", f'got "{balancing}": "flow_hash" or "round_robin" is wanted'))
+        problems.append(Problem("balancing", f'got "{balancing}": give "flow_hash" or "round_robin"'))
     problems += size_problems(
         machines, Outside(ports=ports, interfaces=interfaces, link_bps=link_bps, tx_ring_frames=tx_ring_frames)
     )

@@ -26,7 +26,7 @@ __all__ = [
 _AROUND = 6
 _MEASURED = (
     "Probability that one measurement shows the target or more. Outside: what no measurement tells: cores beyond twice "
-    "the most measured, frames never measured, a link that nobody stated."
+    "the most measured, frames never measured, a link that is not stated."
 )
 _DESCRIBED = "Rate: the greatest without loss (with --loss: at all) by closed form; the rest at the target."
 _CERTAIN, _TARGET = "#4aa36a", "#c8524a"

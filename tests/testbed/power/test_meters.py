@@ -270,7 +270,7 @@ def test_a_log_that_begins_anew_or_goes_away_is_told(tmp_path: Path) -> None:
 def test_a_file_that_is_no_log_of_watts_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "log.csv"
     path.write_text(text)
-    with pytest.raises(EnvironmentProblem, match="columns time and watts are wanted"):
+    with pytest.raises(EnvironmentProblem, match="give the columns time and watts"):
         CsvMeter(path).start()
     with pytest.raises(EnvironmentProblem, match="No such file"):
         CsvMeter(tmp_path / "absent.csv").start()

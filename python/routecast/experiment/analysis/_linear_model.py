@@ -273,8 +273,8 @@ def estimable_terms(terms: Iterable[Term], rows: NDArray[np.intp]) -> Estimable:
                 aliases.setdefault(name, []).append(("+" if its_sign * sign > 0 else "-") + term.name)
                 if name == "I" and len(term.letters) == 1:
                     sentences.append(
-                        f"{term.name} ({term.label}) cannot be told from the mean: it has one level in all runs that "
-                        "answered"
+                        f"{term.name} ({term.label}) cannot be distinguished from the mean: it has one level in all "
+                        "runs that answered"
                     )
                 continue
             if not basis.add(column):
@@ -727,17 +727,17 @@ def _verdict(
         return None, "nothing varies"
     if fit.is_exact:
         if fit.sse > 0:
-            return None, "no noise to tell it from: the best fit of a model that leaves something over"
+            return None, "no noise to compare with: the best fit of a model that leaves something over"
         return None, "exact: the evaluator has no noise"
     if p_value is not None:
         p = "< 0.001" if p_value < 0.001 else f"= {p_value:.2g}"
         if p_value < 1 - confidence:
-            return True, f"told from the noise (p {p})"
-        return False, f"not told from the noise (p {p})"
+            return True, f"significant (p {p})"
+        return False, f"not significant (p {p})"
     if fit.error_df > 0:
         return None, "exact: repeated runs answered the same"
     if margins is None or value is None:
-        return None, "nothing to tell it from the noise by: no run is repeated"
+        return None, "no estimate of the noise: no run is repeated"
     if abs(value) > margins.simultaneous_margin:
         return True, "stands out among all effects"
     if abs(value) > margins.margin:

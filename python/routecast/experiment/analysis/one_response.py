@@ -482,7 +482,7 @@ def _noise(data: Observations, choice: ModelChoice, fit: Fit, points: Floats, *,
             f"left over comes from {left_out}"
         )
     if fit.error_df == 0:
-        unknown = "not estimated: no combination ran twice, so noise cannot be told from the effects"
+        unknown = "not estimated: no combination ran twice, so noise cannot be distinguished from the effects"
         return f"{unknown}; margins by Lenth's method say which of them stand out" if has_margins else unknown
     _, pure_df = pure_error(points, data.y)
     if fit.sse == 0:

@@ -92,7 +92,7 @@ class Effect:
     )
     verdict: str = field("The same in plain words", default="")
     aliases: tuple[str, ...] = field(
-        'Effects that these runs cannot tell from it, with their signs: ``("+CD", "-BCE")``', default=()
+        'Effects that these runs cannot distinguish from it, with their signs: ``("+CD", "-BCE")``', default=()
     )
     levels: tuple[LevelEffect, ...] = field("Levels of factors with more than two", default=())
 

@@ -141,7 +141,7 @@ class OverTime(FileModel):
     parts: Annotated[int, Field(ge=10, le=1000, strict=True)] = Field(
         default=100, description="Equal parts of it that are drawn."
     )
-    read_at: tuple[Duration, ...] = Field(default=(), description="Instants that somebody looked at.")
+    read_at: tuple[Duration, ...] = Field(default=(), description="Instants of the readings.")
 
 
 class ExperimentsStudy(StudyDocument):

@@ -604,7 +604,7 @@ def _shares_picture(experiment: Experiment, analysis: Analysis, scale: Scale) ->
         bars = effect_bars(analysis, rest="not explained" if experiment.evaluator == "solve" else "errors (noise)")
         caption = "Long bars matter."
         if any(effect.is_significant is False for effect in analysis.effects):
-            caption += " Pale: not told from noise."
+            caption += " Pale: not significant."
     if not bars:
         return None
     title = f"What explains the variation of {scale.name}"

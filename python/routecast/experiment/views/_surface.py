@@ -147,7 +147,9 @@ def surface_figure(experiment: Experiment, analysis: Analysis, scale: Scale) -> 
                 )
             )
         elif not is_sample(experiment):
-            caption += f" The {_KINDS[flat.kind]} of the fitted surface lies outside what was tried, and says nothing."
+            caption += (
+                f" The {_KINDS[flat.kind]} of the fitted surface lies outside the tried range, so it has no meaning."
+            )
     tall = axis_of(along, [-1.0, 0.0, 1.0], 330)
     return Figure(
         name="surface",

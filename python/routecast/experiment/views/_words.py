@@ -323,7 +323,7 @@ def capitalised(text: str) -> str:
 
 
 def _describe_no_effect(analysis: Analysis, scale: Scale) -> str:
-    text = f"No factor has an effect on **{scale.name}** that is told from the noise."
+    text = f"No factor has a significant effect on **{scale.name}**."
     if analysis.error_df == 0:
         text = (
             f"No effect on **{scale.name}** stands out from the others, and without repeated runs nothing else says"
@@ -507,7 +507,7 @@ def describe_design(experiment: Experiment) -> str:
         "listed": f"{rows:,} combinations were tried, as the file lists them.",
     }
     if repeats > 1:
-        noise = f"Each was run {repeats} times with a seed of its own, so that noise can be told from effects."
+        noise = f"Each was run {repeats} times with a seed of its own, so that noise can be distinguished from effects."
     elif experiment.evaluator == "solve":
         noise = "A formula answers the same every time: one run each is enough."
     elif centre > 1:

@@ -233,7 +233,7 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
         q0 += "Effects are on the logarithm: exp of one is the factor by which it multiplies. "
     elif scale.transform == "reciprocal":
         q0 += "Effects are on the reciprocal. "
-    shaded = " Shaded rows are told from noise." if any(effect.is_significant for effect in analysis.effects) else ""
+    shaded = " Shaded rows are significant." if any(effect.is_significant for effect in analysis.effects) else ""
     return Table.of(
         analysis.effects,
         Column.text("", "name"),
@@ -243,7 +243,7 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
         has_interval and amount("from", "low", "+.3g", _interval_title(analysis)),
         has_interval and amount("to", "high", "+.3g", _interval_title(analysis)),
         any(effect.aliases for effect in analysis.effects)
-        and Column.text("Cannot be told from", lambda effect: ", ".join(effect.aliases), wrap=True),
+        and Column.text("Aliased with", lambda effect: ", ".join(effect.aliases), wrap=True),
         Column.text("Verdict", "verdict", wrap=True),
         name="effects",
         title=f"Effects on {scale.name}",

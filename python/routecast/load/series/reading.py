@@ -141,7 +141,7 @@ def _native(content: bytes) -> tuple[str, str, list[float]]:
         at = demand.end()
     if not _END.match(text, at):
         rest = text[at : at + 200].split()[:7]
-        raise ValueError(f'got "{" ".join(rest)[:80]}" among the demands: ID ( FROM TO ) UNIT VALUE PATH is wanted')
+        raise ValueError(f'got "{" ".join(rest)[:80]}" among the demands: give ID ( FROM TO ) UNIT VALUE PATH')
     return time[1], unit[1], demands
 
 
@@ -175,7 +175,7 @@ def _lacks(what: str) -> ValueError:
 def _value(text: str) -> float:
     value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
     if not 0.0 <= value < math.inf:
-        raise ValueError(f'a demand is no number: got "{text.strip()[:40]}", not negative and finite is wanted')
+        raise ValueError(f'a demand is no number: got "{text.strip()[:40]}", give a finite number that is not negative')
     return value
 
 

@@ -134,7 +134,7 @@ class MultistageStudy(StudyDocument):
             names.add(failure.name)
             least = _LEAST_FOR[failure.of]
             if failure.routers < least:
-                what = f"{failure.routers} is below {least}: nobody is left to forward"
+                what = f"{failure.routers} is below {least}: none is left to forward"
                 problems.append(Problem(f"{place}.routers", what))
             if failure.at >= self.trials.duration:
                 problems.append(Problem(f"{place}.at", "is not within the trial: trials.duration says how long it is"))

@@ -350,7 +350,7 @@ def _parse_csv(text: str, path: Path) -> RouterTable:
             if value is not None:
                 values[column] = value
             elif cell.strip() or column == "frequency_hz":
-                what = f'got "{cell.strip()}": a number that is not negative is wanted, or nothing if it is not known'
+                what = f'got "{cell.strip()}": give a number that is not negative, or nothing if it is not known'
                 problems.append(Problem(f"row {i}, column {column}", what))
         if not problems:
             points.append(

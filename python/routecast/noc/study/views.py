@@ -191,7 +191,7 @@ def saving_figure(result: CaseResult) -> Figure:
         title="How many times less",
         caption=(
             "The same: power without scaling over power with it, at the same load. At low load every plane runs at its "
-            "lowest voltage, whoever puts the flows on it; it is high load that tells them apart."
+            "lowest voltage, whatever the allocation; high load separates them."
         ),
         x=_load_axis(result),
         y=Axis(title="times below no scaling", low=0.0),

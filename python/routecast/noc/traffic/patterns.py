@@ -99,14 +99,13 @@ def _from_npy(path: Path) -> NDArray[np.float64]:
         raise FileProblem(str(path), [Problem("", f"cannot be read as a NumPy array: {problem}")]) from problem
     if not isinstance(loaded, np.ndarray) or not np.issubdtype(loaded.dtype, np.number) or loaded.ndim != 2:
         kind = f"{loaded.dtype} of shape {loaded.shape}" if isinstance(loaded, np.ndarray) else "no array"
-        raise FileProblem(str(path), [Problem("", f"is {kind}: a square array of real numbers is wanted")])
+        raise FileProblem(str(path), [Problem("", f"is {kind}: give a square array of real numbers")])
     if np.iscomplexobj(loaded) or loaded.shape[0] != loaded.shape[1]:
         raise FileProblem(
-            str(path),
-            [Problem("", f"is {loaded.dtype} of shape {loaded.shape}: a square array of real numbers is wanted")],
+            str(path), [Problem("", f"is {loaded.dtype} of shape {loaded.shape}: give a square array of real numbers")]
         )
     if not loaded.size:
-        raise FileProblem(str(path), [Problem("", "is empty: a square of numbers is wanted")])
+        raise FileProblem(str(path), [Problem("", "is empty: give a square of numbers")])
     demand = loaded.astype(np.float64)
     wrong = np.argwhere(~((demand >= 0) & (demand <= _LARGEST)))
     _raise(path, [_fault(int(row), int(column), str(demand[row, column])) for row, column in wrong])
@@ -116,7 +115,7 @@ def _from_npy(path: Path) -> NDArray[np.float64]:
 def _from_square(path: Path, rows: list[list[str]]) -> NDArray[np.float64]:
     size = len(rows)
     if not rows:
-        raise FileProblem(str(path), [Problem("", "is empty: a square of numbers is wanted")])
+        raise FileProblem(str(path), [Problem("", "is empty: give a square of numbers")])
     ragged = [i for i, row in enumerate(rows) if len(row) != size]
     if ragged:
         first, rest = ragged[0], len(ragged) - 1
@@ -144,7 +143,7 @@ def _from_pairs(path: Path, rows: list[list[str]], nodes: int | None, *, has_lin
     if len(header) != 3 or header[1] != "target" or header[2] not in (_LOAD, _RATE):
         wrong = next((cell for cell in header if cell not in ("source", "target", _LOAD, _RATE)), "")
         hint = f' ("{wrong}": {did_you_mean(wrong, ["target", _LOAD, _RATE])})' if wrong else ""
-        message = f"has the columns {', '.join(header)}{hint}: source, target and load or rate_bps are wanted"
+        message = f"has the columns {', '.join(header)}{hint}: give source, target and load or rate_bps"
         raise FileProblem(str(path), [Problem("row 0", message)])
     if (header[2] == _RATE) != has_link_rate:
         message = (

@@ -180,7 +180,7 @@ def _rules(file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequen
             members = [member for name in rule for member in members_of(name, elements)]
             yield from _unknown(f"rules.{kind}[{number}]", rule, known, elements, "element")
             if all(members_of(name, elements) for name in rule) and len(set(members)) < 2:
-                yield Problem(f"rules.{kind}[{number}]", "names fewer than two elements: it says nothing")
+                yield Problem(f"rules.{kind}[{number}]", "names fewer than two elements, so it has no effect")
     hosts = [name for group in servers for name in (group.name, *group.names)]
     for name, where in file.rules.on.items():
         yield from _unknown(f"rules.on.{name}", (name,), known, elements, "element")

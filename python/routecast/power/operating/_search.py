@@ -82,7 +82,7 @@ class Simulating:
 
     def _listen(self, _share: float) -> None:
         if self.stop.is_set():
-            raise StoppedError("the simulation was told to stop")
+            raise StoppedError("the simulation was stopped")
 
     def noise_ratio(self, load: OfferedLoad) -> float:
         """Return how much less work than on average one of these trials may bring (four standard deviations).

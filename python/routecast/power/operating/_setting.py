@@ -355,7 +355,7 @@ def _activations(
     is_costed = activation.interrupt_cost_s > 0.0 or activation.moderation_s > 0.0
     if given == {"dedicated"} or (given == {"polling"} and not is_costed):
         notes.append(
-            f"no interrupts: activation is {activation.kind}, and the file says nothing of what an interrupt costs; "
+            f"no interrupts: activation is {activation.kind}, and the file lacks the cost of an interrupt; "
             'give activation = { kind = "interrupt", interrupt_cost = … }'
         )
         kinds: tuple[ActivationChoice, ...] = ("dedicated", "polling") if given == {"dedicated"} else ("polling",)

@@ -198,9 +198,7 @@ def _check(model: RouterModel, absences: Sequence[Absence]) -> None:
             problems.append(Problem("element", f"{what}: {meant}"))
         first = min(away.down_s, away.avoided_s)
         if not (math.isfinite(first) and first >= 0.0):
-            problems.append(
-                Problem(away.element, f"fails at {first} s: a time from the start of the trial on is wanted")
-            )
+            problems.append(Problem(away.element, f"fails at {first} s: give a time from the start of the trial on"))
         if not away.up_s > away.down_s:
             message = f"is back at {away.up_s:g} s, but goes down at {away.down_s:g} s: give a later time"
             problems.append(Problem(away.element, message))

@@ -92,7 +92,7 @@ class Memory:
 
     name: str = field("Name of the memory")
     channels: Count = field("Accesses to different channels go on at once", default=1, ge=1, le=1024)
-    latency_s: Duration = field("Latency of an access where nobody else is there, transfer included, s", le=LONGEST_S)
+    latency_s: Duration = field("Latency of an access to an idle memory, transfer included, s", le=LONGEST_S)
     bandwidth_bytes_per_s: ByteRate = field("Bytes per second of one channel, B/s")
     least_bytes: Bytes = field("Least size of an access (a burst), B", default=4)
     capacity_bytes: Bytes = field("Size; none: no limit, B", default=0)

@@ -43,13 +43,13 @@ def technology_problems(place: str, technology: Technology, cores: int) -> list[
     if technology.backend == "thread" and technology.backend_threads == "server":
         add(
             f"{place}.backend_threads",
-            'only a vSwitch that polls has threads of the server: "interface" or "machine" is wanted',
+            'only a vSwitch that polls has threads of the server: give "interface" or "machine"',
         )
     for key in _COSTS:
         _check_cost(f"{place}.{key}", getattr(technology, key), add)
     for key, instead in _UNUSED.get(technology.backend, {}).items():
         if getattr(technology, key) != ServiceCost():
-            add(f"{place}.{key}", f'nobody does this work with backend "{technology.backend}": {instead}')
+            add(f"{place}.{key}", f'no thread does this work with backend "{technology.backend}": {instead}')
     for function, cost in technology.functions.items():
         _check_cost(f"{place}.functions.{function}", cost, add)
     if technology.guest_wakeup is not None:

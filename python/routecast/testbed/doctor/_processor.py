@@ -60,7 +60,7 @@ def governor(machine: ExaminedMachine) -> Finding:
             governors[name] = governors.get(name, 0) + 1
     if not governors:
         text = "the kernel does not set the frequency (cpufreq has no driver): firmware or hypervisor does"
-        return unseen("governor", text, "the frequency may change during a trial and nobody sees it")
+        return unseen("governor", text, "the frequency may change unnoticed during a trial")
     text = ", ".join(f"{name} on {count} cores" for name, count in governors.items())
     if set(governors) == {"performance"}:
         return fine("governor", text)

@@ -197,7 +197,7 @@ class CsvMeter:
 
     def _refuse(self, line: str) -> None:
         raise EnvironmentProblem(
-            f"power meter {self.name}: got {line[:60]!r} as its first line: columns time and watts are wanted "
+            f"power meter {self.name}: got {line[:60]!r} as its first line: give the columns time and watts "
             f"(names known: {', '.join(_TIME)}; {', '.join(_WATTS)})"
         )
 

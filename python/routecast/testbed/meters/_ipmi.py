@@ -59,7 +59,7 @@ def parse_dcmi(text: str) -> float:
     state = _STATE.search(text)
     if power is None:
         words = text.strip().splitlines()
-        answer = f"says {words[0].strip()!r}" if words else "says nothing"
+        answer = f"says {words[0].strip()!r}" if words else "has no output"
         advice = ""
         if "Could not open device" in text:
             advice = ": modprobe ipmi_devintf ipmi_si, and run as root; not every machine has a controller"

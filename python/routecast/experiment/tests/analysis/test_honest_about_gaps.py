@@ -79,7 +79,7 @@ def test_a_factor_that_failed_at_one_level_cannot_be_told_from_the_mean(
     answers: list[list[float | str]] = [[true(*row)] if row[1] < 0 else [INVALID] for row in standard_order(3)]
     found = analyse(results_of(standard_order(3), answers), "y")
     assert any(
-        sentence.startswith("B (factor B) cannot be told from the mean: it has one level")
+        sentence.startswith("B (factor B) cannot be distinguished from the mean: it has one level")
         for sentence in found.not_told_apart
     )
     assert any("give what failed a level that answers" in sentence for sentence in found.advice)
@@ -335,7 +335,7 @@ def test_a_factor_of_many_levels_that_answered_at_one_cannot_be_told_from_the_me
     found = analyse(results_of(rows, answers, kind="multilevel"), "y")
     assert found.mean == pytest.approx(7)
     assert found.effect("B").value == pytest.approx(1)
-    assert any(one.startswith("A (factor A) cannot be told from the mean") for one in found.not_told_apart)
+    assert any(one.startswith("A (factor A) cannot be distinguished from the mean") for one in found.not_told_apart)
 
 
 def test_whether_errors_are_normal_is_judged_alike_at_every_scale(results_of: Make) -> None:

@@ -94,7 +94,7 @@ def test_all_faults_are_told_at_once_but_not_thousands(tmp_path: Path) -> None:
         (np.zeros((0, 0)), "is empty"),
         (np.array([[0, -1], [0, 0]]), 'row 0, column 1: got "-1.0"'),
         (np.array([[0, 1e300], [0, 0]]), 'row 0, column 1: got "1e+300"'),
-        (np.array([["a", "b"], ["c", "d"]]), "a square array of real numbers is wanted"),
+        (np.array([["a", "b"], ["c", "d"]]), "give a square array of real numbers"),
     ],
 )
 def test_a_wrong_array_is_refused(tmp_path: Path, array: np.ndarray, words: str) -> None:
