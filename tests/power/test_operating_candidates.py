@@ -76,7 +76,7 @@ def test_without_power_states_the_file_is_told_what_to_add() -> None:
 def test_a_dedicated_router_is_offered_polling_and_no_interrupts_of_unknown_cost() -> None:
     choices = machine({"activation": {"kind": "dedicated"}}).choices
     assert choices.activations == (("dedicated", 0.0), ("polling", 0.0))
-    assert "nothing of what an interrupt costs" in choices.notes[0]
+    assert "lacks the cost of an interrupt" in choices.notes[0]
 
 
 def test_costs_as_times_offer_no_clocks() -> None:

@@ -158,7 +158,7 @@ def test_what_ipmitool_prints_is_watts() -> None:
         (DCMI.replace("192", "  0"), "no sensor"),
         ("Could not open device at /dev/ipmi0 or /dev/ipmi/0: No such file", "modprobe ipmi_devintf"),
         ("DCMI request failed because: Invalid command (c1)", "redfish:https://"),
-        ("", "says nothing"),
+        ("", "has no output"),
     ],
 )
 def test_a_controller_that_tells_no_power_says_why(text: str, words: str) -> None:
