@@ -4,7 +4,7 @@
 
     file ─► factors, designs ─► runs ─► sweep (executor) ─► answers ─► analysis
 
-What reads files and runs experiments is loaded when it is first used.
+The modules that read files and run experiments are loaded on first use.
 """
 
 from __future__ import annotations

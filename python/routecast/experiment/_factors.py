@@ -20,9 +20,9 @@ _FURTHEST = 100.0
 
 
 def level_at(factor: Factor, coded: float) -> Level:
-    """Return the level at a coded value: a level of the factor, or of a quantity also between and beyond its levels.
+    """Return the level at a coded value: a level of the factor, or for a quantity a value between or beyond them.
 
-    Raises RoutecastError: the factor is no quantity and has no such level.
+    Raises RoutecastError: the factor is not a quantity and has no such level.
     """
     for level in factor.levels:
         if abs(level.coded - coded) < _SAME:
@@ -49,7 +49,7 @@ def _level_between(ends: tuple[tuple[str, Plain, Plain], ...], coded: float, *, 
 
 
 def rounded(factor: Factor, coded: float) -> float:
-    """Return a coded level, moved to the nearest whole number of a quantity that has only whole numbers."""
+    """Return a coded level, moved to the nearest whole number where the quantity takes only whole numbers."""
     return level_at(factor, coded).coded if factor.is_whole else coded
 
 
@@ -93,7 +93,7 @@ def label_of(factor: Factor, coded: float) -> str:
 
 
 def label_for(value: object) -> str:
-    """Return the label of a value for levels that have no label of their own."""
+    """Return the label of a value, for levels without a label in the file."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

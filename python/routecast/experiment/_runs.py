@@ -1,4 +1,4 @@
-"""The runs of an experiment: each with the document of its levels, a seed of its own, and a key.
+"""The runs of an experiment: each with the document of its levels, its seed, and a key.
 
 The key is a hash of everything that decides the answer. Runs that must answer alike (replications of a closed form, the
 centre points of a design that is solved) have the same key: they are computed once.
@@ -27,14 +27,14 @@ __all__ = ["documents", "levels_of_row", "runs_of", "wire_order", "wire_position
 def wire_order(seed: int, count: int) -> list[int]:
     """Return the positions of an experiment's ``count`` runs in the order in which they go over the wire.
 
-    A drift of the machine must not look like a factor, so the order is random (Montgomery, Design and Analysis of
-    Experiments, 8th ed., sec. 1.3). It follows from the experiment's seed, so that the analysis knows it.
+    The order is random, so that no drift of the machine looks like a factor (Montgomery, Design and Analysis of
+    Experiments, 8th ed., sec. 1.3). The experiment's seed determines it, so that the analysis can compute it.
     """
     return Random(seed).sample(range(count), count)
 
 
 def wire_positions(seed: int, count: int) -> list[int]:
-    """Return for each run when it goes over the wire: 0 is the first; the inverse of :func:`wire_order`."""
+    """Return the position of each run in the order over the wire, from 0; the inverse of :func:`wire_order`."""
     positions = [0] * count
     for when, run in enumerate(wire_order(seed, count)):
         positions[run] = when
@@ -90,7 +90,7 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
 
 
 def documents(experiment: Experiment, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Yield the router (or test bed) file with the levels of each of these rows of the design."""
+    """Yield the router (or test bed) document with the levels of each of these rows of the design."""
     from routecast.router.variants import vary
 
     document = dict(experiment.document)

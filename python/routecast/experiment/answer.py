@@ -1,9 +1,9 @@
-"""The answer of one run: its router is built (or its test bed opened), a trial run, the responses read.
+"""The answer of one run: build its router (or open its test bed), run a trial, read the responses.
 
-A response is a path into a trial (``latency.p99_s``, ``resource[cpu].utilisation_ratio``). Paths are checked before
-anything runs. So are the entries that they name: which entries a trial has follows from the router of its run (its
-pools, task units and ports, the number of its flows), so routers of the design are built until one has the entry, and
-no packet is simulated. Only a trial on the wire shows its entries itself.
+A response is a path into a trial (``latency.p99_s``, ``resource[cpu].utilisation_ratio``). Paths are checked before any
+run, and so are the entries that they name: which entries a trial has follows from the router of its run (its pools,
+task units and ports, the number of its flows), so routers of the design are built until one has the entry, and no
+packet is simulated. Only a trial on the wire shows its entries itself.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _UNANSWERED_BY: Mapping[EvaluatorKind, tuple[str, ...]] = {
 
 
 def response_problem(of: str, evaluator: EvaluatorKind) -> str:
-    """Return why a path leads to nothing that an evaluator answers; empty where it can be read."""
+    """Return why an evaluator has no answer at a path; empty if it can be read."""
     if of in SOLVED:
         if evaluator == "solve":
             return ""
@@ -126,7 +126,7 @@ def response_problem(of: str, evaluator: EvaluatorKind) -> str:
 
 
 def reading_problem(of: str, evaluator: EvaluatorKind, at_s: float | None, duration_s: float) -> str:
-    """Return why a rate cannot be read at an instant; empty where it can, or where there is no instant."""
+    """Return why a rate cannot be read at an instant; empty if it can, or if there is no instant."""
     if at_s is None:
         return ""
     if of not in _RATES:
@@ -203,7 +203,7 @@ def _is_among(entry: str, names: Sequence[str]) -> bool:
 
 
 def _loss_points(trial: Trial) -> tuple[str, ...]:
-    """Return where a model can lose frames: task units and outgoing links; nothing for a trial on the wire."""
+    """Return the places where a model can lose frames: task units and outgoing links; none for a trial on the wire."""
     links = [
         resource.name for resource in trial.resources if resource.kind == "link" and resource.name.endswith(" out")
     ]
@@ -282,7 +282,7 @@ def document_of_testbed(source: str | Mapping[str, Any], load: Mapping[str, Any]
 def table_of_testbed(document: Mapping[str, Any]) -> type[BaseModel]:
     """Return the model of a test bed file together with the load.
 
-    Raises FileProblem: the document does not say its kind.
+    Raises FileProblem: the document does not state its kind.
     """
     kind = document.get("kind")
     if kind not in {"namespaces", "interfaces"}:
@@ -347,7 +347,7 @@ def unknown_options(document: Mapping[str, Any]) -> tuple[Problem, ...]:
 
 @value
 class Course:
-    """How one run of an experiment went over time."""
+    """One run of an experiment over time."""
 
     run: int = field("Position in ``Results.runs``")
     trial: Trial = field("Trial with its rates over time, without truncation")
@@ -355,10 +355,11 @@ class Course:
 
 
 def course_of(results: Results) -> Course | None:
-    """Simulate the first run that is not steady once more, or the first of all; the same seed gives the same frames.
+    """Simulate again the first run that is not steady, or else the first run; the same seed gives the same frames.
 
     None where the experiment is not simulated or not tested for steadiness, where no run has an answer, and where the
-    run cannot be repeated (answers joined from elsewhere, files that are gone): a picture must not cost the report.
+    run cannot be repeated (answers joined from elsewhere, files that are gone): a missing picture must not prevent the
+    report.
     """
     experiment = results.experiment
     if experiment.evaluator != "simulate" or not experiment.is_steadied:
@@ -385,7 +386,7 @@ _OF_QUEUES = ("latency", "waiting", "queue_frames", "delay_variation")
 
 
 def import_evaluator(evaluator: EvaluatorKind) -> None:
-    """Import the modules that the first run would wait for; workers can do it before there are runs."""
+    """Import the modules that the first run needs; workers can do this before there are runs."""
     import routecast.router.files
     from routecast.quantity import parse_duration_s
 
@@ -504,7 +505,7 @@ def _answer_of_trial(run: Run, trial: Trial) -> Answer:
 
 
 def _read_responses(run: Run, read: Callable[[Response], float]) -> tuple[dict[str, float], str]:
-    """Return the responses that can be read, and why the others cannot."""
+    """Return the responses that can be read, and the reasons why others cannot."""
     values: dict[str, float] = {}
     missing: list[str] = []
     for response in run.responses:
@@ -537,8 +538,8 @@ _LISTS = ("resources", "activity", "flows", "over_time")
 def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
     """Return a problem for each response that names an entry which no run has, with the nearest names.
 
-    An entry that some of the runs have is no problem; a run whose router cannot be built reports that itself. What only
-    a trial can tell (:func:`unchecked_responses`) is not checked.
+    An entry that some of the runs have is no problem; a run whose router cannot be built reports that itself. Entries
+    that only a trial can show (:func:`unchecked_responses`) are not checked.
     """
     wanted = _with_entries(experiment)
     if not wanted or experiment.evaluator == "measure":
@@ -593,7 +594,7 @@ def _with_entries(experiment: Experiment) -> dict[int, tuple[str, ...]]:
 
 
 def _rows_to_check(experiment: Experiment) -> Iterator[int]:
-    """Yield rows of the design: where each factor is least and greatest, then all, or evenly spaced ones of many."""
+    """Yield rows of the design: those at the ends of each factor, then all rows, or evenly spaced ones of many."""
     coded = experiment.design.coded
     corners = [
         choose(range(len(coded)), key=lambda row: coded[row][factor])
@@ -611,7 +612,7 @@ def _entries_by_part(experiment: Experiment, model: RouterModel, load: OfferedLo
 
 
 def _solved_entries(model: RouterModel, load: OfferedLoad, duration_s: float) -> Mapping[str, Names]:
-    """Return the entries of a trial of the closed form: solving takes no longer than a forecast of them."""
+    """Return the entries of a trial of the closed form, which is solved: that is as fast as a forecast of them."""
     from routecast.evaluate.solve import Solve
 
     trial = Solve(model=model).trial(load, duration_s)

@@ -1,4 +1,4 @@
-"""Designs: which combinations of levels are tried, and which effects they confound.
+"""Designs: the combinations of levels that are tried, and the effects that they confound.
 
 Full factorial designs try every combination of levels once, the first factor fastest. Effects are words of factor
 letters; aliases and defining relations are products of such words.
@@ -76,10 +76,10 @@ _MOST_EVEN = 1000
 def latin_hypercube(
     factors: int, points: int, *, seed: int, spread: Spread = "random"
 ) -> tuple[tuple[float, ...], ...]:
-    """Return coded levels in -1..+1 of which each factor has one in each of ``points`` equal intervals.
+    """Return coded levels in -1..+1; each factor has one in each of ``points`` equal intervals.
 
-    McKay et al. 1979. ``spread``: ``even`` exchanges coordinates as long as the centred discrepancy falls, which fills
-    the space better. Raises ModelProblem: too many points to spread evenly.
+    McKay et al. 1979. ``spread``: ``even`` exchanges coordinates as long as the centred discrepancy falls, so that the
+    points fill the space better. Raises ModelProblem: too many points to spread evenly.
     """
     from numpy.random import default_rng
     from scipy.stats import qmc
@@ -96,7 +96,7 @@ def latin_hypercube(
 def sobol(factors: int, points: int, *, seed: int) -> tuple[tuple[float, ...], ...]:
     """Return the first points of a scrambled Sobol sequence (Owen 1998), as :func:`latin_hypercube`.
 
-    Raises ModelProblem: the number of points is no power of 2: the sequence is balanced only there.
+    Raises ModelProblem: the number of points is not a power of 2: the sequence is balanced only for these.
     """
     from numpy.random import default_rng
     from scipy.stats import qmc
@@ -116,7 +116,7 @@ def design_problem(key: str, message: str) -> ModelProblem:
 
 
 def snap_to_levels(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
-    """Move the coordinates of factors that are no quantities to their levels, each level from an equal interval."""
+    """Map the coordinates of factors that are not quantities to levels, each level from an equal interval."""
 
     def nearest(factor: Factor, coded: float) -> float:
         count = len(factor.levels)
@@ -139,13 +139,13 @@ IDENTITY = "I"
 
 
 class WordProblem(ValueError):
-    """A text is no word of the factors' letters; the message says why."""
+    """A text is not a word of the factors' letters; the message gives the reason."""
 
 
 def parse_word(text: str, letters: Sequence[str]) -> tuple[int, int]:
     """Read a word as (mask, sign): bit ``n`` of the mask stands for the ``n``-th letter.
 
-    Raises WordProblem: a letter is none of a factor, or comes twice.
+    Raises WordProblem: a letter is not a factor's, or occurs twice.
 
     Examples
     --------
@@ -257,7 +257,7 @@ class Fraction:
         Raises
         ------
         routecast.errors.ModelProblem
-            A generator is no such equation, or confounds two factors with each other; all of them at once.
+            A generator is no such equation, or confounds two factors with each other; all faults at once.
 
         Examples
         --------
@@ -293,7 +293,7 @@ class Fraction:
 
     @property
     def resolution(self) -> int:
-        """Letters of the shortest defining word; 0 for a full design, which confounds nothing."""
+        """Number of letters of the shortest defining word; 0 for a full design, which confounds nothing."""
         return min((mask.bit_count() for mask, _ in self.defining), default=0)
 
     @property
@@ -327,7 +327,7 @@ class Fraction:
         Raises
         ------
         WordProblem
-            The effect is no word of the factors' letters.
+            The effect is not a word of the factors' letters.
         """
         mask, sign = (0, 1) if effect == "I" else parse_word(effect, self.letters)
         others = sorted(
@@ -337,7 +337,7 @@ class Fraction:
         return tuple(spelled(other, self.letters, its) for other, its in others)
 
     def alias_chains(self, most_letters: int = 2) -> tuple[tuple[str, ...], ...]:
-        """Return the effects that the runs can tell apart, each as a chain of words that stand for the same number.
+        """Return the distinguishable effects, each as the chain of words that share its estimate.
 
         Parameters
         ----------

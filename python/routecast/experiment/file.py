@@ -71,13 +71,13 @@ LabelledOverrides = tuple[str, Mapping[str, Plain]]
 
 
 class _NamedTable(FileTable):
-    """A table whose fields may stand under their own names, too."""
+    """A table that also accepts the names of its fields as keys."""
 
     model_config = ConfigDict(populate_by_name=True)
 
 
 class FactorTable(_NamedTable):
-    """``[[factor]]``: something that is varied."""
+    """``[[factor]]``: a quantity or a part that the experiment varies."""
 
     name: Words = Field(description="Name in tables and figures.")
     path: str | None = Field(
@@ -97,7 +97,7 @@ class FactorTable(_NamedTable):
 
 
 class DesignTable(_NamedTable):
-    """``[design]``: which combinations of levels are tried."""
+    """``[design]``: the combinations of levels that are tried."""
 
     kind: Literal[DesignKind, "plackett_burman"] = Field(default="full", description="Kind of the design.")
     replications: Annotated[int, Field(ge=1, le=100_000, strict=True)] = Field(
@@ -131,7 +131,7 @@ class DesignTable(_NamedTable):
 
 
 class ResponseTable(_NamedTable):
-    """``[[response]]``: what is read from each trial."""
+    """``[[response]]``: a number that is read from each trial."""
 
     name: Words = Field(description="Name in tables and figures.")
     of: str = Field(
@@ -149,7 +149,7 @@ class ResponseTable(_NamedTable):
 
 
 class ExperimentTable(_NamedTable):
-    """An experiment on a router that is given elsewhere."""
+    """An experiment without its router document."""
 
     name: Name = Field(description="Name of the experiment and of its folder of results.")
     title: str = Field(default="", description="Title of the report.")
@@ -169,7 +169,7 @@ class ExperimentTable(_NamedTable):
 
 
 class ExperimentFile(ExperimentTable):
-    """A whole ``*.experiment.toml``."""
+    """An ``*.experiment.toml`` file."""
 
     router: str | dict[str, Any] | None = Field(
         default=None, description="The router: a *.router.toml beside this file, or what one says."
@@ -438,7 +438,7 @@ def _level(value: Any, paths: tuple[str, ...]) -> LabelledOverrides:
 
 
 def _has_time(value: object) -> bool:
-    """Return whether a value holds one of TOML's dates and times, which neither files nor summaries take."""
+    """Return whether a value holds one of TOML's dates and times, which neither files nor summaries can hold."""
     if isinstance(value, dict):
         return any(map(_has_time, value.values()))
     if isinstance(value, list):
@@ -461,7 +461,7 @@ def _amounts(levels: list[LabelledOverrides]) -> list[Amount] | None:
     """Return the quantity of each level if each sets the same paths to quantities of one kind, else None.
 
     The paths of a level may have different values if there are two levels: each path goes from its first value to its
-    last. Further levels could not be placed by one of the paths.
+    last. With more levels the position of a level would be ambiguous.
     """
     paths = levels[0][1].keys()
     if any(overrides.keys() != paths for _, overrides in levels):
@@ -494,7 +494,7 @@ def _in_order(levels: list[LabelledOverrides], amounts: list[Amount]) -> tuple[l
 
 
 def _is_whole(levels: list[LabelledOverrides], fields: type[BaseModel] | None) -> bool:
-    """Return whether a path leads to a field of whole numbers; where no field is known, whether the levels are such."""
+    """Return whether a path leads to a field of whole numbers; for an unknown field, whether the levels are whole."""
     from routecast.load.frames import FrameMix
     from routecast.router.variants import field_of
 
@@ -526,14 +526,14 @@ def read_experiment(path: str | Path) -> Experiment:
     Raises
     ------
     routecast.errors.FileProblem
-        The file cannot be read, is no TOML, or says something wrong; all faults with their places.
+        The file cannot be read, is not TOML, or has faults; all faults with their places.
     """
     path = Path(path)
     return parse_experiment(read_text(path, kind="experiment"), subject=str(path), folder=path.parent)
 
 
 def parse_experiment(text: str, *, subject: str = "experiment", folder: Path | None = None) -> Experiment:
-    """Read an experiment from the text of its file; files that it names are looked for in ``folder``.
+    """Read an experiment from the text of its file; ``folder`` holds the files that it names.
 
     Raises
     ------
@@ -551,8 +551,8 @@ def experiment_of(
     """Return the experiment of a table on a router (or test bed) file.
 
     ``document``: content of the router file, or of the test bed file with a table ``load`` of the offered load;
-    ``subject``: name of the experiment's file in messages; ``folder``: where files that the document names are
-    looked for. Raises FileProblem: something in the table is wrong; all faults with their places.
+    ``subject``: name of the experiment's file in messages; ``folder``: of the files that the document names. Raises
+    FileProblem: the table has faults; all of them with their places.
     """
     from routecast.router.files import router_table
     from routecast.router.variants import vary
@@ -618,7 +618,7 @@ def experiment_schema() -> dict[str, Any]:
 
 
 def _load_document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[str, Any], Path]:
-    """Return the content of the router or test bed file, and the folder where its own files are looked for."""
+    """Return the content of the router or test bed file, and the folder of the files that it names."""
     from routecast.router.load_table import read_load
 
     wanted, other = ("testbed", "router") if table.evaluator == "measure" else ("router", "testbed")
@@ -661,7 +661,7 @@ def _load_document(table: ExperimentFile, subject: str, folder: Path) -> tuple[d
 def _path_problems(
     factor: Factor, document: Mapping[str, Any], fields: type[BaseModel], place: str, kind: str
 ) -> list[Problem]:
-    """Set each level of a factor in the document; return the paths that lead nowhere, with the nearest names."""
+    """Set each level of a factor in the document; return a problem for each unknown path, with the nearest names."""
     from routecast.router.variants import vary
 
     problems: dict[str, Problem] = {}

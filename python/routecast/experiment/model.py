@@ -1,7 +1,7 @@
 """A designed experiment as data: factors, the design, its runs and their answers.
 
 The notation is Jain's (The Art of Computer Systems Performance Analysis, 1991, part IV): factors A, B, C, …, levels
-coded -1 and +1, effects ``q_0, q_A, q_AB, …``, and ``SST``, the total variation that they share among them.
+coded -1 and +1, effects ``q_0, q_A, q_AB, …``, and ``SST``, the total variation, of which each effect has a share.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Level:
 
 @value
 class Factor:
-    """Something in a router, load or testbed file that the experiment varies."""
+    """A part of a router, load or testbed file that the experiment varies."""
 
     letter: str = field("A, B, C, … in the order of the file (I is left out: it means the identity)")
     name: str = field('``"packet size"``')
@@ -73,7 +73,7 @@ class Response:
 
 @value
 class Design:
-    """Which combinations of levels are tried."""
+    """The combinations of levels that are tried."""
 
     kind: DesignKind
     coded: tuple[tuple[float, ...], ...] = field(
@@ -85,7 +85,7 @@ class Design:
 
 @value
 class Experiment:
-    """A whole experiment, ready to run."""
+    """An experiment, ready to run."""
 
     name: str
     title: str = ""
@@ -145,7 +145,7 @@ class Answer:
 
 @value
 class Results:
-    """Every run of an experiment beside its answer, in the order of the design."""
+    """Every run of an experiment with its answer, in the order of the design."""
 
     experiment: Experiment
     runs: tuple[Run, ...]

@@ -1,4 +1,4 @@
-"""An experiment is run or joined from its shards, and its results are written as a table and as plain data.
+"""Run an experiment or join its shards, and write its results as a table and as plain data.
 
 ::
 
@@ -39,7 +39,7 @@ _RESERVED = ("run", "row", "replication", "seed", "problem", "unsteady", "bottle
 
 
 def write_table(results: Results, path: Path) -> None:
-    """Write every run with its levels, coded and as tables call them, and its responses in base units, as Parquet."""
+    """Write every run with its levels (coded and as labels) and its responses in base units as a Parquet file."""
     import polars
 
     experiment = results.experiment
@@ -70,7 +70,7 @@ def _column(name: str, kind: str) -> str:
 
 
 def design_json(experiment: Experiment) -> dict[str, object]:
-    """Return the design as plain data: how many runs of what, and what it cannot tell apart."""
+    """Return the design as plain data: its number of runs, its kind, and the effects that it confounds."""
     design = experiment.design
     document: dict[str, object] = {
         "kind": design.kind,
@@ -135,7 +135,7 @@ def run_experiment(
     shard: Shard | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Run what has not been run of an experiment, and return all its answers.
+    """Run the unfinished runs of an experiment, and return all its answers.
 
     Results depend neither on the executor nor on the number of workers.
 
@@ -201,7 +201,7 @@ def join_experiment(experiment: Experiment, out: Path) -> Results:
     Raises
     ------
     routecast.errors.RoutecastError
-        Runs are missing: which, and which shards have to be started again.
+        Runs are missing; the message lists them and the shards to start again.
     """
     started = time.monotonic()
     runs = runs_of(experiment)

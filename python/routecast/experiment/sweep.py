@@ -1,13 +1,13 @@
-"""Sweeps: many runs on many workers; finished runs are kept, lost runs are run again, shards are joined.
+"""Sweeps: run many runs on many workers, keep finished runs, repeat lost runs, and join shards.
 
 ::
 
     runs ─► sweep ─► workers ─► answers ─► OUT/runs.parquet
             shard i/n    pace: "2 min left"
 
-A run takes a millisecond or an hour. Short runs travel together: a worker gets a batch and answers as many runs as fit
-in a tenth of a second; the rest comes back. So messages are few, every answer is on disk within half a second, and
-nothing has to be known of how long a run takes.
+A run takes between a millisecond and an hour. Short runs are sent in batches: a worker gets a batch and answers as many
+runs as fit in a tenth of a second; the rest comes back. So messages are few, every answer is on disk within half a
+second, and nothing has to be known of how long a run takes.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of several like parts of a sweep, each run by a job of its own.
+    """One of several equal parts of a sweep, each run by its own job.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Shard:
         Raises
         ------
         routecast.errors.QuantityProblem
-            It is not written so, or there is no such part.
+            The text has another form, or there is no such part.
 
         Examples
         --------
@@ -145,11 +145,10 @@ class Shard:
         return f"{WHOLE}.{self.number}-of-{self.count}"
 
     def of(self, runs: Sequence[Run]) -> tuple[Run, ...]:
-        """Return its runs, in their order.
+        """Return the runs of the shard, in their order. Runs are dealt to shards in turn, in the order of their keys.
 
-        Runs are dealt out like cards in the order of their keys. Sizes differ by one at most, and no factor correlates
-        with the shards: dealt in the order of a 2^k design, the second shard of two would get the high level of the
-        first factor, and perhaps all the long runs.
+        Sizes differ by one at most, and no factor correlates with the shards: dealt in the order of a 2^k design, the
+        second shard of two would get the high level of the first factor, and perhaps all the long runs.
         """
         keys = sorted({run.key for run in runs})
         own = set(keys[self.number - 1 :: self.count])
@@ -239,9 +238,9 @@ class Pace:
         self._past: deque[tuple[float, int]] = deque()
 
     def left_s(self, done: int, total: int) -> float | None:
-        """Return how long the remaining runs take at the pace of the last minute; None while the pace is unknown.
+        """Return the duration of the remaining runs at the pace of the last minute; None while the pace is unknown.
 
-        ``done``: how many runs are done now; ``total``: of how many.
+        ``done``: number of finished runs; ``total``: number of all runs.
         """
         now = self._clock()
         self._past.append((now, done))
@@ -296,7 +295,7 @@ class AnswerStore:
         return self._answers[key]
 
     def add(self, run: Run, answer: Answer) -> None:
-        """Enter the answer of a run."""
+        """Add the answer of a run."""
         self._answers[run.key] = answer
         if self._ledger is not None:
             self._unwritten_since = self._unwritten_since or time.monotonic()
@@ -314,7 +313,7 @@ class AnswerStore:
 
 @contextmanager
 def open_answers(out: Path | None, table: str) -> Iterator[AnswerStore]:
-    """Open the answers of a folder; all that came in is written at the end, however the block ends.
+    """Open the answers of a folder; all new answers are written at the end, even if the block fails.
 
     ``out``: made if missing; without a folder answers are kept in memory; ``table``: stem of the table that is written.
     The answers in other tables of the folder are known too. Raises EnvironmentProblem: the folder cannot be written, or
@@ -351,9 +350,9 @@ def _raise_if_full(out: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _locked(out: Path, table: str) -> Iterator[None]:
-    """Refuse a second sweep of the same table: both would number its parts alike.
+    """Refuse a second sweep of the same table: both would use the same numbers for its parts.
 
-    The lock ends with the process, however it ends. A file system without locks refuses nothing.
+    The lock ends with the process. On a file system without locks nothing is refused.
     """
     path = out / f".{table}.lock"
     while True:
@@ -454,7 +453,7 @@ def sweep(
 
 
 def _answer_some(answer: AnswerRun, runs: Sequence[Run]) -> tuple[list[Answer], float]:
-    """Answer the first runs, at least one, until a tenth of a second is over; return the answers and the time taken."""
+    """Answer runs from the first on, at least one, for a tenth of a second; return the answers and the time taken."""
     started = time.perf_counter()
     answers: list[Answer] = []
     for run in runs:
@@ -470,7 +469,7 @@ def _answer_some(answer: AnswerRun, runs: Sequence[Run]) -> tuple[list[Answer], 
 
 
 class _Sweep:
-    """A sweep under way."""
+    """The state of a sweep."""
 
     def __init__(
         self,
@@ -520,7 +519,7 @@ class _Sweep:
             raise EnvironmentProblem(self._why_given_up())
 
     def _submit_batches(self) -> None:
-        """Submit batches, or a single run that is suspected of ending its workers."""
+        """Submit batches, or alone a run that may have ended its workers."""
         workers = width(self._executor)
         while self._waiting and len(self._submitted) < AHEAD * workers:
             size = min(self._batch_size(workers), len(self._waiting))
@@ -543,7 +542,7 @@ class _Sweep:
         self._submitted[future] = runs
 
     def _collect(self, future: Future[tuple[list[Answer], float]]) -> list[Run]:
-        """Enter the answers of a batch; return its runs if it was lost."""
+        """Add the answers of a batch; return its runs if it was lost."""
         runs = self._submitted.pop(future)
         try:
             answers, took_s = future.result()
@@ -563,7 +562,7 @@ class _Sweep:
         self._done += len(answers)
 
     def _requeue(self, runs: Sequence[Run]) -> None:
-        """Queue lost runs again: with others, then alone; give up runs that were lost alone."""
+        """Queue lost runs again, first with others, then alone; runs that were lost alone fail."""
         if self._run_s is None:
             self._false_starts += 1
             if self._false_starts >= MOST_FALSE_STARTS:
@@ -579,7 +578,7 @@ class _Sweep:
                 self._waiting.appendleft(run)
 
     def _keep_finished(self) -> None:
-        """Enter finished batches that were not collected yet, and give up the rest."""
+        """Add the answers of finished batches that were not collected yet; cancel the others."""
         for future, runs in self._submitted.items():
             if not future.cancel() and future.done() and future.exception() is None:
                 self._enter(runs, future.result()[0])

@@ -97,9 +97,9 @@ ComparisonFolder = Annotated[
 
 
 def refuse_no_map_file(path: Path | None, option: str = "--map") -> None:
-    """Refuse a path that no map can be written to, before work is spent on what it should show.
+    """Refuse a path that no map can be written to, before the answer is computed.
 
-    Raises FileProblem: the name does not end in ``.svg``, is a folder's, or its folder is not there.
+    Raises FileProblem: the name does not end in ``.svg``, it names a folder, or its folder does not exist.
     """
     try:
         refuse_no_figure_file(path)

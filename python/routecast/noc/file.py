@@ -1,4 +1,4 @@
-"""Files of networks on chip, ``*.noc.toml``: their tables, their contradictions, and the case that a file describes."""
+"""Files of networks on chip, ``*.noc.toml``: their tables, the checks between tables, and the case of a file."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _number(text: str) -> object:
 def parse_lengths(value: object) -> tuple[int, ...]:
     """Read the lengths of packets, in flits, all equally likely: ``8``, ``"5-10"`` or ``[1, 5]``.
 
-    Raises QuantityProblem: it is none of these, or a length is no whole number from 1.
+    Raises QuantityProblem: it is none of these, or a length is not a whole number of at least 1.
     """
     entries: list[object] = list(value) if isinstance(value, list | tuple) else [value]
     if isinstance(value, str):
@@ -564,7 +564,7 @@ def node_at(topology: Topology, position: tuple[int, ...]) -> int:
 
 
 def traffic_of(table: TrafficTable, topology: Topology, *, subject: str, folder: Path) -> Traffic:
-    """Return the traffic of a table without contradictions, before it is normalised.
+    """Return the traffic of a table that passed all checks, before it is normalised.
 
     ``subject``: the file, for messages; ``folder``: of the matrix that it names. Raises FileProblem: the traffic does
     not fit the grid, or its matrix or task graph cannot be read.

@@ -37,7 +37,7 @@ Ints: TypeAlias = NDArray[np.int64]
 
 
 class TopologyKind(StrEnum):
-    """How the routers of the grid are joined."""
+    """How links join the routers of the grid."""
 
     MESH = "mesh"
     TORUS = "torus"
@@ -45,7 +45,7 @@ class TopologyKind(StrEnum):
 
 
 class Direction(StrEnum):
-    """Where a link leads: x grows to the east, y to the south."""
+    """The direction of a link: x grows to the east, y to the south."""
 
     EAST = "east"
     WEST = "west"
@@ -54,7 +54,7 @@ class Direction(StrEnum):
 
     @property
     def step(self) -> tuple[int, int]:
-        """What the link adds to (x, y)."""
+        """The step of the link in (x, y)."""
         return _STEPS[self]
 
     @property
@@ -128,7 +128,7 @@ class Topology:
         return y * self.columns + x
 
     def router_of(self, node: int) -> int:
-        """Return the router that a node stands at."""
+        """Return the router of a node."""
         return node // self.concentration
 
     def neighbour(self, router: int, direction: Direction) -> int | None:
@@ -145,7 +145,7 @@ class Topology:
         return None
 
     def offsets(self, source: int, target: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the shortest signed offsets along x and along y; two where both ways round a ring are as short."""
+        """Return the shortest signed offsets along x and along y; two where both ways round a ring are equal."""
         (sx, sy), (tx, ty) = self.position(source), self.position(target)
         return _offsets(tx - sx, self.columns, self.is_torus), _offsets(ty - sy, self.rows, self.is_torus)
 
@@ -252,7 +252,8 @@ def shortest_hops(topology: Topology) -> Floats:
 def distances(topology: Topology, lengths: Floats, arcs: NDArray[np.bool_]) -> Floats:
     """Return the length of the shortest path from each router to each, shape (routers, routers); inf where none is.
 
-    ``lengths``: of the links, not negative; ``arcs``: shape (routers, links): what traffic to a router may use.
+    ``lengths``: of the links, not negative; ``arcs``: shape (routers, links): the links that traffic to a router may
+    use.
     """
     grid = grid_of(topology)
     routers = topology.router_count

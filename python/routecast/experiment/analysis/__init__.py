@@ -1,6 +1,6 @@
 """The analysis of designed experiments: effects, their shares and intervals, checks, screening, response surfaces.
 
-Names are loaded when they are first used, because the analysis needs NumPy.
+Names are loaded on first use, because the analysis needs NumPy.
 """
 
 from __future__ import annotations

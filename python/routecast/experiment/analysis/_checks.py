@@ -1,4 +1,4 @@
-"""Whether the analysis may be believed: what the residuals say, and what to do next."""
+"""Checks of the analysis: the assumptions about the residuals, and advice on what to do next."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def transform_advice(
 ) -> list[str]:
     """Return advice to transform the response.
 
-    ``y``: as analysed; ``columns``: of the model; ``transform``: the one that the experiment has.
+    ``y``: as analysed; ``columns``: of the model; ``transform``: the experiment's current one.
     """
     if transform != "none" or len(y) == 0 or float(np.min(y)) <= 0:
         return []

@@ -93,9 +93,8 @@ def factorial_terms(factors: Sequence[Factor], design: Floats, rows: NDArray[np.
     """Yield the terms of a factorial model, main effects first, then order by order.
 
     ``design``: coded levels; ``rows``: row of the design of each run that answered. Levels without an answer are left
-    out of the model: nothing is known of them. Where a two-level design has centre points, ``curvature`` follows the
-    last main effect: how much lower the centre is than the mean of the corners (Montgomery, Design and Analysis of
-    Experiments, sec. 6.8).
+    out of the model. Where a two-level design has centre points, ``curvature`` follows the last main effect: by how
+    much the centre lies below the mean of the corners (Montgomery, Design and Analysis of Experiments, sec. 6.8).
     """
     centre = centre_rows(design)
     answered = np.isin(np.arange(len(design)), rows) & ~centre
@@ -173,7 +172,8 @@ def _product(factors: Sequence[Factor], parts: Sequence[_FactorColumns]) -> Term
 def _factor_columns(factor: Factor, column: Floats, known: NDArray[np.bool_]) -> _FactorColumns:
     """Return the columns of one factor.
 
-    ``column``: its coded levels; ``known``: rows whose levels count. Entries in rows of other levels have no meaning.
+    ``column``: its coded levels; ``known``: rows with levels that are in the model; entries in other rows have no
+    meaning.
     """
     coded = np.round(column, 9)
     levels = np.unique(coded[known])
@@ -321,7 +321,7 @@ def _describe_chains(kept: list[Term], aliases: dict[str, list[str]]) -> list[st
 
 
 def _describe_mixtures(mixed: list[Term], kept: list[Term], distinct: NDArray[np.intp]) -> list[str]:
-    """Return which terms are taken as zero, and which effects they shift if they are not."""
+    """Return which terms are assumed to be zero, and which effects they shift if they are not zero."""
     if not mixed:
         return []
     names = ["the mean", *(term.name for term in kept for _ in range(term.columns.shape[1]))]
@@ -360,7 +360,7 @@ class ModelChoice:
 
 
 def is_sample_design(kind: DesignKind, data: Observations) -> bool:
-    """Return whether the points of the design are a sample of ranges, not combinations of levels."""
+    """Return whether the points of the design are sampled from ranges instead of combined from levels."""
     if kind in {"latin_hypercube", "sobol"}:
         return True
     return kind == "listed" and any(
@@ -457,14 +457,14 @@ class Fit:
 
     @property
     def adjusted_r2_ratio(self) -> float | None:
-        """The same, adjusted for the number of terms; None without degrees of freedom."""
+        """R^2 adjusted for the number of terms; None without degrees of freedom."""
         if self.sst == 0 or self.error_df == 0:
             return None
         return 1 - self.sse / self.error_df * (len(self.predicted) - 1) / self.sst
 
     @property
     def predicted_r2_ratio(self) -> float | None:
-        """Share of the variation that the model predicts of runs left out of the fit: 1 - PRESS/SST."""
+        """Share of the variation that the model predicts for runs left out of the fit: 1 - PRESS/SST."""
         press = self.press
         return None if press is None or self.sst == 0 or self.error_df == 0 else 1 - press / self.sst
 
@@ -485,7 +485,7 @@ def negligible_ss(y: Floats) -> float:
 
 
 def _without_rounding(values: Floats, scale: float) -> Floats:
-    """Return the values without the rounding of numbers of the order of ``scale``: equal values are equal again."""
+    """Return the values without the rounding errors of numbers as large as ``scale``: equal values become equal."""
     step = _ROUNDING * scale
     return np.round(values / step) * step + 0.0 if step > 0 else values
 
@@ -622,10 +622,10 @@ def pure_error(points: Floats, y: Floats) -> tuple[float, int]:
 
 
 def mark_exact(fit: Fit, points: Floats, y: Floats) -> Fit:
-    """Return the fit, marked as exact where all repeated runs agree: nothing that it leaves over is noise.
+    """Return the fit, marked as exact where all repeated runs agree: none of its residuals are noise.
 
-    A simulation of frames at a constant rate answers the same for every seed. What a polynomial misses of it is no
-    noise, and the degrees of freedom of its repeated centre would make it look small. ``points``: as of
+    A simulation of frames at a constant rate gives the same answer for every seed. The misfit of a polynomial is then
+    no noise, and the degrees of freedom of the repeated centre would make it look small. ``points``: as of
     :func:`pure_error`.
     """
     ss, df = pure_error(points, y)
@@ -722,7 +722,7 @@ def _effect(
 def _verdict(
     value: float | None, share: float | None, p_value: float | None, margins: Lenth | None, confidence: float, fit: Fit
 ) -> tuple[bool | None, str]:
-    """Return whether an effect is significant (None where nothing can tell), and the same in words."""
+    """Return whether an effect is significant (None where this is unknown), and the verdict in words."""
     if share is None:
         return None, "nothing varies"
     if fit.is_exact:

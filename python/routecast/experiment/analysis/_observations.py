@@ -1,4 +1,4 @@
-"""What the runs answered, as arrays; and the runs that the analysis must do without."""
+"""The answers of the runs as arrays, and the runs that the analysis leaves out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SQUARABLE = 1e60
 
 @value
 class Observations:
-    """The runs of an experiment that answered, as arrays, and those that the analysis must do without."""
+    """The runs of an experiment that answered, as arrays, and the runs that the analysis leaves out."""
 
     factors: tuple[Factor, ...]
     design: Floats = field("Coded levels of every combination, whether it answered or not")
@@ -47,7 +47,7 @@ class Observations:
 
     @property
     def is_replicated(self) -> bool:
-        """Whether some combination answered more than once."""
+        """Whether some combination has several answers."""
         return len(np.unique(self.rows)) < len(self.rows)
 
     def lost_levels(self, *, is_polynomial: bool) -> tuple[tuple[int, Floats], ...]:
@@ -69,7 +69,7 @@ class Observations:
 
 
 def observe(results: Results, response: str) -> Observations:
-    """Return the values of a response, transformed as the experiment asks.
+    """Return the values of a response under the experiment's transform.
 
     Raises RoutecastError: there is no such response.
     """
@@ -112,7 +112,7 @@ def observe(results: Results, response: str) -> Observations:
 
 
 def _value_problem(value: float, transform: str) -> str:
-    """Return why a value cannot be analysed; empty where it can."""
+    """Return why a value cannot be analysed; empty if it can."""
     if not math.isfinite(value):
         return "the answer is not a number"
     if transform == "log" and value <= 0:

@@ -117,7 +117,7 @@ def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int 
 def indices(chaos: Chaos) -> tuple[Floats, Floats]:
     """Return the first-order and total indices of each factor, as shares of the whole variance.
 
-    What the errors of the coefficients add to their squares is subtracted.
+    The part of the squares that is due to errors of the coefficients is subtracted.
     """
     return _shares(chaos, chaos.coefficients, 1.0)
 
@@ -205,9 +205,9 @@ _MANY_RUNS = 2000
 
 
 def screen_factorial(data: Observations, shares: dict[tuple[str, ...], float], *, has_aliases: bool) -> Screening:
-    """Rank the factors by their shares of the variation: alone, and with all interactions that they are in.
+    """Rank the factors by their shares of the variation: alone, and with all their interactions.
 
-    ``shares``: share of each effect by its letters; ``has_aliases``: whether effects stand for others as well.
+    ``shares``: share of each effect by its letters; ``has_aliases``: whether effects are aliased with others.
     """
     ranked = []
     for factor in data.factors:
@@ -336,7 +336,7 @@ def _interval(resampled: Floats, confidence: float) -> tuple[Floats, Floats]:
 
 
 def _share_over_bins(x: Floats, y: Floats, bins: int) -> float:
-    """Return the share of the variance that the means over bins of x explain, less what chance explains."""
+    """Return the share of the variance that the means over bins of x explain, less the share that chance explains."""
     values = np.unique(x)
     if len(values) <= bins:
         index = np.searchsorted(values, x)

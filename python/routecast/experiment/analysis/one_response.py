@@ -1,7 +1,7 @@
 """The analysis of one response of an experiment, from its runs to its verdicts.
 
 Contrasts between effects or levels follow Jain, sec. 18.5 and 20.6: a contrast ``sum h_i q_i`` has the standard
-deviation ``s_e sqrt(sum h_i^2 / n_i)`` where n_i runs stand behind each term; the mean of m further runs of a
+deviation ``s_e sqrt(sum h_i^2 / n_i)`` where n_i runs contribute to each term; the mean of m further runs of a
 combination has ``s_e sqrt(1/n_eff + 1/m)``.
 """
 
@@ -69,7 +69,7 @@ class Contrast:
 
 
 def contrast_of_effects(analysis: Analysis, weights: Mapping[str, float]) -> Contrast:
-    """Return a contrast of two-level effects by name: ``{"A": 1, "B": -1}`` asks whether A has more effect than B.
+    """Return a contrast of two-level effects by name: ``{"A": 1, "B": -1}`` compares the effect of A with that of B.
 
     Raises
     ------
@@ -155,8 +155,8 @@ _HARDLY_BENT = 0.01
 def fit_surface(data: Observations, order: int, confidence: float) -> Surface | None:
     """Fit a polynomial of first or second order to the runs that answered.
 
-    ``confidence``: of the intervals, and of the verdict on lack of fit. Returns None where a factor is no quantity, or
-    the runs cannot tell the terms apart.
+    ``confidence``: of the intervals, and of the verdict on lack of fit. Returns None where a factor is not a quantity,
+    or the runs cannot separate the terms.
     """
     if not all(factor.is_quantity for factor in data.factors):
         return None
@@ -189,7 +189,7 @@ def fit_surface(data: Observations, order: int, confidence: float) -> Surface | 
 
 
 def _lack_of_fit(fit: Fit, points: Floats, y: Floats, confidence: float) -> LackOfFit | None:
-    """Test whether a fit misses the means of repeated runs; None where nothing is repeated or nothing left over."""
+    """Test whether a fit misses the means of repeated runs; None without repeated runs or degrees of freedom."""
     from scipy.stats import f as fisher
 
     pure_ss, pure_df = pure_error(points, y)
@@ -244,7 +244,7 @@ def _powers(term: Term | None, letters: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _stationary(terms: tuple[SurfaceTerm, ...], points: Floats) -> Stationary | None:
-    """Return the point where the surface is flat; None where it does not bend at all along some direction."""
+    """Return the point where the surface is flat; None where it has no curvature along some direction."""
     size = points.shape[1]
     linear, bend = np.zeros(size), np.zeros((size, size))
     for term in terms:
@@ -467,7 +467,7 @@ def _screening(
 
 
 def _noise(data: Observations, choice: ModelChoice, fit: Fit, points: Floats, *, has_margins: bool) -> str:
-    """Return where the estimate of the noise comes from, or why there is none, as a sentence."""
+    """Return a sentence on the source of the noise estimate, or on why there is none."""
     left_out = choice.pooled or "what the model leaves out"
     if fit.sst == 0:
         return "none: all runs answered the same"

@@ -1,8 +1,8 @@
 """The analysis of a designed experiment as values.
 
 Everything is in the units of the analysed response: those of the response itself, or those of its logarithm or
-reciprocal where it was transformed. Shares are 0..1. What does not exist is None: an interval without an estimate of
-the noise, a share of a variation that is zero.
+reciprocal where it was transformed. Shares are 0..1. A value that does not exist is None: an interval without an
+estimate of the noise, a share of a variation that is zero.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AssumptionCheck:
 
 @value
 class Residuals:
-    """What the model leaves unexplained, one entry for each run that answered, in run order."""
+    """The residuals of the model, one entry for each run that answered, in run order."""
 
     runs: tuple[int, ...] = field("Positions in ``Results.runs``")
     observed: tuple[float, ...]
@@ -61,7 +61,7 @@ class Residuals:
 
 @value
 class LevelEffect:
-    """How far one level of a factor with many levels lies from the mean: Jain's alpha_j (sec. 20.2)."""
+    """The distance from the mean of one level of a factor with many levels: Jain's alpha_j (sec. 20.2)."""
 
     label: str = field('Label of the level, or of the levels of an interaction: ``"78 B, 4 threads"``')
     value: float
@@ -111,7 +111,7 @@ class AnovaRow:
 
 @value
 class Lenth:
-    """How large an effect must be to stand out where no run is repeated.
+    """The size above which an effect stands out where no run is repeated.
 
     R. V. Lenth, "Quick and easy analysis of unreplicated factorials", Technometrics 31(4), 1989. In units of ``value``.
     """
@@ -124,7 +124,7 @@ class Lenth:
 
 @value
 class Screened:
-    """How much one factor matters; intervals are bootstrap percentiles."""
+    """The importance of one factor; intervals are bootstrap percentiles."""
 
     letter: str
     name: str
@@ -150,7 +150,7 @@ class Screened:
 
 @value
 class Screening:
-    """Factors by how much they matter."""
+    """Factors by importance."""
 
     factors: tuple[Screened, ...] = field("The most important first")
     method: str = field("Sentence on the method of the shares")

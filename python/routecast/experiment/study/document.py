@@ -1,8 +1,8 @@
-"""What a ``*.study.toml`` of ``kind = "experiments"`` says: designed experiments, and what a source states of them.
+"""The tables of a ``*.study.toml`` of ``kind = "experiments"``: experiments, and a source's statements about them.
 
-``[router.NAME]`` holds router documents, as router files say them. An ``[[experiment]]`` is what a
+``[router.NAME]`` holds router documents, in the form of router files. An ``[[experiment]]`` is what a
 ``*.experiment.toml`` says, about one of them. Beside the experiments stand facts (``[[fact]]``: an effect, a share of
-variation, a value), expectations (``[[expectation]]``: how a response goes with a factor) and calculations
+variation, a value), expectations (``[[expectation]]``: the trend of a response over a factor) and calculations
 (``[[arithmetic]]``) of the source. Facts may calibrate: values of the router documents are set so that they are met.
 """
 
@@ -33,7 +33,7 @@ Positive = Annotated[Number, Field(gt=0.0)]
 
 
 class StudyExperiment(ExperimentTable):
-    """``[[experiment]]``: what a ``*.experiment.toml`` says, about a router document of the study."""
+    """``[[experiment]]``: the content of a ``*.experiment.toml``, for a router document of the study."""
 
     router: Name = Field(description="Name of the router document.")
 
@@ -81,12 +81,12 @@ class Fact(Quoted):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether calibrated values are fitted to the fact, whether it names them or not."""
+        """Whether calibrated values are fitted to the fact; they need not be named in it."""
         return self.fitted or self.is_calibrating
 
 
 class Expectation(Quoted):
-    """``[[expectation]]``: how a source expects a response to go with a factor; confirmed or refuted, no criterion."""
+    """``[[expectation]]``: a source's expected trend of a response over a factor; confirmed or refuted."""
 
     says: Title = Field(description="The expectation in words.")
     experiment: Name = Field(description="Name of the experiment.")
@@ -131,7 +131,7 @@ class FigureTable(FileModel):
 
 
 class OverTime(FileModel):
-    """``[[over_time]]``: throughput over time, from when on it is steady, and what a look had said."""
+    """``[[over_time]]``: throughput over time, the time from which it is steady, and readings at some instants."""
 
     name: Name = Field(description="Name of the figure; names its file.")
     title: Title = Field(description="The figure in words.")
@@ -145,7 +145,7 @@ class OverTime(FileModel):
 
 
 class ExperimentsStudy(StudyDocument):
-    """A whole ``*.study.toml`` of ``kind = "experiments"``."""
+    """A ``*.study.toml`` of ``kind = "experiments"``."""
 
     kind: Literal["experiments"]
     name: Name = Field(description="Name of the study and of its folder of results.")
@@ -178,7 +178,7 @@ class ExperimentsStudy(StudyDocument):
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return everything that parts of the study say against one another, with its place."""
+        """Return every contradiction between parts of the study, with its place."""
         return _problems(self, folder)
 
 

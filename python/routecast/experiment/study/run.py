@@ -1,6 +1,6 @@
-"""A study of designed experiments: calibrated values, every experiment run, and the source's statements beside them.
+"""A study of designed experiments: calibrate values, run every experiment, and check the source's statements.
 
-Every answer is on disk at once: a killed study goes on where it stopped.
+Every answer is written to disk at once, so that a killed study resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -180,14 +180,14 @@ def simulate_over_time(study: ExperimentsStudy, over_time: OverTime, setting: Se
 
 
 def _reading_at(fine: Sequence[Moment], drawn: Sequence[Moment], duration_s: float, at_s: float) -> InstantReading:
-    """Return the reading at an instant: the mean until then from the fine rates, the rate then as the figure has it."""
+    """Return the reading at an instant: the mean until then by the fine rates, the rate by those of the figure."""
     rates = [moment.forwarded_pps for moment in fine]
     then = next((moment for moment in reversed(drawn) if moment.time_s < at_s * (1.0 - 1e-12)), drawn[0])
     return replace(reading(rates, duration_s / len(rates), at_s), now=then.forwarded_pps)
 
 
 def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
-    """Return rates over fewer, longer parts: single frames would hide the trend."""
+    """Return rates over fewer, longer intervals: single frames would hide the trend."""
     step = -(-len(moments) // parts)
     groups = [moments[at : at + step] for at in range(0, len(moments), step)]
     return tuple(
@@ -215,7 +215,7 @@ class FactCheck:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether it lies in its range; None without one."""
+        """Whether the value is in the stated range; None without a range."""
         return None if self.fact.between is None else self.fact.between[0] <= self.value <= self.fact.between[1]
 
 
@@ -293,7 +293,7 @@ def value_of_fact(fact: Fact, results: Results) -> float:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of the values that there are; NaN where there is none."""
+    """Return the mean of the values that are not NaN; NaN if there is none."""
     known = [value for value in values if not math.isnan(value)]
     return fmean(known) if known else math.nan
 

@@ -119,7 +119,7 @@ COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b
 def lines_figure(table: FigureTable, result: ExperimentsResult) -> Figure:
     """Return a figure of lines over a factor.
 
-    Raises RoutecastError: a line names a response, factor or level that its experiment has not.
+    Raises RoutecastError: a line names a response, factor or level that its experiment does not have.
     """
     marks: list[Mark] = []
     for line, colour in zip(table.line, cycle(COLOURS), strict=False):

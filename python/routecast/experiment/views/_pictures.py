@@ -1,4 +1,4 @@
-"""The pictures of a response: which ones it gets, how they are drawn, and how to read each."""
+"""The pictures of a response: their choice, their drawing, and a caption for each."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _factor_title(factor: Factor) -> str:
 
 
 def profile_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
-    """Return a small figure along each quantity of a response surface, the others held, with its confidence band."""
+    """Return a small figure along each quantity of a response surface, the others fixed, with its confidence band."""
     surface = analysis.surface
     if surface is None:
         return ()
@@ -93,7 +93,7 @@ _MOST_LINES = 6
 
 
 def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
-    """Return one small figure of means for each factor, all on one scale, those that explain most first."""
+    """Return one small figure of means for each factor, all on one scale, the largest effect first."""
     by_letters: dict[tuple[str, ...], Means] = {
         means.letters: means for means in _comparable_means(experiment, analysis) if len(means.letters) == 1
     }
@@ -119,9 +119,9 @@ def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale)
 def _comparable_means(experiment: Experiment, analysis: Analysis) -> Sequence[Means]:
     """Return the means at the levels; where runs are missing, those of predictions.
 
-    A level may lack the runs that answer high. Predictions exist for every combination of levels that answered, so
-    they compare the levels over the same combinations. Pairs whose interaction is not in the model keep their means:
-    its predictions would be parallel whatever the runs answered.
+    A level may lack exactly the runs with high answers. Predictions exist for every combination of levels that
+    answered, so they compare the levels over the same combinations. Pairs whose interaction is not in the model keep
+    their means: its predictions would be parallel whatever the runs answered.
     """
     predicted = [(cell.coded, cell.predicted) for cell in analysis.cells if cell.predicted is not None]
     if not analysis.missing or not predicted:
@@ -238,7 +238,7 @@ _LETTER_PX = 6.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A bar: its length, a paler one behind it that may be longer, and the text beside it."""
+    """A bar: its length, the length of a paler bar behind it, and the text beside it."""
 
     label: str
     ratio: float
@@ -326,7 +326,7 @@ def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
     """Return the half-normal plot of effects with Lenth's margins; None without margins.
 
     An effect's score is the half-normal quantile of (i - 1/2)/m, i its rank among m (Daniel 1959, *Technometrics* 1,
-    311-341). Were all of them noise, they would lie on the line through 0 whose slope is 1 over the pseudo standard
+    311-341). If all effects were noise, they would lie on the line through 0 with slope 1 over the pseudo standard
     error.
     """
     margins = analysis.lenth
@@ -385,7 +385,7 @@ _ROUNDING = 1e-12
 def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
     """Return answered over predicted, and the residuals over prediction, run order and normal scores.
 
-    Empty where nothing is left over: a model with as many effects as runs meets each run exactly.
+    Empty where all residuals are zero: a model with as many effects as runs meets each run exactly.
     """
     left = analysis.residuals
     if left is None or analysis.error_df < 1 or (analysis.error_share_ratio or 0.0) < _ROUNDING:
@@ -432,7 +432,7 @@ def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple
 
 
 def thinned(count: int) -> range:
-    """Return which of so many points a picture shows: all, or evenly spaced ones."""
+    """Return the indices of the drawn points: all, or evenly spaced ones of many."""
     return range(0, count, -(-count // MOST_POINTS) if count > MOST_POINTS else 1)
 
 

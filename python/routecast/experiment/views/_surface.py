@@ -20,7 +20,7 @@ Crossing = tuple[Edge, Point]
 def contour_lines(
     x: Sequence[float], y: Sequence[float], heights: Sequence[Sequence[float]], level: float
 ) -> list[list[Point]]:
-    """Return the lines on which heights, linear between the points of a grid, are at a level.
+    """Return the contour lines at a level of heights that are linear between the points of a grid.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def contour_lines(
 
 
 def _joined(segments: Sequence[tuple[Crossing, Crossing]]) -> list[list[Point]]:
-    """Join segments that meet on an edge into lines; two at most do."""
+    """Join segments that meet on an edge into lines; at most two segments meet on an edge."""
     ends: dict[Edge, list[int]] = {}
     for number, segment in enumerate(segments):
         for edge, _ in segment:
@@ -231,7 +231,7 @@ def _fixed(surface: Surface, factors: dict[str, Factor], others: Sequence[float]
 
 
 def held_at(analysis: Analysis) -> list[float]:
-    """Return where quantities are held while another moves: at the flat point if it was tried, else in the middle."""
+    """Return the fixed levels of the other quantities: the flat point if it is in the tried range, else the middle."""
     surface = analysis.surface
     if surface is None:
         return []

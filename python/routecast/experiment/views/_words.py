@@ -1,4 +1,4 @@
-"""What the views share: units and scales, labels and axes of factors, and the findings as plain sentences."""
+"""Units and scales, labels and axes of factors, and the findings as sentences, for all views."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def unit_of(path: str) -> str:
 
 @value
 class Scale:
-    """How a response is written: its unit with one prefix for all values, and the way back from a transform."""
+    """The scale of a response: its unit with one prefix for all values, and the inverse of its transform."""
 
     name: str = field("Name of the response")
     unit: str = field("Unit with its prefix; may be empty")
@@ -138,7 +138,7 @@ _BESIDE_PX = 78
 
 
 def display_label(factor: Factor, coded: float) -> str:
-    """Return the label of a level; between the levels of the file its numbers are rounded to four digits."""
+    """Return the label of a level; between the levels of the file, numbers are rounded to four digits."""
     label = label_of(factor, coded)
     if any(label == level.label for level in factor.levels):
         return label
@@ -154,12 +154,12 @@ def describe_row(experiment: Experiment, row: int) -> str:
 
 
 def describe_level(factor: Factor, label: str) -> str:
-    """Return a level with the name of its factor, unless the label holds the name: ``"no queue manager"``."""
+    """Return a level with the name of its factor, unless the label contains the name: ``"no queue manager"``."""
     return label if factor.name.lower() in label.lower() else f"{factor.name} {label}"
 
 
 def axis_of(factor: Factor, coded: Sequence[float], width_px: int) -> Axis:
-    """Return the axis of a factor over coded levels, with as many labels of levels as there is room for."""
+    """Return the axis of a factor over coded levels, with as many labels as fit."""
     ticks = sorted({round(at, 9) for at in coded})
     low, high = min(ticks, default=-1.0), max(ticks, default=1.0)
     room = (width_px - _BESIDE_PX) / 1.3
@@ -189,7 +189,7 @@ def axis_of(factor: Factor, coded: Sequence[float], width_px: int) -> Axis:
 
 
 def _without_overlaps(ticks: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
-    """Leave out ticks whose labels would overlap others, as levels that are not evenly spaced may; keep the ends."""
+    """Leave out ticks whose labels would overlap (levels may be unevenly spaced); keep the ends."""
     kept = list(ticks[:1])
     for tick in ticks[1:-1]:
         if all(_gap_px(*pair) >= _LETTER_PX for pair in ((kept[-1], tick), (tick, ticks[-1]))):
@@ -202,7 +202,7 @@ def _gap_px(left: tuple[float, float, str], right: tuple[float, float, str]) -> 
 
 
 def shortened(text: str, letters: int) -> str:
-    """Cut a text that is too long.
+    """Return a text, cut if it is too long.
 
     Examples
     --------
@@ -219,7 +219,7 @@ _BEYOND = 0.05
 
 
 def is_sample(experiment: Experiment) -> bool:
-    """Return whether the combinations were drawn from ranges rather than set up level by level."""
+    """Return whether the combinations were sampled from ranges instead of combined from levels."""
     return experiment.design.kind in {"latin_hypercube", "sobol"}
 
 
@@ -235,12 +235,12 @@ def format_percent(ratio: float) -> str:
 
 
 def is_worth_reporting(effect: Effect) -> bool:
-    """Return whether an effect deserves a sentence: not lost in the noise, and at least 1 % of the variation."""
+    """Return whether an effect gets a sentence: it is not insignificant, and has at least 1 % of the variation."""
     return effect.is_significant is not False and (effect.share_ratio or 0.0) >= _WORTH_NAMING
 
 
 def describe_answer(results: Results, analysis: Analysis, scale: Scale) -> str:
-    """Return the answer for one response: which factors matter, in which direction, how much; and which do not."""
+    """Return the answer for one response: which factors matter, in which direction and how much, and which do not."""
     name, experiment = scale.name, results.experiment
     if analysis.mean is None:
         return f"No run has an answer, so nothing can be said of {name}."
@@ -266,7 +266,7 @@ def describe_answer(results: Results, analysis: Analysis, scale: Scale) -> str:
 
 
 def describe_confounding(experiment: Experiment, analysis: Analysis) -> str:
-    """Return which reported effects may be an effect of two factors at most instead; empty where none may.
+    """Return which reported effects may instead be effects of at most two factors; empty if there are none.
 
     Interactions of three factors and more are left out: they are rare, and the table of effects has them.
     """
@@ -282,7 +282,7 @@ def describe_confounding(experiment: Experiment, analysis: Analysis) -> str:
 
 
 def _describe_curved(experiment: Experiment, analysis: Analysis, scale: Scale) -> str:
-    """Return how much each quantity explains, its slope and its bend together."""
+    """Return the share that each quantity explains by its slope and its curvature together."""
     names = {factor.letter: factor.name for factor in experiment.factors}
     shares: dict[tuple[str, ...], float] = {}
     for effect in analysis.effects:
@@ -318,7 +318,7 @@ def headline(results: Results, analysis: Analysis, scale: Scale) -> str:
 
 
 def capitalised(text: str) -> str:
-    """Return a text with its first letter as a capital; the others stay as they are."""
+    """Return a text with its first letter as a capital; other letters stay."""
     return text[:1].upper() + text[1:]
 
 
@@ -449,7 +449,7 @@ def _describe_share(factor: Screened, of: str = "") -> str:
 
 
 def describe_surface(experiment: Experiment, analysis: Analysis, scale: Scale) -> str:
-    """Return where the surface is flat; empty where it is nowhere flat, or a sample's surface only outside."""
+    """Return where the surface is flat; empty if it is nowhere flat, or for a sample only outside the tried range."""
     surface = analysis.surface
     if surface is None or surface.stationary is None:
         return ""

@@ -53,7 +53,7 @@ MOST_ALIASES = 4
 
 
 def design_table(experiment: Experiment) -> Table:
-    """Return which combinations of levels are tried."""
+    """Return the table of the combinations that are tried."""
     design = experiment.design
     replicated = f", {design.replications} runs of each" if design.replications > 1 else ""
 
@@ -71,7 +71,7 @@ def design_table(experiment: Experiment) -> Table:
 
 
 def alias_lines(experiment: Experiment) -> list[str]:
-    """Return what a fraction confounds; nothing of other designs."""
+    """Return the confounded effects of a fraction; empty for other designs."""
     fraction = fraction_of(experiment.design, experiment.factors)
     if fraction is None:
         return []
@@ -123,7 +123,7 @@ def _interval_title(analysis: Analysis) -> str:
 
 
 def analysis_lines(results: Results, analysis: Analysis) -> list[str]:
-    """Return what the effects on one response mean, in sentences, and the remarks that belong beside them."""
+    """Return the effects on one response in sentences, and remarks on them."""
     scale = scale_of(results, analysis.response)
     sentences = [describe_answer(results, analysis, scale), describe_surface(results.experiment, analysis, scale)]
     lines = dict.fromkeys([*sentences, *_remarks(results.experiment, analysis)])
@@ -145,7 +145,7 @@ def _remarks(experiment: Experiment, analysis: Analysis) -> list[str]:
 
 
 def _confounded(experiment: Experiment, analysis: Analysis) -> list[str]:
-    """Return what the design confounds; for a fraction its defining relation says everything."""
+    """Return the effects that the design confounds; for a fraction its defining relation."""
     fraction = fraction_of(experiment.design, experiment.factors)
     if fraction is None:
         return _first_lines(analysis.not_told_apart)
@@ -253,7 +253,7 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
 
 
 def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
-    """Return how far each level lies from the mean, for factors with more than two levels; None without any."""
+    """Return the distance of each level from the mean, for factors with more than two levels; None without any."""
     step, unit, _ = _amounts(analysis, scale)
     rows = [(effect, level) for effect in analysis.effects if len(effect.letters) == 1 for level in effect.levels]
     if not rows:
@@ -280,14 +280,14 @@ def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
 
 
 def _amounts(analysis: Analysis, scale: Scale) -> tuple[float, str, float]:
-    """Return what to divide effects by, their unit, and the size below which an effect is only rounding."""
+    """Return the divisor of effects, their unit, and the size below which an effect is only rounding."""
     values = [effect.value for effect in analysis.effects if effect.value is not None]
     values += [level.value for effect in analysis.effects for level in effect.levels]
     return (*scale.for_amounts(values), 1e-9 * max(map(abs, values), default=0.0))
 
 
 def anova_table(analysis: Analysis, scale: Scale) -> Table:
-    """Return the table of the analysis of variance, as textbooks print it."""
+    """Return the table of the analysis of variance, in the layout of textbooks."""
     square = scale.step**2 if scale.transform == "none" else 1.0
     unit = f"({scale.unit})²" if scale.transform == "none" and scale.unit else ""
 
@@ -353,7 +353,7 @@ def cells_table(experiment: Experiment, analysis: Analysis, scale: Scale) -> Tab
 
 
 def runs_table(results: Results, scales: Mapping[str, Scale]) -> Table:
-    """Return every run with its answers, and what limited it or why it has no answer."""
+    """Return every run with its answers, and its limit or the reason why it has no answer."""
     experiment = results.experiment
     rows = [
         (number, run, answer)
@@ -398,7 +398,7 @@ def missing_table(experiment: Experiment, missing: Sequence[Missing], *, title: 
 
 
 def screening_table(screening: Screening) -> Table:
-    """Return the factors of a sample by how much they matter."""
+    """Return the factors of a sample by importance."""
     has_shares = any(factor.first_order_ratio is not None for factor in screening.factors)
     return Table.of(
         screening.factors,
@@ -505,7 +505,7 @@ def _describe_path(response: Response) -> str:
 
 
 def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list[Block]:
-    """Return notices of runs that are missing or not steady, and what to do about them."""
+    """Return notices of runs that are missing or not steady, with advice."""
     blocks: list[Block] = []
     total = len(results.runs)
 
@@ -692,7 +692,7 @@ def _provenance(results: Results, command: str) -> tuple[tuple[str, str], ...]:
 def write_experiment(results: Results, analyses: Mapping[str, Analysis], out: Path, *, command: str = "") -> None:
     """Write ``report.html`` and ``figures/*.svg`` to a folder, which is made if missing.
 
-    An experiment whose runs are tested for steadiness has one of them simulated once more, to show its course.
+    If the runs are tested for steadiness, one of them is simulated again to show its course over time.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class LinkMap:
 
 
 def colour_of(load: float) -> str:
-    """Return the colour of a load, 0..1; what is above 1 has the colour of 1.
+    """Return the colour of a load, 0..1; loads above 1 have the colour of 1.
 
     Examples
     --------
@@ -66,8 +66,8 @@ def colour_of(load: float) -> str:
 def draw_link_map(link_map: LinkMap, *, width_px: int = 760, has_heading: bool = False) -> str:
     """Return the map as one SVG document that follows the reader's light or dark setting.
 
-    Bars beside each other are the two directions of a pair of routers, traffic keeping right; the links loaded most
-    have a blue rim. Every bar tells its name and load to who points at it.
+    Two bars beside each other are the two directions between two routers, with traffic on the right; the most loaded
+    links have a blue rim. A bar shows its name and load under the pointer.
     """
     topology, panels = link_map.topology, link_map.panels
     heading, top = heading_rows(link_map.title, link_map.caption, width_px) if has_heading else ([], MARGIN_PX // 2)
@@ -143,7 +143,7 @@ def _centre(topology: Topology, router: int, origin: tuple[float, float], pitch:
 def _bars(
     topology: Topology, link: MeshLink, origin: tuple[float, float], pitch: float
 ) -> Sequence[tuple[float, float]]:
-    """Return the middle of a link; where it closes a ring, of its two stubs, one at each end of the row."""
+    """Return the middle of a link, or the middles of the two stubs of a link that closes a ring."""
     (sx, sy), (tx, ty) = (_centre(topology, router, origin, pitch) for router in (link.source, link.target))
     dx, dy = link.direction.step
     forward = (sx + dx * pitch / 2, sy + dy * pitch / 2)
@@ -155,7 +155,7 @@ def _bars(
 def _bar(
     direction: Direction, x: float, y: float, pitch: float, load: float, *, name: str, rim: bool, is_labelled: bool
 ) -> list[str]:
-    """Return an arrow-shaped bar around the middle of its link, on the right of the way."""
+    """Return an arrow-shaped bar around the middle of its link, on the right side of its direction."""
     dx, dy = direction.step
     broad, aside = (0.125, 0.092) if pitch >= CROWDED_PX else (0.18, 0.125)
     half, broad, tip = 0.27 * pitch, broad * pitch, 0.09 * pitch

@@ -51,9 +51,9 @@ class PowerCurve:
 class LatencyCurve:
     """Latency of one routing over the load.
 
-    ``key`` and ``name``: its colour, and what the legend calls it; ``loads`` and ``cycles``: where it is bounded;
-    ``low`` and ``high``: ends of the intervals; empty where there are none; ``saturated_from``: the lowest load whose
-    latency is unbounded.
+    ``key``: selects its colour; ``name``: its text in the legend; ``loads`` and ``cycles``: the points of bounded
+    latency; ``low`` and ``high``: ends of the intervals; empty where there are none; ``saturated_from``: the lowest
+    load whose latency is unbounded.
     """
 
     key: str
@@ -214,7 +214,7 @@ def optimum_map(answer: OptimumAnswer, row: OptimumRow) -> LinkMap:
 
 
 def latency_by_load(answer: SimulationAnswer) -> Figure:
-    """Return latency against load of every simulated routing; of a single one its 99th percentile too."""
+    """Return latency against load of every simulated routing; for a single routing also its 99th percentile."""
     curves = []
     for key in answer.keys:
         bounded = [
@@ -259,7 +259,7 @@ def latency_by_load(answer: SimulationAnswer) -> Figure:
 
 
 def simulation_map(answer: SimulationAnswer) -> LinkMap:
-    """Return how busy every link was in its own cycles at the highest simulated load."""
+    """Return the share of its own cycles in which every link was busy at the highest simulated load."""
     load = max(row.load for row in answer.rows)
     panels = tuple(
         MapPanel(

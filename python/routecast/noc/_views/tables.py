@@ -86,13 +86,13 @@ def _percentile(row: SimulationRow, name: str) -> float | None:
 
 
 def simulation_headline(answer: SimulationAnswer) -> tuple[str, ...]:
-    """Return for every routing from which load on its latency is unbounded."""
+    """Return the load from which the latency of each routing is unbounded."""
     first = f"{answer.case.name}: {grid_name(answer.case)}."
     return (first, *(latency_line(answer, key) for key in answer.keys))
 
 
 def latency_line(answer: SimulationAnswer, key: str) -> str:
-    """Return the latency of a routing at the highest load that it carries, and from which load on it is unbounded."""
+    """Return the latency of a routing at the highest load that it carries, and the load from which it is unbounded."""
     limit, last = answer.saturated_from(key), answer.carried(key)
     if last is None:
         return f"{policy_name(key)} is saturated at every load that was simulated: latency is unbounded."
@@ -105,7 +105,7 @@ def latency_line(answer: SimulationAnswer, key: str) -> str:
 
 
 def comparison_headline(answer: NocComparison) -> tuple[str, ...]:
-    """Return what is recommended and what is known of it, of nothing else: power, then latency if it was simulated."""
+    """Return the recommended routing or allocation with its power, and its latency if it was simulated."""
     best, lines = answer.best, power_headline(answer.power)
     if best is None or answer.simulation is None:
         return lines
@@ -121,7 +121,7 @@ _SHOWN_LINKS = 6
 
 
 def gap_percent(ratio: float) -> str:
-    """Write a proven gap as percent; what is rounding of the linear programs is 0.
+    """Write a proven gap as percent; a gap within the rounding of the linear programs is 0.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def gap_percent(ratio: float) -> str:
 
 
 def grid_name(case: NocCase) -> str:
-    """Write what the file describes: its traffic and its grid.
+    """Write the traffic and the grid of the file.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def grid_name(case: NocCase) -> str:
 
 
 def load_meaning(case: NocCase) -> str:
-    """Say in one sentence what load 1 is."""
+    """Return one sentence that defines load 1."""
     return {
         "compared": "At load 1 the worst link of the worst compared routing is full (eq. 6.7).",
         "xy": "At load 1 the worst link under XY on one plane is full (eq. 7.13).",
@@ -165,7 +165,7 @@ def _load_column(answer: PowerAnswer) -> tuple[Column, ...]:
 
 
 def power_table(answer: PowerAnswer) -> Table:
-    """Return power by load and routing: bottleneck, expansion, hop flow, and what it is beside NoDVFS and XY."""
+    """Return power by load and routing: bottleneck, expansion, hop flow, and the ratios to NoDVFS and XY."""
     rows: list[tuple[Cell, ...]] = []
     strong: set[int] = set()
     several = len(answer.case.loads) > 1
@@ -219,7 +219,7 @@ def power_table(answer: PowerAnswer) -> Table:
 
 
 def watts_table(answer: PowerAnswer) -> Table | None:
-    """Return what the routers draw by the file's table of router power; None where it has none."""
+    """Return the routers' power by the file's table of router power; None where the file has no table."""
     table = answer.case.table
     if table is None or all(row.watts is None for row in answer.rows):
         return None
@@ -252,10 +252,10 @@ def watts_table(answer: PowerAnswer) -> Table | None:
 
 
 def crossover_lines(answer: PowerAnswer) -> tuple[str, ...]:
-    """Return from which load on each allocation draws less than XY with scaling on one plane, in watts.
+    """Return the load from which each allocation draws less power than XY with scaling on one plane, in watts.
 
-    At low load a second plane draws its idle power and saves little (Li 2012, sec. 7.5). Where watts lie between two
-    bounds an allocation draws less when its greatest is below XY's least.
+    At low load a second plane draws its idle power and saves little (Li 2012, sec. 7.5). Where only bounds of the power
+    are known, an allocation draws less if its upper bound is below XY's lower bound.
     """
     one_plane = {row.load: row.watts for row in answer.of("xy") if row.watts is not None}
     if len(one_plane) < 2:
@@ -275,7 +275,7 @@ def crossover_lines(answer: PowerAnswer) -> tuple[str, ...]:
 
 
 def power_headline(answer: PowerAnswer) -> tuple[str, ...]:
-    """Return the answer in a few lines: which routing needs least at the highest load that one carries."""
+    """Return the answer in a few lines: the routing of least power at the highest load that any routing carries."""
     best = answer.recommended
     lines = [f"{answer.case.name}: {grid_name(answer.case)}."]
     lines += [
@@ -315,7 +315,7 @@ def _paths(answer: OptimumAnswer) -> str:
 
 
 def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
-    """Return how far every routing and allocation is from the bound at a load, the nearest first."""
+    """Return the distance of every routing and allocation from the bound at a load, the nearest first."""
     # Powers that differ by rounding alone are equal and keep their order.
     known = sorted(
         answer.power.at(row.load), key=lambda row: float("inf") if row.power is None else float(f"{row.power:.9g}")

@@ -50,7 +50,7 @@ def comparison_page(answer: NocComparison) -> Page:
 
 
 def comparison_tiles(answer: NocComparison) -> tuple[Tile, ...]:
-    """Return the key numbers of what a comparison recommends."""
+    """Return the key numbers of the recommended routing or allocation."""
     tiles = []
     best, highest = answer.best, answer.highest
     if best is not None and best.of_no_dvfs_ratio:
@@ -93,7 +93,7 @@ def _proven(gap: float) -> str:
 
 
 def comparison_maps(answer: NocComparison) -> tuple[LinkMap, ...]:
-    """Return the maps of a comparison: the routings, the optimum, the flits."""
+    """Return the link maps of a comparison: of the routings, the optimum, and the flit-level simulation."""
     load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
     maps = [power_map(answer.power, load)]
     if answer.highest is not None:
@@ -185,9 +185,7 @@ def _made(case: NocCase) -> tuple[tuple[str, str], ...]:
 def write_comparison(answer: NocComparison, out: Path) -> Path:
     """Write ``report.html``, ``figures/*.svg``, ``compare.json``, ``power.csv`` and ``links.csv`` to a folder.
 
-    Every file is whole or absent.
-
-    Returns the page.
+    Every file is complete or absent. Returns the page.
     """
     figures = out / "figures"
     figures.mkdir(parents=True, exist_ok=True)

@@ -38,7 +38,7 @@ class OptimumRow:
 
     @property
     def whole_flow_bound(self) -> float:
-        """The larger of both bounds of the power of allocations of whole flows."""
+        """The larger of the two lower bounds of the power of allocations of whole flows."""
         return max(self.optimum.lower_bound, self.whole_flows or 0.0)
 
     def bottlenecks(self, plane: int) -> tuple[int, ...]:
@@ -55,7 +55,7 @@ class OptimumRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OptimumAnswer:
-    """The optimum at every load, beside the power of the file's routings and allocations."""
+    """The optimum at every load, and the power of the file's routings and allocations."""
 
     power: PowerAnswer
     rows: tuple[OptimumRow, ...]
@@ -67,7 +67,7 @@ class OptimumAnswer:
         return self.power.case
 
     def above_bound_ratio(self, power: float | None, row: OptimumRow) -> float | None:
-        """Return the part by which a power is above the proven bound of a load; None without power or bound."""
+        """Return the relative excess of a power over the proven bound of a load; None without power or bound."""
         bound = row.optimum.lower_bound
         return None if power is None or not bound else power / bound - 1.0
 

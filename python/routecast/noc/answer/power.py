@@ -74,8 +74,8 @@ def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
 def idle_of(case: NocCase, table: RouterTable, key: str, planes: Sequence[Plane]) -> float | None:
     """Return the watts of planes at their clocks without a flit; None where the table does not state idle power.
 
-    Because of them a second plane costs more than it saves at low load (Li 2012, sec. 7.5). A sleeping plane draws a
-    part of them.
+    Because of idle power a second plane costs more than it saves at low load (Li 2012, sec. 7.5). A sleeping plane
+    draws a part of them.
 
     Raises RoutecastError: a plane is over capacity.
     """
@@ -103,11 +103,12 @@ class PowerRow:
     """A routing or an allocation at one load.
 
     ``key``: ``no_dvfs`` (XY at full voltage and clock), a routing, an allocation, or ``equal_parts``: every flow split
-    over the planes in proportion to their widths (Li 2012, eq. 7.5), which whole flows cannot be; ``load``: normalised;
-    ``planes``: one unless it is an allocation; ``power``: in links that are always busy at full voltage, None where a
-    link is over capacity; ``no_dvfs_power`` and ``xy_power``: of XY on one plane at the same load, without and with
-    scaling, the second None where XY is over capacity; ``watts``: by the file's table of router power, None without one
-    or where it states too little; ``idle_w``: the part of the watts without a flit, None where it is not stated.
+    over the planes in proportion to their widths (Li 2012, eq. 7.5), which an allocation of whole flows cannot do;
+    ``load``: normalised; ``planes``: one unless it is an allocation; ``power``: in links that are always busy at full
+    voltage, None where a link is over capacity; ``no_dvfs_power`` and ``xy_power``: of XY on one plane at the same
+    load, without and with scaling, the second None where XY is over capacity; ``watts``: by the file's table of router
+    power, None without one or where it states too little; ``idle_w``: the part of the watts without a flit, None where
+    it is not stated.
     """
 
     key: str
@@ -126,7 +127,7 @@ class PowerRow:
 
     @property
     def is_allocation(self) -> bool:
-        """Whether it uses several planes."""
+        """Whether the row is of an allocation to several planes."""
         return len(self.planes) > 1
 
     @property
@@ -192,12 +193,12 @@ class PowerAnswer:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Routings and allocations in their order."""
+        """Routings and allocations in the order of the file."""
         return tuple(dict.fromkeys(row.key for row in self.rows))
 
     @property
     def at_full_load(self) -> float:
-        """Power without scaling at the highest load that XY carries, the unit of figures."""
+        """Power without scaling at the highest load that XY carries; figures use it as their unit."""
         carried = [row.power for row in self.of(NO_DVFS) if row.power is not None]
         return max(carried or [row.no_dvfs_power for row in self.rows], default=0.0) or 1.0
 
@@ -232,7 +233,7 @@ _CASE = (
 
 
 def document(case: NocCase, **parts: object) -> dict[str, Any]:
-    """Return the plain data of an answer: its file, then its parts."""
+    """Return an answer as plain data: the file first, then the given entries."""
     return {**pick(case, *_CASE), **{name: plain(part) for name, part in parts.items()}}
 
 

@@ -1,4 +1,4 @@
-"""``noc simulate``, the fabric flit by flit beside the flow level, and ``noc compare``, all answers of a file."""
+"""``noc simulate``: the simulation flit by flit beside the flow level; ``noc compare``: all answers for a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["NocComparison", "SimulationAnswer", "SimulationRow", "compare", "fab
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NocComparison:
-    """All answers of a file.
+    """All answers for a file.
 
     ``power`` and ``optimum``: at the flow level; ``simulation``: of the routings that the file names and of
     :attr:`best`, flit by flit; None where the file has no ``[simulation]``.
@@ -128,12 +128,12 @@ class SimulationRow:
 
     @property
     def largest_link_load(self) -> float:
-        """Largest share of its own cycles that a link is busy, over all planes."""
+        """Largest share of its own cycles in which a link is busy, over all planes."""
         return max(float(plane.busy_ratios.max(initial=0.0)) for plane in self.simulated.planes)
 
     @property
     def of_flow_power_ratio(self) -> float | None:
-        """The part by which the simulated power is above that of the flow level; None if it is saturated."""
+        """The relative excess of the simulated power over that of the flow level; None if the fabric is saturated."""
         if self.simulated.is_saturated or not self.flow_power:
             return None
         return self.simulated.power.value / self.flow_power - 1.0
@@ -158,7 +158,7 @@ class SimulationAnswer:
         return tuple(row for row in self.rows if row.key == key)
 
     def saturated_from(self, key: str) -> float | None:
-        """Return the lowest simulated load whose latency is unbounded; None if none is."""
+        """Return the lowest simulated load of a routing with unbounded latency; None if there is none."""
         return min((row.load for row in self.of(key) if row.simulated.is_saturated), default=None)
 
     def carried(self, key: str) -> SimulationRow | None:
@@ -315,9 +315,9 @@ def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
 
 
 def _fits(case: NocCase, fabric: Fabric, policy: str) -> bool:
-    """Return whether the traffic fits at full clock; traffic that does not runs at full clock and saturates.
+    """Return whether the links carry the traffic at full clock; otherwise it is simulated at full clock and saturates.
 
-    Raises FileProblem: a turn model, whose link loads are unknown.
+    Raises FileProblem: the routing is a turn model, whose link loads are unknown.
     """
     bottleneck = fabric.planes[0].bottleneck(fabric.topology)
     if math.isnan(bottleneck):
@@ -330,7 +330,7 @@ def _fits(case: NocCase, fabric: Fabric, policy: str) -> bool:
 
 
 def _runnable_on_planes(allocation: Allocation, case: NocCase, table: SimulationTable) -> Allocation:
-    """Return the allocation with virtual-channel classes on each plane that free its paths from deadlock."""
+    """Return the allocation with virtual-channel classes on each plane that make its paths free of deadlock."""
     planes = []
     for plane in allocation.planes:
         routing = _runnable(plane.routes, case, table)

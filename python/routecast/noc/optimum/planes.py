@@ -54,7 +54,7 @@ class ClockCells:
     proven: Floats
 
     def where(self, is_kept: NDArray[np.bool_]) -> ClockCells:
-        """Return some of the cells."""
+        """Return the selected cells."""
         return ClockCells(lower=self.lower[is_kept], upper=self.upper[is_kept], proven=self.proven[is_kept])
 
     def halves(self) -> ClockCells:
@@ -77,13 +77,13 @@ class ClockCells:
 
     @property
     def least(self) -> float:
-        """The least bound of all cells; inf without cells."""
+        """The least proven bound over the cells; inf without cells."""
         return float(self.proven.min(initial=math.inf))
 
 
 @value
 class Symmetry:
-    """Pairs (p, q), p < q, of equal planes: p runs at least as fast as q without loss of generality."""
+    """Pairs (p, q), p < q, of equal planes: without loss of generality p runs at least as fast as q."""
 
     pairs: tuple[tuple[int, int], ...]
 
@@ -258,7 +258,7 @@ class ConeBounds:
         return rays
 
     def split(self, costs: Floats) -> bool:
-        """Make a cost vector a ray of its own; return False where it is one already."""
+        """Make a cost vector a ray of its own; return False where it already is a ray."""
         cones, parts = self._cones_of(costs[None])
         within = np.flatnonzero(parts[0] > _SLIGHT)
         if within.size < 2:
@@ -494,7 +494,7 @@ class _PlaneSearch:
         self._end = math.inf
 
     def run(self, gap: float, time_limit_s: float, progress: Progress | None) -> Optimum:
-        """Search until the bound is within the gap; return the optimum."""
+        """Search until the power is within ``gap`` of the bound; return the optimum."""
         self._end = time.monotonic() + time_limit_s
         self._share_out()
         hops = float((self._demand * shortest_hops(self._topology)).sum())
@@ -517,10 +517,10 @@ class _PlaneSearch:
         return self._answer(proven)
 
     def _narrowed(self, cells: ClockCells, target: float) -> tuple[ClockCells, float]:
-        """Rule out cells that need at least ``target`` power, smaller and smaller ones.
+        """Halve cells and rule out those that need at least ``target`` power.
 
-        Returns the cells that are left, none or at least one whose bound halfway is below ``target``; and the least
-        bound of the cells ruled out, inf without any.
+        Returns the cells that are left, either none or at least one whose bound at its middle is below ``target``; and
+        the least bound of the cells ruled out, inf if there are none.
         """
         least = math.inf
         while cells.proven.size:
@@ -537,7 +537,7 @@ class _PlaneSearch:
         return cells, least
 
     def _learn(self, cells: ClockCells, gap: float) -> None:
-        """Solve programs at the clocks of the least bound until it is within the gap."""
+        """Solve programs at the clocks of the least bound until the power is within the gap of the bound."""
         middles = cells.middles
         clocks = middles[self._bounds.proven(middles, middles).argmin()][None]
         costs = clocks[0] ** 2
@@ -548,9 +548,10 @@ class _PlaneSearch:
         self._bounds.split(costs)
 
     def _share_out(self) -> None:
-        """Start from the optimum of one plane as wide as all, its flows shared out by width.
+        """Start from the optimum of one plane that is as wide as all planes together, its flows shared out by width.
 
-        Raises Overload: it cannot carry the traffic. Neither can the planes, which together are as wide at full clock.
+        Raises Overload: that plane cannot carry the traffic; then the planes, which together are as wide, cannot
+        either.
         """
         scaling = Scaling(alpha_max=min(scaling.alpha_max for scaling in self._scalings))
         merged = optimum(
@@ -587,7 +588,7 @@ class _PlaneSearch:
         self._take(np.stack(flows))
 
     def _widen(self, lengths: Floats) -> bool:
-        """Add the detours that are worth while at lengths of links to the program; return whether there are any."""
+        """Add the detours that are worth while at these lengths of the links; return whether there are any."""
         if self._paths is PathSet.MINIMAL:
             return False
         shortest = [distances(self._topology, length, self._arcs) for length in lengths]
@@ -612,7 +613,7 @@ class _PlaneSearch:
         return float((self._demand * np.where(self._demand > 0.0, np.minimum.reduce(distances), 0.0)).sum())
 
     def _take(self, flow: Floats) -> None:
-        """Keep flows of shape (planes, routers, links) if they fit and need the least power so far."""
+        """Keep flows, shape (planes, routers, links), if the links carry them and they need the least power so far."""
         loads = flow.sum(axis=1).max(axis=1) / self._widths
         if (loads > 1.0 + _ROUNDING).any():
             return

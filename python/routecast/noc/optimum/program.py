@@ -89,7 +89,7 @@ class Optimum:
     planes
         The flows of each plane.
     lower_bound
-        No routing over these paths and planes needs less power; proven by linear programming duality.
+        A power below which no routing over these paths and planes can go; proven by linear programming duality.
     programs
         Linear programs solved.
     """
@@ -153,9 +153,9 @@ def silent_solver() -> highspy.Highs:
 class _Solving:
     """A thread that solves a model once and can be stopped.
 
-    HiGHS offers threads of its own, whose locks belong to the whole process: a Ctrl-C that strikes while one is held
-    leaves it held, and the next search would wait for ever. Here flags hold the state, and the only lock that anything
-    waits for is a bell: if Ctrl-C swallows its ring, the flag is seen a moment later.
+    The locks of HiGHS's own threads belong to the whole process: Ctrl-C while one of them is held leaves it held, and
+    the next search would wait for ever. Here flags hold the state. The only wait is for an event with a timeout: if
+    Ctrl-C loses the event, the flag is read a moment later.
     """
 
     def __init__(self, solver: highspy.Highs) -> None:
@@ -189,7 +189,7 @@ class _Solving:
         threading.Thread(target=self._solve, daemon=True).start()
 
     def has_ended(self, patience_s: float) -> bool:
-        """Wait at most so long; return whether the thread is through."""
+        """Wait for at most this time; return whether the thread has ended."""
         if not self._is_over:
             self._bell.acquire(timeout=patience_s)
         return self._is_over
@@ -236,10 +236,10 @@ def solution(solver: highspy.Highs) -> highspy.HighsSolution:
 
 
 def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, distance: Floats) -> Floats:
-    """Return flows that deliver exactly the demand and split at every router as ``flow`` does.
+    """Return flows that deliver exactly the demand and split at every router in the proportions of ``flow``.
 
     Only links that lead nearer to the destination are kept: an optimum uses no others, and without them there are no
-    cycles. A router whose traffic would have no link left sends it on its shortest path.
+    cycles. Where no link is left for the traffic at a router, it takes its shortest path.
 
     ``demand``: with zeros on the diagonal; ``flow``: traffic to router t on link l, nearly conserved; ``arcs``: what
     may be used; ``distance``: that of :func:`distances` over the arcs.
@@ -304,7 +304,7 @@ class Conservation:
 
 
 def conservation(topology: Topology, arcs: Arcs) -> Conservation:
-    """Return the matrix of eq. 6.6 for these arcs; traffic that reaches its destination has no row there."""
+    """Return the matrix of eq. 6.6 for these arcs; it has no row for traffic at its destination."""
     grid = grid_of(topology)
     destination, link = np.nonzero(arcs)
     rows = np.stack([grid.source[link], grid.target[link]], axis=1) + destination[:, None] * topology.router_count

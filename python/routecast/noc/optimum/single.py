@@ -110,7 +110,7 @@ class RoutingPoint:
 
 @value
 class Corner:
-    """Where the tangents allow the least power."""
+    """The point at which the tangents allow the least power."""
 
     load: float = field("b")
     hop_flow: float = field("The least H that the tangents allow there")
@@ -159,8 +159,8 @@ class Frontier:
     def next_slope(self, corner: Corner) -> float:
         """Return a slope whose tangent cuts the corner off, or whose point is the corner.
 
-        Any slope between those of its two tangents does. Between two known points the slope of the line through them is
-        taken, so that the search ends after as many steps as the curve has corners.
+        Any slope between the slopes of its two tangents works. Between two known points this is the slope of the line
+        through them, so that the search ends after as many steps as the curve has corners.
         """
         natural = 2.0 * corner.hop_flow / corner.load
         left = [point for point in self.points if point.load < corner.load]
@@ -289,7 +289,7 @@ class _RoutingSearch:
     def best_known(self) -> Optimum:
         """Return the best routing so far; before the first one, shortest paths in equal parts, or XY, or YX.
 
-        Raises RoutecastError: none of them keeps to the capacities.
+        Raises RoutecastError: each of them loads a link over its capacity.
         """
         arcs = allowed_arcs(self._topology, self._demand, PathSet.MINIMAL)
         shortest = distances(self._topology, np.ones(arcs.shape[1]), arcs)
@@ -327,9 +327,9 @@ class _RoutingSearch:
         return self._widen(lengths, shortest, current)
 
     def _make_fit(self) -> None:
-        """Bound the load by full clock in the next programs, once some routing is known to keep to it.
+        """Limit the link load to full clock in the next programs, once a routing within this limit is known.
 
-        Raises Overload: no routing does.
+        Raises Overload: no routing is within the limit.
         """
         while True:
             solved = self._solve(1.0, hops=0.0)
@@ -363,7 +363,7 @@ class _RoutingSearch:
         return float((self._demand * np.where(self._demand > 0.0, shortest, 0.0)).sum())
 
     def _take(self, flow: Floats) -> None:
-        """Keep a routing as a point of the curve, and as the best if it is."""
+        """Keep a routing as a point of the curve, and as the best one if it needs the least power."""
         load, hop_flow = _most(flow), float(flow.sum())
         self._frontier.points.append(RoutingPoint(load=max(load, self._frontier.least), hop_flow=hop_flow))
         power = max(load, self._slowest) ** 2 * hop_flow

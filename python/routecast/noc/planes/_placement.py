@@ -128,7 +128,7 @@ class FlowPlacement:
 
     @property
     def is_carried(self) -> bool:
-        """Whether no link is over its capacity."""
+        """Whether every link is within its capacity."""
         return bool(np.all(self.bottlenecks() <= 1 + 1e-9))
 
     def power(self) -> float:

@@ -37,7 +37,7 @@ _LARGEST = 1e5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Flows:
-    """The flows between different routers, one for each pair with a demand, row by row of the matrix.
+    """The flows between different routers, one for each pair with a demand, in the row order of the matrix.
 
     ``topology``: the grid of every plane; ``demand``: shape (routers, routers), in capacities; the diagonal is zero;
     ``source`` and ``target``: shape (flows,): routers; ``rate``: shape (flows,): in :data:`UNIT` parts of a capacity.
@@ -56,8 +56,8 @@ class Flows:
 def flows_of(topology: Topology, demand: NDArray[np.float64]) -> Flows:
     """Return the flows of a demand between routers.
 
-    Raises RoutecastError: the demand does not fit the topology, or has an entry that is negative, not finite or
-    absurdly large.
+    Raises RoutecastError: the demand does not fit the topology, or has an entry that is negative, not finite or too
+    large.
     """
     routers = topology.router_count
     if demand.shape != (routers, routers):

@@ -55,7 +55,7 @@ _SUM = 2.0**15
 
 
 class Tie(StrEnum):
-    """Which of the largest flows goes first."""
+    """Which of several equally large flows moves first."""
 
     FIRST = "first"
     LAST = "last"
@@ -124,7 +124,7 @@ def mini(
     widths: Sequence[float] | None = None,
     reading: Interpretation = AS_PRINTED,
 ) -> Allocation:
-    """Return the allocation of 2P-MINI (Algorithm 2): every slave is filled as far as its slowest clock carries.
+    """Return the allocation of 2P-MINI (Algorithm 2): every slave is filled up to its slowest clock.
 
     Parameters and Raises as in :func:`balance`.
     """

@@ -34,7 +34,7 @@ class Plane:
 
     @property
     def alpha(self) -> float:
-        """Its expansion factor; alpha_max where it carries nothing."""
+        """Expansion factor of the plane; alpha_max where it carries nothing."""
         return self.scaling.alpha(float(self.link_loads.max(initial=0.0)))
 
     @property
@@ -54,7 +54,7 @@ class Allocation:
     planes
         The planes; their demands sum to the whole traffic.
     is_cut
-        Whether Ctrl-C ended the search: then it is the best so far.
+        Whether Ctrl-C ended the search; the allocation is then the best so far.
     """
 
     policy: str

@@ -1,7 +1,8 @@
-"""Our own allocation of whole flows to planes, with as much freedom in their paths as is allowed.
+"""Routecast's allocation of whole flows to planes; their paths may be chosen as far as :class:`Freedom` allows.
 
-1. Aim: the splittable problem, a linear program, tells at which clocks little power is needed (:func:`targets`).
-2. Round: each flow goes whole to the plane and path that carry most of it there; again at random, by its shares.
+1. Aim: the splittable problem, a linear program, gives clocks of low power (:func:`targets`).
+2. Round: each flow goes to the plane and path with its largest share; in further attempts it goes to a random one, by
+   its shares.
 3. Search: tabu search moves flows until the links keep to these clocks (:func:`tabu_search`); steepest descent on the
    true power ends each try (:func:`descend`). Li's allocations and each plane alone are tried too.
 4. Tighten: from the best placement, aim at slightly slower clocks on one plane or on all, or trade one for another.
@@ -226,7 +227,7 @@ _STEEPNESS = (6.0, 2.0)
 
 
 def light_paths(flows: Flows, loads: Floats, usable: NDArray[np.bool_]) -> list[list[Links]]:
-    """Return paths for all flows that avoid the fullest links, once for each law of how long these are.
+    """Return paths for all flows that avoid the fullest links, one set for each law of the length of full links.
 
     ``loads``: of the links of a plane; ``usable``: shape (routers, links): whether traffic to a router may use a link.
     """
@@ -350,7 +351,7 @@ class Overloads:
         self.added: Floats = np.add.reduceat(self._terms, moves.start)
 
     def move(self, flow: int, candidate: int, *, price_factor: float = 1.0) -> None:
-        """Move a flow to another candidate, and multiply the prices of the links that are overloaded then."""
+        """Move a flow to another candidate, and multiply the prices of the links that are overloaded after the move."""
         moves, state = self._moves, self._state
         old = int(state.choice[flow])
         state.move(flow, candidate)
@@ -402,11 +403,11 @@ def tabu_search(
 ) -> Ints:
     """Return the choice of least true power that tabu search passes while it aims at given clocks.
 
-    The power has plateaus: as long as one of several full links stays, moves off the others do not show. With target
-    clocks every overload counts, squared, beside the power that the flows would need at these clocks. Each step takes
-    the best move of a flow that has not moved lately, even a bad one. The price of overloads rises while there are any
-    and falls while there are none, so that the search crosses the border of what the clocks carry again and again.
-    Links that stay overloaded become dearer, so that it does not stay in one valley.
+    The power has plateaus: as long as one of several full links stays full, moves off the others do not lower it. With
+    target clocks every overload counts, squared, beside the power that the flows would need at these clocks. Each step
+    takes the best move of a flow that has not moved lately, even a bad one. The price of overloads rises while there
+    are any and falls while there are none, so that the search crosses the border of what the clocks carry again and
+    again. Links that stay overloaded become dearer, so that it does not stay in one valley.
 
     ``state``: where to begin; it is changed; ``target``: relative load that each plane's links should keep to, its
     1/alpha; ``steps``: number of moves; ``random``: draws how long flows rest.
@@ -600,7 +601,7 @@ class _PlacementSearch:
         return self._power <= self._bound * (1 + _NEAR)
 
     def use(self, candidates: Candidates) -> None:
-        """Search among these candidates from now on; they include those of the best placement."""
+        """Replace the candidates of the search; the new ones include those of the best placement."""
         self._candidates = candidates
         self._moves = Neighbourhood(candidates, self.widths)
         if self.best is not None:
@@ -662,7 +663,7 @@ class _PlacementSearch:
             in_vain = 0 if self._search(state, np.minimum(target, 1.0), self._steps_at_once) else in_vain + 1
 
     def _search(self, state: FlowPlacement, target: Floats, steps: int) -> bool:
-        """Search from a state at target clocks; return whether that led to a better placement than the best."""
+        """Search from a state at target clocks; return whether it found a better placement than the best."""
         return self.consider(tabu_search(state, self._moves, target, steps=steps, random=self._random))
 
     def _rounded(self, shares: Sequence[FlowShare], *, at_random: bool) -> Ints:

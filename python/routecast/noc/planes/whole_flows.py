@@ -1,4 +1,4 @@
-"""A lower bound of the power of whole flows: a flow that is not split fits on no plane that is slower than the flow."""
+"""A lower bound of the power of whole flows: an unsplit flow needs a plane whose links carry its rate."""
 
 from __future__ import annotations
 

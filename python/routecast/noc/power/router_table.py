@@ -1,8 +1,8 @@
 """Power of a router by clock and load, looked up in a table (Li 2012, sec. 7.5, eq. 7.14).
 
 ``P(l, f) = P0(f) + l (P1(f) - P0(f))``: P0 is the power at no load, P1 at one flit per port and cycle, both at the
-least voltage that the clock f allows. Between the clocks of the table each is joined by straight lines. Static power is
-part of both; it is why a plane that carries little still costs.
+least voltage that the clock f allows. Between the clocks of the table P0 and P1 are interpolated linearly. Both contain
+the static power, which a plane draws at any load.
 
 A table may state less than the model needs. Then the model answers what it can, bounds what it cannot, and says which
 part is missing; it fills nothing in.
@@ -45,7 +45,7 @@ class Clocks(StrEnum):
 
 @value
 class RouterPoint:
-    """What a table states of one clock; None is what it does not."""
+    """The entry of a table for one clock; None where the table states no value."""
 
     frequency_hz: float
     voltage_v: float | None = field("The least supply voltage at which the router runs at that clock, V", default=None)
@@ -106,7 +106,7 @@ class RouterTable:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Which quantities no point of the table states."""
+        """The quantities that no point of the table states."""
         return tuple(
             word
             for word, field in (("voltage", "voltage_v"), ("idle power", "idle_w"), ("full power", "full_w"))
@@ -162,7 +162,7 @@ class RouterTable:
         return idle + load * (self.full_w(frequency_hz) - idle)
 
     def power_bounds_w(self, load: float, frequency_hz: float) -> tuple[float, float]:
-        """Return what the power of a router is at least and at most; equal where the table states all.
+        """Return the lower and the upper bound of the power of a router; they are equal where the table states all.
 
         Where it states full power alone, idle power lies between 0 and full power, so that the power lies between
         l P1 and P1.
@@ -290,7 +290,7 @@ def router_table(name: str | Path) -> RouterTable:
 def read_router_table(path: Path) -> RouterTable:
     """Return the table of a file; CSV has the columns frequency_hz, voltage_v, idle_w, full_w and static_w.
 
-    Of these only frequency_hz must be there; an empty cell is what is not known.
+    Only frequency_hz is required; an empty cell is an unknown value.
 
     Raises FileProblem: with every fault of the file.
     """

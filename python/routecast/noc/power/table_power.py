@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlanePower:
-    """What one plane draws.
+    """Power of one plane.
 
     ``frequency_hz``: its clock; ``asleep``: whether it carries nothing and sleeps; ``router_loads``: shape (routers,):
     flits per port and cycle of its clock; ``least_w`` and ``greatest_w``: bounds of its power; equal where the table
@@ -50,10 +50,10 @@ class PlanePower:
 
 
 def router_loads(plane: Plane, ports: int) -> NDArray[np.float64]:
-    """Return the load of every router at full clock, shape (routers,): what its ports receive, over its ports.
+    """Return the load of every router at full clock, shape (routers,): received flits per port.
 
-    A router receives what its links bring and what its own nodes send (Li 2012, sec. 7.5: flits that each port receives
-    per cycle).
+    A router receives flits from its links and from its own nodes (Li 2012, sec. 7.5: flits that each port receives per
+    cycle).
     """
     topology = plane.routes.topology
     received = plane.demand.sum(axis=1) / plane.width
@@ -68,10 +68,10 @@ def plane_power(
 ) -> PlanePower:
     """Return the power of a plane that runs at the slowest clock that carries its bottleneck.
 
-    ``table``: of the routers of this plane; link capacities are at its fastest clock; ``asleep_ratio``: part of the
-    idle power at the slowest clock that a plane draws that carries nothing: 1 without a sleep mode, as in Li (2012), 0
-    where it is cut off. Raises RoutecastError: the plane is loaded over its capacity, the table states too little, or
-    the ratio is out of 0..1.
+    ``table``: of the routers of this plane; link capacities are at its fastest clock; ``asleep_ratio``: power of a
+    plane without traffic, relative to its idle power at the slowest clock: 1 without a sleep mode, as in Li (2012), 0
+    where the plane is cut off. Raises RoutecastError: the plane is loaded over its capacity, the table states too
+    little, or the ratio is out of 0..1.
     """
     if not 0 <= asleep_ratio <= 1:
         msg = f"asleep_ratio {asleep_ratio:g}: the part of idle power that stays on asleep is in 0..1"
@@ -107,7 +107,7 @@ def allocation_power(
     Parameters
     ----------
     tables : RouterTable or sequence of RouterTable
-        One for all planes, which are of one width then, or one for each.
+        One for all planes, which then have the same width, or one for each plane.
     allocation : Allocation
     clocks, asleep_ratio
         As in :func:`plane_power`.

@@ -1,4 +1,4 @@
-"""Routings that follow from a rule: the paths on any grid, and on a mesh link loads and dependencies without a list.
+"""Routings that follow from a rule: paths on any grid; on a mesh, link loads and dependencies without a list of paths.
 
 The rules turn at most once (XY, YX, and both in equal or random parts) or go over an intermediate router (ROMM,
 Valiant, Li's four paths).
@@ -113,9 +113,9 @@ def _one_order(topology: Topology, *, x_first: bool) -> list[Path]:
 
 
 def _both_orders(topology: Topology, part_of_xy: Floats) -> list[Path]:
-    """Return XY in the lower classes with its part of every flow, shape (routers, routers), and YX in the upper ones.
+    """Return XY paths in the lower classes, YX paths in the upper ones; ``part_of_xy``: shape (routers, routers).
 
-    The two orders together have cycles in one class (all four turns of a square occur); apart they have none.
+    In one class the two orders have cycles (all four turns of a square occur); in classes of their own they have none.
     """
     upper = classes_of_rings(topology)
     chosen = []
@@ -163,7 +163,7 @@ def _four_paths(topology: Topology, seed: int) -> list[Path]:
 
 
 def drawn_middles(topology: Topology, seed: int) -> Floats:
-    """Return the draws of :attr:`Rule.FOUR_PATHS`, 0..1, that choose a router between, shape (routers, routers)."""
+    """Return the draws of :attr:`Rule.FOUR_PATHS`, 0..1, that choose intermediate routers, shape (routers, routers)."""
     return np.random.default_rng([seed, 1]).random((topology.router_count, topology.router_count))
 
 
@@ -195,7 +195,7 @@ def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> l
 def _through(
     topology: Topology, source: int, middle: int, target: int, *, first: tuple[bool, int], second: tuple[bool, int]
 ) -> list[Walk]:
-    """Return the walks over ``middle``; each phase says whether it goes along x first, and its lowest class."""
+    """Return the walks over ``middle``; a phase holds whether it goes along x first, and its lowest class."""
     return [
         Walk(
             links=to.links + on.links,
@@ -208,7 +208,7 @@ def _through(
 
 
 def _rectangle(topology: Topology, source: int, target: int, *, has_rim: bool = True) -> list[int]:
-    """Return the routers of all shortest paths; without rim only those in no row or column of the two ends."""
+    """Return the routers of all shortest paths; without rim only those outside the rows and columns of the two ends."""
     along_x, along_y = topology.offsets(source, target)
     (ax, ay), (bx, by) = topology.position(source), topology.position(target)
     columns = _span(ax, along_x, topology.columns)
@@ -255,7 +255,7 @@ class Rule(StrEnum):
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the compiled simulator knows the rule; for the others it needs the paths."""
+        """Whether the compiled simulator knows the rule; other rules reach it as lists of paths."""
         return self not in (Rule.RANDOM_SPLIT, Rule.FOUR_PATHS)
 
     @property
@@ -265,7 +265,7 @@ class Rule(StrEnum):
 
     @property
     def has_router_between(self) -> bool:
-        """Whether packets rise by a class at a router between source and target."""
+        """Whether packets change to a higher class at an intermediate router."""
         return self in (Rule.OVER_RECTANGLE, Rule.OVER_ANY, Rule.FOUR_PATHS)
 
 
@@ -350,7 +350,7 @@ class MeshPaths(LazyPaths):
     def dependencies(self) -> Iterator[tuple[int, int]]:
         """Yield pairs of channels ``link * classes + class``: a packet may hold the first and request the second.
 
-        At the router between, a packet may turn anywhere, even back, which is more than ROMM does.
+        At the intermediate router a packet may turn anywhere, even back; ROMM uses only some of these turns.
         """
         numbers, classes = link_numbers(self.topology), self.layer_count
         for held, link in enumerate(links(self.topology)):
@@ -395,12 +395,12 @@ def _crossing(lines: Floats) -> tuple[Floats, Floats]:
 
 
 def _moving(demand: Floats) -> Floats:
-    """Return the demand without what stays at its router."""
+    """Return the demand without the traffic of a router to itself."""
     return demand * (1.0 - np.eye(len(demand)))
 
 
 def _over_middles(demand: Floats, middles: NDArray[np.intp]) -> Floats:
-    """Return the two legs of every flow over its router between as flows of their own, shape (routers, routers)."""
+    """Return the two legs of every flow over its intermediate router as separate flows, shape (routers, routers)."""
     size = len(demand)
     source, target = np.ogrid[:size, :size]
     legs = np.zeros(size * size)
@@ -410,7 +410,7 @@ def _over_middles(demand: Floats, middles: NDArray[np.intp]) -> Floats:
 
 
 def _middles(topology: Topology, seed: int) -> NDArray[np.intp]:
-    """Return the router between of every flow under :attr:`Rule.FOUR_PATHS`, shape (routers, routers)."""
+    """Return the intermediate router of every flow under :attr:`Rule.FOUR_PATHS`, shape (routers, routers)."""
     rows, columns = topology.rows, topology.columns
     from_y, from_x, to_y, to_x = np.ogrid[:rows, :columns, :rows, :columns]
     high, wide = np.abs(to_y - from_y) + 1, np.abs(to_x - from_x) + 1
@@ -432,7 +432,7 @@ def _over_any(demand: Floats) -> Floats:
 
 
 def _over_rectangle(demand: Floats, rows: int, columns: int) -> Floats:
-    """Return the two legs over any router between as flows of their own, shape (routers, routers)."""
+    """Return the two legs over any intermediate router as separate flows, shape (routers, routers)."""
     flows = demand.reshape(rows, columns, rows, columns)
     between_rows, between_columns = _between(rows), _between(columns)
     routers = between_rows.sum(axis=2)[:, None, :, None] * between_columns.sum(axis=2)[None, :, None, :]

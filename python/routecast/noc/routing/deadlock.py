@@ -1,8 +1,8 @@
 """Freedom from deadlock: the channel dependency graph (Dally and Seitz 1987), turn models, virtual-channel classes.
 
 A channel is a virtual-channel class of a link. A channel depends on another if a packet that holds the first may
-request the second. Wormhole routing cannot deadlock if the graph of dependencies has no cycle; for fixed paths, a
-cycle is where a deadlock can happen.
+request the second. Wormhole routing cannot deadlock if the graph of dependencies has no cycle; with fixed paths, every
+cycle permits a deadlock.
 
 Turn models are for adaptive routing hop by hop on meshes: they forbid turns so that no cycle can close. See C. Glass
 and L. Ni, "The turn model for adaptive routing", ISCA 1992 (west-first, north-last, negative-first) and G.-M. Chiu,
@@ -55,7 +55,7 @@ TURN_MODELS = tuple(_MAY_TURN)
 def choices(model: str, topology: Topology) -> Choices:
     """Return the links that each packet may take next on a shortest path, without dead ends.
 
-    ``model``: ``west_first``: nothing turns to the west. ``north_last``: nothing turns that goes north.
+    ``model``: ``west_first``: nothing turns to the west. ``north_last``: nothing that goes north turns.
     ``negative_first``: nothing that goes east or south turns west or north. ``odd_even``: in even columns (0, 2, …)
     nothing that goes east turns, in odd ones nothing turns to the west; ``topology``: a mesh or concentrated mesh. Row
     ``l`` is for packets that came over link ``l``, row ``links + r`` for those from a node of router ``r``; a column is
@@ -164,7 +164,7 @@ def shortest_cycle(dependencies: Iterable[tuple[int, int]]) -> list[int] | None:
 
 
 def _cyclic_part(after: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Return the graph without its sources and sinks, removed again and again: no cycle holds them."""
+    """Return the graph after repeated removal of its sources and sinks, which are in no cycle."""
     for _ in range(2):
         entries = dict.fromkeys(after, 0)
         for following in after.values():

@@ -33,7 +33,7 @@ class Path:
 
 
 class LazyPaths(Sequence[Path]):
-    """Paths that are listed only when one is read: link loads need no list."""
+    """Paths that are listed only when one of them is read; link loads need no list."""
 
     __slots__ = ("_paths",)
 

@@ -1,4 +1,4 @@
-"""Routing policies by name, and Li's adaptive one."""
+"""Routing policies by name, and Li's adaptive policy."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ class AdaptiveRouting:
     """Adaptive routing hop by hop: of the allowed links, a packet takes the one with the most free buffers ahead.
 
     ``policy``: the turn model; ``choices``: ``choices[arrival][target]`` are the links allowed to a packet for router
-    ``target`` that came over link ``arrival``, or from a node of router ``arrival - number of links``; empty where it
-    has arrived and where no packet arrives.
+    ``target`` that came over link ``arrival``, or from a node of router ``arrival - number of links``; empty where a
+    packet has arrived and where no packet can be.
     """
 
     policy: str
@@ -159,7 +159,7 @@ class RouterDesign:
 
     @classmethod
     def booksim(cls, virtual_channels: int = 1) -> RouterDesign:
-        """Return the BookSim2 configuration (commit 28f4329) whose curves the tests compare with.
+        """Return the BookSim2 configuration (commit 28f4329) that the tests compare with.
 
         ``num_vcs`` 1 or 4, ``vc_buf_size`` 8, ``routing_delay`` 0 (look-ahead), ``vc_alloc_delay`` 1,
         ``sw_alloc_delay`` 1, ``st_final_delay`` 1, ``credit_delay`` 1, channels of 1 cycle between routers and to
@@ -190,8 +190,8 @@ class RouterDesign:
     def zero_load_cycles(self, routers: float, packet_flits: float) -> float:
         """Return the latency of a packet that meets no other packet, from its creation until its tail arrives.
 
-        r routers, the r - 1 links between them, the two channels of the nodes, and the flits one after another:
-        ``r * router + (r - 1) * link + 2 * node_link + flits``. With :meth:`booksim` that is the law measured on
+        The sum over r routers, the r - 1 links between them, the two channels of the nodes, and the flits in sequence:
+        ``r * router + (r - 1) * link + 2 * node_link + flits``. With :meth:`booksim` this is the law measured on
         BookSim2, ``4 r + flits + 1``.
         """
         router = self.routing_cycles + self.vc_allocation_cycles + self.switch_allocation_cycles + self.traversal_cycles
@@ -268,7 +268,7 @@ class Bernoulli:
 
     @property
     def on_share(self) -> float:
-        """Part of the time that a node is on: all of it."""
+        """Part of the time in which a node is on: 1."""
         return 1.0
 
     def scenario(self) -> dict[str, Any]:
@@ -297,7 +297,7 @@ class OnOff:
 
     @property
     def on_share(self) -> float:
-        """Part of the time that a node is on."""
+        """Part of the time in which a node is on."""
         return self.on_cycles / (self.on_cycles + self.off_cycles)
 
     def scenario(self) -> dict[str, Any]:

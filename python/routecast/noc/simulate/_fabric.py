@@ -36,7 +36,7 @@ class SimulatedPlane:
     def bottleneck(self, topology: Topology) -> float:
         """Return the load of the most loaded link at the flow level, in capacities of the plane at full clock.
 
-        NaN for adaptive routing, whose loads the flow level does not tell.
+        NaN for adaptive routing, whose link loads the flow level does not give.
         """
         if isinstance(self.routing, AdaptiveRouting):
             return math.nan
@@ -46,7 +46,7 @@ class SimulatedPlane:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fabric:
-    """A network on chip at one load, as the simulator takes it.
+    """A network on chip at one load: the input of the simulator.
 
     ``topology`` and ``design``: of every plane; ``packets``: in flits of the first plane; ``node_hz``: clock of the
     nodes, for times in seconds. Raises ModelProblem: all sizes, demands, alphas and widths that do not fit.

@@ -98,7 +98,7 @@ def table_6_1(run: SimulationPhases | None = None, *, progress: Progress | None 
 
 
 def _ratio(above: MeanEstimate, below: MeanEstimate) -> MeanEstimate:
-    """Return a ratio of two independent estimates; its interval is that of small errors."""
+    """Return a ratio of two independent estimates; its interval holds for small errors."""
     ratio = above.value / below.value
     relative = math.hypot(above.half_width / above.value, below.half_width / below.value)
     return MeanEstimate(value=ratio, half_width=ratio * relative)

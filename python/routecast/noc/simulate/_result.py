@@ -1,4 +1,4 @@
-"""Results of a simulation at one load, in cycles of the nodes, and the busiest channel before the simulation."""
+"""Results of a simulation at one load, in cycles of the nodes; and the busiest channel that the flow level expects."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Channel:
 def busiest_channel(fabric: Fabric, plane: SimulatedPlane) -> Channel:
     """Return the channel of a plane with the highest load at the plane's clock.
 
-    The flow level considers links alone, but a hot spot can receive more than the channels to its node take. Links of
-    adaptive routings are left out: the flow level does not tell their loads.
+    The flow level considers links alone, but a hot spot can receive more flits than the channels to its node carry.
+    Links of adaptive routings are left out: the flow level does not give their loads.
     """
     per_flit = plane.alpha / plane.width
     received = plane.demand.sum(axis=0) * (per_flit / fabric.design.ejection_channels)
@@ -105,8 +105,8 @@ class PlaneResult:
     """Results of a plane.
 
     ``packet_latency``: from the creation of a packet in its node's queue until its tail arrives, None where it is
-    unbounded or nothing is sent; ``network_latency``: from the head's leaving of the queue; ``flit_latency``: from each
-    flit's leaving of the queue until its arrival; ``mean_routers``: routers on the path of a packet;
+    unbounded or nothing is sent; ``network_latency``: from the time when the head leaves the queue; ``flit_latency``:
+    from the time when a flit leaves the queue until its arrival; ``mean_routers``: routers on the path of a packet;
     ``offered_flits_node_cycle`` and ``accepted_flits_node_cycle``: flits of this plane per node and cycle of the nodes,
     created and arrived in the measurement; ``link_loads`` and ``link_half_widths``: shape (links,): flits per cycle of
     the nodes, that is in capacities of this plane at full clock, and half-widths of their 95 % intervals;

@@ -41,7 +41,7 @@ def signs_of_overload(outcomes: Sequence[dict[str, Any]], *, nodes: int, packet_
     * the queues at the nodes grow;
     * measured packets have not arrived at the end of the longest drain;
     * latency rises by more than half its mean from the first to the last third of the measurement;
-    * nothing moves any more.
+    * no flit moves any more.
 
     The first three count above 1 % of the created flits and above two packets for each node. The first, second and
     fourth are means of the replications, which must be above 0 at 95 % (one-sided, Student's t), so that chance alone
@@ -75,7 +75,7 @@ def _shares(parts: Sequence[float], totals: Sequence[float]) -> list[float]:
 
 
 def _mean_beyond(values: Sequence[float], tolerated: float) -> float | None:
-    """Return the mean if it is beyond the tolerance and above 0 by more than chance; None otherwise."""
+    """Return the mean if it is above the tolerance and significantly above 0; None otherwise."""
     mean = math.fsum(values) / len(values) if values else 0.0
     if mean <= tolerated:
         return None
@@ -106,7 +106,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class RoutingText:
-    """A checked routing as text, and the pairs of routers that it has paths between; None for all pairs."""
+    """A checked routing as text, and the pairs of routers that have paths; None for all pairs."""
 
     text: str
     has_path: NDArray[np.bool_] | None

@@ -84,9 +84,9 @@ def overload_throughput(
 ) -> MeanEstimate:
     """Return the throughput at twice the load of a full link or node, in flits per node and node cycle.
 
-    Or at a packet in every cycle of a node, where that is less. It is the mean over nodes: flows that meet no full link
-    still arrive, so that under uneven traffic this is more than the load at which latency becomes unbounded
-    (:func:`saturation`).
+    Where a node cannot create that many packets, the load is that of a packet in every cycle of a node. It is the mean
+    over nodes: flows that meet no full link still arrive, so that under uneven traffic this is more than the load at
+    which latency becomes unbounded (:func:`saturation`).
 
     Raises ModelProblem: as :func:`routecast.noc.simulate.simulate`, or no traffic.
     """

@@ -40,7 +40,7 @@ class StatedPower(Quoted):
 
 
 class Saying(InWords):
-    """``[[case.statement]]``: what a source says in words of curves at the highest load."""
+    """``[[case.statement]]``: a statement of a source, in words, about curves at the highest load."""
 
     of: Literal["less", "more", "times", "factor", "least"] = Field(
         description='Beside it stands: "less", "more": by how much of its power curve is below or above than; "times": '
@@ -52,7 +52,7 @@ class Saying(InWords):
 
 
 class Own(FileModel):
-    """``[[case.own]]``: a criterion of our own, which no source states: a curve needs no more than some power."""
+    """``[[case.own]]``: a criterion of the study itself, which no source states: the greatest power of a curve."""
 
     curve: str = Field(description="Routing, allocation, or optimum")
     load: Load = Field(default=1.0, description="Normalised load")
@@ -84,7 +84,7 @@ class Flits(FileModel):
 
 
 class NocCriteria(FileModel):
-    """``[criteria]``: what must be reached, as parts of 1."""
+    """``[criteria]``: thresholds that the results must reach, as ratios 0..1."""
 
     flit_ratio: Annotated[Number, Field(gt=0.0)] | None = Field(
         default=None, description="Largest error of a ratio of [flits] against alpha squared"
@@ -97,7 +97,7 @@ class NocCriteria(FileModel):
 
 
 class NocStudy(StudyDocument):
-    """A whole ``*.study.toml`` of ``kind = "noc"``."""
+    """A ``*.study.toml`` of ``kind = "noc"``."""
 
     kind: Literal["noc"]
     name: Name = Field(description="Name of the study and of its folder of results.")
@@ -120,7 +120,7 @@ class NocStudy(StudyDocument):
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return everything that parts of the study say against one another, with its place."""
+        """Return every contradiction between parts of the study, with its place."""
         return _problems(self, folder)
 
 
@@ -138,7 +138,7 @@ def _problems(study: NocStudy, folder: Path) -> list[Problem]:
 
 
 def _of_traffic(case: Case, folder: Path) -> list[Problem]:
-    """Return why the traffic of a case without contradictions does not fit its grid, or cannot be read."""
+    """Return why the traffic of a case that passed all checks does not fit its grid, or cannot be read."""
     try:
         traffic_of(case.traffic, topology_of(case.topology), subject="", folder=folder)
     except FileProblem as problem:
@@ -196,7 +196,7 @@ def _of_saying(statement: Saying, place: str) -> Iterator[Problem]:
 
 
 def _allocations(case: Case) -> tuple[str, ...]:
-    """Return the allocations of a case that has more planes than one."""
+    """Return the allocations of a case with several planes."""
     planes = case.planes
     several = planes is not None and (len(planes.widths) if planes.widths else planes.count or 2) > 1
     return planes.allocations if planes is not None and several else ()

@@ -64,7 +64,7 @@ PRINTED_ALLOCATIONS = ("balance", "mini", "four_phase")
 
 
 def curve_name(curve: str) -> str:
-    """Return what tables and figures call a curve.
+    """Return the name of a curve in tables and figures.
 
     Examples
     --------
@@ -82,8 +82,8 @@ class PowerPoint:
 
     ``curve``: the policy: a routing, an allocation, :data:`NO_DVFS` or :data:`BOUND`; ``matrix``: number of the traffic
     matrix; ``load``: normalised load (eq. 6.7 or 7.13); ``relative_power``: power relative to :data:`NO_DVFS` at load 1
-    of the same matrix; ``alphas``: expansion factor of each plane; ``gap``: of the bound: how far a flow that was found
-    is above it, relative to that flow.
+    of the same matrix; ``alphas``: expansion factor of each plane; ``gap``: of the bound: distance of the best known
+    flow above it, relative to that flow.
     """
 
     curve: str
@@ -99,7 +99,7 @@ Bound = TypeVar("Bound", StatedPower, Own)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerComparison(ComparedRow[Bound]):
-    """A power that a source states, or a bound of our own, and ours; all relative to no scaling at load 1."""
+    """A stated power or a limit of the study, and the computed power; all relative to no scaling at load 1."""
 
     SUMMARY: ClassVar[tuple[str, ...]] = (
         *("case", "curve=conditions.curve", "load=conditions.load", "where=conditions.place"),
@@ -112,7 +112,7 @@ class PowerComparison(ComparedRow[Bound]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnComparison(PowerComparison[Own]):
-    """A criterion of our own, which no source states."""
+    """A criterion of the study itself, which no source states."""
 
     SUMMARY: ClassVar[tuple[str, ...]] = (
         *("case", "curve=conditions.curve", "load=conditions.load", "why=conditions.why"),
@@ -150,7 +150,7 @@ class CaseResult:
         return fmean(point.relative_power for point in points)
 
     def least(self, load: float) -> float:
-        """Return the mean over the matrices of the larger of the bounds: what whole flows need at least.
+        """Return the mean over the matrices of the larger of the two lower bounds for whole flows.
 
         NaN where there is none.
         """
@@ -160,7 +160,7 @@ class CaseResult:
         return fmean(max(point.relative_power for point in points) for points in zip(*bounds, strict=True))
 
     def factor(self, curve: str, load: float) -> float:
-        """Return how many times below no scaling a curve is at a load: the ratio of the means."""
+        """Return the ratio of the mean power without scaling to the mean power of a curve at a load."""
         return self.mean(NO_DVFS, load) / self.mean(curve, load)
 
     def worst_gap(self, load: float) -> float:
@@ -170,7 +170,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NocResult(StudyResult[NocStudy]):
-    """All that a study of a network on chip found."""
+    """The results of a study of a network on chip."""
 
     cases: tuple[CaseResult, ...]
     dvfs_rows: tuple[DvfsRow, ...]
@@ -201,12 +201,12 @@ ROUNDING = 1e-9
 
 
 def compared(cases: tuple[CaseResult, ...]) -> tuple[PowerComparison[StatedPower], ...]:
-    """Return every stated power of every case beside ours."""
+    """Return every stated power of every case beside the computed power."""
     return tuple(PowerComparison(**_fields(case, stated)) for case in cases for stated in case.case.stated)
 
 
 def own_comparisons(cases: tuple[CaseResult, ...]) -> tuple[OwnComparison, ...]:
-    """Return every criterion of our own of every case beside our power."""
+    """Return every criterion of the study itself, of every case, beside the computed power."""
     return tuple(OwnComparison(**_fields(case, own)) for case in cases for own in case.case.own)
 
 
@@ -216,10 +216,10 @@ def _fields(case: CaseResult, bound: StatedPower | Own) -> dict[str, Any]:
 
 
 def closed_ratio(result: CaseResult, load: float) -> float:
-    """Return which part of the distance from 2P-4PHASE to what whole flows need at least our allocation closes.
+    """Return the share of the distance from 2P-4PHASE to the lower bound that routecast's allocation closes.
 
-    That is at least the power of either bound: of flows that may be split, and of flows that are not. 1 is all of it,
-    and where there is no distance; below 0 our allocation needs more power; NaN where one of the three is missing.
+    The bound is the larger of the bounds for split and for whole flows. The share is 1 also where there is no distance,
+    below 0 where routecast's allocation needs more power, and NaN where one of the three powers is missing.
     """
     before, ours = result.mean(BEFORE, load), result.mean(OURS, load)
     bound = result.least(load)
@@ -229,7 +229,7 @@ def closed_ratio(result: CaseResult, load: float) -> float:
 
 
 def criteria(result: NocResult) -> tuple[Criterion, ...]:
-    """Return what the study asks for and what is reached."""
+    """Return the criteria of the study and the values that the results reach."""
     bounds = result.study.criteria
     limits: list[tuple[str, float | None, float]] = []
     for pair in result.compared:
@@ -261,7 +261,7 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
 def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[PowerPoint]:
     """Return the points of every curve at every load for one matrix of a case.
 
-    A curve has no point at a load that overloads one of its links, nor where its allocation cannot be had.
+    A curve has no point at a load that overloads one of its links, nor where its allocation fails.
 
     Raises RoutecastError: the case contradicts itself, or its traffic does not fit its grid.
     """
@@ -332,7 +332,7 @@ def _of_matrix(case: Case, matrix: int, folder: Path) -> NocCase:
 
 
 def statements(result: NocResult) -> tuple[Statement, ...]:
-    """Return what the source states in words of each case, beside what is found at the highest load."""
+    """Return the statements of the source about each case, beside the results at the highest load."""
     return tuple(
         Statement(
             says=f"{case.case.name}: {statement.says}",
@@ -346,7 +346,7 @@ def statements(result: NocResult) -> tuple[Statement, ...]:
 
 
 def _beside(statement: Saying, result: CaseResult, load: float) -> str:
-    """Return what is found of the quantity that a statement is of."""
+    """Return the result for the quantity of a statement."""
     if statement.of == "least":
         least = min(result.mean(curve, load) for curve in result.curves if curve != NO_DVFS)
         return f"least power {least:.3f} of no scaling"
@@ -366,7 +366,7 @@ COLUMNS: Columns = {"task": "text", "case": "text", "matrix": "whole", "points":
 
 
 def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
-    """Find the power of every matrix, load and policy, the optimum, and the flits.
+    """Compute the power of every matrix, load and policy, the optimum, and the flit-level results.
 
     Raises RoutecastError: a pattern does not fit its topology, or a traffic cannot be carried.
     """
@@ -439,7 +439,7 @@ def _task(case: Case, matrix: int, folder: Path) -> StudyTask:
 
 
 def _matrix(case: Case, matrix: int, folder: Path) -> Row:
-    """Return the points of a matrix as they stand in the ledger."""
+    """Return the points of a matrix as rows of the ledger."""
     points = points_of_matrix(case, matrix, folder)
     return {"points": json.dumps([astuple(point) for point in points])}
 

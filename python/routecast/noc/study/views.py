@@ -1,4 +1,4 @@
-"""The report of a study of a network on chip: a section for every traffic, the flits, and Li (2012) beside them."""
+"""The report of a study of a network on chip: a section for each traffic and the flit level, beside Li (2012)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def power_table(result: NocResult) -> Table:
 
 
 def factor_table(result: NocResult) -> Table:
-    """Return how many times below no scaling every policy is at the highest load of every case."""
+    """Return the ratio of the power without scaling to that of every policy at the highest load of every case."""
     return Table.of(
         _policies(result),
         Column.text("Policy", curve_name),
@@ -49,7 +49,7 @@ def _of_case(result: CaseResult, value: Callable[[str, float], float], form: str
 
 
 def _policies(result: NocResult) -> tuple[str, ...]:
-    """Return every curve there is, the bounds last."""
+    """Return the names of all curves, the bounds last."""
     there = dict.fromkeys(curve for case in result.cases for curve in case.curves)
     bounds = [curve for curve in (WHOLE, BOUND) if curve in there]
     return (*(curve for curve in there if curve not in bounds), *bounds)
@@ -72,7 +72,7 @@ def curves_table(result: CaseResult) -> Table:
 
 
 def distance_table(result: NocResult) -> Table:
-    """Return how much of Li's distance to the bounds our allocation closes, of cases that have all of them."""
+    """Return the share of the distance from Li's allocation to the bounds that routecast's allocation closes."""
     return Table.of(
         [case for case in result.cases if {OURS, BEFORE, BOUND} <= set(case.curves)],
         Column.text("Traffic", "case.name"),
@@ -88,7 +88,7 @@ def distance_table(result: NocResult) -> Table:
 
 
 def compared_table(result: NocResult) -> Table:
-    """Return every stated power beside ours."""
+    """Return every stated power beside the computed one."""
     return Table.of(
         result.compared,
         Column.text("Traffic", "case"),
@@ -109,7 +109,7 @@ def compared_table(result: NocResult) -> Table:
 
 
 def own_table(result: NocResult) -> Table:
-    """Return every criterion of our own beside what is found."""
+    """Return every criterion of the study itself beside the result."""
     return Table.of(
         result.own,
         Column.text("Traffic", "case"),
@@ -124,7 +124,7 @@ def own_table(result: NocResult) -> Table:
 
 
 def flits_table(result: NocResult) -> Table:
-    """Return table 6.1: power at the flit level with and without scaling, Li's beside ours."""
+    """Return table 6.1: power at the flit level with and without scaling, Li's values beside the simulated ones."""
     return Table.of(
         result.dvfs_rows,
         Column("Load", "", "g", "load"),
@@ -144,7 +144,7 @@ def flits_table(result: NocResult) -> Table:
 
 
 def terminal_summary(result: NocResult) -> TerminalSummary:
-    """Return what a terminal shows of a study of a network on chip."""
+    """Return the terminal's summary of a study of a network on chip."""
     return TerminalSummary.of(
         power_table(result),
         factor_table(result),
@@ -185,7 +185,7 @@ def power_figure(result: CaseResult) -> Figure:
 
 
 def saving_figure(result: CaseResult) -> Figure:
-    """Return against load how many times below no scaling every curve of a case is."""
+    """Return the ratio of the power without scaling to that of every curve of a case, against load."""
     return Figure(
         name=f"saving_{result.case.name}",
         title="How many times less",
@@ -200,7 +200,7 @@ def saving_figure(result: CaseResult) -> Figure:
 
 
 def best_curve(result: CaseResult, load: float) -> str:
-    """Return the policy that needs the least power at a load; no scaling and the bounds are none."""
+    """Return the policy of least power at a load, without the curves of no scaling and of the bounds."""
     powers = {curve: result.mean(curve, load) for curve in result.curves if curve not in SPECIAL}
     least = min((power for power in powers.values() if not math.isnan(power)), default=math.nan)
     # Of those that are alike but for rounding, the first.
@@ -210,7 +210,7 @@ def best_curve(result: CaseResult, load: float) -> str:
 def _marks(
     result: CaseResult, value: Callable[[str, float], float], stated: Callable[[StatedPower], float]
 ) -> tuple[Mark, ...]:
-    """Return a line for every curve, and a cross of its colour for what is stated of it."""
+    """Return a line for every curve, and a cross in its colour for each stated value."""
     coloured = [curve for curve in result.curves if curve not in SPECIAL]
     colours = dict(zip(coloured, cycle(COLOURS), strict=False)) | SPECIAL
     marks: list[Mark] = []
@@ -246,7 +246,7 @@ def _marks(
 
 
 def _stated(result: CaseResult) -> list[StatedPower]:
-    """Return what is stated of curves; a limit is of another curve than the one that it is set for."""
+    """Return the stated values of curves; a limit belongs to the curve that it refers to."""
     return [stated for stated in result.case.stated if not stated.at_most]
 
 
@@ -333,7 +333,7 @@ CURVES = {
 
 
 def glossary(result: NocResult) -> Facts:
-    """Return what is meant by load, power, alpha and the curves that a result has."""
+    """Return the meanings of load, power, alpha and the curves of a result."""
     there = {curve for case in result.cases for curve in case.curves}
     curves = tuple((curve_name(curve), meaning) for curve, meaning in CURVES.items() if curve in there)
     return Facts(title="What the names mean", rows=(*ALWAYS, *curves))
@@ -386,7 +386,7 @@ def _answer(result: NocResult) -> str:
 
 
 def _most(result: CaseResult, curve: str, load: float) -> str:
-    """Return the most that is proven to be possible: of whole flows for an allocation, of split ones for a routing."""
+    """Return the best proven value: with whole flows for an allocation, with split flows for a routing."""
     if BOUND not in result.curves:
         return ""
     bound = result.least(load) if curve not in result.case.routing.policies else result.mean(BOUND, load)

@@ -23,7 +23,7 @@ class Traffic:
     Attributes
     ----------
     name
-        What it is called in tables and figures.
+        Name in tables and figures.
     demand
         Shape (nodes, nodes), in capacities of one link at full clock: 0.25 is one flit every 4 cycles. The diagonal
         is traffic of a node to itself; it crosses its router and no link.
@@ -33,13 +33,13 @@ class Traffic:
     demand: NDArray[np.float64]
 
     def scaled(self, factor: float) -> Traffic:
-        """Return the same traffic, ``factor`` times as much."""
+        """Return the traffic multiplied by ``factor``."""
         return Traffic(name=self.name, demand=self.demand * factor)
 
     def between_routers(self, topology: Topology) -> NDArray[np.float64]:
         """Return the demand between routers, shape (routers, routers), with zeros on the diagonal.
 
-        That is what loads links: nodes at one router exchange their traffic without them.
+        Only this traffic loads links: nodes at one router exchange their traffic within the router.
         """
         routers, each = topology.router_count, topology.concentration
         demand: NDArray[np.float64] = np.sum(self.demand.reshape(routers, each, routers, each), axis=(1, 3))

@@ -1,8 +1,8 @@
 """Synthetic traffic patterns of networks on chip, in which every sending node sends 1 in total.
 
 After sec. 6.5 of Li (2012) and table 3.2 of W. Dally and B. Towles, "Principles and Practices of Interconnection
-Networks" (Morgan Kaufmann, 2004). Patterns that speak of rows and columns move traffic between routers; the k-th node
-of a router sends to the k-th node of another. A node whose target is itself sends nothing.
+Networks" (Morgan Kaufmann, 2004). Patterns of rows and columns move traffic between routers; the k-th node of a router
+sends to the k-th node of another. A node whose target is itself sends nothing.
 
 Traffic matrices from files are a square of numbers, or rows of source, target and load or rate.
 """
@@ -54,8 +54,8 @@ def read_matrix(path: Path, *, nodes: int | None = None, link_rate_bps: float | 
 
     * ``*.npy``: a square array of numbers;
     * CSV without a header: a square of numbers, row i what node i sends to each node;
-    * CSV with the header ``source,target,load`` or ``source,target,rate_bps``: node numbers from 0 on and how much goes
-      from one to the other; pairs that are not there send nothing.
+    * CSV with the header ``source,target,load`` or ``source,target,rate_bps``: node numbers from 0 on and the traffic
+      from source to target; absent pairs send nothing.
 
     Parameters
     ----------
@@ -227,8 +227,8 @@ def uniform(topology: Topology, *, to_itself: bool = False) -> Traffic:
     ----------
     topology : Topology
     to_itself : bool
-        Whether a node draws its targets from all nodes, itself included, as BookSim 2 does; what it sends to itself
-        loads no link.
+        Whether a node draws its targets from all nodes, itself included, as BookSim 2 does; traffic to itself loads no
+        link.
     """
     count = topology.node_count
     demand = np.full((count, count), 1 / (count if to_itself else count - 1))
@@ -240,14 +240,14 @@ def uniform(topology: Topology, *, to_itself: bool = False) -> Traffic:
 def normal(topology: Topology, *, permutations: int | None = None, seed: int = 1) -> Traffic:
     """Return the mean of random permutation matrices (Li 2012, secs. 6.5 and 7.4).
 
-    All nodes send and receive 1 in total, but not evenly. The permutations are drawn from all of them, so that a node
-    may be sent to itself, as Li's footnote 1 allows; that part stays on the diagonal and loads no link.
+    Every node sends and receives 1 in total, spread unevenly. The permutations may map a node to itself, as Li's
+    footnote 1 allows; that traffic is on the diagonal and loads no link.
 
     Parameters
     ----------
     topology : Topology
     permutations : int, optional
-        How many; as many as there are nodes unless said (Li (2012): 25 on a mesh of 5 x 5).
+        How many; as many as there are nodes by default (Li (2012): 25 on a mesh of 5 x 5).
     seed : int
         Of the permutations.
 
@@ -335,7 +335,7 @@ def neighbour(topology: Topology, *, along: Along = Along.COLUMNS) -> Traffic:
 
 
 def bit_complement(topology: Topology) -> Traffic:
-    """Return the traffic of which every node sends to the node opposite through the centre of the grid.
+    """Return the traffic in which every node sends to the node opposite through the centre of the grid.
 
     The target has the complement of both coordinates, (columns - 1 - x, rows - 1 - y): router number R - 1 - r of R.
     Where R is a power of two, that is the number with all its bits inverted, which gave the pattern its name.
@@ -352,11 +352,11 @@ def hot_spot(
     share: float = 0.6,
     to_itself: bool = False,
 ) -> Traffic:
-    """Return the traffic of which every node sends a share to hot spots and the rest evenly to all other nodes.
+    """Return the traffic in which every node sends a share to hot spots and the rest evenly to all other nodes.
 
     Li (2012) (sec. 6.5) sends 0.6 to one hot spot in the centre and 0.4 uniformly to any other node; the hot spot is
-    one of these, so it gets 0.6 + 0.4/(N - 1) from each. A hot spot sends its share to the other hot spots; the only
-    one sends everything uniformly.
+    one of these, so it gets 0.6 + 0.4/(N - 1) from each. A hot spot sends its share to the other hot spots; a single
+    hot spot sends all its traffic uniformly.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ PATTERNS: dict[str, Callable[..., Traffic]] = {
 
 
 def pattern(name: str, topology: Topology, *, seed: int = 1) -> Traffic:
-    """Return the pattern of a name, as Li (2012) has it.
+    """Return the pattern of a name, as defined by Li (2012).
 
     ``name``: one of ``PATTERNS``; ``seed``: for ``normal``; the others draw nothing. Raises RoutecastError: no pattern
     has the name, or it does not fit the topology.
@@ -443,7 +443,7 @@ def _permuted(
 
 
 def _join(demand: NDArray[np.float64], source: int, target: int, count: int) -> None:
-    """Let ``count`` nodes from ``source`` on send 1 to as many from ``target`` on."""
+    """Add a demand of 1 from each of ``count`` nodes from ``source`` on to the node as far from ``target`` on."""
     steps = np.arange(count)
     demand[source + steps, target + steps] = 1.0
 

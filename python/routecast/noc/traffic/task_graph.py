@@ -35,7 +35,7 @@ __all__ = [
 
 @value
 class Flow:
-    """What one task sends to another."""
+    """The traffic from one task to another."""
 
     source: str
     target: str
@@ -46,7 +46,7 @@ class Flow:
 class TaskGraph:
     """Tasks (cores) and the flows between them.
 
-    Raises ModelProblem: a task or flow named twice, a flow of an unknown task or to itself, a rate that is none.
+    Raises ModelProblem: a task or flow named twice, a flow of an unknown task or of a task to itself, an invalid rate.
     """
 
     name: str
@@ -112,9 +112,9 @@ def best_mapping(
 ) -> tuple[int, ...]:
     """Return a node for every task so that rate times hops is small.
 
-    A quadratic assignment problem. From each of ``starts`` random places, the exchange of two nodes (with a task on
-    each, or a task and nothing) that gains most is made until none gains. That proves no optimum; on the graphs that
-    ship, hundreds of starts agree on the least value. Time is starts times steps times nodes cubed.
+    A quadratic assignment problem. From each of ``starts`` random mappings, the search makes the best exchange of two
+    nodes (with a task on at least one of them) until no exchange lowers the cost. This proves no optimum; on the
+    shipped graphs hundreds of starts agree on the least value. The time grows as starts times steps times nodes cubed.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _descended(flow: NDArray[np.float64], hops: NDArray[np.float64], tiles: NDAr
 
 
 def _change(flow: NDArray[np.float64], hops: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what every exchange of two places changes in the cost; ``hops`` is between the present places.
+    """Return the change of the cost by every exchange of two nodes; ``hops`` are between the current nodes.
 
     With F and D symmetric and zero on their diagonals: 2 sum_k (F_ak - F_bk)(D_bk - D_ak) over k other than a and b.
     """
@@ -179,15 +179,15 @@ def mapped(
     *,
     link_rate_bytes_per_s: float | None = None,
 ) -> Traffic:
-    """Return the traffic of a task graph whose tasks stand on nodes of a topology.
+    """Return the traffic of a task graph whose tasks are mapped to nodes of a topology.
 
     Parameters
     ----------
     graph : TaskGraph
     topology : Topology
     mapping : sequence of int or mapping of str to int, optional
-        The node of every task, in the order of ``graph.tasks`` or by name. Without one: the grid that the graph
-        states, and where it states none, :func:`routecast.noc.traffic.task_graph.best_mapping`.
+        The node of every task, in the order of ``graph.tasks`` or by name. By default the grid of the graph or, where
+        the graph has no grid, :func:`routecast.noc.traffic.task_graph.best_mapping`.
     link_rate_bytes_per_s : float, optional
         What a link carries at full clock. Without it only proportions mean anything: the largest flow is 1.
 
