@@ -100,7 +100,7 @@ def _results(
     try:
         with progress_bar(f"experiment {definition.name}") as progress:
             return run_experiment(
-                definition, folder, executor=executor, workers=workers, shard=shard, progress=progress
+                definition, folder, executor=executor, workers=workers, shard=shard, on_progress=progress
             )
     except KeyboardInterrupt:
         remark(f"What is finished is in {folder}; the same command goes on from there.")

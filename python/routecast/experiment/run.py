@@ -133,7 +133,7 @@ def run_experiment(
     executor: str = AUTO,
     workers: int | None = None,
     shard: Shard | None = None,
-    progress: Progress | None = None,
+    on_progress: Progress | None = None,
 ) -> Results:
     """Run the unfinished runs of an experiment, and return all its answers.
 
@@ -150,7 +150,7 @@ def run_experiment(
         As many as there are cores if not given; always one worker on the wire.
     shard : Shard, optional
         Run this part only; the results have its runs.
-    progress : callable, optional
+    on_progress : callable, optional
         Called with the number of finished runs, the number of all, and a text about what is left.
 
     Raises
@@ -177,7 +177,7 @@ def run_experiment(
         existing = answers_on_disk(out) if out is not None and out.is_dir() else {}
         order = wire_order(experiment.seed, len(runs)) if is_measured else range(len(runs))
         in_order = [runs[position] for position in order]
-        answers = sweep(in_order, answer, executor=pool, out=out, progress=progress, shard=shard)
+        answers = sweep(in_order, answer, executor=pool, out=out, on_progress=on_progress, shard=shard)
     by_key = {answer.key: answer for answer in answers}
     return Results(
         experiment=experiment,

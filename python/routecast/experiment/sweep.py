@@ -406,7 +406,7 @@ def sweep(
     *,
     executor: Executor,
     out: Path | None = None,
-    progress: Progress | None = None,
+    on_progress: Progress | None = None,
     shard: Shard | None = None,
 ) -> tuple[Answer, ...]:
     """Answer the runs that the folder has not answered yet.
@@ -421,7 +421,7 @@ def sweep(
         Such as :func:`~routecast.evaluate.executor.open_executor` opens. Neither it nor its size affects the results.
     out : Path, optional
         Where answers are kept, and looked for; made if missing. Without it they are kept in memory.
-    progress : callable, optional
+    on_progress : callable, optional
         Called with the number of finished runs, the number of all, and a text about what is left.
     shard : Shard, optional
         Answer only its runs.
@@ -446,9 +446,9 @@ def sweep(
         distinct = {run.key: run for run in selected}
         missing = [run for key, run in distinct.items() if key not in answers]
         if missing:
-            _Sweep(missing, len(distinct), answer, executor, answers, progress).run()
-        elif progress:
-            progress(len(distinct), len(distinct), "all there")
+            _Sweep(missing, len(distinct), answer, executor, answers, on_progress).run()
+        elif on_progress:
+            on_progress(len(distinct), len(distinct), "all there")
         return tuple(answers[run.key] for run in selected)
 
 
@@ -478,7 +478,7 @@ class _Sweep:
         answer: AnswerRun,
         executor: Executor,
         answers: AnswerStore,
-        progress: Progress | None,
+        on_progress: Progress | None,
     ) -> None:
         self._waiting = deque(runs)
         self._suspects: deque[Run] = deque()
@@ -491,7 +491,7 @@ class _Sweep:
         self._executor = executor
         self._lost_errors = lost_errors(executor)
         self._answers = answers
-        self._progress = progress
+        self._on_progress = on_progress
         self._pace = Pace()
         self._evaluator = self._waiting[0].evaluator
         self._total = total
@@ -584,10 +584,10 @@ class _Sweep:
                 self._enter(runs, future.result()[0])
 
     def _report(self) -> None:
-        if self._progress:
+        if self._on_progress:
             left_s = self._pace.left_s(self._done, self._total)
             what = self._evaluator if left_s is None else f"{self._evaluator}, {remaining(left_s)}"
-            self._progress(self._done, self._total, what)
+            self._on_progress(self._done, self._total, what)
 
     def _why_given_up(self) -> str:
         in_order = sorted(self._given_up, key=lambda run: (run.row, run.replication))

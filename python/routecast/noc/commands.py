@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,11 @@ from routecast.errors import FileProblem, Problem
 
 if TYPE_CHECKING:
     from routecast.noc._views.link_map import LinkMap
+    from routecast.noc.answer.optimum import OptimumAnswer
+    from routecast.noc.answer.power import PowerAnswer
+    from routecast.noc.answer.simulate import NocComparison, SimulationAnswer
+    from routecast.noc.file import NocCase
+    from routecast.show.tables import Table
 
 __all__ = ["compare", "optimum", "power", "simulate"]
 
@@ -122,6 +128,33 @@ def write_map(link_map: LinkMap, path: Path, option: str = "--map") -> None:
     remark(f"wrote {path}")
 
 
+def _read(file: Path, load: str | None, seed: int | None, **routings: str | None) -> NocCase:
+    from routecast.noc.file import NocChange, read_noc
+
+    with progress_bar(f"read {file}") as progress:
+        return read_noc(file, change=NocChange(load=load, seed=seed, **routings), on_progress=progress)
+
+
+def _print_answer(
+    answer: PowerAnswer | OptimumAnswer | SimulationAnswer | NocComparison,
+    parts: Callable[[], Iterable[str | Table | None]],
+    *,
+    as_json: bool,
+) -> None:
+    """Print an answer as JSON, or its parts: lines and tables; a line that comes first is bold."""
+    for note in answer.notes:
+        remark(note)
+    if as_json:
+        print_json(answer.to_json())
+        return
+    console = data()
+    for number, part in enumerate(parts()):
+        if isinstance(part, str):
+            console.print(part, style="" if number else "bold", markup=False)
+        elif part is not None:
+            print_table(console, part)
+
+
 def compare(
     file: NocFileArgument,
     *,
@@ -136,41 +169,25 @@ def compare(
 
     With a `[simulation]` section the fabric is simulated flit by flit too: does latency hold at these loads?
     """
-    from routecast.noc._views.tables import (
-        beside_table,
-        comparison_headline,
-        optima_table,
-        power_table,
-        simulation_table,
-        watts_table,
-    )
-    from routecast.noc.answer.simulate import compare as compared
-    from routecast.noc.file import NocChange, read_noc
+    from routecast.noc._views import tables
+    from routecast.noc.answer.simulate import compare as comparison_of
 
     refuse_no_figure_file(figure)
-    change = NocChange(load=load, routings=routing, seed=seed)
-    with progress_bar(f"read {file}") as progress:
-        case = read_noc(file, change=change, progress=progress)
+    case = _read(file, load, seed, routings=routing)
     make_out_folder(out)
     with progress_bar(f"compare {case.name}") as progress:
-        comparison = compared(case, progress=progress)
-    for note in comparison.notes:
-        remark(note)
-    if as_json:
-        print_json(comparison.to_json())
-    else:
-        console = data()
-        for number, line in enumerate(comparison_headline(comparison)):
-            console.print(line, style="" if number else "bold", markup=False)
-        console.print()
-        tables = [power_table(comparison.power), watts_table(comparison.power)]
+        comparison = comparison_of(case, on_progress=progress)
+
+    def parts() -> Iterable[str | Table | None]:
+        yield from (*tables.comparison_headline(comparison), "")
+        yield from (tables.power_table(comparison.power), tables.watts_table(comparison.power))
         if comparison.highest is not None:
-            tables += [optima_table(comparison.optimum), beside_table(comparison.optimum, comparison.highest)]
+            yield tables.optima_table(comparison.optimum)
+            yield tables.beside_table(comparison.optimum, comparison.highest)
         if comparison.simulation is not None:
-            tables.append(simulation_table(comparison.simulation))
-        for table in tables:
-            if table is not None:
-                print_table(console, table)
+            yield tables.simulation_table(comparison.simulation)
+
+    _print_answer(comparison, parts, as_json=as_json)
     if figure is not None:
         from routecast.noc._views.pictures import power_by_load
 
@@ -196,28 +213,21 @@ def optimum(
     far every routing and every allocation is from the bound. The figure maps the optimum's link loads at the highest
     load.
     """
-    from routecast.noc._views.tables import beside_table, optima_table, optimum_lines
+    from routecast.noc._views import tables
     from routecast.noc.answer.optimum import optimum_answer
-    from routecast.noc.file import NocChange, read_noc
 
     refuse_no_map_file(figure, "--figure")
-    change = NocChange(load=load, routings=routing, seed=seed)
-    with progress_bar(f"read {file}") as progress:
-        case = read_noc(file, change=change, progress=progress)
+    case = _read(file, load, seed, routings=routing)
     with progress_bar(f"optimum of {case.name}") as progress:
-        answer = optimum_answer(case, progress=progress)
-    for note in answer.power.notes:
-        remark(note)
+        answer = optimum_answer(case, on_progress=progress)
     highest = answer.rows[-1]
-    if as_json:
-        print_json(answer.to_json())
-    else:
-        console = data()
-        print_table(console, optima_table(answer))
-        for line in optimum_lines(answer, highest):
-            console.print(line, markup=False)
-        console.print()
-        print_table(console, beside_table(answer, highest))
+
+    def parts() -> Iterable[str | Table]:
+        yield tables.optima_table(answer)
+        yield from (*tables.optimum_lines(answer, highest), "")
+        yield tables.beside_table(answer, highest)
+
+    _print_answer(answer, parts, as_json=as_json)
     if figure is not None:
         from routecast.noc._views.pictures import optimum_map
 
@@ -239,30 +249,19 @@ def power(
     The most loaded link sets the clock and the voltage of its whole plane: power is hop flow over alpha squared (Li
     2012, eqs. 6.1-6.3 and 7.3). Beside it stand NoDVFS, XY at full voltage, and XY with scaling.
     """
-    from routecast.noc._views.tables import power_headline, power_table, watts_table
+    from routecast.noc._views import tables
     from routecast.noc.answer.power import power_answer
-    from routecast.noc.file import NocChange, read_noc
 
     refuse_no_figure_file(figure)
     refuse_no_map_file(link_map)
-    change = NocChange(load=load, routings=routing, seed=seed)
-    with progress_bar(f"read {file}") as progress:
-        case = read_noc(file, change=change, progress=progress)
+    case = _read(file, load, seed, routings=routing)
     with progress_bar(f"power of {case.name}") as progress:
-        answer = power_answer(case, progress=progress)
-    for note in answer.notes:
-        remark(note)
-    if as_json:
-        print_json(answer.to_json())
-    else:
-        console = data()
-        for number, line in enumerate(power_headline(answer)):
-            console.print(line, style="" if number else "bold", markup=False)
-        console.print()
-        print_table(console, power_table(answer))
-        watts = watts_table(answer)
-        if watts is not None:
-            print_table(console, watts)
+        answer = power_answer(case, on_progress=progress)
+    _print_answer(
+        answer,
+        lambda: (*tables.power_headline(answer), "", tables.power_table(answer), tables.watts_table(answer)),
+        as_json=as_json,
+    )
     if figure is not None or link_map is not None:
         from routecast.noc._views.pictures import power_by_load, power_map
 
@@ -287,27 +286,17 @@ def simulate(
     A load over saturation is simulated and said to be one: its latency is unbounded. A routing that can deadlock is
     refused with the cycle. Power stands beside what the flow level says.
     """
-    from routecast.noc._views.tables import simulation_headline, simulation_table
+    from routecast.noc._views import tables
     from routecast.noc.answer.simulate import simulation_answer
-    from routecast.noc.file import NocChange, read_noc
 
     refuse_no_figure_file(figure)
     refuse_no_map_file(link_map)
-    change = NocChange(load=load, simulated=routing, seed=seed)
-    with progress_bar(f"read {file}") as progress:
-        case = read_noc(file, change=change, progress=progress)
+    case = _read(file, load, seed, simulated=routing)
     with progress_bar(f"simulate {case.name}") as progress:
-        answer = simulation_answer(case, progress=progress)
-    for note in answer.notes:
-        remark(note)
-    if as_json:
-        print_json(answer.to_json())
-    else:
-        console = data()
-        for number, line in enumerate(simulation_headline(answer)):
-            console.print(line, style="" if number else "bold", markup=False)
-        console.print()
-        print_table(console, simulation_table(answer))
+        answer = simulation_answer(case, on_progress=progress)
+    _print_answer(
+        answer, lambda: (*tables.simulation_headline(answer), "", tables.simulation_table(answer)), as_json=as_json
+    )
     if figure is not None or link_map is not None:
         from routecast.noc._views.pictures import latency_by_load, simulation_map
 

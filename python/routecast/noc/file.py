@@ -643,7 +643,7 @@ class NocChange:
     simulated: str | None = field("Names of routings to simulate", default=None)
 
 
-def read_noc(path: str | Path, *, change: NocChange | None = None, progress: Progress | None = None) -> NocCase:
+def read_noc(path: str | Path, *, change: NocChange | None = None, on_progress: Progress | None = None) -> NocCase:
     """Read a file of a network on chip and the matrices that it names.
 
     Parameters
@@ -651,7 +651,7 @@ def read_noc(path: str | Path, *, change: NocChange | None = None, progress: Pro
     path : str or Path
     change : NocChange, optional
         Replaces parts of the file.
-    progress : callable, optional
+    on_progress : callable, optional
         Is called with the number of finished routings, of all, and the next one: on large grids they take a while.
 
     Raises
@@ -663,7 +663,7 @@ def read_noc(path: str | Path, *, change: NocChange | None = None, progress: Pro
     """
     path = Path(path)
     text = read_text(path, kind="file of a network on chip")
-    return parse_noc(text, subject=str(path), folder=path.parent, change=change, progress=progress)
+    return parse_noc(text, subject=str(path), folder=path.parent, change=change, on_progress=on_progress)
 
 
 def parse_noc(
@@ -672,7 +672,7 @@ def parse_noc(
     subject: str = "network on chip",
     folder: Path | None = None,
     change: NocChange | None = None,
-    progress: Progress | None = None,
+    on_progress: Progress | None = None,
 ) -> NocCase:
     """Read a network on chip from the text of its file; ``folder`` is that of the files that it names.
 
@@ -680,11 +680,11 @@ def parse_noc(
     """
     file = validated(NocFile, parse_toml(text, subject), subject)
     changed = _changed(file, change or NocChange())
-    return noc_case(changed, subject=subject, folder=folder, progress=progress)
+    return noc_case(changed, subject=subject, folder=folder, on_progress=on_progress)
 
 
 def noc_case(
-    file: NocFile, *, subject: str = "network on chip", folder: Path | None = None, progress: Progress | None = None
+    file: NocFile, *, subject: str = "network on chip", folder: Path | None = None, on_progress: Progress | None = None
 ) -> NocCase:
     """Return what a file describes.
 
@@ -699,8 +699,8 @@ def noc_case(
     by_policy: dict[str, Routes] = {}
     count = len(file.routing.policies)
     for number, policy in enumerate(file.routing.policies):
-        if progress is not None:
-            progress(number, count, f"paths of {policy_name(policy)}")
+        if on_progress is not None:
+            on_progress(number, count, f"paths of {policy_name(policy)}")
         try:
             by_policy[policy] = routes(policy, topology, demand=demand, seed=file.routing.seed)
         except RoutecastError as problem:

@@ -104,12 +104,12 @@ class OptimumAnswer:
                 for row in self.rows
             ],
             links=[names(link) for link in range(links)],
-            notes=(*self.power.notes, *self.notes),
+            notes=self.notes,
         )
 
 
 def optimum_answer(
-    case: NocCase, *, power: PowerAnswer | None = None, progress: Progress | None = None, leaves_out: bool = False
+    case: NocCase, *, power: PowerAnswer | None = None, on_progress: Progress | None = None, leaves_out: bool = False
 ) -> OptimumAnswer:
     """Return the optimum of a file at each of its loads.
 
@@ -118,7 +118,7 @@ def optimum_answer(
     case : NocCase
     power : PowerAnswer, optional
         Computed if not given.
-    progress : callable, optional
+    on_progress : callable, optional
         Is called with the finished loads, of all, and the proven gap of the current one.
     leaves_out : bool
         Note a load that no routing carries and go on, instead of refusing it.
@@ -128,20 +128,20 @@ def optimum_answer(
     RoutecastError
         No routing carries the traffic at full clock; the message names the links that are too few.
     """
-    report = progress or (lambda done, total, what: None)
-    power = power if power is not None else power_answer(case, progress=progress)
+    report = on_progress or (lambda done, total, what: None)
+    power = power if power is not None else power_answer(case, on_progress=on_progress)
     rows: list[OptimumRow] = []
-    notes: list[str] = []
+    notes = list(power.notes)
     for number, load in enumerate(case.loads):
         report(number, len(case.loads), f"optimum at load {load:g}")
 
-        def on_progress(power: float, bound: float, *, done: int = number, load: float = load) -> None:
+        def report_bound(power: float, bound: float, *, done: int = number, load: float = load) -> None:
             gap = 100.0 * (1.0 - bound / power) if power > 0.0 else 0.0
             report(done, len(case.loads), f"optimum at load {load:g}, within {max(gap, 0.0):.2g} %")
 
         start = perf_counter()
         try:
-            solved = _optimum(case, case.demand(load), on_progress)
+            solved = _optimum(case, case.demand(load), report_bound)
         except RoutecastError as problem:
             if not leaves_out:
                 raise
@@ -172,7 +172,7 @@ def _optimum(case: NocCase, demand: Floats, on_progress: Callable[[float, float]
             paths=PathSet(options.paths),
             tolerance=tolerance,
             time_limit_s=options.time_limit,
-            progress=on_progress,
+            on_progress=on_progress,
         )
     from routecast.noc.optimum.planes import optimum_of_planes
 
@@ -184,6 +184,6 @@ def _optimum(case: NocCase, demand: Floats, on_progress: Callable[[float, float]
         widths=case.widths,
         paths=PathSet(options.paths),
         gap=0.01 if options.gap is None else options.gap,
-        progress=on_progress,
+        on_progress=on_progress,
         **limit,
     )

@@ -27,10 +27,10 @@ __all__ = ["SEARCH", "PowerAnswer", "PowerRow", "allocate", "document", "power_a
 _LI2012 = {"balance": li2012.balance, "mini": li2012.mini, "four_phase": li2012.four_phase}
 
 
-def allocate(name: str, case: NocCase, demand: Floats, *, progress: search.Progress | None = None) -> Allocation:
+def allocate(name: str, case: NocCase, demand: Floats, *, on_progress: search.Progress | None = None) -> Allocation:
     """Return the allocation of a name for a demand between routers.
 
-    ``progress`` is called with the best power of a search and its lower bound; Ctrl-C ends a search with the best
+    ``on_progress`` is called with the best power of a search and its lower bound; Ctrl-C ends a search with the best
     allocation so far.
 
     Raises RoutecastError: the planes cannot carry the demand, or their routing splits flows.
@@ -40,7 +40,13 @@ def allocate(name: str, case: NocCase, demand: Floats, *, progress: search.Progr
     if name == "search":
         freedom = Freedom(table.freedom)
         return search.allocate(
-            case.topology, demand, scalings, widths=case.widths, freedom=freedom, seed=case.seed, progress=progress
+            case.topology,
+            demand,
+            scalings,
+            widths=case.widths,
+            freedom=freedom,
+            seed=case.seed,
+            on_progress=on_progress,
         )
     routing = case.xy if table.routing == "xy" else routes(table.routing, case.topology, demand=demand, seed=case.seed)
     planes = len(case.widths)
@@ -237,7 +243,7 @@ def document(case: NocCase, **parts: object) -> dict[str, Any]:
     return {**pick(case, *_CASE), **{name: plain(part) for name, part in parts.items()}}
 
 
-def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAnswer:
+def power_answer(case: NocCase, *, on_progress: Progress | None = None) -> PowerAnswer:
     """Return the power of every routing and every allocation of a file at each of its loads.
 
     An allocation that fails is left out and noted. Ctrl-C ends a search with the best allocation so far, which is
@@ -246,10 +252,10 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
     Parameters
     ----------
     case : NocCase
-    progress : callable, optional
+    on_progress : callable, optional
         Is called with the finished steps, of all, and the best power of the current search.
     """
-    report = progress or (lambda done, total, what: None)
+    report = on_progress or (lambda done, total, what: None)
     names = case.planes.allocations if case.planes is not None and case.has_planes else ()
     total = len(case.loads) * (1 + len(names))
     rows: list[PowerRow] = []
@@ -281,7 +287,7 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
                 notes.append(f"{what} left out after Ctrl-C")
                 continue
             try:
-                allocation = allocate(name, case, demand, progress=on_best)
+                allocation = allocate(name, case, demand, on_progress=on_best)
             except RoutecastError as problem:
                 notes.append(f"{what} left out: {problem}")
                 continue

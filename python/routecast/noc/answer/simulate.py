@@ -53,12 +53,17 @@ class NocComparison:
     def notes(self) -> tuple[str, ...]:
         """Notes of all parts."""
         flits = self.simulation.notes if self.simulation is not None else ()
-        return (*self.power.notes, *self.optimum.notes, *flits)
+        return (*self.optimum.notes, *flits)
 
     @property
     def highest(self) -> OptimumRow | None:
         """The optimum at the highest load that some routing carries."""
         return self.optimum.rows[-1] if self.optimum.rows else None
+
+    @property
+    def mapped_load(self) -> float:
+        """The load that maps show: the highest one with an optimum, or else the highest of the file."""
+        return self.highest.load if self.highest is not None else self.case.loads[-1]
 
     @property
     def best(self) -> PowerRow | None:
@@ -81,7 +86,7 @@ class NocComparison:
         )
 
 
-def compare(case: NocCase, *, progress: Progress | None = None) -> NocComparison:
+def compare(case: NocCase, *, on_progress: Progress | None = None) -> NocComparison:
     """Return the answers of all commands for a file.
 
     Raises
@@ -89,11 +94,11 @@ def compare(case: NocCase, *, progress: Progress | None = None) -> NocComparison
     RoutecastError
         A simulated routing can deadlock.
     """
-    power = power_answer(case, progress=progress)
-    optimum = optimum_answer(case, power=power, progress=progress, leaves_out=True)
+    power = power_answer(case, on_progress=on_progress)
+    optimum = optimum_answer(case, power=power, on_progress=on_progress, leaves_out=True)
     best = power.recommended
     also = best.key if best is not None else ""
-    simulation = None if case.simulation is None else simulation_answer(case, also=also, progress=progress)
+    simulation = None if case.simulation is None else simulation_answer(case, also=also, on_progress=on_progress)
     return NocComparison(power=power, optimum=optimum, simulation=simulation)
 
 
@@ -190,7 +195,7 @@ class SimulationAnswer:
         )
 
 
-def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | None = None) -> SimulationAnswer:
+def simulation_answer(case: NocCase, *, also: str = "", on_progress: Progress | None = None) -> SimulationAnswer:
     """Simulate a file's fabric with each of its routings, or its allocation to planes, at each of its loads.
 
     Parameters
@@ -198,7 +203,7 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
     case : NocCase
     also : str
         A further routing or allocation; if the file's routers cannot run it, it is left out and noted.
-    progress : callable, optional
+    on_progress : callable, optional
         Is called with the finished steps, of all, and a description.
 
     Raises
@@ -208,7 +213,7 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
     RoutecastError
         A routing can deadlock (with the cycle), or the file asks for a turn model at a scaled clock.
     """
-    report = progress or (lambda done, total, what: None)
+    report = on_progress or (lambda done, total, what: None)
     table = case.simulation
     if table is None:
         what = "is missing: say at least packet_flits and virtual_channels to simulate flits"
@@ -232,7 +237,7 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
             drain_cycles=table.drain_cycles,
         ),
         names=[load for _, load, _ in fabrics],
-        progress=lambda share: report(round(_STEPS * share), _STEPS, what),
+        on_progress=lambda share: report(round(_STEPS * share), _STEPS, what),
     )
     rows = tuple(
         SimulationRow(key=key, load=load, simulated=simulated, flow_power=_flow_power(case, fabric))

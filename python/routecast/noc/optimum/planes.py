@@ -416,7 +416,7 @@ def optimum_of_planes(
     paths: PathSet = PathSet.ANY,
     gap: float = _GAP,
     time_limit_s: float = _TIME_LIMIT_S,
-    progress: Progress | None = None,
+    on_progress: Progress | None = None,
 ) -> Optimum:
     """Return flows of nearly the least power over all planes, and a proven bound that no others go below.
 
@@ -441,7 +441,7 @@ def optimum_of_planes(
         Relative gap between power and bound at which it stops.
     time_limit_s : float
         It stops at the latest after so long, up to one linear program.
-    progress : callable, optional
+    on_progress : callable, optional
         Is called with the least power and the proven bound so far, after each round of the search.
 
     Raises
@@ -458,7 +458,7 @@ def optimum_of_planes(
         empty = np.zeros((topology.router_count, grid_of(topology).source.size))
         idle = tuple(PlaneFlow(alpha=scaling.alpha_max, flow=empty) for scaling in scalings)
         return Optimum(paths=paths, planes=idle, lower_bound=0.0, programs=0)
-    return _PlaneSearch(topology, demand, scalings, wide, paths).run(gap, time_limit_s, progress)
+    return _PlaneSearch(topology, demand, scalings, wide, paths).run(gap, time_limit_s, on_progress)
 
 
 class _PlaneSearch:
@@ -493,7 +493,7 @@ class _PlaneSearch:
         self._programs = 0
         self._end = math.inf
 
-    def run(self, gap: float, time_limit_s: float, progress: Progress | None) -> Optimum:
+    def run(self, gap: float, time_limit_s: float, on_progress: Progress | None) -> Optimum:
         """Search until the power is within ``gap`` of the bound; return the optimum."""
         self._end = time.monotonic() + time_limit_s
         self._share_out()
@@ -507,8 +507,8 @@ class _PlaneSearch:
                 cells, least = self._narrowed(cells, self._best_power * (1.0 - gap))
                 ruled_out = min(ruled_out, least)
                 proven = max(floor, min(ruled_out, cells.least, self._best_power))
-                if progress is not None:
-                    progress(self._best_power, proven)
+                if on_progress is not None:
+                    on_progress(self._best_power, proven)
                 if not cells.proven.size or time.monotonic() >= self._end:
                     break
                 self._learn(cells, gap)

@@ -197,7 +197,7 @@ def optimum(
     paths: PathSet = PathSet.ANY,
     tolerance: float = 1e-6,
     time_limit_s: float | None = None,
-    progress: Progress | None = None,
+    on_progress: Progress | None = None,
 ) -> Optimum:
     """Return flows of the least power and a proven bound that no others go below.
 
@@ -215,7 +215,7 @@ def optimum(
         Relative gap between power and bound at which it stops; :attr:`Optimum.gap` is the gap reached.
     time_limit_s : float, optional
         When it stops at the latest, with the best flows and the bound until then.
-    progress : callable, optional
+    on_progress : callable, optional
         Is called after each program with the least power found and the bound proven until then.
 
     Raises
@@ -230,7 +230,7 @@ def optimum(
     end = math.inf if time_limit_s is None else time.monotonic() + time_limit_s
     search = _RoutingSearch(topology, demand, scaling, paths, end)
     try:
-        return search.run(tolerance, progress)
+        return search.run(tolerance, on_progress)
     except _TimeIsUpError:
         return search.best_known()
 
@@ -262,7 +262,7 @@ class _RoutingSearch:
         self._program = FlowProgram(topology, self._demand, shortest, least=self._slowest, most=math.inf)
         self._is_known_to_fit = False
 
-    def run(self, tolerance: float, progress: Progress | None) -> Optimum:
+    def run(self, tolerance: float, on_progress: Progress | None) -> Optimum:
         """Search until the bound is within the tolerance; return the optimum."""
         if not self._unit:
             return self._answer(0.0)
@@ -272,8 +272,8 @@ class _RoutingSearch:
         while True:
             is_wider = self._step(slope, is_exact)
             corner = self._frontier.lowest()
-            if progress is not None:
-                progress(self._best_power * self._unit**3, corner.power * self._unit**3)
+            if on_progress is not None:
+                on_progress(self._best_power * self._unit**3, corner.power * self._unit**3)
             if corner.power >= self._best_power * (1.0 - tolerance) or self._programs >= _MOST_PROGRAMS:
                 return self._answer(corner.power)
             now = (self._best_power, corner.power)

@@ -471,7 +471,7 @@ def allocate(
     steps: int = 8000,
     most_paths: int = 24,
     seed: int = 1,
-    progress: Progress | None = None,
+    on_progress: Progress | None = None,
 ) -> Allocation:
     """Return the allocation of least power that the search finds.
 
@@ -498,7 +498,7 @@ def allocate(
         Shortest paths offered to each flow on each plane beyond XY and YX; fewer where there are many flows.
     seed : int
         Of rounding and search; a seed gives the same allocation on any machine.
-    progress : callable, optional
+    on_progress : callable, optional
         Is called after each try and each linear program.
 
     Raises
@@ -517,7 +517,7 @@ def allocate(
         no_flows = candidates_of(flows, [])
         return FlowPlacement(no_flows, scalings, width, no_flows.first[:-1]).allocation(policy, routings)
     bound = 0.0 if power is not None else whole_flow_bound(topology, demand, scalings, widths=widths)
-    search = _PlacementSearch(flows, scalings, width, power, bound, seed, progress)
+    search = _PlacementSearch(flows, scalings, width, power, bound, seed, on_progress)
     is_cut = False
     try:
         _run_stages(search, demand, freedom, steps, most_paths)
@@ -585,10 +585,10 @@ class _PlacementSearch:
         power: PlanePower | None,
         bound: float,
         seed: int,
-        progress: Progress | None,
+        on_progress: Progress | None,
     ) -> None:
         self.flows, self.scalings, self.widths = flows, scalings, widths
-        self._objective, self._bound, self._progress = power, bound, progress
+        self._objective, self._bound, self._on_progress = power, bound, on_progress
         self._random = np.random.default_rng(seed)
         self._steps_at_once = max(_STEPS_AT_ONCE, len(flows) // _FLOWS_A_STEP)
         self._patience = int(np.clip(_PATIENCE_FLOWS // len(flows), *_PATIENCE))
@@ -628,8 +628,8 @@ class _PlacementSearch:
 
     def report(self) -> None:
         """Report progress once the planes carry the best placement."""
-        if self._progress is not None and self.best is not None and self.best.is_carried:
-            self._progress(self._power, self._bound)
+        if self._on_progress is not None and self.best is not None and self.best.is_carried:
+            self._on_progress(self._power, self._bound)
 
     def aim(self, aims: Sequence[Target], steps: int) -> None:
         """Round each splittable optimum, first to the largest shares, then at random, and search at its clocks."""

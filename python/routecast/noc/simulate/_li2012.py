@@ -61,7 +61,7 @@ class DvfsRow:
     printed: PrintedRow = field("The printed row")
 
 
-def table_6_1(run: SimulationPhases | None = None, *, progress: Progress | None = None) -> tuple[DvfsRow, ...]:
+def table_6_1(run: SimulationPhases | None = None, *, on_progress: Progress | None = None) -> tuple[DvfsRow, ...]:
     """Simulate Table 6.1.
 
     With DVFS the bottleneck link is always busy down to a load of 1/3: its queues grow slowly, a little less is carried
@@ -77,7 +77,7 @@ def table_6_1(run: SimulationPhases | None = None, *, progress: Progress | None 
         traffic = normalised(hot_spot(topology, share=_SHARE), [xy], row.load)
         full = single(topology, traffic, xy, design=design, packets=packets)
         fabrics += [full, full.slowed(scaling)]
-    powers = [simulated.power for simulated in simulate_all(fabrics, run, progress=progress)]
+    powers = [simulated.power for simulated in simulate_all(fabrics, run, on_progress=on_progress)]
     most = powers[0].value
     rows = []
     for number, printed in enumerate(TABLE_6_1):

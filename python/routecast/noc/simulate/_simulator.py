@@ -492,7 +492,7 @@ Progress = Callable[[float], object]
 """Is called about every 50 ms with the finished share, 0..1; an exception in it ends the simulation."""
 
 
-def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, progress: Progress | None = None) -> Simulated:
+def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, on_progress: Progress | None = None) -> Simulated:
     """Simulate a fabric at its load: planes times replications, on all cores.
 
     A load over saturation is simulated and marked: :attr:`Simulated.is_saturated`, with latencies of None.
@@ -502,7 +502,7 @@ def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, progress: P
     fabric : Fabric
         See :func:`routecast.noc.simulate.single` and :func:`~routecast.noc.simulate.allocated`.
     run : SimulationPhases, optional
-    progress : callable, optional
+    on_progress : callable, optional
         Is called with the finished share.
 
     Raises
@@ -528,11 +528,15 @@ def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, progress: P
     >>> round(answer.packet_latency_cycles.value)
     14
     """
-    return simulate_all([fabric], run, progress=progress)[0]
+    return simulate_all([fabric], run, on_progress=on_progress)[0]
 
 
 def sweep(
-    fabric: Fabric, factors: Sequence[float], run: SimulationPhases | None = None, *, progress: Progress | None = None
+    fabric: Fabric,
+    factors: Sequence[float],
+    run: SimulationPhases | None = None,
+    *,
+    on_progress: Progress | None = None,
 ) -> tuple[Simulated, ...]:
     """Simulate a fabric at several loads at once; clocks stay as they are.
 
@@ -543,7 +547,7 @@ def sweep(
     fabric : Fabric
     factors : sequence of float
         Multiples of the fabric's traffic, 0 or more; a result for each.
-    run, progress
+    run, on_progress
         As in :func:`simulate`.
 
     Raises
@@ -551,7 +555,7 @@ def sweep(
     ModelProblem
         As :func:`simulate`.
     """
-    return simulate_all([fabric.scaled(factor) for factor in factors], run, names=factors, progress=progress)
+    return simulate_all([fabric.scaled(factor) for factor in factors], run, names=factors, on_progress=on_progress)
 
 
 def simulate_all(
@@ -559,7 +563,7 @@ def simulate_all(
     run: SimulationPhases | None = None,
     *,
     names: Sequence[float] | None = None,
-    progress: Progress | None = None,
+    on_progress: Progress | None = None,
 ) -> tuple[Simulated, ...]:
     """Simulate fabrics at once: all their planes and replications share the cores.
 
@@ -576,7 +580,7 @@ def simulate_all(
         if number < len(fabrics) and sum(len(text) for _, _, texts in waiting for text in texts) < _AT_ONCE:
             continue
         count = sum(len(texts) for _, _, texts in waiting)
-        answers = iter(_answers([text for _, _, texts in waiting for text in texts], progress, done, count, total))
+        answers = iter(_answers([text for _, _, texts in waiting for text in texts], on_progress, done, count, total))
         for simulated_fabric, name, texts in waiting:
             outcomes = [json.loads(answer) for answer in islice(answers, len(texts))]
             results.append(simulated(simulated_fabric, run, outcomes, load=name))
@@ -585,11 +589,11 @@ def simulate_all(
     return tuple(results)
 
 
-def _answers(texts: list[str], progress: Progress | None, done: int, count: int, total: int) -> list[str]:
+def _answers(texts: list[str], on_progress: Progress | None, done: int, count: int, total: int) -> list[str]:
     from routecast import _core  # the compiled part is loaded where it is used
 
-    on_progress = None if progress is None else lambda share: progress((done + share * count) / total)
+    report = None if on_progress is None else lambda share: on_progress((done + share * count) / total)
     try:
-        return _core.noc_simulate(texts, progress=on_progress)
+        return _core.noc_simulate(texts, progress=report)
     except _core.NocError as error:
         raise ModelProblem("network on chip", [Problem("", error.args[1])]) from None

@@ -37,7 +37,7 @@ class Saturation:
 
 
 def saturation(
-    fabric: Fabric, run: SimulationPhases | None = None, *, tolerance: float = 0.02, progress: Progress | None = None
+    fabric: Fabric, run: SimulationPhases | None = None, *, tolerance: float = 0.02, on_progress: Progress | None = None
 ) -> Saturation:
     """Find the largest load that a fabric carries, by bisection.
 
@@ -53,7 +53,7 @@ def saturation(
         Longer runs detect smaller overloads.
     tolerance : float
         The search ends when the bracket is this narrow, relative to its upper end.
-    progress : callable, optional
+    on_progress : callable, optional
         Is called with the finished share of each round.
 
     Raises
@@ -68,7 +68,7 @@ def saturation(
     results: dict[float, Simulated] = {}
     while high - low > tolerance * high:
         factors = np.linspace(low, high, _PARTS + 1)[1:-1].tolist()
-        results |= dict(zip(factors, sweep(fabric, factors, run, progress=progress), strict=True))
+        results |= dict(zip(factors, sweep(fabric, factors, run, on_progress=on_progress), strict=True))
         high = min((factor for factor in factors if results[factor].is_saturated), default=high)
         low = max((factor for factor in factors if factor < high), default=low)
     return Saturation(
@@ -80,7 +80,7 @@ def saturation(
 
 
 def overload_throughput(
-    fabric: Fabric, run: SimulationPhases | None = None, *, progress: Progress | None = None
+    fabric: Fabric, run: SimulationPhases | None = None, *, on_progress: Progress | None = None
 ) -> MeanEstimate:
     """Return the throughput at twice the load of a full link or node, in flits per node and node cycle.
 
@@ -93,7 +93,7 @@ def overload_throughput(
     # Latency is not needed, so that nothing is drained.
     run = replace(run or SimulationPhases(), drain_cycles=0)
     factor = min(_OVERLOAD * _full(fabric), _most_created(fabric))
-    return simulate(fabric.scaled(factor), run, progress=progress).accepted_flits_node_cycle
+    return simulate(fabric.scaled(factor), run, on_progress=on_progress).accepted_flits_node_cycle
 
 
 def _full(fabric: Fabric) -> float:

@@ -398,7 +398,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
         run.tell("flit by flit")
         flits = SimulationPhases(replications=study.flits.replications, seed=study.flits.seed, drain_cycles=0)
         # Told of progress, the simulator lets Ctrl-C in.
-        rows = table_6_1(flits, progress=lambda share: run.tell(f"flit by flit, {share:.0%}"))
+        rows = table_6_1(flits, on_progress=lambda share: run.tell(f"flit by flit, {share:.0%}"))
         run.done += 1
     result = NocResult(
         study=study,

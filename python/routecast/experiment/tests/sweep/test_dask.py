@@ -103,7 +103,7 @@ def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
             assert executor.workers == 2
             solved = runs_of(read_experiment(EXAMPLE))
             assert sweep(solved, answer, executor=executor) == tuple(map(answer, solved))
-            found = sweep(runs, sweep_runs.slowly, executor=executor, out=out, progress=kill_one_in_the_middle)
+            found = sweep(runs, sweep_runs.slowly, executor=executor, out=out, on_progress=kill_one_in_the_middle)
         assert {answer.key: answer.values for answer in found} == {
             run.key: sweep_runs.waits(run).values for run in runs
         }
@@ -125,7 +125,7 @@ def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
             pytest.raises(EnvironmentProblem, match="all workers were lost") as caught,
             open_executor(f"dask://{cluster.address}") as executor,
         ):
-            sweep(runs, sweep_runs.slowly, executor=executor, out=gone, progress=kill_the_other)
+            sweep(runs, sweep_runs.slowly, executor=executor, out=gone, on_progress=kill_the_other)
     assert caught.value.exit_code == 3
     assert len(answers_on_disk(gone)) > 20
 
@@ -152,7 +152,7 @@ def test_a_scheduler_that_stands_still_is_told_and_what_is_finished_stays(
             pytest.raises(EnvironmentProblem, match=r"is there but has answered nothing for 0\.2 s"),
             open_executor(f"dask://{cluster.address}") as executor,
         ):
-            sweep(sweep_runs.runs_of(500), sweep_runs.slowly, executor=executor, out=out, progress=stop)
+            sweep(sweep_runs.runs_of(500), sweep_runs.slowly, executor=executor, out=out, on_progress=stop)
         assert len(answers_on_disk(out)) > 20
         # Going on, it serves the next one.
         monkeypatch.undo()
@@ -191,7 +191,7 @@ def test_a_lost_scheduler_is_told_and_what_is_finished_stays(tmp_path: Path) -> 
             sweep_runs.slowly,
             executor=executor,
             out=out,
-            progress=lambda done, total, what: cluster.scheduler.kill() if done > 20 else None,
+            on_progress=lambda done, total, what: cluster.scheduler.kill() if done > 20 else None,
         )
     assert caught.value.exit_code == 3
     assert len(answers_on_disk(out)) > 20

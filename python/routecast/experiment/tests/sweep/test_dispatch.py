@@ -113,7 +113,7 @@ def test_an_interrupted_sweep_keeps_what_is_finished_and_goes_on_from_there(tmp_
 
     runs = sweep_runs.runs_of(100, tmp_path)
     with pytest.raises(KeyboardInterrupt), open_executor("threads", 2) as executor:
-        sweep(runs, sweep_runs.counted, executor=executor, out=tmp_path, progress=interrupt)
+        sweep(runs, sweep_runs.counted, executor=executor, out=tmp_path, on_progress=interrupt)
     kept = polars.read_parquet(tmp_path / "runs.parquet").height
     assert kept >= 40
     told: list[tuple[int, int]] = []
@@ -123,7 +123,7 @@ def test_an_interrupted_sweep_keeps_what_is_finished_and_goes_on_from_there(tmp_
             sweep_runs.counted,
             executor=executor,
             out=tmp_path,
-            progress=lambda done, total, what: told.append((done, total)),
+            on_progress=lambda done, total, what: told.append((done, total)),
         )
     assert told[0] == (kept, 100)
     assert told[-1] == (100, 100)
@@ -347,7 +347,7 @@ def test_a_simulation_in_a_thread_stops_when_its_sweep_ends() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), open_executor("threads", 1) as executor:
-        sweep(sweep_runs.runs_of(3), for_hours, executor=executor, progress=interrupt)
+        sweep(sweep_runs.runs_of(3), for_hours, executor=executor, on_progress=interrupt)
     assert [type(error) for error in ended] == [CancelledError]
 
 

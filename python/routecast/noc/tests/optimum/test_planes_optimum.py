@@ -296,7 +296,7 @@ def test_ctrl_c_keeps_the_best_flows_and_what_is_proven():
         if len(told) == 5:
             raise KeyboardInterrupt
 
-    kept = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, progress=interrupt)
+    kept = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, on_progress=interrupt)
     assert (kept.power, kept.lower_bound) == pytest.approx(told[-1])
     for before, after in pairwise(told):
         assert after[0] <= before[0] + 1e-12

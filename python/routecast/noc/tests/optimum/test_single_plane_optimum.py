@@ -315,7 +315,7 @@ def test_the_bound_is_told_on_the_way():
     topology = mesh(4, 4)
     demand = hot_spot(topology).between_routers(topology)
     demand /= 1.2 * least_load(topology, demand)
-    found = optimum(topology, demand, LI2012, progress=lambda power, bound: told.append((power, bound)))
+    found = optimum(topology, demand, LI2012, on_progress=lambda power, bound: told.append((power, bound)))
     assert len(told) >= 1
     assert told[-1][0] == pytest.approx(found.power)
     assert told[-1][1] == pytest.approx(found.lower_bound)

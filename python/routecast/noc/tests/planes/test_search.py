@@ -315,7 +315,7 @@ def test_one_seed_one_answer() -> None:
 def test_progress_tells_falling_powers_above_a_bound_that_stands() -> None:
     demand = few_flows(MESH_3, 1, 40)
     told: list[tuple[float, float]] = []
-    ours = allocate(MESH_3, demand, TWO, steps=800, progress=lambda power, bound: told.append((power, bound)))
+    ours = allocate(MESH_3, demand, TWO, steps=800, on_progress=lambda power, bound: told.append((power, bound)))
     powers = [power for power, _ in told]
     assert powers == sorted(powers, reverse=True)
     assert powers[-1] == pytest.approx(ours.power, rel=1e-9)
@@ -332,7 +332,7 @@ def test_ctrl_c_ends_the_search_with_the_best_until_then() -> None:
         if len(told) == 8:
             raise KeyboardInterrupt
 
-    ours = allocate(MESH_3, demand, TWO, steps=800, progress=stop)
+    ours = allocate(MESH_3, demand, TWO, steps=800, on_progress=stop)
     assert len(told) == 8
     assert recomputed(ours, demand) == pytest.approx(told[-1], rel=1e-9)
     assert ours.is_cut

@@ -243,7 +243,7 @@ def test_loads_that_are_simulated_one_after_the_other_are_those_simulated_at_onc
     at_once = sweep(of, [0.1, 0.2, 0.3], run)
     monkeypatch.setattr(simulator, "_AT_ONCE", 1)
     heard: list[float] = []
-    in_turn = sweep(of, [0.1, 0.2, 0.3], run, progress=heard.append)
+    in_turn = sweep(of, [0.1, 0.2, 0.3], run, on_progress=heard.append)
     assert [one.to_json() for one in in_turn] == [one.to_json() for one in at_once]
     assert heard == sorted(heard)
 
@@ -413,13 +413,13 @@ def test_an_exception_in_progress_ends_the_simulation() -> None:
         simulate(
             fabric(topology, uniform(topology).scaled(0.3)),
             SimulationPhases(replications=2, measure_cycles=500_000_000),
-            progress=give_up,
+            on_progress=give_up,
         )
 
 
 def test_progress_rises_to_the_end() -> None:
     topology = mesh(4, 4)
     heard: list[float] = []
-    sweep(fabric(topology, uniform(topology)), [0.2, 0.3], SHORT, progress=heard.append)
+    sweep(fabric(topology, uniform(topology)), [0.2, 0.3], SHORT, on_progress=heard.append)
     assert heard == sorted(heard)
     assert all(0 <= share <= 1 for share in heard)
