@@ -317,10 +317,6 @@ def _level_columns(experiment: Experiment, coded: Callable[[Any], Sequence[float
     return [column(number, factor) for number, factor in enumerate(experiment.factors)]
 
 
-def _label_in_row(number: int, factor: Factor, coded: Callable[[Any], Sequence[float]], row: object) -> str:
-    return display_label(factor, coded(row)[number])
-
-
 def _cut(count: int) -> str:
     return f"The first {_MOST_ROWS:,} of {count:,}." if count > _MOST_ROWS else ""
 

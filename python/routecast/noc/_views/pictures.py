@@ -31,20 +31,9 @@ COLOURS = {
     "four_phase": "#4aa36a",
     "search": "#3f6fb5",
     "optimum": "#7b52ab",
-    "bound": "#7b52ab",
 }
 """Colours of routings and allocations in all figures and reports."""
 _CROWDED = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerCurve:
-    """Power of a routing or an allocation over the load."""
-
-    key: str
-    name: str
-    loads: tuple[float, ...]
-    powers: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,30 +55,7 @@ class LatencyCurve:
     is_dashed: bool = False
 
 
-def power_figure(curves: Sequence[PowerCurve], *, title: str, caption: str) -> Figure:
-    """Return power against load, a line for each routing or allocation (Li 2012, figs. 6.4-6.6 and 7.4-7.6)."""
-    marks: list[Mark] = []
-    highest = max((load for curve in curves for load in curve.loads), default=1.0)
-    for curve in curves:
-        colour = COLOURS.get(curve.key, GREY)
-        if len(curve.loads) < 2:
-            marks.append(Points(name=curve.name, x=curve.loads, y=curve.powers, colour=colour))
-        else:
-            dashed = curve.key in {"no_dvfs", "optimum", "bound"}
-            marks.append(Line(name=curve.name, x=curve.loads, y=curve.powers, colour=colour, dashed=dashed))
-    return Figure(
-        name="power",
-        title=title,
-        caption=caption,
-        x=Axis(title="normalised load", low=0.0, high=1.02 * highest),
-        y=Axis(title="power (NoDVFS at its highest load = 1)", low=0.0),
-        marks=tuple(marks),
-    )
-
-
-def latency_figure(
-    curves: Sequence[LatencyCurve], *, title: str, caption: str, name: str = "latency", x_title: str = "load"
-) -> Figure:
+def latency_figure(curves: Sequence[LatencyCurve], *, title: str, caption: str, x_title: str = "load") -> Figure:
     """Return latency against load with its intervals; a dashed upright line stands where it becomes unbounded."""
     values = [value for curve in curves for value in (*curve.cycles, *curve.high) if math.isfinite(value)]
     is_log = bool(values) and max(values) > _CROWDED * min(v for v in values if v > 0.0)
@@ -125,7 +91,7 @@ def latency_figure(
                 )
             )
     return Figure(
-        name=name,
+        name="latency",
         title=title,
         caption=caption,
         x=Axis(title=x_title, low=0.0, high=1.04 * max(ends, default=1.0)),
@@ -137,36 +103,32 @@ def latency_figure(
 KEEP_RIGHT = "The two links of a pair of routers run side by side, traffic keeping right."
 
 
-def power_curves(answer: PowerAnswer, optimum: OptimumAnswer | None = None) -> tuple[PowerCurve, ...]:
-    """Return the power of every routing and allocation over the load, NoDVFS at the highest load being 1."""
-    full = answer.at_full_load
-    curves = [
-        PowerCurve(
-            key=key,
-            name=answer.of(key)[0].name,
-            loads=tuple(row.load for row in answer.of(key) if row.power is not None),
-            powers=tuple(row.power / full for row in answer.of(key) if row.power is not None),
-        )
-        for key in answer.keys
-    ]
-    if optimum is not None:
-        curves.append(
-            PowerCurve(
-                key="optimum",
-                name="optimum",
-                loads=tuple(row.load for row in optimum.rows),
-                powers=tuple(row.optimum.power / full for row in optimum.rows),
-            )
-        )
-    return tuple(curve for curve in curves if curve.loads)
-
-
 def power_by_load(answer: PowerAnswer, optimum: OptimumAnswer | None = None) -> Figure:
-    """Return power against load of every routing, every allocation and the optimum."""
-    return power_figure(
-        power_curves(answer, optimum),
+    """Return power against load of routings, allocations and the optimum (Li 2012, figs. 6.4-6.6 and 7.4-7.6)."""
+    curves = {
+        key: (answer.of(key)[0].name, [(row.load, row.power) for row in answer.of(key) if row.power is not None])
+        for key in answer.keys
+    }
+    if optimum is not None:
+        curves["optimum"] = ("optimum", [(row.load, row.optimum.power) for row in optimum.rows])
+    marks: list[Line | Points] = []
+    for key, (name, points) in curves.items():
+        loads = tuple(load for load, _ in points)
+        powers = tuple(power / answer.at_full_load for _, power in points)
+        colour = COLOURS.get(key, GREY)
+        if len(points) == 1:
+            marks.append(Points(name=name, x=loads, y=powers, colour=colour))
+        elif points:
+            marks.append(Line(name=name, x=loads, y=powers, colour=colour, dashed=key in {"no_dvfs", "optimum"}))
+    return Figure(
+        name="power",
         title=f"Power against load: {answer.case.name}",
         caption=power_headline(answer)[-1],
+        x=Axis(
+            title="normalised load", low=0.0, high=1.02 * max((load for mark in marks for load in mark.x), default=1.0)
+        ),
+        y=Axis(title="power (NoDVFS at its highest load = 1)", low=0.0),
+        marks=tuple(marks),
     )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from operator import itemgetter
 
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow
-from routecast.noc.answer.power import PowerAnswer, PowerRow
+from routecast.noc.answer.power import EQUAL_PARTS, PowerAnswer
 from routecast.noc.answer.simulate import NocComparison, SimulationAnswer, SimulationRow
 from routecast.noc.file import NocCase, policy_name
 from routecast.noc.simulate._result import MeanEstimate
 from routecast.quantity import format_duration
-from routecast.show.tables import Cell, Column, Table, percent, signed_percent
+from routecast.show.tables import Column, Table, percent, signed_percent
 
 UNBOUNDED = "unbounded (saturated)"
 """Latency of a load over saturation."""
@@ -37,38 +39,23 @@ def simulation_table(answer: SimulationAnswer) -> Table:
     count = answer.table.replications
     sample = f"{count} replications" if count > 1 else "the batches of one replication"
     has_alpha = any(alpha != 1.0 for row in answer.rows for alpha in row.alphas)
-    return Table(
+    return Table.of(
+        answer.rows,
+        several and Column.text("Routing", "name"),
+        Column("Load", "", ".3g", "load"),
+        has_alpha and Column("Alpha", getter=lambda row: _each(row.alphas, ".3f")),
+        Column("Latency", getter=lambda row: with_interval(_latency(row))),
+        *(Column(f"p{part}", "", ".0f", partial(_percentile, name=f"p{part}_cycles")) for part in percentiles),
+        Column("Accepted", "", ".4f", "simulated.accepted_flits_node_cycle.value"),
+        Column("Busiest", "", ".3f", "largest_link_load"),
+        Column("Power", "", ".4g", "simulated.power.value"),
+        Column("of flow", "%", signed_percent, "of_flow_power_ratio"),
         name="simulation",
         title="Flit by flit" + ("" if several else f": {answer.rows[0].name}"),
         caption=(
             "Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % "
             f"intervals of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the "
             "busiest link carries a flit. Power beside the flow level's at these clocks."
-        ),
-        columns=(
-            *((Column.text("Routing"),) if several else ()),
-            Column("Load", "", ".3g"),
-            *((Column("Alpha"),) if has_alpha else ()),
-            Column("Latency"),
-            *(Column(f"p{percentile}", "", ".0f") for percentile in percentiles),
-            Column("Accepted", "", ".4f"),
-            Column("Busiest", "", ".3f"),
-            Column("Power", "", ".4g"),
-            Column("of flow", "%", signed_percent),
-        ),
-        rows=tuple(
-            (
-                *((row.name,) if several else ()),
-                row.load,
-                *((" / ".join(f"{alpha:.3f}" for alpha in row.alphas),) if has_alpha else ()),
-                with_interval(_latency(row)),
-                *(_percentile(row, f"p{percentile}_cycles") for percentile in percentiles),
-                row.simulated.accepted_flits_node_cycle.value,
-                row.largest_link_load,
-                row.simulated.power.value,
-                row.of_flow_power_ratio,
-            )
-            for row in answer.rows
         ),
     )
 
@@ -160,35 +147,16 @@ def _each(values: Sequence[float], form: str) -> str:
     return " / ".join(format(value, form) for value in values) or "–"
 
 
-def _load_column(answer: PowerAnswer) -> tuple[Column, ...]:
-    return (Column("Load", "", ".3g"),) if len(answer.case.loads) > 1 else ()
-
-
 def power_table(answer: PowerAnswer) -> Table:
     """Return power by load and routing: bottleneck, expansion, hop flow, and the ratios to NoDVFS and XY."""
-    rows: list[tuple[Cell, ...]] = []
-    strong: set[int] = set()
-    several = len(answer.case.loads) > 1
-    for load in answer.case.loads:
-        here = answer.at(load)
-        best = min((row.power for row in here if row.power is not None), default=None)
-        split = [row for row in answer.equal_parts if row.load == load]
-        alone = [row for row in here if not row.is_allocation]
-        for row in (*alone, *split, *here[len(alone) :]):
-            if row in here and row.power is not None and best is not None and row.power <= best * (1.0 + 1e-9):
-                strong.add(len(rows))
-            rows.append(
-                (
-                    *((row.load,) if several else ()),
-                    row.name,
-                    _each(row.bottlenecks, ".3f"),
-                    _each(row.alphas, ".3f"),
-                    row.hop_flow,
-                    row.power,
-                    row.of_no_dvfs_ratio,
-                    row.of_xy_ratio,
-                )
-            )
+    least = {
+        load: min((row.power for row in answer.at(load) if row.power is not None), default=0.0)
+        for load in answer.case.loads
+    }
+    # At each load: routings, equal parts, allocations.
+    rows = sorted(
+        (*answer.rows, *answer.equal_parts), key=lambda row: (row.load, row.is_allocation, row.key != EQUAL_PARTS)
+    )
     planes = (
         " Bottleneck and alpha are given for each plane. Equal parts: every flow split over all planes (eq. 7.5), "
         "which whole flows cannot be."
@@ -196,25 +164,25 @@ def power_table(answer: PowerAnswer) -> Table:
         else ""
     )
     over = " A dash: a link is over capacity at full clock." if any(row.power is None for row in answer.rows) else ""
-    return Table(
+    return Table.of(
+        rows,
+        len(answer.case.loads) > 1 and Column("Load", "", ".3g", "load"),
+        Column.text("Routing", "name"),
+        Column("Bottleneck", getter=lambda row: _each(row.bottlenecks, ".3f")),
+        Column("Alpha", getter=lambda row: _each(row.alphas, ".3f")),
+        Column("Hop flow", "", ".3f", "hop_flow"),
+        Column("Power", "", ".4g", "power"),
+        Column("of NoDVFS", "%", percent, "of_no_dvfs_ratio"),
+        Column("of XY, DVFS", "%", percent, "of_xy_ratio"),
         name="power",
         title="Power by routing",
         caption=(
             f"{load_meaning(answer.case)} Power in links that are always busy at full voltage.{planes}{over} "
             "Shaded rows need the least of their load."
         ),
-        columns=(
-            *_load_column(answer),
-            Column.text("Routing"),
-            Column("Bottleneck"),
-            Column("Alpha"),
-            Column("Hop flow", "", ".3f"),
-            Column("Power", "", ".4g"),
-            Column("of NoDVFS", "%", percent),
-            Column("of XY, DVFS", "%", percent),
+        strong=lambda row: (
+            row.key != EQUAL_PARTS and row.power is not None and row.power <= least[row.load] * (1.0 + 1e-9)
         ),
-        rows=tuple(rows),
-        strong=frozenset(strong),
     )
 
 
@@ -227,8 +195,13 @@ def watts_table(answer: PowerAnswer) -> Table | None:
     known.sort(key=lambda row: row.load)  # a stable sort: the file's order at each load
     has_idle = any(row.idle_w is not None for row in known)
     is_bounded = any(row.watts is not None and row.watts[0] != row.watts[1] for row in known)
-    kept = ("Greatest",) if not is_bounded else ("Least", "Greatest")
-    return Table(
+    return Table.of(
+        known,
+        Column("Load", "", ".3g", "load"),
+        Column.text("Routing", "name"),
+        is_bounded and Column("Least", "W", ".4g", lambda row: row.watts[0]),
+        Column("Greatest" if is_bounded else "Power", "W", ".4g", lambda row: row.watts[1]),
+        has_idle and Column("Idle", "W", ".4g", "idle_w"),
         name="watts",
         title=f"All routers together: {table.name}",
         caption=(
@@ -237,16 +210,6 @@ def watts_table(answer: PowerAnswer) -> Table | None:
             + (" A plane without traffic sleeps." if answer.case.power.asleep < 1.0 else "")
             + (" Idle: the part of it that is there without a flit." if has_idle else "")
             + "".join(f" {line}" for line in crossover_lines(answer))
-        ),
-        columns=(
-            Column("Load", "", ".3g"),
-            Column.text("Routing"),
-            *(Column(name if is_bounded else "Power", "W", ".4g") for name in kept),
-            *((Column("Idle", "W", ".4g"),) if has_idle else ()),
-        ),
-        rows=tuple(
-            (row.load, row.name, *((row.watts or ())[-len(kept) :]), *((row.idle_w,) if has_idle else ()))
-            for row in known
         ),
     )
 
@@ -320,49 +283,27 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
     known = sorted(
         answer.power.at(row.load), key=lambda row: float("inf") if row.power is None else float(f"{row.power:.9g}")
     )
-    cells: list[tuple[Cell, ...]] = [
-        (
-            f"optimum, {_paths(answer)} paths",
-            _each([plane.alpha for plane in row.optimum.planes], ".3f"),
-            row.optimum.power,
-            _ratio(row.optimum.power, known),
-            answer.above_bound_ratio(row.optimum.power, row),
-        )
-    ]
-    if answer.case.has_planes:
-        whole = row.whole_flow_bound
-        cells.append(("bound of whole flows", "", whole, _ratio(whole, known), answer.above_bound_ratio(whole, row)))
-    cells += [
-        (
-            power.name,
-            _each(power.alphas, ".3f"),
-            power.power,
-            power.of_no_dvfs_ratio,
-            answer.above_bound_ratio(power.power, row),
-        )
-        for power in known
-    ]
-    return Table(
+    base = known[0].no_dvfs_power
+    alphas = _each([plane.alpha for plane in row.optimum.planes], ".3f")
+    whole = [("bound of whole flows", "", row.whole_flow_bound)] if answer.case.has_planes else []
+    return Table.of(
+        [
+            (f"optimum, {_paths(answer)} paths", alphas, row.optimum.power),
+            *whole,
+            *((power.name, _each(power.alphas, ".3f"), power.power) for power in known),
+        ],
+        Column.text("Routing", itemgetter(0)),
+        Column("Alpha", getter=itemgetter(1)),
+        Column("Power", "", ".4g", itemgetter(2)),
+        Column("of NoDVFS", "%", percent, lambda entry: entry[2] / base if base and entry[2] is not None else None),
+        Column("Above bound", "%", signed_percent, lambda entry: answer.above_bound_ratio(entry[2], row)),
         name="beside",
         title=f"Distance to the optimum at load {row.load:g}",
         caption="Allocations do not split flows: none is below the bound of whole flows."
         if answer.case.has_planes
         else "",
-        columns=(
-            Column.text("Routing"),
-            Column("Alpha"),
-            Column("Power", "", ".4g"),
-            Column("of NoDVFS", "%", percent),
-            Column("Above bound", "%", signed_percent),
-        ),
-        rows=tuple(cells),
-        strong=frozenset({0}),
+        strong={0},
     )
-
-
-def _ratio(power: float, known: Sequence[PowerRow]) -> float | None:
-    base = next((row.no_dvfs_power for row in known), 0.0)
-    return power / base if base else None
 
 
 def optimum_lines(answer: OptimumAnswer, row: OptimumRow) -> tuple[str, ...]:

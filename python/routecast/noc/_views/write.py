@@ -94,8 +94,7 @@ def _proven(gap: float) -> str:
 
 def comparison_maps(answer: NocComparison) -> tuple[LinkMap, ...]:
     """Return the link maps of a comparison: of the routings, the optimum, and the flit-level simulation."""
-    load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
-    maps = [power_map(answer.power, load)]
+    maps = [power_map(answer.power, answer.mapped_load)]
     if answer.highest is not None:
         maps.append(optimum_map(answer.optimum, answer.highest))
     if answer.simulation is not None:
@@ -141,12 +140,11 @@ def _optimum(answer: NocComparison) -> Section:
 
 
 def _links(answer: NocComparison) -> Section:
-    load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
     return Section.of(
         "links",
         "Where the load is",
-        f"Load of every link at load {load:g}; the ones loaded most have a blue rim.",
-        _drawing(power_map(answer.power, load)),
+        f"Load of every link at load {answer.mapped_load:g}; the ones loaded most have a blue rim.",
+        _drawing(power_map(answer.power, answer.mapped_load)),
     )
 
 
@@ -237,10 +235,9 @@ def _power_rows(answer: NocComparison) -> list[list[str]]:
 
 def _link_rows(answer: NocComparison) -> list[list[str]]:
     """Return the load of every link on every plane, at the highest load, by routing."""
-    load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
     name = answer.case.topology.link_name
     rows = [["routing", "plane", "link", "load"]]
-    for row in answer.power.at(load):
+    for row in answer.power.at(answer.mapped_load):
         for plane, loads in enumerate(row.link_loads, start=1):
             rows += [[row.key, str(plane), name(link), f"{value:.6g}"] for link, value in enumerate(loads.tolist())]
     if answer.highest is not None:

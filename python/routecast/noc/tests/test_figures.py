@@ -9,14 +9,7 @@ import pytest
 
 import routecast
 from routecast.noc._views.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
-from routecast.noc._views.pictures import (
-    LatencyCurve,
-    latency_figure,
-    optimum_map,
-    power_by_load,
-    power_curves,
-    power_map,
-)
+from routecast.noc._views.pictures import LatencyCurve, latency_figure, optimum_map, power_by_load, power_map
 from routecast.noc._views.tables import with_interval
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
@@ -114,15 +107,16 @@ def test_colours_run_from_idle_to_full_and_stop_there() -> None:
 def test_power_is_drawn_relative_to_no_scaling_at_its_highest_load() -> None:
     case = read_noc(EXAMPLES / "hotspot.noc.toml", change=NocChange(routings="xy,2p_es", load="0.5,1,1.2"))
     found = power_answer(case)
-    curves = {curve.key: curve for curve in power_curves(found, optimum_answer(case, power=found))}
+    figure = power_by_load(found, optimum_answer(case, power=found))
+    curves = {mark.name: mark for mark in figure.marks if isinstance(mark, Line)}
     # At 1.2 XY is over capacity and 2P-ES is not.
-    assert curves["no_dvfs"].loads == (0.5, 1.0)
-    assert curves["no_dvfs"].powers == pytest.approx((0.5, 1.0))
-    assert curves["xy"].powers == pytest.approx((0.125, 1.0))
-    assert curves["2p_es"].loads == (0.5, 1.0, 1.2)
-    for key in ("xy", "2p_es"):
-        lower = dict(zip(curves["optimum"].loads, curves["optimum"].powers, strict=True))
-        pairs = zip(curves[key].loads, curves[key].powers, strict=True)
+    assert curves["NoDVFS"].x == (0.5, 1.0)
+    assert curves["NoDVFS"].y == pytest.approx((0.5, 1.0))
+    assert curves["XY"].y == pytest.approx((0.125, 1.0))
+    assert curves["2P-ES"].x == (0.5, 1.0, 1.2)
+    lower = dict(zip(curves["optimum"].x, curves["optimum"].y, strict=True))
+    for name in ("XY", "2P-ES"):
+        pairs = zip(curves[name].x, curves[name].y, strict=True)
         assert all(lower[load] <= power * (1 + 1e-9) for load, power in pairs)
     assert draw(power_by_load(found)).startswith("<svg")
 
