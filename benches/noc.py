@@ -26,7 +26,7 @@ from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, single
 from routecast.noc.simulate._simulator import scenario_texts
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic
+from routecast.noc.traffic import Traffic
 
 __all__ = ["Seen", "by_booksim", "by_us", "main"]
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from routecast.noc.optimum.program import Optimum, PathSet, allowed_arcs, conservation
 from routecast.noc.optimum.single import least_load, optimum
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.patterns import hot_spot, normal, transpose, uniform
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Topology, TopologyKind, grid_of
-from routecast.noc.traffic.patterns import hot_spot, normal, transpose, uniform
 
 __all__ = ["main"]
 

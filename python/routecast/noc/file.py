@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from routecast.errors import FileProblem, Problem, QuantityProblem, RoutecastError
-from routecast.noc.power.router_table import ROUTER_TABLES, RouterTable, router_table
-from routecast.noc.power.scaling import Scaling
+from routecast.noc import patterns
+from routecast.noc.patterns import read_matrix
+from routecast.noc.router_table import ROUTER_TABLES, RouterTable, router_table
 from routecast.noc.routing.deadlock import TURN_MODELS
 from routecast.noc.routing.model import Routes
 from routecast.noc.routing.policies import POLICIES, routes
+from routecast.noc.scaling import Scaling
+from routecast.noc.task_graph import mapped, task_graph
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic import patterns
-from routecast.noc.traffic.model import Traffic, normalised
-from routecast.noc.traffic.patterns import read_matrix
-from routecast.noc.traffic.task_graph import mapped, task_graph
+from routecast.noc.traffic import Traffic, normalised
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Count, Number, Parsed

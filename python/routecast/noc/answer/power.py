@@ -15,8 +15,7 @@ from routecast.noc.file import NocCase, PlanesTable, Progress, policy_name
 from routecast.noc.planes import li2012, search
 from routecast.noc.planes.candidates import Freedom
 from routecast.noc.planes.model import Allocation, Plane
-from routecast.noc.power.router_table import Clocks, RouterTable
-from routecast.noc.power.table_power import plane_power, router_loads
+from routecast.noc.router_table import Clocks, RouterTable, plane_power, router_loads
 from routecast.noc.routing.model import Routes
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Floats

@@ -27,7 +27,7 @@ from routecast.noc.simulate._design import (
 from routecast.noc.simulate._fabric import Fabric, allocated, single
 from routecast.noc.simulate._result import Simulated
 from routecast.noc.simulate._simulator import simulate_all
-from routecast.noc.traffic.model import Traffic
+from routecast.noc.traffic import Traffic
 
 __all__ = ["NocComparison", "SimulationAnswer", "SimulationRow", "compare", "fabrics_of", "simulation_answer"]
 

@@ -34,7 +34,7 @@ from routecast.noc.optimum.program import (
     tight_arcs,
 )
 from routecast.noc.optimum.single import optimum
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Floats, Topology, distances, grid_of, shortest_hops
 from routecast.quantity.schema import value
 
@@ -429,7 +429,7 @@ def optimum_of_planes(
         Of every plane.
     demand : array of shape (routers, routers)
         Traffic between routers in link capacities of the first plane, zeros on the diagonal
-        (:meth:`routecast.noc.traffic.model.Traffic.between_routers`).
+        (:meth:`routecast.noc.traffic.Traffic.between_routers`).
     scalings : sequence of Scaling
         The range of alpha of each plane.
     widths : sequence of float, optional

@@ -29,7 +29,7 @@ from routecast.noc.optimum.program import (
     conserving,
     tight_arcs,
 )
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Floats, Topology, distances, grid_of, links, shortest_hops
 from routecast.quantity.schema import field, value
 
@@ -206,7 +206,7 @@ def optimum(
     topology : Topology
     demand : array of shape (routers, routers)
         Traffic between routers in link capacities, zeros on the diagonal
-        (:meth:`routecast.noc.traffic.model.Traffic.between_routers`).
+        (:meth:`routecast.noc.traffic.Traffic.between_routers`).
     scaling : Scaling
         The range of alpha.
     paths : PathSet

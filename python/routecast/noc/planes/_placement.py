@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from routecast.errors import RoutecastError
 from routecast.noc.planes.candidates import UNIT, Candidates
 from routecast.noc.planes.model import Allocation, Plane
-from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Floats, Ints
 
 __all__ = ["FlowPlacement", "Neighbourhood", "PlanePower", "checked_widths", "plane_power"]

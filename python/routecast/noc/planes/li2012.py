@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 from routecast.noc.planes._placement import FlowPlacement, checked_widths, plane_power
 from routecast.noc.planes.candidates import Candidates, candidates_of, dimension_order, flows_of, routed
 from routecast.noc.planes.model import Allocation
-from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Floats, Ints, Topology
 from routecast.quantity.schema import field, value
 

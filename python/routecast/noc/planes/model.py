@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes, link_loads
+from routecast.noc.scaling import Scaling
 
 __all__ = ["Allocation", "Plane"]
 

@@ -45,7 +45,7 @@ from routecast.noc.planes.candidates import (
 from routecast.noc.planes.li2012 import balance, four_phase
 from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.whole_flows import whole_flow_bound
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Floats, Ints, Topology, distances, grid_of
 from routecast.quantity.schema import value
 

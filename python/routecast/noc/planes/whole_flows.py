@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from routecast.noc.planes._placement import checked_widths
 from routecast.noc.planes.candidates import UNIT, flows_of
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Topology, shortest_hops
 
 __all__ = ["whole_flow_bound"]

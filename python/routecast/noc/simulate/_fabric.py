@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from routecast.errors import ModelProblem, Problem
 from routecast.noc.planes.model import Allocation
-from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes, link_loads
+from routecast.noc.scaling import Scaling
 from routecast.noc.simulate._design import AdaptiveRouting, Bernoulli, Injection, Packets, RouterDesign
 from routecast.noc.topology import Topology
-from routecast.noc.traffic.model import Traffic
+from routecast.noc.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

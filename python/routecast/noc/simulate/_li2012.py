@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import math
 
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.patterns import hot_spot
 from routecast.noc.routing.policies import routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.simulate._design import Packets, RouterDesign, SimulationPhases
 from routecast.noc.simulate._fabric import single
 from routecast.noc.simulate._result import MeanEstimate
 from routecast.noc.simulate._simulator import Progress, simulate_all
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import normalised
-from routecast.noc.traffic.patterns import hot_spot
+from routecast.noc.traffic import normalised
 from routecast.quantity.schema import field, value
 
 _ALPHA_MAX = 3.0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from routecast.evaluate.plain import pick, plain
 from routecast.noc.routing.model import Routes, link_loads
 from routecast.noc.simulate._fabric import Fabric, SimulatedPlane
-from routecast.noc.traffic.model import Traffic
+from routecast.noc.traffic import Traffic
 from routecast.quantity.schema import value
 
 __all__ = ["Channel", "Latency", "MeanEstimate", "PlaneResult", "Simulated", "busiest_channel", "estimate"]
@@ -153,7 +153,7 @@ class Simulated:
     cycle of the nodes; ``offered_flits_node_cycle`` and ``accepted_flits_node_cycle``: created and arrived in the
     measurement; latencies: means over all packets of all planes, None where a plane is saturated or nothing is sent;
     ``power``: sum over planes, in links that are always busy at full voltage, as ``Allocation.power`` and
-    :meth:`routecast.noc.power.scaling.Scaling.power`; ``energy_per_flit``: power over accepted flits, 1 for a flit over
+    :meth:`routecast.noc.scaling.Scaling.power`; ``energy_per_flit``: power over accepted flits, 1 for a flit over
     a link at full voltage; ``node_hz``: clock of the nodes, if known.
     """
 

@@ -21,7 +21,7 @@ from routecast.noc.simulate._design import AdaptiveRouting, Packets, RouterDesig
 from routecast.noc.simulate._fabric import Fabric, SimulatedPlane
 from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, Simulated, busiest_channel, estimate
 from routecast.noc.topology import Topology, links
-from routecast.noc.traffic.model import Traffic
+from routecast.noc.traffic import Traffic
 
 __all__ = ["Progress", "scenario_texts", "signs_of_overload", "simulate", "simulate_all", "sweep"]
 
@@ -519,7 +519,7 @@ def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, on_progress
     >>> from routecast.noc.routing.policies import routes
     >>> from routecast.noc.simulate import Packets, RouterDesign, single
     >>> from routecast.noc.topology import Topology, TopologyKind
-    >>> from routecast.noc.traffic.patterns import uniform
+    >>> from routecast.noc.patterns import uniform
     >>> mesh = Topology(kind=TopologyKind.MESH, columns=2, rows=2)
     >>> traffic = uniform(mesh).scaled(0.002)
     >>> packets = Packets(flits=(4,))

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.planes.model import Allocation, Plane
-from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Topology, links
 from routecast.quantity.schema import value
 

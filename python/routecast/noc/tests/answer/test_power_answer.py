@@ -11,7 +11,7 @@ from routecast.noc._views.tables import crossover_lines, power_table, watts_tabl
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import NO_DVFS, PowerAnswer, power_answer
 from routecast.noc.file import NocChange, parse_noc, read_noc
-from routecast.noc.power.router_table import router_table
+from routecast.noc.router_table import router_table
 from routecast.noc.tests.toy_scenario import closed_form
 
 EXAMPLES = Path(routecast.__file__).parents[2] / "examples"

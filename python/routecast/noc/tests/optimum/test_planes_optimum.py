@@ -13,15 +13,15 @@ from routecast.errors import RoutecastError
 from routecast.noc.optimum.planes import optimum_of_planes
 from routecast.noc.optimum.program import PathSet
 from routecast.noc.optimum.single import Overload, optimum
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.patterns import hot_spot, normal, tornado, uniform
 from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes
+from routecast.noc.scaling import Scaling
+from routecast.noc.task_graph import mapped, task_graph
 from routecast.noc.tests.optimum import powers_by_scipy
 from routecast.noc.tests.toy_scenario import balanced, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.topology import Topology, TopologyKind, grid_of
-from routecast.noc.traffic.model import normalised
-from routecast.noc.traffic.patterns import hot_spot, normal, tornado, uniform
-from routecast.noc.traffic.task_graph import mapped, task_graph
+from routecast.noc.traffic import normalised
 
 THREE = Scaling(alpha_max=3.0)
 TWO_PLANES = (THREE, THREE)

@@ -16,12 +16,12 @@ from routecast.errors import RoutecastError
 from routecast.noc.optimum import program
 from routecast.noc.optimum.program import PathSet, allowed_arcs
 from routecast.noc.optimum.single import Overload, least_load, optimum
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.patterns import hot_spot, normal, tornado, transpose, uniform
 from routecast.noc.routing.policies import routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.tests.optimum.frontier_by_scipy import least_power
 from routecast.noc.topology import Direction, Topology, TopologyKind, distances, link_numbers, links, shortest_hops
-from routecast.noc.traffic.model import normalised
-from routecast.noc.traffic.patterns import hot_spot, normal, tornado, transpose, uniform
+from routecast.noc.traffic import normalised
 
 LI2012 = Scaling(alpha_max=3.0)
 

@@ -12,8 +12,8 @@ from routecast.errors import RoutecastError
 from routecast.noc.planes.candidates import dimension_order, minimal_paths
 from routecast.noc.planes.li2012 import Interpretation, Tie, balance, four_phase, mini
 from routecast.noc.planes.model import Allocation
-from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.tests.toy_scenario import balanced, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.topology import Topology, TopologyKind, links
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.planes import optimum_of_planes
+from routecast.noc.patterns import hot_spot, normal, uniform
 from routecast.noc.planes._placement import FlowPlacement, Neighbourhood, PlanePower
 from routecast.noc.planes.candidates import (
     Freedom,
@@ -23,12 +24,10 @@ from routecast.noc.planes.li2012 import balance, four_phase, mini
 from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.search import Overloads, Relaxation, allocate, light_paths
 from routecast.noc.planes.whole_flows import whole_flow_bound
-from routecast.noc.power.router_table import RouterPoint, RouterTable
-from routecast.noc.power.scaling import Scaling
-from routecast.noc.power.table_power import allocation_power
+from routecast.noc.router_table import RouterPoint, RouterTable, allocation_power
 from routecast.noc.routing.deadlock import channel_cycle
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Topology, TopologyKind, links
-from routecast.noc.traffic.patterns import hot_spot, normal, uniform
 
 MESH_5 = Topology(kind=TopologyKind.MESH, columns=5, rows=5)
 MESH_3 = Topology(kind=TopologyKind.MESH, columns=3, rows=3)

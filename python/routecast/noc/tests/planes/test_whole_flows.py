@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from routecast.noc.patterns import tornado
 from routecast.noc.planes.search import allocate
 from routecast.noc.planes.whole_flows import whole_flow_bound
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.scaling import Scaling
 from routecast.noc.tests.toy_scenario import closed_form, toy_demand
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.patterns import tornado
 
 MESH_5 = Topology(kind=TopologyKind.MESH, columns=5, rows=5)
 MESH_3 = Topology(kind=TopologyKind.MESH, columns=3, rows=3)

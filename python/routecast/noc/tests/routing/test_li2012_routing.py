@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.patterns import hot_spot, normal, tornado, transpose, uniform
 from routecast.noc.routing.model import hop_flow, link_loads
 from routecast.noc.routing.policies import routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic, normalised
-from routecast.noc.traffic.patterns import hot_spot, normal, tornado, transpose, uniform
+from routecast.noc.traffic import Traffic, normalised
 
 MESH = Topology(kind=TopologyKind.MESH, columns=5, rows=5)
 COMPARED = ("xy", "2p_es", "2p_rs", "4p_es", "adaptive")

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
+from routecast.noc.patterns import bit_complement, tornado, transpose, uniform
 from routecast.noc.routing import _mesh_paths as mesh_paths
 from routecast.noc.routing.deadlock import channel_cycle
 from routecast.noc.routing.model import Path, Routes, hop_flow, link_loads
 from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.topology import Topology, TopologyKind, links
-from routecast.noc.traffic.patterns import bit_complement, tornado, transpose, uniform
 
 MINIMAL = tuple(one for one in POLICIES if one != "valiant")
 

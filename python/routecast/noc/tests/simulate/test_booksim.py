@@ -13,6 +13,7 @@ from statistics import fmean
 
 import pytest
 
+from routecast.noc.patterns import uniform
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import (
     Fabric,
@@ -25,7 +26,6 @@ from routecast.noc.simulate import (
     sweep,
 )
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.patterns import uniform
 
 CURVES = Path(__file__).with_name("booksim_uniform.csv")
 PACKETS = {"8": Packets(flits=(8,)), "5-10": Packets.between(5, 10)}

@@ -9,13 +9,13 @@ import pytest
 
 from routecast import _core
 from routecast.errors import ModelProblem
+from routecast.noc.patterns import uniform
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, simulate, single
 from routecast.noc.simulate._simulator import scenario_texts
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers
-from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.patterns import uniform
+from routecast.noc.traffic import Traffic
 
 RING = Topology(kind=TopologyKind.MESH, columns=2, rows=2)
 LONG = Packets(flits=(16,))

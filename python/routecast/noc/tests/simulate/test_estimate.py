@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from routecast.noc.patterns import uniform
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, single, sweep
 from routecast.noc.simulate._result import estimate
 from routecast.noc.simulate._simulator import signs_of_overload
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.patterns import uniform
 
 
 def test_half_width_uses_the_printed_quantile_of_students_t() -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from routecast import _core
+from routecast.noc.patterns import hot_spot, transpose
 from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, simulate, single
 from routecast.noc.simulate._simulator import scenario_texts
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.patterns import hot_spot, transpose
+from routecast.noc.traffic import Traffic
 
 FOUR = Packets(flits=(4,))
 

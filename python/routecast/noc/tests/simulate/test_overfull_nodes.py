@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from routecast.noc.patterns import neighbour
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Bernoulli, OnOff, Packets, RouterDesign, SimulationPhases, simulate, single
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.patterns import neighbour
 
 MESH = Topology(kind=TopologyKind.MESH, columns=3, rows=3)
 RUN = SimulationPhases(replications=2, warmup_cycles=200, measure_cycles=1000, drain_cycles=0)

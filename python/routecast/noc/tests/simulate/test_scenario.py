@@ -12,10 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from routecast.errors import ModelProblem
+from routecast.noc.patterns import hot_spot, uniform
 from routecast.noc.planes.model import Allocation, Plane
-from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.routing.policies import routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.simulate import (
     AdaptiveRouting,
     Fabric,
@@ -28,8 +29,7 @@ from routecast.noc.simulate import (
 )
 from routecast.noc.simulate._simulator import scenario_texts
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers, links
-from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.patterns import hot_spot, uniform
+from routecast.noc.traffic import Traffic
 
 EIGHT = Packets(flits=(8,))
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from routecast.errors import ModelProblem
+from routecast.noc.patterns import hot_spot, neighbour, transpose, uniform
 from routecast.noc.planes.model import Allocation, Plane
-from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.deadlock import TURN_MODELS
 from routecast.noc.routing.model import hop_flow, link_loads
 from routecast.noc.routing.policies import routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.simulate import (
     AdaptiveRouting,
     Fabric,
@@ -30,8 +31,7 @@ from routecast.noc.simulate import (
 )
 from routecast.noc.simulate import _simulator as simulator
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic, normalised
-from routecast.noc.traffic.patterns import hot_spot, neighbour, transpose, uniform
+from routecast.noc.traffic import Traffic, normalised
 
 FOUR = Packets(flits=(4,))
 SHORT = SimulationPhases(replications=4, warmup_cycles=2_000, measure_cycles=5_000)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from routecast.noc.patterns import uniform
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, single, sweep
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.patterns import uniform
+from routecast.noc.traffic import Traffic
 
 TORUS = Topology(kind=TopologyKind.TORUS, columns=8, rows=8)
 

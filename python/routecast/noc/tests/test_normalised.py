@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from routecast.errors import RoutecastError
 from routecast.noc.routing.model import Path, Routes, link_loads
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers
-from routecast.noc.traffic.model import Traffic, bottleneck, normalised
+from routecast.noc.traffic import Traffic, bottleneck, normalised
 
 MESH = Topology(kind=TopologyKind.MESH, columns=2, rows=2)
 NUMBERS = link_numbers(MESH)

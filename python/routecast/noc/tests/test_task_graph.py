@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, RoutecastError
-from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.task_graph import (
+from routecast.noc.task_graph import (
     TASK_GRAPHS,
     TaskGraph,
     best_mapping,
@@ -24,6 +23,7 @@ from routecast.noc.traffic.task_graph import (
     task_graph,
     tiles_of,
 )
+from routecast.noc.topology import Topology, TopologyKind
 
 MESH_4X4 = Topology(kind=TopologyKind.MESH, columns=4, rows=4)
 MEGABYTE = 1e6

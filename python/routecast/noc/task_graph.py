@@ -12,7 +12,7 @@ from pydantic import Field
 
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.noc.topology import Topology
-from routecast.noc.traffic.model import Traffic
+from routecast.noc.traffic import Traffic
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import ByteRate
@@ -187,7 +187,7 @@ def mapped(
     topology : Topology
     mapping : sequence of int or mapping of str to int, optional
         The node of every task, in the order of ``graph.tasks`` or by name. By default the grid of the graph or, where
-        the graph has no grid, :func:`routecast.noc.traffic.task_graph.best_mapping`.
+        the graph has no grid, :func:`routecast.noc.task_graph.best_mapping`.
     link_rate_bytes_per_s : float, optional
         What a link carries at full clock. Without it only proportions mean anything: the largest flow is 1.
 

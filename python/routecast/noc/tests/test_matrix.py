@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.noc.traffic.patterns import read_matrix
+from routecast.noc.patterns import read_matrix
 
 DEMAND = np.array([[0.0, 0.25, 0.0], [0.5, 0.0, 0.125], [0.0, 0.0, 0.0]])
 

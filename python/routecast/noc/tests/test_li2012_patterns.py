@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from routecast.noc.patterns import hot_spot, normal, tornado, transpose, uniform
 from routecast.noc.routing.model import Routes, hop_flow, link_loads
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic, bottleneck, normalised
-from routecast.noc.traffic.patterns import hot_spot, normal, tornado, transpose, uniform
+from routecast.noc.traffic import Traffic, bottleneck, normalised
 
 MESH_5X5 = Topology(kind=TopologyKind.MESH, columns=5, rows=5)
 XY = routes("xy", MESH_5X5)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.noc.topology import Topology
-from routecast.noc.traffic.model import Traffic
+from routecast.noc.traffic import Traffic
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 

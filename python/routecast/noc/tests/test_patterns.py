@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
-from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.patterns import (
+from routecast.noc.patterns import (
     PATTERNS,
     Along,
     bit_complement,
@@ -26,6 +24,8 @@ from routecast.noc.traffic.patterns import (
     transpose,
     uniform,
 )
+from routecast.noc.topology import Topology, TopologyKind
+from routecast.noc.traffic import Traffic
 
 
 def mesh(columns: int, rows: int) -> Topology:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
-from routecast.noc.power.scaling import Scaling
+from routecast.noc.patterns import hot_spot
 from routecast.noc.routing.model import hop_flow, link_loads
 from routecast.noc.routing.policies import POLICIES, routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import normalised
-from routecast.noc.traffic.patterns import hot_spot
+from routecast.noc.traffic import normalised
 
 MESH = Topology(kind=TopologyKind.MESH, columns=4, rows=4)
 LOADS = st.floats(1e-3, 1.0)

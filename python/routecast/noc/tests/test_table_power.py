@@ -9,10 +9,17 @@ from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
 from routecast.noc.planes.model import Allocation, Plane
-from routecast.noc.power.router_table import Clocks, RouterPoint, RouterTable, router_table
-from routecast.noc.power.scaling import Scaling
-from routecast.noc.power.table_power import allocation_power, plane_power, router_loads
+from routecast.noc.router_table import (
+    Clocks,
+    RouterPoint,
+    RouterTable,
+    allocation_power,
+    plane_power,
+    router_loads,
+    router_table,
+)
 from routecast.noc.routing.model import Path, Routes
+from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers
 
 GHZ = 1e9

@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, ModelProblem, RoutecastError
-from routecast.noc.power.router_table import (
-    ROUTER_TABLES,
-    Clocks,
-    RouterPoint,
-    RouterTable,
-    read_router_table,
-    router_table,
-)
+from routecast.noc.router_table import ROUTER_TABLES, Clocks, RouterPoint, RouterTable, read_router_table, router_table
 
 GHZ = 1e9
 

@@ -1,1 +1,0 @@
-"""Who sends how much to whom: patterns, task graphs mapped to tiles, matrices from files, the normalised load."""
