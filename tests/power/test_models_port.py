@@ -76,7 +76,7 @@ def campaign(noise_w: float = 0.0, outliers: int = 0) -> list[PortSample]:
 def test_the_terms_of_a_known_switch_are_found_again_also_beside_bad_sessions(outliers: int) -> None:
     fit = fit_ports("switch", campaign(noise_w=0.02, outliers=outliers))
     found = fit.classes["QSFP/PCC/100G"]
-    assert found.not_told_apart == ()
+    assert found.inseparable == ()
     assert found.model.bit_j == pytest.approx(TRUE.bit_j, rel=0.02)
     assert found.model.packet_j == pytest.approx(TRUE.packet_j, rel=0.02)
     assert found.model.port_w == pytest.approx(TRUE.port_w, rel=0.02)
@@ -98,7 +98,7 @@ def test_intervals_are_as_wide_as_the_noise_makes_the_estimates_scatter() -> Non
 def test_terms_that_the_samples_do_not_tell_apart_are_left_out_and_named() -> None:
     without_links = [one for one in campaign() if not (one.use.up and not one.use.passed_bps)]
     found = fit_ports("switch", without_links).classes["QSFP/PCC/100G"]
-    assert found.not_told_apart == ("offset_w",)
+    assert found.inseparable == ("offset_w",)
     assert found.model.offset_w is None
     # What the offset would have been goes to the term that it cannot be told from.
     assert found.model.trx_up_w == pytest.approx(0.25, abs=1e-6)

@@ -96,11 +96,9 @@ def fit(
     device, path, n, mean_w, or they are its power_data.yml.
     """
     from routecast.errors import FileProblem, FitProblem, Problem
-    from routecast.evaluate.plain import plain
     from routecast.power.csv_file import UNNAMED_DEVICE
     from routecast.power.files import file_suffix
-    from routecast.power.fits import fit_file, model_for
-    from routecast.power.load_fit import ErrorSummary
+    from routecast.power.fits import error_document, fit_file, model_for
 
     if out is not None:
         file_suffix(out)
@@ -129,13 +127,12 @@ def fit(
         from routecast.power.views import fit_figure
 
         write_figure(fit_figure(chosen, fits), figure)
-    together = ErrorSummary.of([error for device in fits for error in device.error_ratio])
     if as_json:
         print_json(
             {
                 "model": chosen,
-                "errors": plain(together),
-                "fitted_errors": plain(ErrorSummary.of([e for device in fits for e in device.fitted_error_ratio])),
+                "errors": error_document(error for device in fits for error in device.error_ratio),
+                "fitted_errors": error_document(error for device in fits for error in device.fitted_error_ratio),
                 "devices": {device.device: device.to_json() for device in fits},
             }
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
@@ -60,7 +61,7 @@ def read_load_samples(path: str | Path) -> dict[str, tuple[LoadSample, ...]]:
             file.require(["load_ratio"], hint=_HINT)
         samples = _rows(file)
     file.refuse_faults()
-    dead = [name for name, of_one in samples.items() if all(sample.power_w == 0.0 for sample in of_one)]
+    dead = [name for name, device in samples.items() if all(sample.power_w == 0.0 for sample in device)]
     if dead:
         message = "all its samples are 0 W: what is on draws power; look at the meter"
         raise FileProblem(file.path, [Problem(name, message) for name in dead])
@@ -119,12 +120,5 @@ def _normalised(samples: list[LoadSample], path: str, device: str) -> tuple[Load
     if min(most.values()) <= 0.0:
         raise FileProblem(path, [Problem(device, "has no sample with a throughput above 0")])
     return tuple(
-        LoadSample(
-            load_ratio=sample.rate_pps / most[sample.frequency_hz, sample.cores],
-            power_w=sample.power_w,
-            rate_pps=sample.rate_pps,
-            frequency_hz=sample.frequency_hz,
-            cores=sample.cores,
-        )
-        for sample in samples
+        replace(sample, load_ratio=sample.rate_pps / most[sample.frequency_hz, sample.cores]) for sample in samples
     )

@@ -1,9 +1,9 @@
-"""One fit for every device of a file of samples, by whichever model: what ``routecast power fit`` shows."""
+"""Fits of every device of a file of samples: models over load, of ports, and of a software router."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,23 +21,23 @@ from routecast.power.files import power_model_document
 from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.load_fit import (
     STANDARD_POINTS,
-    ErrorSummary,
     FittedParameter,
     LoadFit,
+    ModelledSample,
     fit_and_predict,
+    fit_form,
     fit_load,
-    fit_monotone_form,
-    fit_polynomial_form,
     least_squares,
-    operating_point,
+    modelled,
 )
 from routecast.power.model import PowerModel
 from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
+from routecast.quantity.comparison import ErrorSummary
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 
-__all__ = ["TERMS", "DeviceFit", "Fitted", "fit_file", "fit_ports", "fit_router", "model_for"]
+__all__ = ["TERMS", "DeviceFit", "error_document", "fit_file", "fit_ports", "fit_router", "model_for"]
 
 
 FormKind = Literal["published", "monotone", "polynomial"]
@@ -71,12 +71,12 @@ def fit_router(
         raise FitProblem(device, f"got {cores} cores of the machine, and samples of {most} that forward")
 
     def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
-        return _fitted(device, chosen, form, cores or most, scope)
+        return _router_fit(device, chosen, form, cores or most, scope)
 
     return fit_and_predict(device, samples, fitter, points)
 
 
-def _fitted(
+def _router_fit(
     device: str, samples: Sequence[LoadSample], kind: FormKind, cores: int, scope: str
 ) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
     greatest: dict[tuple[float, int], float] = {}
@@ -157,69 +157,62 @@ def _form(device: str, samples: Sequence[LoadSample], alone: Mapping[float, floa
             raise FitProblem(device, f"at {clock / 1e9:g} GHz power does not rise with throughput")
         places += [sample.rate_pps / rate for sample in here]
         shares += [(sample.power_w - idle) / span for sample in here]
-    try:
-        return fit_monotone_form(places, shares) if kind == "monotone" else fit_polynomial_form(places, shares)
-    except FitProblem as problem:
-        raise FitProblem(device, problem.message) from problem
+    return fit_form(device, places, shares, is_monotone=kind == "monotone")
 
 
 TERMS = ("base_w", "trx_in_w", "port_w", "trx_up_w", "offset_w", "bit_j", "packet_j")
-"""Terms of the model, in the order in which they are taken in: one that adds nothing new is left out."""
+"""Terms of the port model in the order of the regression, which leaves out a term that adds nothing new."""
 
 _HUBER = 1.345  # 95 % efficient where errors are normal (Huber, Robust Statistics)
 _ROUNDS = 60
 _SAME = 1e-9
+_FOLDS = 5
 
 Array = NDArray[np.float64]
 
 
 @value
 class FittedPorts:
-    """What was found for one class of ports.
-
-    Port models from samples, by weighted robust least squares over all experiments of a class of ports at once.
-
-    NetPowerBench fits in steps (base, idle, ports, transceivers, then a line per packet size, then a line through their
-    slopes), each on the remainder of the last. One regression uses every sample for every term and gives intervals.
-    """
+    """The fit of one class of ports."""
 
     model: PortClass
     interval: Mapping[str, tuple[float, float]] = field(
         "95 % interval of each fitted term, by its name in :data:`TERMS`"
     )
-    not_told_apart: tuple[str, ...] = field(
+    inseparable: tuple[str, ...] = field(
         "Terms that the samples cannot separate from the others: they are None in the model"
     )
-    samples: int
     error_ratio: tuple[float, ...] = field("Absolute error over the measured power, of each sample that was fitted")
-    # The same where the sample was left out of the fit, each fifth of those with ports in use in turn; empty with too
-    # few samples.
-    held_out_error_ratio: tuple[float, ...]
+    held_out_error_ratio: tuple[float, ...] = field(
+        "The same of samples that were left out, each fifth of those with ports in use in turn; empty with too few"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortFit:
-    """The model of a device and what was found for each class of its ports."""
+    """The model of a device, and the fit of each class of its ports."""
 
     model: PortPower
     classes: Mapping[str, FittedPorts]
 
 
-def fit_ports(device: str, samples: Sequence[PortSample], *, folds: int = 5, scope: str = "wall") -> PortFit:
-    """Fit the port model of one device.
+def fit_ports(device: str, samples: Sequence[PortSample], *, scope: str = "wall") -> PortFit:
+    """Fit the port model of one device by weighted robust least squares over all experiments of a class of ports.
+
+    NetPowerBench fits in steps (base, idle, ports, transceivers, then a line per packet size, then a line through their
+    slopes), each on the remainder of the last. One regression uses every sample for every term and gives intervals.
 
     Each class of ports is fitted by itself, with the samples of the bare device: labs measure classes in sessions of
     their own, between which the base of a device may move by watts. Samples weigh by how many measurements they are
     the mean of, and by Huber's weights, so single bad sessions do not bend the fit.
 
-    ``folds``: parts that are left out in turn to state errors on samples that were not fitted. Raises FitProblem: no
-    ports were measured, or a class has fewer samples than terms that they tell apart.
+    Raises FitProblem: no ports were measured, or a class has fewer samples than terms that they separate.
     """
     names = list(dict.fromkeys(sample.port_class for sample in samples if sample.port_class))
     if not names:
         raise FitProblem(device, "has no sample with ports in use: only the bare device was measured")
     fitted = {
-        name: _fit_class(f"{device} {name}", [sample for sample in samples if sample.port_class in ("", name)], folds)
+        name: _fit_class(f"{device} {name}", [sample for sample in samples if sample.port_class in ("", name)])
         for name in names
     }
     model = PortPower(
@@ -231,11 +224,11 @@ def fit_ports(device: str, samples: Sequence[PortSample], *, folds: int = 5, sco
     return PortFit(model=model, classes=fitted)
 
 
-def _fit_class(name: str, samples: Sequence[PortSample], folds: int) -> FittedPorts:
+def _fit_class(name: str, samples: Sequence[PortSample]) -> FittedPorts:
     design = np.array([_row(sample.use) for sample in samples])
     power = np.array([sample.power_w for sample in samples])
     count = np.array([float(sample.samples) for sample in samples])
-    kept = _told_apart(design)
+    kept = _separable(design)
     if power.size <= len(kept):
         terms = ", ".join(TERMS[i] for i in kept)
         raise FitProblem(name, f"{power.size} samples are too few for {len(kept)} terms ({terms})")
@@ -249,10 +242,9 @@ def _fit_class(name: str, samples: Sequence[PortSample], folds: int) -> FittedPo
     return FittedPorts(
         model=PortClass(**coefficients),
         interval={TERMS[i]: (float(v - h), float(v + h)) for i, v, h in zip(kept, value, half, strict=True)},
-        not_told_apart=tuple(term for i, term in enumerate(TERMS) if i not in kept),
-        samples=power.size,
+        inseparable=tuple(term for i, term in enumerate(TERMS) if i not in kept),
         error_ratio=tuple(map(float, np.abs(residual) / np.maximum(power, 1e-9))),
-        held_out_error_ratio=_held_out(design[:, kept], power, count, folds),
+        held_out_error_ratio=_held_out(design[:, kept], power, count),
     )
 
 
@@ -260,7 +252,7 @@ def _row(use: PortsInUse) -> tuple[float, ...]:
     return 1.0, use.plugged, use.enabled, use.up, use.forwarding, use.passed_bps, use.passed_pps
 
 
-def _told_apart(design: Array) -> list[int]:
+def _separable(design: Array) -> list[int]:
     """Return the columns that each add something to those before."""
     scaled = design / _scale(design)
     kept: list[int] = []
@@ -298,7 +290,7 @@ def _robust(design: Array, power: Array, count: Array) -> tuple[Array, Array]:
     return value, weight
 
 
-def _held_out(design: Array, power: Array, count: Array, folds: int) -> tuple[float, ...]:
+def _held_out(design: Array, power: Array, count: Array) -> tuple[float, ...]:
     """Return the errors of samples left out; a part without which a term is lost is not predicted.
 
     Samples of the bare device always stay: they are few, and what no port draws is not for ports to predict.
@@ -306,12 +298,10 @@ def _held_out(design: Array, power: Array, count: Array, folds: int) -> tuple[fl
     errors: list[float] = []
     ports = design[:, 1:].any(axis=1)
     place = np.cumsum(ports) - 1
-    for part in range(folds):
-        out = ports & (place % folds == part)
+    for part in range(_FOLDS):
+        out = ports & (place % _FOLDS == part)
         inside = design[~out]
-        if not out.any() or inside.shape[0] <= design.shape[1]:
-            continue
-        if len(_told_apart(inside)) < design.shape[1]:
+        if not out.any() or inside.shape[0] <= design.shape[1] or len(_separable(inside)) < design.shape[1]:
             continue
         value, _ = _robust(inside, power[~out], count[~out])
         errors += list(map(float, np.abs(design[out] @ value - power[out]) / np.maximum(power[out], 1e-9)))
@@ -319,25 +309,11 @@ def _held_out(design: Array, power: Array, count: Array, folds: int) -> tuple[fl
 
 
 FitModel = Literal["form", "monotone", "polynomial", "linear", "piecewise", "port", "router"]
-FIT_MODELS: tuple[FitModel, ...] = ("form", "monotone", "polynomial", "linear", "piecewise", "port", "router")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """One sample beside what the model says of it, with the load or, for ports, the passed bit/s as ``place``.
-
-    ``is_fitted`` says whether the model rests on it, or it was left out to be predicted.
-    """
-
-    place: float
-    measured_w: float
-    modelled_w: float
-    is_fitted: bool = True
 
 
 @value
 class DeviceFit:
-    """What was found for one device."""
+    """The fit of one device."""
 
     device: str
     model: PowerModel
@@ -347,7 +323,7 @@ class DeviceFit:
     error_ratio: tuple[float, ...]
     fitted_error_ratio: tuple[float, ...]
     left_out: str = field("Sentence on the samples that were left out")
-    samples: tuple[Fitted, ...]
+    samples: tuple[ModelledSample, ...]
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, object]:
@@ -356,11 +332,24 @@ class DeviceFit:
             "parameters": plain(self.parameters),
             "fitted_samples": self.fitted,
             "left_out": self.left_out,
-            "errors": plain(ErrorSummary.of(self.error_ratio)),
-            "fitted_errors": plain(ErrorSummary.of(self.fitted_error_ratio)),
+            "errors": error_document(self.error_ratio),
+            "fitted_errors": error_document(self.fitted_error_ratio),
             "notes": list(self.notes),
             "model": power_model_document(self.model, name=self.device),
         }
+
+
+def error_document(error_ratio: Iterable[float]) -> object:
+    """Return the summary of absolute relative errors as plain data."""
+    errors = ErrorSummary.of(error_ratio)
+    return plain(
+        {
+            "count": errors.points,
+            "median_ratio": errors.median_abs_error_ratio,
+            "p90_ratio": errors.p90_abs_error_ratio,
+            "max_ratio": errors.max_abs_error_ratio,
+        }
+    )
 
 
 def model_for(path: str | Path) -> FitModel:
@@ -394,8 +383,7 @@ def fit_file(
     Parameters
     ----------
     path : str or Path
-    model : str
-        One of :data:`FIT_MODELS`.
+    model : {"form", "monotone", "polynomial", "linear", "piecewise", "port", "router"}
     points : sequence of float or None
         Loads 0..1 to fit; None: :data:`~routecast.power.load_fit.STANDARD_POINTS` for ``piecewise`` where a device
         has them, and all samples for the others.
@@ -416,7 +404,7 @@ def fit_file(
         by_device = read_port_samples(path)
         if points is not None:
             raise FitProblem("", "loads to fit are for models over load: a port model leaves samples out in turn")
-        return tuple(_of_ports(name, by_device[name], scope or "wall") for name in _chosen(device, list(by_device)))
+        return tuple(_port_fit(name, by_device[name], scope or "wall") for name in _chosen(device, list(by_device)))
     loads = read_load_samples(path)
     fits = []
     for name in _chosen(device, list(loads)):
@@ -425,10 +413,10 @@ def fit_file(
             fit = fit_router(name, samples, form=form, cores=cores, points=points, scope=scope or "server")
         else:
             at = points
-            if model == "piecewise" and at is None and _has(samples, STANDARD_POINTS):
+            if model == "piecewise" and at is None and set(STANDARD_POINTS) < {sample.load_ratio for sample in samples}:
                 at = STANDARD_POINTS
             fit = fit_load(name, samples, model, points=at, interpolation=interpolation, scope=scope or "server")
-        fits.append(_of_load(name, fit, samples))
+        fits.append(_load_fit(name, fit, samples))
     return tuple(fits)
 
 
@@ -440,48 +428,32 @@ def _chosen(device: str | None, names: Sequence[str]) -> Sequence[str]:
     return [device]
 
 
-def _has(samples: Sequence[LoadSample], points: Sequence[float]) -> bool:
-    loads = {sample.load_ratio for sample in samples}
-    return set(points) < loads
-
-
-def _of_load(name: str, fit: LoadFit, samples: Sequence[LoadSample]) -> DeviceFit:
-    rests_on = set(fit.fitted)
-    shown = tuple(
-        Fitted(
-            place=sample.load_ratio,
-            measured_w=sample.power_w,
-            modelled_w=fit.model.power_w(operating_point(sample)),
-            is_fitted=sample in rests_on,
-        )
-        for sample in samples
-    )
+def _load_fit(name: str, fit: LoadFit, samples: Sequence[LoadSample]) -> DeviceFit:
+    fitted = set(fit.fitted)
+    beside = tuple(modelled(fit.model, sample, is_fitted=sample in fitted) for sample in samples)
     return DeviceFit(
         device=name,
         model=fit.model,
         parameters=fit.parameters,
         fitted=len(fit.fitted),
         error_ratio=tuple(prediction.error_ratio for prediction in fit.predictions),
-        fitted_error_ratio=tuple(
-            abs(fit.model.power_w(operating_point(sample)) - sample.power_w) / max(sample.power_w, 1e-9)
-            for sample in fit.fitted
-        ),
+        fitted_error_ratio=tuple(sample.error_ratio for sample in beside if sample.is_fitted),
         left_out=fit.left_out,
-        samples=shown,
+        samples=beside,
         notes=fit.notes,
     )
 
 
-def _of_ports(name: str, samples: Sequence[PortSample], scope: str) -> DeviceFit:
+def _port_fit(name: str, samples: Sequence[PortSample], scope: str) -> DeviceFit:
     fit = fit_ports(name, samples, scope=scope)
     parameters = {
         f"{port_class} {term}": FittedParameter(value=getattr(fitted.model, term), low=low, high=high)
         for port_class, fitted in fit.classes.items()
         for term, (low, high) in fitted.interval.items()
     }
-    shown = tuple(
-        Fitted(
-            place=sample.use.passed_bps,
+    beside = tuple(
+        ModelledSample(
+            x=sample.use.passed_bps,
             measured_w=sample.power_w,
             modelled_w=fit.model.use_power_w({sample.port_class: sample.use}),
         )
@@ -493,17 +465,13 @@ def _of_ports(name: str, samples: Sequence[PortSample], scope: str) -> DeviceFit
         model=fit.model,
         parameters=parameters,
         fitted=len(samples),
-        error_ratio=_all(fit.classes, "held_out_error_ratio"),
-        fitted_error_ratio=_all(fit.classes, "error_ratio"),
+        error_ratio=tuple(error for ports in fit.classes.values() for error in ports.held_out_error_ratio),
+        fitted_error_ratio=tuple(error for ports in fit.classes.values() for error in ports.error_ratio),
         left_out="every fifth sample with ports in use left out in turn",
-        samples=shown,
+        samples=beside,
         notes=tuple(
-            f"{port_class}: the samples do not tell {', '.join(fitted.not_told_apart)} apart from the other terms"
+            f"{port_class}: the samples do not tell {', '.join(fitted.inseparable)} apart from the other terms"
             for port_class, fitted in fit.classes.items()
-            if fitted.not_told_apart
+            if fitted.inseparable
         ),
     )
-
-
-def _all(classes: Mapping[str, FittedPorts], which: str) -> tuple[float, ...]:
-    return tuple(error for ports in classes.values() for error in getattr(ports, which))

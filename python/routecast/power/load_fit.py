@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,20 +18,20 @@ from routecast.power._load_samples import LoadSample
 from routecast.power.curve import FormPower, Interpolation, LinearPower, PiecewisePower
 from routecast.power.form import PUBLISHED_FORM, FormFunction, MonotoneForm, PolynomialForm
 from routecast.power.model import OperatingPoint, PowerModel
-from routecast.quantity.quantile import quantile
 from routecast.quantity.schema import field, value
 
 __all__ = [
     "STANDARD_POINTS",
-    "ErrorSummary",
     "FittedParameter",
     "LoadFit",
+    "ModelledSample",
+    "fit_form",
     "fit_load",
     "fit_monotone_form",
     "fit_polynomial_form",
     "least_squares",
+    "modelled",
     "monotone_of",
-    "operating_point",
 ]
 
 
@@ -48,11 +47,6 @@ Array = NDArray[np.float64]
 
 def fit_polynomial_form(t: Sequence[float], x: Sequence[float], *, order: int = PAPER_ORDER) -> PolynomialForm:
     """Fit a polynomial with a_0 = 0 by least squares, as the paper does (eq. 4).
-
-    Form functions from samples: the paper's polynomial by least squares, and a monotone spline that cannot overshoot.
-
-    Why a spline with rising coefficients and not isotonic regression with PCHIP through its steps: it is smooth, one
-    constrained least-squares problem with one optimum, its bounds hold everywhere, and noise makes no plateaus.
 
     ``t`` and ``x``: normalised throughput, and power shifted by idle power and normalised. Raises FitProblem: fewer
     different throughputs above 0 than coefficients.
@@ -73,6 +67,9 @@ def fit_polynomial_form(t: Sequence[float], x: Sequence[float], *, order: int = 
 def fit_monotone_form(t: Sequence[float], x: Sequence[float], *, segments: int | None = None) -> MonotoneForm:
     """Fit a form function that never falls, never leaves 0..1, with x(0) = 0 and x(1) = 1, by least squares.
 
+    Isotonic regression with PCHIP through its steps would make plateaus of noise. A spline with rising coefficients is
+    smooth, its bounds hold everywhere, and its constrained least-squares problem has one optimum.
+
     ``t`` and ``x``: as :func:`fit_polynomial_form`; ``segments``: pieces of the spline, of equal length; None for half
     as many as there are different throughputs, 1 to 12. Raises FitProblem: fewer than two different throughputs
     strictly between 0 and 1.
@@ -86,17 +83,25 @@ def fit_monotone_form(t: Sequence[float], x: Sequence[float], *, segments: int |
             f"there are {inside}",
         )
     pieces = segments or min(max(inside // 2, 1), _MOST_SEGMENTS)
-    return _fitted(places, values, pieces, f"monotone least squares over {places.size} samples")
+    return _monotone_fit(places, values, pieces, f"monotone least squares over {places.size} samples")
 
 
-def monotone_of(form: FormFunction = PUBLISHED_FORM, *, segments: int = _MOST_SEGMENTS) -> MonotoneForm:
+def fit_form(device: str, t: Sequence[float], x: Sequence[float], *, is_monotone: bool) -> FormFunction:
+    """Fit a monotone form function or a polynomial; a FitProblem names the device."""
+    try:
+        return fit_monotone_form(t, x) if is_monotone else fit_polynomial_form(t, x)
+    except FitProblem as problem:
+        raise FitProblem(device, problem.message) from problem
+
+
+def monotone_of(form: FormFunction = PUBLISHED_FORM) -> MonotoneForm:
     """Return the monotone form function that lies nearest to another one in mean square over 0..1."""
     places = np.linspace(0.0, 1.0, _DENSE)
     values = np.array([form.at(float(t)) for t in places])
-    return _fitted(places, values, segments, "monotone least squares over the published polynomial")
+    return _monotone_fit(places, values, _MOST_SEGMENTS, "monotone least squares over the published polynomial")
 
 
-def _fitted(places: Array, values: Array, segments: int, source: str) -> MonotoneForm:
+def _monotone_fit(places: Array, values: Array, segments: int, source: str) -> MonotoneForm:
     """Solve for the rises of the coefficients: each >= 0, together 1."""
     knots = np.concatenate([np.zeros(3), np.linspace(0.0, 1.0, segments + 1), np.ones(3)])
     basis = BSpline.design_matrix(places, knots, 3).toarray()
@@ -123,31 +128,10 @@ def _samples(t: Sequence[float], x: Sequence[float]) -> tuple[Array, Array]:
     return np.minimum(places, 1.0), values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorSummary:
-    """Absolute errors over the measured power; NaN where there was nothing to predict."""
-
-    count: int
-    median_ratio: float
-    p90_ratio: float
-    max_ratio: float
-
-    @classmethod
-    def of(cls, error_ratio: Sequence[float]) -> ErrorSummary:
-        """Summarise errors; percentiles lie between neighbours in proportion."""
-        if not error_ratio:
-            return cls(count=0, median_ratio=math.nan, p90_ratio=math.nan, max_ratio=math.nan)
-        errors = sorted(error_ratio)
-        return cls(
-            count=len(errors), median_ratio=quantile(errors, 0.5), p90_ratio=quantile(errors, 0.9), max_ratio=errors[-1]
-        )
-
-
 LoadModel = Literal["form", "monotone", "polynomial", "linear", "piecewise"]
-LOAD_MODELS: tuple[LoadModel, ...] = ("form", "monotone", "polynomial", "linear", "piecewise")
 
 STANDARD_POINTS = (0.0, 0.1, 0.5, 1.0)
-"""Where a curve is calibrated unless said otherwise: of the loads 0, 10, 30, 50 and 100 % at which ECR weighs the
+"""Loads at which a curve is fitted by default: of the loads 0, 10, 30, 50 and 100 % at which ECR weighs the
 power of network gear (ecrinitiative.org v3.0.1), the ends, the middle, and the one where a server's curve bends most.
 """
 
@@ -165,16 +149,21 @@ class FittedParameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedSample:
-    """A sample that was not fitted, and what the model says of it."""
+class ModelledSample:
+    """A measured power beside that of the model, at a load or, for ports, at so many bit/s that pass them (``x``).
 
-    sample: LoadSample
-    power_w: float
+    ``is_fitted`` is false for a sample that was left out of the fit and is predicted.
+    """
+
+    x: float
+    measured_w: float
+    modelled_w: float
+    is_fitted: bool = True
 
     @property
     def error_ratio(self) -> float:
         """Absolute error over the measured power."""
-        return abs(self.power_w - self.sample.power_w) / max(self.sample.power_w, 1e-9)
+        return abs(self.modelled_w - self.measured_w) / max(self.measured_w, 1e-9)
 
 
 @value
@@ -184,7 +173,7 @@ class LoadFit:
     model: PowerModel
     parameters: Mapping[str, FittedParameter]
     fitted: tuple[LoadSample, ...] = field("Samples that the model was fitted to")
-    predictions: tuple[PredictedSample, ...] = field("Samples that were left out", default=())
+    predictions: tuple[ModelledSample, ...] = field("Samples that were left out", default=())
     left_out: str = field("Sentence on the choice of samples left out", default="")
     notes: tuple[str, ...] = field("Notes on the samples", default=())
 
@@ -199,7 +188,6 @@ def fit_load(
     *,
     points: Sequence[float] | None = None,
     interpolation: Interpolation = "smooth",
-    order: int = 7,
     scope: str = "server",
 ) -> LoadFit:
     """Fit a model of power over load to one device.
@@ -207,8 +195,8 @@ def fit_load(
     ``device``: for messages; ``model``: ``form`` fits idle and active power below the published form function;
     ``monotone`` and ``polynomial`` fit the form function too; ``points``: loads (0..1) to fit; the others are
     predicted. None: all are fitted, and each load between the first and the last is left out in turn to be predicted;
-    ``interpolation``: of ``piecewise``; ``order``: of ``polynomial``. Raises FitProblem: there are too few samples, a
-    load of ``points`` was not measured, or power does not rise with load.
+    ``interpolation``: of ``piecewise``. Raises FitProblem: there are too few samples, a load of ``points`` was not
+    measured, or power does not rise with load.
     """
 
     def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
@@ -216,7 +204,7 @@ def fit_load(
             return _piecewise(device, chosen, interpolation, scope)
         if model in {"form", "linear"}:
             return _scaled(device, chosen, PUBLISHED_FORM if model == "form" else None, scope)
-        return _own_form(device, chosen, model, order, scope)
+        return _own_form(device, chosen, model, scope)
 
     return fit_and_predict(device, samples, fitter, points)
 
@@ -235,19 +223,21 @@ def fit_and_predict(
             model=model,
             parameters=parameters,
             fitted=tuple(inside),
-            predictions=_predict(model, [sample for sample in samples if sample.load_ratio not in chosen]),
+            predictions=tuple(
+                modelled(model, sample, is_fitted=False) for sample in samples if sample.load_ratio not in chosen
+            ),
             left_out=f"fitted at {', '.join(f'{100 * load:g}' for load in chosen)} % of load, the others left out",
             notes=notes,
         )
     model, parameters = fitter(samples)
-    predictions: list[PredictedSample] = []
+    predictions: list[ModelledSample] = []
     for load in loads[1:-1]:
         try:
             without, _ = fitter([sample for sample in samples if sample.load_ratio != load])
         except FitProblem:
             predictions = []
             break
-        predictions += _predict(without, [sample for sample in samples if sample.load_ratio == load])
+        predictions += [modelled(without, sample, is_fitted=False) for sample in samples if sample.load_ratio == load]
     return LoadFit(
         model=model,
         parameters=parameters,
@@ -258,13 +248,16 @@ def fit_and_predict(
     )
 
 
-def operating_point(sample: LoadSample) -> OperatingPoint:
-    """Return a sample's operating point."""
-    return OperatingPoint(
+def modelled(model: PowerModel, sample: LoadSample, *, is_fitted: bool) -> ModelledSample:
+    """Return a sample beside the power of a model at the sample's operating point."""
+    point = OperatingPoint(
         load_ratio=sample.load_ratio,
-        rate_pps=sample.rate_pps if sample.rate_pps == sample.rate_pps else 0.0,
+        rate_pps=0.0 if np.isnan(sample.rate_pps) else sample.rate_pps,
         frequency_hz=sample.frequency_hz,
         cores=sample.cores,
+    )
+    return ModelledSample(
+        x=sample.load_ratio, measured_w=sample.power_w, modelled_w=model.power_w(point), is_fitted=is_fitted
     )
 
 
@@ -314,7 +307,7 @@ def _scaled(
 
 
 def _own_form(
-    device: str, samples: Sequence[LoadSample], model: LoadModel, order: int, scope: str
+    device: str, samples: Sequence[LoadSample], model: LoadModel, scope: str
 ) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
     """Shift and normalise as the paper does (sec. V-A), then fit the form function."""
     means = _means(samples)
@@ -324,16 +317,8 @@ def _own_form(
     idle, active = means[least], means[greatest]
     if active <= idle:
         raise FitProblem(device, f"{active:.4g} W at the greatest load and {idle:.4g} W without: power does not rise")
-    places = [sample.load_ratio for sample in samples]
     shares = [(sample.power_w - idle) / (active - idle) for sample in samples]
-    try:
-        form: FormFunction = (
-            fit_monotone_form(places, shares)
-            if model == "monotone"
-            else fit_polynomial_form(places, shares, order=order)
-        )
-    except FitProblem as problem:
-        raise FitProblem(device, problem.message) from problem
+    form = fit_form(device, [sample.load_ratio for sample in samples], shares, is_monotone=model == "monotone")
     parameters = {"idle_w": FittedParameter(value=idle), "active_w": FittedParameter(value=active)}
     return FormPower(idle_w=idle, active_w=active, form=form, scope=scope), parameters
 
@@ -368,10 +353,6 @@ def _nearest(device: str, point: float, loads: Sequence[float]) -> float:
         there = ", ".join(f"{100 * load:g}" for load in loads)
         raise FitProblem(device, f"has no sample at {100 * point:g} % of load; there are {there}")
     return near
-
-
-def _predict(model: PowerModel, samples: Sequence[LoadSample]) -> tuple[PredictedSample, ...]:
-    return tuple(PredictedSample(sample=sample, power_w=model.power_w(operating_point(sample))) for sample in samples)
 
 
 def _sagging(samples: Sequence[LoadSample]) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from routecast.power._platforms import Platform
 from routecast.power.day import PowerDay
-from routecast.power.fits import DeviceFit, Fitted
+from routecast.power.fits import DeviceFit
 from routecast.power.form import MonotoneForm, PolynomialForm, greatest_deviation
-from routecast.power.load_fit import ErrorSummary, FittedParameter
+from routecast.power.load_fit import ModelledSample
 from routecast.power.metrics import METRICS
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.power.operating._search import EvaluatedSetting, SearchResult, latency_quantity
@@ -29,6 +29,7 @@ from routecast.quantity import (
     format_pps,
     format_ratio,
 )
+from routecast.quantity.comparison import ErrorSummary
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.tables import Column, Table, percent
 
@@ -57,7 +58,7 @@ __all__ = [
 ]
 
 
-_SHOWN = {
+_SYMBOLS = {
     "base_w": ("P_base", "W", 1.0),
     "port_w": ("P_port", "W", 1.0),
     "trx_in_w": ("P_trx_in", "W", 1.0),
@@ -74,62 +75,59 @@ _SHOWN = {
 
 def parameter_table(fit: DeviceFit) -> Table:
     """Return the parameters of one device with their intervals."""
-    return Table(
+
+    def column(title: str, name: str) -> Column:
+        return Column(title, "", ".5g", lambda row: getattr(row[1], name) * _symbol(row[0])[2])
+
+    return Table.of(
+        fit.parameters.items(),
+        Column.text("Parameter", lambda row: _symbol(row[0])[0]),
+        column("Value", "value"),
+        column("From", "low"),
+        column("To", "high"),
+        Column.text("Unit", lambda row: _symbol(row[0])[1]),
         name="parameters",
         title=fit.device,
         caption="Intervals are 95 %, where samples are more than parameters; a dash where none exists.",
-        columns=(
-            Column.text("Parameter"),
-            Column("Value", "", ".5g"),
-            Column("From", "", ".5g"),
-            Column("To", "", ".5g"),
-            Column.text("Unit"),
-        ),
-        rows=tuple(_parameter_row(name, parameter) for name, parameter in fit.parameters.items()),
     )
 
 
-def _parameter_row(name: str, parameter: FittedParameter) -> tuple[str, float, float, float, str]:
+def _symbol(name: str) -> tuple[str, str, float]:
+    """Return a parameter in the symbols of the papers, its unit on screens, and the factor to that unit."""
     words = []
     unit, scale = "W" if name.startswith("w_") else "", 1.0
     for word in name.split(" "):
-        if word in _SHOWN:
-            shown, unit, scale = _SHOWN[word]
-            words.append(shown)
+        if word in _SYMBOLS:
+            symbol, unit, scale = _SYMBOLS[word]
+            words.append(symbol)
         else:
             words.append(f"at {word[2:]} %" if word.startswith("w_") else word)
-    return (" ".join(words), parameter.value * scale, parameter.low * scale, parameter.high * scale, unit)
+    return " ".join(words), unit, scale
 
 
 def error_table(model: str, fits: Sequence[DeviceFit]) -> Table:
     """Return the errors on samples left out, by device and over all."""
-    rows = [_error_row(fit.device, fit.fitted, fit.error_ratio) for fit in fits]
-    strong: frozenset[int] = frozenset()
+    rows = [(fit.device, fit.fitted, ErrorSummary.of(fit.error_ratio)) for fit in fits]
     if len(fits) > 1:
-        everything = [error for fit in fits for error in fit.error_ratio]
-        rows.append(_error_row("all", sum(fit.fitted for fit in fits), everything))
-        strong = frozenset({len(rows) - 1})
-    ways = "; ".join(dict.fromkeys(fit.left_out for fit in fits))
-    return Table(
+        rows.append(("all", sum(fit.fitted for fit in fits), _all_errors(fits)))
+    left_out = "; ".join(dict.fromkeys(fit.left_out for fit in fits))
+    return Table.of(
+        rows,
+        Column.text("Device", lambda row: row[0]),
+        Column("Fitted", "", ".0f", lambda row: row[1]),
+        Column("Left out", "", ".0f", lambda row: row[2].points),
+        Column("Median", "%", percent, lambda row: row[2].median_abs_error_ratio),
+        Column("90th", "%", percent, lambda row: row[2].p90_abs_error_ratio),
+        Column("Largest", "%", percent, lambda row: row[2].max_abs_error_ratio),
         name="errors",
         title=f"Model {model}: errors on samples that were not fitted",
-        caption=f"{ways[:1].upper()}{ways[1:]}.",
-        columns=(
-            Column.text("Device"),
-            Column("Fitted", "", ".0f"),
-            Column("Left out", "", ".0f"),
-            Column("Median", "%", percent),
-            Column("90th", "%", percent),
-            Column("Largest", "%", percent),
-        ),
-        rows=tuple(rows),
-        strong=strong,
+        caption=f"{left_out[:1].upper()}{left_out[1:]}.",
+        strong=(len(fits),) if len(fits) > 1 else (),
     )
 
 
-def _error_row(name: str, fitted: int, errors: Sequence[float]) -> tuple[str, int, int, float, float, float]:
-    summary = ErrorSummary.of(errors)
-    return name, fitted, summary.count, summary.median_ratio, summary.p90_ratio, summary.max_ratio
+def _all_errors(fits: Sequence[DeviceFit]) -> ErrorSummary:
+    return ErrorSummary.of(error for fit in fits for error in fit.error_ratio)
 
 
 GREY = "#7a7f87"
@@ -140,16 +138,14 @@ _STEPS = 100
 def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
     """Return samples and model: watts over load, or for ports and routers modelled over measured watts.
 
-    The figure of ``routecast power fit``: samples beside the model.
-
-    Filled points are those that the model rests on, open ones those that it was not shown.
+    Filled points were fitted, open ones were left out.
     """
-    shown = list(fits[:_DRAWN_DEVICES])
+    drawn = list(fits[:_DRAWN_DEVICES])
     is_over_load = model not in {"port", "router"}
-    marks = _over_load(shown) if is_over_load else _over_measured(shown)
+    marks = _over_load(drawn) if is_over_load else _over_measured(drawn)
     what = "Lines are the model, points the samples." if is_over_load else "Each point is one sample."
-    more = f" The first {len(shown)} of {len(fits)} devices." if len(fits) > len(shown) else ""
-    samples = [sample for fit in shown for sample in fit.samples]
+    more = f" The first {len(drawn)} of {len(fits)} devices." if len(fits) > len(drawn) else ""
+    samples = [sample for fit in drawn for sample in fit.samples]
     low, high = _span(samples)
     return Figure(
         name="power",
@@ -165,8 +161,9 @@ def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
 
 def _title(model: str, fits: Sequence[DeviceFit]) -> str:
     devices = fits[0].device if len(fits) == 1 else f"{len(fits)} devices"
-    errors = ErrorSummary.of([error for fit in fits for error in fit.error_ratio])
-    errors_text = f", median error {100.0 * errors.median_ratio:.2f} % on samples left out" if errors.count else ""
+    errors = _all_errors(fits)
+    median = 100.0 * errors.median_abs_error_ratio
+    errors_text = f", median error {median:.2f} % on samples left out" if errors.points else ""
     return f"{devices}: model {model}{errors_text}"
 
 
@@ -176,52 +173,52 @@ def _over_load(fits: Sequence[DeviceFit]) -> list[Line | Points]:
     for fit, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
         watts = tuple(fit.model.power_w(OperatingPoint(load_ratio=load)) for load in loads)
         marks.append(Line(name=fit.device, x=tuple(100.0 * load for load in loads), y=watts, colour=colour))
-        for is_fitted in (True, False):
-            samples = [sample for sample in fit.samples if sample.is_fitted is is_fitted]
-            marks.append(
-                Points(
-                    name=f"{fit.device}, {_word(is_fitted)}",
-                    x=tuple(100.0 * sample.place for sample in samples),
-                    y=tuple(sample.measured_w for sample in samples),
-                    colour=colour,
-                    filled=is_fitted,
-                    legend=False,
-                )
-            )
+        marks += _samples(fit, colour, x=lambda sample: 100.0 * sample.x, y=lambda sample: sample.measured_w)
     return marks
 
 
 def _over_measured(fits: Sequence[DeviceFit]) -> list[Line | Points]:
     span = _span([sample for fit in fits for sample in fit.samples])
     marks: list[Line | Points] = [Line(name="equal", x=span, y=span, colour=GREY, dashed=True)]
-    for device_fit, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
+    for fit, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
         # The colour stands in the legend once, whichever samples the device has.
-        marks.append(Points(name=device_fit.device, x=(math.nan,), y=(math.nan,), colour=colour, symbol="square"))
-        for is_fitted in (True, False):
-            samples = [sample for sample in device_fit.samples if sample.is_fitted is is_fitted]
-            marks.append(
-                Points(
-                    name=f"{device_fit.device}, {_word(is_fitted)}",
-                    x=tuple(sample.measured_w for sample in samples),
-                    y=tuple(sample.modelled_w for sample in samples),
-                    colour=colour,
-                    filled=is_fitted,
-                    size_px=5,
-                    legend=False,
-                )
-            )
+        marks.append(Points(name=fit.device, x=(math.nan,), y=(math.nan,), colour=colour, symbol="square"))
+        marks += _samples(
+            fit, colour, x=lambda sample: sample.measured_w, y=lambda sample: sample.modelled_w, size_px=5
+        )
     return marks
 
 
-def _span(samples: Sequence[Fitted]) -> tuple[float, float]:
+def _samples(
+    fit: DeviceFit,
+    colour: str,
+    *,
+    x: Callable[[ModelledSample], float],
+    y: Callable[[ModelledSample], float],
+    size_px: int = 8,
+) -> Iterator[Points]:
+    for is_fitted in (True, False):
+        samples = [sample for sample in fit.samples if sample.is_fitted is is_fitted]
+        yield Points(
+            name=f"{fit.device}, {_word(is_fitted)}",
+            x=tuple(map(x, samples)),
+            y=tuple(map(y, samples)),
+            colour=colour,
+            filled=is_fitted,
+            size_px=size_px,
+            legend=False,
+        )
+
+
+def _span(samples: Sequence[ModelledSample]) -> tuple[float, float]:
     """Return round ends for two axes that show the same watts."""
     watts = [watts for each in samples for watts in (each.measured_w, each.modelled_w)]
     step = 10.0 ** math.floor(math.log10(max(max(watts) - min(watts), 1e-3)))
     return step * math.floor(min(watts) / step), step * math.ceil(max(watts) / step + 1e-9)
 
 
-def _key(samples: Sequence[Fitted]) -> list[Points]:
-    """Say what filled and open points are, where there are both."""
+def _key(samples: Sequence[ModelledSample]) -> list[Points]:
+    """Return the legend of filled and open points, where there are both."""
     if len({sample.is_fitted for sample in samples}) < 2:
         return []
     return [
