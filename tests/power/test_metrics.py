@@ -15,10 +15,8 @@ from routecast.power.metrics import (
     EER_WEIGHTS,
     METRICS,
     LoadPoint,
-    bit_energy_j,
     energy_consumption_rate_w_per_bps,
     energy_efficiency_ratio_bit_per_j,
-    packet_energy_j,
     proportionality_ratio,
 )
 
@@ -42,16 +40,9 @@ def test_unweighted_capacity_stands_in_the_numerator_only_when_asked() -> None:
 
 
 @given(POWERS, RATES)
-def test_ecr_bit_energy_and_the_eer_of_full_load_alone_are_one_figure(power_w: float, rate_bps: float) -> None:
+def test_the_ecr_is_the_inverse_of_the_eer_of_full_load_alone(power_w: float, rate_bps: float) -> None:
     ecr = energy_consumption_rate_w_per_bps(power_w, rate_bps)
     assert ecr == pytest.approx(1.0 / energy_efficiency_ratio_bit_per_j(points((1.0, rate_bps, power_w))))
-    assert ecr == bit_energy_j(power_w, rate_bps)
-
-
-@given(POWERS, RATES, st.integers(64, 1518))
-def test_a_packet_costs_its_bits(power_w: float, rate_pps: float, frame_bytes: int) -> None:
-    bits = 8.0 * frame_bytes
-    assert packet_energy_j(power_w, rate_pps) == pytest.approx(bits * bit_energy_j(power_w, bits * rate_pps))
 
 
 @given(st.lists(st.tuples(RATES, POWERS), min_size=3, max_size=3))
@@ -71,11 +62,6 @@ def test_proportionality_is_one_without_idle_power_and_nought_without_any_differ
     assert proportionality_ratio(max_w, max_w) == 0.0
 
 
-def test_nothing_forwarded_has_no_energy_per_packet() -> None:
-    assert math.isnan(packet_energy_j(100.0, 0.0))
-    assert math.isnan(bit_energy_j(100.0, 0.0))
-
-
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -86,8 +72,8 @@ def test_nothing_forwarded_has_no_energy_per_packet() -> None:
         (lambda: energy_efficiency_ratio_bit_per_j(points((1.0, 0.0, 5.0))), "nothing is forwarded"),
         (lambda: energy_efficiency_ratio_bit_per_j(points((1.0, math.nan, 5.0))), "throughput"),
         (lambda: energy_consumption_rate_w_per_bps(10.0, 0.0), "more than 0"),
-        (lambda: packet_energy_j(-1.0, 1e6), "more than 0"),
-        (lambda: bit_energy_j(math.nan, 1e6), "more than 0"),
+        (lambda: energy_consumption_rate_w_per_bps(-1.0, 1e6), "more than 0"),
+        (lambda: energy_consumption_rate_w_per_bps(math.nan, 1e6), "more than 0"),
         (lambda: proportionality_ratio(120.0, 100.0), "more than the 100 W"),
         (lambda: proportionality_ratio(-1.0, 100.0), "at least 0"),
     ],

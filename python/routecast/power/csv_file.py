@@ -1,6 +1,6 @@
-"""Tables of samples that people write as CSV: rows with their places, and every fault at once.
+"""Tables of samples as CSV, whose reading reports every fault with its row and column at once.
 
-Samples of the power of network gear: ports in use, traffic, watts; NetPowerBench's table or plain columns.
+Samples of the power of network gear hold ports in use, traffic and watts, in NetPowerBench's table or plain columns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
-from routecast.power.port import PortsInUse
+from routecast.power.port import Equipped, PortsInUse
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import value
@@ -37,16 +37,17 @@ _MOST = 1_000_000
 _MOST_PER_S = 1e18
 _RDMA_LEAST_GBPS = 2.5
 _RDMA_HEADER_BYTES, _IPERF_HEADER_BYTES = 58, 42
-"""What the generators add to a payload (NetPowerBench, model_derivation/main.py): RDMA from 2.5 Gbit/s, iperf3 below.
+"""Headers that the generators add to a payload (NetPowerBench, model_derivation/main.py): RDMA from 2.5 Gbit/s, iperf3
+below.
 
-Ethernet 14, IP 20 and UDP 8 bytes, and for RoCEv2 12 of transport and 4 of check; its packets have no FCS, those of
-the rest of routecast do: with L2 bits (S1), such an E_bit counts four bytes too many in each frame.
+Ethernet has 14, IP 20 and UDP 8 bytes; RoCEv2 has 12 more of transport and 4 of check. NetPowerBench counts no FCS and
+routecast does, so with L2 bits (S1) its E_bit counts four bytes too many in each frame.
 """
 
 
 @value
 class PortSample:
-    """One measured power: the class of the ports ("" for the bare device), their use, the mean of how many."""
+    """The mean power of ``samples`` measurements with ports of a class in use ("" for the bare device)."""
 
     port_class: str
     use: PortsInUse
@@ -85,27 +86,26 @@ def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
 def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
     by_device: dict[str, list[PortSample]] = {}
     for row in file.rows:
-        ports = {name: _whole(row, name) for name in ("plugged", "enabled", "up")}
+        ports = Equipped(**{name: _integer(row, name) for name in ("plugged", "enabled", "up")})
         bits, packets = (
             row.number_in(name, default=0.0, high=_MOST_PER_S, what="a number, 0 to 1e18")
             for name in ("passed_bps", "passed_pps")
         )
-        moves = bits > 0.0 or packets > 0.0
         port_class = row.text("class")
-        if not port_class and (moves or any(ports.values())):
+        if not port_class and (bits > 0.0 or packets > 0.0 or ports != Equipped()):
             row.fault("class", "is empty, and ports are in use: name their kind, such as QSFP/PCC/100G")
         by_device.setdefault(row.text("device", UNNAMED_DEVICE), []).append(
             PortSample(
                 port_class=port_class,
-                use=PortsInUse(**ports, forwarding=ports["up"] if moves else 0, passed_bps=bits, passed_pps=packets),
+                use=ports.passing(bits, packets),
                 power_w=watts(row, "power_w"),
-                samples=max(_whole(row, "samples", default=1), 1),
+                samples=max(_integer(row, "samples", default=1), 1),
             )
         )
     return {device: tuple(samples) for device, samples in by_device.items()}
 
 
-def _whole(row: CsvRow, column: str, *, default: int = 0) -> int:
+def _integer(row: CsvRow, column: str, *, default: int = 0) -> int:
     value = row.number_in(column, default=float(default), high=_MOST, what=f"a whole number, 0 to {_MOST}")
     if math.isnan(value):
         return default
@@ -116,7 +116,7 @@ def _whole(row: CsvRow, column: str, *, default: int = 0) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Experiment:
-    """What the path of a row says."""
+    """The experiment that the path of a row names."""
 
     row: CsvRow
     kind: str
@@ -174,7 +174,7 @@ def _experiment(row: CsvRow) -> _Experiment | None:
 def _samples(experiment: _Experiment, all_of_device: list[_Experiment]) -> list[PortSample]:
     """Return the sample of an experiment; one with all ports off counts for every speed of its ports."""
     power = watts(experiment.row, "mean_w")
-    count = max(_whole(experiment.row, "n", default=1), 1)
+    count = max(_integer(experiment.row, "n", default=1), 1)
     if experiment.kind == "base":
         return [PortSample(port_class="", use=PortsInUse(), power_w=power, samples=count)]
     same = [other for other in all_of_device if (other.port, other.trx) == (experiment.port, experiment.trx)]
@@ -196,18 +196,12 @@ def _use(experiment: _Experiment, *, plugged: int) -> PortsInUse:
     passed_bps = experiment.ports * experiment.gbps * 1e9
     header = _RDMA_HEADER_BYTES if experiment.gbps >= _RDMA_LEAST_GBPS else _IPERF_HEADER_BYTES
     packet_bits = 8.0 * (experiment.payload_bytes + header)
-    return PortsInUse(
-        plugged=plugged,
-        enabled=experiment.ports,
-        up=experiment.ports,
-        forwarding=experiment.ports if passed_bps > 0.0 else 0,
-        passed_bps=passed_bps,
-        passed_pps=passed_bps / packet_bits if passed_bps > 0.0 else 0.0,
-    )
+    ports = Equipped(plugged=plugged, enabled=experiment.ports, up=experiment.ports)
+    return ports.passing(passed_bps, passed_bps / packet_bits)
 
 
 UNNAMED_DEVICE = "device"
-"""What the one device of a file is called that names none."""
+"""Name of the only device of a file that names none."""
 
 
 _MOST_FAULTS = 20
@@ -216,14 +210,14 @@ _MOST_W = 1e9
 
 @dataclass(slots=True, kw_only=True)
 class CsvRow:
-    """One row: its number in the file (the header is 1), its cells by column, and where its faults go."""
+    """A row with its number in the file (the header is 1), its cells by column, and its faults."""
 
     number: int
     cells: dict[str, str]
     problems: list[Problem] = field(default_factory=list)
 
     def fault(self, column: str, message: str) -> None:
-        """Note a fault of a cell."""
+        """Record a fault of a cell."""
         self.problems.append(Problem(f"row {self.number}, column {column}", message))
 
     def text(self, column: str, default: str = "") -> str:
@@ -280,7 +274,7 @@ class CsvFile:
             raise FileProblem(self.path, problems)
 
     def refuse_faults(self) -> None:
-        """Refuse the file where a row noted a fault.
+        """Refuse the file where a row has a fault.
 
         Raises FileProblem: all faults, up to 20 of them.
         """

@@ -14,7 +14,7 @@ from routecast.evaluate.protocol import Evaluator
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.power.model import OperatingPoint, PowerModel
+from routecast.power.model import NO_WATTS, OperatingPoint, PowerModel
 from routecast.power.port import PortPower
 from routecast.quantity import format_bps, format_ratio
 from routecast.quantity.schema import field, value
@@ -36,15 +36,15 @@ KWH_J = 3.6e6
 _TERABYTE_BITS = 8e12
 
 Progress = Callable[[int, int, str], object]
-"""Takes the number of loads that are done, of how many, and what they are."""
+"""Called with the number of loads that are done, of all, and their name."""
 
 Watts = Callable[[float], float]
-"""Mean watts while so many bits per second are forwarded."""
+"""Mean watts at a forwarded rate, bit/s."""
 
 
 @value
 class PowerDay:
-    """Power over a day, and what it comes to."""
+    """Power over a day, with energy, cost and carbon."""
 
     step_s: float
     l2_bps: tuple[float, ...] = field("Traffic of each step")
@@ -55,9 +55,9 @@ class PowerDay:
     least_w: float
     traffic_bits: float = field("Bits of a day")
     energy_per_terabyte_j: float = field("``energy_j`` over the traffic in TB (1e12 bytes)")
-    # What a day would take if power were proportional to traffic: the watts at the profile's peak times the mean
-    # traffic over the peak traffic.
-    proportional_j: float
+    proportional_j: float = field(
+        "Energy of a day at power proportional to traffic: watts at the peak times mean over peak traffic"
+    )
     cost: float | None = field("Cost in the currency of the price; None without a price")
     carbon_g: float | None = field("Mass of carbon dioxide; None without a carbon intensity")
     scope: str = field("Scope of the watts")
@@ -84,7 +84,7 @@ class PowerCurve:
     def through(
         cls, watts: Watts, loads_bps: Sequence[float], *, most: int = 20, progress: Progress | None = None
     ) -> PowerCurve:
-        """Ask for the watts at each distinct load; of more than ``most``, at that many between the ends."""
+        """Return the curve through each distinct load; of more than ``most``, through that many between the ends."""
         distinct = sorted(set(loads_bps))
         is_interpolated = len(distinct) > most
         low_bps, high_bps = distinct[0], distinct[-1]
@@ -142,9 +142,9 @@ class ModelWatts:
 
 @dataclass(slots=True, kw_only=True)
 class TrialWatts:
-    """Watts of a router at a load: one trial for each load that is asked for.
+    """Watts of a router at a load, from a trial for each load.
 
-    ``lost`` remembers loads at which the router lost frames, with the ratio; ``scope`` and ``source`` are those of the
+    ``lost`` holds the loads at which the router lost frames, with the ratio; ``scope`` and ``source`` are those of the
     trials. The frames, flows and arrivals are those of ``load``.
     """
 
@@ -164,11 +164,7 @@ class TrialWatts:
         rate_pps = max(self.idle_pps, l2_bps / (8.0 * self.load.frames.mean_bytes))
         trial = self.evaluator.trial(self.load.at(rate_pps), self.duration_s)
         if trial.power is None:
-            message = (
-                "a trial carries no watts: give every pool of the router file its power states, "
-                'power = { active = "… W", idle = "… W", scope = "package" }'
-            )
-            raise ModelProblem("power of a day", [Problem("power", message)])
+            raise ModelProblem("power of a day", [Problem("power", NO_WATTS)])
         self.scope, self.source = trial.power.scope, trial.power.source
         if trial.least_loss_ratio > 1e-6:
             self.lost.append((l2_bps, trial.least_loss_ratio))
@@ -184,7 +180,7 @@ def power_day(
     price_per_kwh: float | None = None,
     carbon_g_per_kwh: float | None = None,
 ) -> PowerDay:
-    """Return what a profile takes: the mean over its steps, for 24 hours.
+    """Return the power and energy of a day with a traffic profile: the mean over its steps, for 24 hours.
 
     Parameters
     ----------
@@ -195,7 +191,7 @@ def power_day(
     scope, source : str
         Of the watts.
     price_per_kwh, carbon_g_per_kwh : float or None
-        Given, they give cost and grams; nothing is assumed.
+        None: no cost, no mass of carbon dioxide.
 
     Raises
     ------
@@ -242,7 +238,7 @@ def power_day(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WattsSource:
-    """Watts over load with what they cover, where they come from, and what must be known beside them."""
+    """Watts over load with their scope, source and notes."""
 
     watts: Watts
     scope: str

@@ -1,7 +1,7 @@
-"""Energy metrics: each with its formula, what it covers and where it comes from.
+"""Energy metrics, each with its formula, scope and source.
 
 The scope of a metric is that of the watts it is computed from (package, server, wall): two figures of different scopes
-are never compared. Bit rates are of layer 2, FCS counted and preamble not (semantics S2), unless said otherwise.
+are never compared. Bit rates are of layer 2, FCS counted and preamble not (semantics S2).
 """
 
 from __future__ import annotations
@@ -16,24 +16,18 @@ from routecast.errors import ModelProblem, Problem
 from routecast.quantity.schema import field, value
 
 __all__ = [
-    "ACCESS_LOADS",
     "CORE_LOADS",
     "EER_WEIGHTS",
     "METRICS",
     "LoadPoint",
     "MetricDefinition",
-    "bit_energy_j",
     "energy_consumption_rate_w_per_bps",
     "energy_efficiency_ratio_bit_per_j",
-    "packet_energy_j",
     "proportionality_ratio",
 ]
 
 CORE_LOADS: Final = (1.0, 0.3, 0.0)
 """Loads of the EER of core routers and data-centre switches, over the zero-loss rate (powerbench-02 sec. 4)."""
-
-ACCESS_LOADS: Final = (1.0, 0.1, 0.0)
-"""Loads of the EER of access routers."""
 
 EER_WEIGHTS: Final = (0.1, 0.8, 0.1)
 """Typical weights of the three loads."""
@@ -43,7 +37,7 @@ _POWERBENCH = "ETSI ES 203 136, as restated by draft-ietf-bmwg-powerbench-02 sec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricDefinition:
-    """What a report prints beside a metric: its name, unit, formula, what it covers, and its source."""
+    """Name, unit, formula, scope and source of a metric."""
 
     name: str
     unit: str
@@ -119,29 +113,6 @@ METRICS: Final = MappingProxyType(
 """Every metric by key; reports print formula, scope and source from here."""
 
 
-def packet_energy_j(power_w: float, forwarded_pps: float) -> float:
-    """Return joules per forwarded frame, ``P / forwarded_pps``; NaN where nothing is forwarded.
-
-    All of the power is counted, that of idling too, so the figure says little without its load.
-
-    Raises ModelProblem: the power is not > 0, or the rate is negative.
-    """
-    return _per_rate(power_w, forwarded_pps, "forwarded_pps")
-
-
-def bit_energy_j(power_w: float, l2_bps: float) -> float:
-    """Return joules per forwarded bit, ``P / l2_bps``; NaN where nothing is forwarded. 1 nJ/bit is 1 W per Gbit/s.
-
-    Raises ModelProblem: the power is not > 0, or the rate is negative.
-
-    Examples
-    --------
-    >>> round(1e9 * bit_energy_j(150.0, 10e9), 6)
-    15.0
-    """
-    return _per_rate(power_w, l2_bps, "l2_bps")
-
-
 def energy_consumption_rate_w_per_bps(power_w: float, l2_bps: float) -> float:
     """Return the ECR of full load, ``E_f / T_f``, in W per bit/s: the inverse of the EER at that load alone.
 
@@ -203,14 +174,6 @@ def proportionality_ratio(idle_w: float, max_w: float) -> float:
         faults.append(Problem("idle_w", f"is {idle_w:g} W, more than the {max_w:g} W of the highest power"))
     _refuse(faults)
     return (max_w - idle_w) / max_w
-
-
-def _per_rate(power_w: float, rate: float, name: str) -> float:
-    faults = _power_faults("power_w", power_w)
-    if not (math.isfinite(rate) and rate >= 0.0):
-        faults.append(Problem(name, f"is {rate:g}: a rate is at least 0"))
-    _refuse(faults)
-    return power_w / rate if rate > 0.0 else math.nan
 
 
 def _power_faults(name: str, power_w: float) -> list[Problem]:

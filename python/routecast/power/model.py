@@ -7,14 +7,19 @@ from typing import Protocol, runtime_checkable
 
 from routecast.quantity.schema import field, value
 
-__all__ = ["SCOPE", "OperatingPoint", "PowerModel", "energy_j"]
+__all__ = ["NO_WATTS", "SCOPE", "OperatingPoint", "PowerModel", "energy_j"]
 
 SCOPE = "what the watts cover: package, server, wall"
+NO_WATTS = (
+    "a trial carries no watts: give every pool of the router file its power states, "
+    'power = { active = "… W", idle = "… W", scope = "package" }'
+)
+"""Message on a trial of a router whose file has no power states."""
 
 
 @value
 class OperatingPoint:
-    """What a router is doing while its power is asked for. A model reads the fields that it knows."""
+    """The load and configuration of a router. A model reads the fields that it knows."""
 
     load_ratio: float = field("throughput over the maximum of the machine as it is configured, 0..1", default=0.0)
     rate_pps: float = field("forwarded over all ports, frames/s", default=0.0)
@@ -25,7 +30,7 @@ class OperatingPoint:
 
 @runtime_checkable
 class PowerModel(Protocol):
-    """Watts from state. Every power model, whatever its law, has this interface."""
+    """The interface of every power model."""
 
     @property
     def scope(self) -> str:

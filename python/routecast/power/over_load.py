@@ -14,7 +14,7 @@ from routecast.power.files import power_model_document
 from routecast.power.form import PUBLISHED_FORM, greatest_deviation
 from routecast.power.load_fit import monotone_of
 from routecast.power.model import OperatingPoint, PowerModel
-from routecast.power.port import PASSED_PORTS, PortClass, PortPower, PortsInUse
+from routecast.power.port import PASSED_PORTS, PortClass, PortPower
 from routecast.power.software_router import SoftwareRouterPower
 from routecast.power.views import (
     device_table,
@@ -128,14 +128,7 @@ def _device_w(model: PortPower, load: float, frame_bytes: float) -> float:
     use = {}
     for name, ports in model.equipped.items():
         passed_pps = _passed_pps(load * _speed_bps(name), frame_bytes) * ports.up if load else 0.0
-        use[name] = PortsInUse(
-            plugged=ports.plugged,
-            enabled=ports.enabled,
-            up=ports.up,
-            forwarding=ports.up if load else 0,
-            passed_bps=8.0 * frame_bytes * passed_pps,
-            passed_pps=passed_pps,
-        )
+        use[name] = ports.passing(8.0 * frame_bytes * passed_pps, passed_pps)
     return model.use_power_w(use)
 
 

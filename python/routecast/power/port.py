@@ -39,7 +39,7 @@ PacketEnergy = Annotated[float, Parsed(parse_packet_energy_j, "J/packet", "13.4 
 class PortClass:
     """Ports of one kind, with one kind of transceiver, at one speed. None: not measured, counted as nothing.
 
-    Per port, as the module says; a fit may find a small negative one.
+    Values are per port; a fit may find one a little below 0.
     """
 
     base_w: Power = field('the bare device as measured for this class, every port off, such as "254 W"')
@@ -60,24 +60,31 @@ class PortClass:
 
 @value
 class Equipped:
-    """How many ports of a kind are plugged in, switched on, and up."""
+    """Numbers of ports of a kind that are plugged in, switched on, and up."""
 
     plugged: Count = field("with a transceiver in them", default=0, ge=0)
     enabled: Count = field("switched on", default=0, ge=0)
     up: Count = field("whose link is up", default=0, ge=0)
 
+    def passing(self, bps: float, pps: float) -> PortsInUse:
+        """Return the ports with so many bit/s and packets/s through them; all that are up forward if any pass."""
+        return PortsInUse(
+            plugged=self.plugged,
+            enabled=self.enabled,
+            up=self.up,
+            forwarding=self.up if bps > 0.0 or pps > 0.0 else 0,
+            passed_bps=bps,
+            passed_pps=pps,
+        )
+
 
 @value
 class PortsInUse(Equipped):
-    """The same, and what passes them, summed over ports."""
+    """Ports and the traffic that passes them, summed over ports."""
 
     forwarding: int = field("that forward", default=0)
     passed_bps: float = field("through them, bit/s", default=0.0)
     passed_pps: float = field("through them, packets/s", default=0.0)
-
-
-PortUse = Mapping[str, PortsInUse]
-"""Ports in use, by the name of their class."""
 
 
 @value
@@ -110,14 +117,8 @@ class PortPower:
             raise ModelProblem(self.device, [Problem("", f'has no ports "{name}": {did_you_mean(name, self.classes)}')])
         return self.classes[name]
 
-    @property
-    def base_w(self) -> float:
-        """P_base of the device: of the only class, or the mean over those equipped (all, where none is)."""
-        names = list(self.equipped) or list(self.classes)
-        return sum(self.of(name).base_w for name in names) / len(names)
-
-    def use_power_w(self, use: PortUse) -> float:
-        """Return the power with ports in the given use."""
+    def use_power_w(self, use: Mapping[str, PortsInUse]) -> float:
+        """Return the power with ports in use, by class: P_base is the mean over these classes (all, where none is)."""
         names = list(use) or list(self.classes)
         total = sum(self.of(name).base_w for name in names) / len(names)
         for name, ports in use.items():
@@ -127,8 +128,8 @@ class PortPower:
             total += ports.passed_bps * (of.bit_j or 0.0) + ports.passed_pps * (of.packet_j or 0.0)
         return total
 
-    def _none_up(self) -> str:
-        """Say how to equip the device, with the names of its classes."""
+    def _describe_none_up(self) -> str:
+        """Return the message on how to equip the device, with the names of its classes."""
         names = list(self.classes)
         known = ", ".join(f'"{name}"' for name in names[:_SHOWN_CLASSES])
         more = ", …" if len(names) > _SHOWN_CLASSES else ""
@@ -150,18 +151,11 @@ class PortPower:
         ports = sum(equipped.up for equipped in self.equipped.values())
         moves = point.rate_pps > 0.0 or point.l2_bps > 0.0
         if moves and ports == 0:
-            raise ModelProblem(self.device, [Problem("equipped", self._none_up())])
+            raise ModelProblem(self.device, [Problem("equipped", self._describe_none_up())])
         use = {}
-        for name, ports_in_use in self.equipped.items():
-            share = ports_in_use.up / ports * PASSED_PORTS if moves else 0.0
-            use[name] = PortsInUse(
-                plugged=ports_in_use.plugged,
-                enabled=ports_in_use.enabled,
-                up=ports_in_use.up,
-                forwarding=ports_in_use.up if moves else 0,
-                passed_bps=share * point.l2_bps,
-                passed_pps=share * point.rate_pps,
-            )
+        for name, equipped in self.equipped.items():
+            share = equipped.up / ports * PASSED_PORTS if moves else 0.0
+            use[name] = equipped.passing(share * point.l2_bps, share * point.rate_pps)
         return self.use_power_w(use)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated
 
@@ -132,11 +132,6 @@ class SoftwareRouterPower:
         most = self.share_pps(forwarding, point.frequency_hz)
         rate = point.rate_pps / forwarding if point.rate_pps > 0.0 else point.load_ratio * most
         return self.cores_power_w([min(rate, most)] * forwarding, point.frequency_hz)
-
-    def series_power_w(self, points: Iterable[OperatingPoint]) -> float:
-        """Return the mean power of a series of equal steps (eq. 7)."""
-        powers = [self.power_w(point) for point in points]
-        return sum(powers) / len(powers)
 
     def idle_probability(self, rates_pps: Sequence[float], frequency_hz: float | None = None) -> float:
         """Return the share of time that one core is idle over a series of throughputs in equal steps (eq. 8)."""

@@ -1,8 +1,8 @@
 """The table of the power benchmark: base, idle, idle+, typical and loaded watts, and the efficiency over all of them.
 
 draft-ietf-bmwg-powerbench-02: first the throughput without loss (RFC 2544 sec. 26.1, here with a mix of sizes as in
-RFC 6985), then a trial for every line. It runs on whatever answers for a load and says its watts: formula, simulator,
-or a metered router.
+RFC 6985), then a trial for every line. Any evaluator whose trials carry watts can fill it: formula, simulator, or a
+metered router.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from routecast.power.metrics import (
     energy_efficiency_ratio_bit_per_j,
     proportionality_ratio,
 )
+from routecast.power.model import NO_WATTS
 from routecast.quantity.schema import field, value
 
-__all__ = ["FoundThroughput", "PowerTable", "PowerTableSettings", "power_table"]
+__all__ = ["LosslessThroughput", "PowerTable", "PowerTableSettings", "power_table"]
 
 
 @value
 class PowerTableRow:
-    """One line: what was offered, what was forwarded, and the watts meanwhile; NaN where nothing was measured."""
+    """A line with offered and forwarded load and the watts; NaN where nothing was measured."""
 
     name: str
     state: str
@@ -88,15 +89,9 @@ class PowerTable:
         return {**result, "metrics": plain(dict(METRICS))}
 
 
-_NO_POWER = (
-    "a trial carries no watts: give every pool of the router file its power states, "
-    'power = { active = "… W", idle = "… W", scope = "package" }, or measure with a power meter'
-)
-
-
 @value
 class PowerTableSettings:
-    """How the table is measured; the draft demands that the intervals and the averaging are reported."""
+    """Settings of the measurement; the draft demands that intervals and averaging are reported."""
 
     load_ratios: tuple[float, ...] = field("Loads of the EER over the throughput without loss.", default=CORE_LOADS)
     weights: tuple[float, ...] = field("Weight of each; they sum up to 1.", default=EER_WEIGHTS)
@@ -144,10 +139,10 @@ class PowerTableSettings:
 
 
 @value
-class FoundThroughput:
-    """What a search has found: the greatest rate without loss, all ports together, and what must be said of it.
+class LosslessThroughput:
+    """The greatest rate without loss, all ports together, with notes on the search.
 
-    ``rate_pps`` is not above 0 where there is none, and ``reason`` says why.
+    Where there is none, ``rate_pps`` is not above 0 and ``reason`` gives the cause.
     """
 
     rate_pps: float
@@ -163,7 +158,7 @@ def power_table(
     ports: int,
     most_pps: float,
     settings: PowerTableSettings | None = None,
-    search: Callable[[], FoundThroughput] | None = None,
+    search: Callable[[], LosslessThroughput] | None = None,
     report: Callable[[str], None] | None = None,
 ) -> PowerTable:
     """Measure the table.
@@ -171,33 +166,33 @@ def power_table(
     Parameters
     ----------
     evaluator : Evaluator
-        Whatever answers for a load with watts.
+        Its trials carry watts.
     load : OfferedLoad
         Frames, flows and arrivals; its rate does not matter.
     router : str
-        How the table calls what is measured.
+        Name of the router in the table.
     ports : int
         Active ports.
     most_pps : float
         Greatest rate of the search over all ports, such as that of the links.
     settings : PowerTableSettings or None
     search : callable or None
-        Finds the throughput instead of a plain binary search, which a disturbed trial would mislead.
+        Search of the throughput in place of a plain binary search, which a disturbed trial would mislead.
     report : callable or None
-        Told what each trial is for.
+        Called with the purpose of each trial.
 
     Raises
     ------
     routecast.errors.ModelProblem
         A trial carries no watts, or the router loses frames at every rate.
     routecast.errors.EnvironmentProblem
-        A meter told nothing during a trial.
+        A meter gave no reading during a trial.
     routecast.errors.CriterionFailed
         A measured trial stayed invalid.
     """
     chosen = settings or PowerTableSettings()
     lab = _Lab(evaluator=evaluator, load=load, router=router, settings=chosen, report=report)
-    idle = lab.measured("idle", chosen.idle_pps)  # first: it tells at once whether there are watts
+    idle = lab.measured("idle", chosen.idle_pps)  # first, so that missing watts are reported at once
     throughput = search() if search else lab.search(ports, most_pps)
     full_pps = throughput.rate_pps
     if not full_pps > 0.0:
@@ -256,7 +251,7 @@ def power_table(
 
 @dataclass(slots=True, kw_only=True)
 class _Lab:
-    """An evaluator with the load to offer at many rates."""
+    """An evaluator, and the load that it is offered at many rates."""
 
     evaluator: Evaluator
     load: OfferedLoad
@@ -289,10 +284,10 @@ class _Lab:
             why = "; ".join(note for note in trial.notes if "power" in note) or "no meter was read"
             raise EnvironmentProblem(f"{self.router}: a trial carries no watts: {why}")
         if trial.power is None:
-            raise ModelProblem(self.router, [Problem("power", _NO_POWER)])
+            raise ModelProblem(self.router, [Problem("power", f"{NO_WATTS}, or measure with a power meter")])
         return trial.power
 
-    def search(self, ports: int, most_pps: float) -> FoundThroughput:
+    def search(self, ports: int, most_pps: float) -> LosslessThroughput:
         goal = GoalProfile(
             name="no loss",
             width=self.settings.width_ratio,
@@ -310,7 +305,7 @@ class _Lab:
             probe, goal, least_pps=self.settings.least_ratio * most_pps / ports, most_pps=most_pps / ports
         )
         links = ("the links, not the router, limit the throughput",)
-        return FoundThroughput(
+        return LosslessThroughput(
             rate_pps=ports * bounds.lower_pps, reason=bounds.reason, notes=links if bounds.outcome == "maximum" else ()
         )
 
@@ -344,7 +339,7 @@ def _row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: flo
 
 
 def _notes(
-    load: OfferedLoad, settings: PowerTableSettings, trials: dict[float, Trial], throughput: FoundThroughput
+    load: OfferedLoad, settings: PowerTableSettings, trials: dict[float, Trial], throughput: LosslessThroughput
 ) -> tuple[str, ...]:
     stand_in = f"an offered load is more than 0, so {settings.idle_pps:g} frames/s stand for no traffic"
     notes = [

@@ -1,4 +1,4 @@
-"""The power benchmark's table of a real router: what is sent on a test bed for each line, and the search before them.
+"""The power benchmark's table of a router on a test bed: a search of the throughput, then the load of each line.
 
 ::
 
@@ -21,7 +21,7 @@ from routecast.benchmark.streams import Stream
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
-from routecast.power.table import FoundThroughput, PowerTable, PowerTableSettings, power_table
+from routecast.power.table import LosslessThroughput, PowerTable, PowerTableSettings, power_table
 from routecast.quantity import format_duration, format_ratio
 from routecast.testbed.document import MeterTable
 from routecast.testbed.measure import Measure
@@ -83,7 +83,7 @@ def wire_power_table(
     settings : PowerTableSettings
         ``measure_s`` is at least :data:`SHORTEST_LINE_S`.
     report : callable or None
-        Told what each trial is for.
+        Called with the purpose of each trial.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def wire_power_table(
     routecast.errors.ModelProblem
         A line is shorter than :data:`SHORTEST_LINE_S`, or the device loses frames at every rate.
     routecast.errors.EnvironmentProblem
-        The meter told nothing, or the tester failed.
+        The meter gave no reading, or the tester failed.
     """
     if isinstance(measure, TimedMeasure):
         what = "makes its frames itself and works at its capacity whatever the load: there are no watts over load"
@@ -127,7 +127,7 @@ def wire_power_table(
         most_pps=line_pps,
         # Less than a frame is due in a line, so none is sent.
         settings=replace(settings, idle_pps=0.5 / (settings.measure_s + settings.stabilise_s)),
-        search=lambda: _found(stage, settings.measure_s),
+        search=lambda: _searched(stage, settings.measure_s),
         report=report,
     )
     return replace(table, notes=(*table.notes, *_meter_notes(measure)))
@@ -156,7 +156,7 @@ class _Wire:
 
 
 def _unmetered(measure: Measure) -> Measure:
-    """Return a view for trials whose watts nobody wants: a slow meter would hold each of them up.
+    """Return a view for trials without a meter, because a slow meter would hold each of them up.
 
     It runs no invalid trial again: the stage of the search does that itself, and to stabilise one is enough.
     """
@@ -181,15 +181,15 @@ class _MixStage(Stage):
         return self.offered.at(rate_pps)
 
 
-def _found(stage: _MixStage, line_s: float) -> FoundThroughput:
-    """Search as ``routecast benchmark rfc2544 --profile quick`` does, confirm it for as long as a line, and say how."""
+def _searched(stage: _MixStage, line_s: float) -> LosslessThroughput:
+    """Search as ``routecast benchmark rfc2544 --profile quick`` does, and confirm the rate for as long as a line."""
     short = find_ceiling(stage)
     row = THROUGHPUT.run(stage, math.nan)[0]
     rate_pps, lowered = row.throughput_pps, ""
     if rate_pps > 0.0:
         rate_pps, lowered = _confirmed(stage, rate_pps, line_s)
     notes = (*_limits(stage, row, short), _method(stage.profile), *([lowered] if lowered else ()))
-    return FoundThroughput(rate_pps=rate_pps, reason=row.reason, notes=notes)
+    return LosslessThroughput(rate_pps=rate_pps, reason=row.reason, notes=notes)
 
 
 def _confirmed(stage: _MixStage, rate_pps: float, line_s: float) -> tuple[float, str]:
