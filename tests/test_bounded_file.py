@@ -78,7 +78,7 @@ def test_a_pipe_that_nobody_writes_to_is_refused_by_every_reader(
     read: Callable[[Path], object], pipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounded_file, "_UNOPENED_S", 0.01)
-    assert "a pipe that nobody wrote to" in told(lambda: read(pipe))
+    assert "it is an empty pipe" in told(lambda: read(pipe))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 from routecast.cli.run import run
 from routecast.function.catalogue import function_names, read_function
 from routecast.hardware.catalogue import read_hardware, write_hardware
-from routecast.testbed import function_run
+from routecast.testbed import cachegrind, function_run
 
 CORE_HZ = 2e9
 CYCLES = 400.0
@@ -181,12 +182,12 @@ def test_without_valgrind_the_package_is_named(
 def test_counts_are_differences_of_two_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def counted(request: dict[str, Any]) -> dict[str, int]:
-        packets = request["packets"]  # a million instructions beside 85 for each packet
+    def counted(command: Sequence[str], *_: str) -> dict[str, int]:
+        packets = json.loads(command[-1])["packets"]  # a million instructions beside 85 for each packet
         return {"Ir": 1_000_000 + 85 * packets, "Dr": 300_000 + 20 * packets, "Dw": 100_000 + 7 * packets}
 
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(function_run, "_counts", counted)
+    monkeypatch.setattr(cachegrind, "_event_sums", counted)
     assert run(["function", "l2_switch", "--counts", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["counts"]
     assert (row["instructions"], row["reads"], row["writes"]) == (85.0, 20.0, 7.0)

@@ -102,5 +102,5 @@ def test_what_cannot_be_predicted_is_refused() -> None:
     with pytest.raises(ModelProblem, match="round_robin"):
         model_of(parse_multistage('scheme = "round_robin"\n' + EXAMPLE), flows)
     single = parse_multistage(EXAMPLE.replace('[[balancer]]        # stands by\nname = "lb1"\n', ""))
-    with pytest.raises(ModelProblem, match="nobody to take over"):
+    with pytest.raises(ModelProblem, match="none can take over"):
         takeover_of(single, rate_pps=1e3, at_s=0.1)
