@@ -12,7 +12,7 @@ from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.load.frames import FrameMix
-from routecast.power.operating._setting import AS_GIVEN
+from routecast.power.operating._setting import UNCHANGED
 from routecast.power.operating.optimise import machine_of
 from routecast.quantity.toml_file import parse_toml
 
@@ -103,7 +103,7 @@ def test_task_units_of_several_kinds_stay_as_they_are() -> None:
     first = {**EXPLICIT["task"][0], "parallel": 1, "route": {"to": ["more"]}}
     second = {**first, "name": "more", "activation": {"kind": "interrupt"}, "route": {}}
     choices = machine_of({**EXPLICIT, "task": [first, second]}).choices
-    assert choices.activations == ((AS_GIVEN, 0.0),)
+    assert choices.activations == ((UNCHANGED, 0.0),)
 
 
 def test_a_softirq_router_is_run_on_fewer_cores_too() -> None:

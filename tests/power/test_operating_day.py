@@ -94,8 +94,8 @@ def test_always_at_its_most_is_all_cores_at_the_highest_clock_awake() -> None:
 
 def test_bounds_spare_simulations_and_equal_loads_are_simulated_once() -> None:
     found = plan_of(WHOLE, (2e5, 3e5) * 4)
-    assert found.places == 2 * len(WHOLE.candidates)
-    assert found.evaluated < found.places
+    assert found.pairs == 2 * len(WHOLE.candidates)
+    assert found.evaluated < found.pairs
 
 
 @pytest.mark.slow

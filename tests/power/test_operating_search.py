@@ -174,7 +174,7 @@ def test_a_target_that_nothing_meets_is_told_with_the_best_reachable() -> None:
     assert reached is not None
     assert reached.values[0] == least
     told = why_none(found, load.rate_pps)
-    assert f"p99 < 100 ns: the best reachable is {targets[0].shown(least)}" in told
+    assert f"p99 < 100 ns: the best reachable is {targets[0].format_value(least)}" in told
     assert "loss" not in told.splitlines()[1]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from routecast.power.operating.day import cheapest_path, lazy_cheapest_path, path_cost, switchings
+from routecast.power.operating.day import cheapest_path, lazy_cheapest_path, switchings
 
 WHOLE = st.integers(0, 20).map(float) | st.just(math.inf)
 DAYS = st.tuples(st.integers(1, 5), st.integers(1, 3)).flatmap(lambda shape: arrays(np.float64, shape, elements=WHOLE))
@@ -21,6 +21,11 @@ DAYS = st.tuples(st.integers(1, 5), st.integers(1, 3)).flatmap(lambda shape: arr
 def stays(path: Sequence[int]) -> list[int]:
     """Return how many steps each setting stays, in order."""
     return [len(list(group)) for _, group in itertools.groupby(path)]
+
+
+def path_cost(costs: np.ndarray, path: Sequence[int], *, switch_cost: float) -> float:
+    """Return the cost of a path, with its switchings."""
+    return math.fsum(costs[range(len(path)), path]) + switch_cost * switchings(path)
 
 
 def brute_force(costs: np.ndarray, switch_cost: float, dwell_steps: int) -> float:

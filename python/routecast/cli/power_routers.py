@@ -468,9 +468,9 @@ def _one_load(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.power.operating.document import found_document, found_notes
+    from routecast.power.operating.document import point_document, point_notes
     from routecast.power.operating.optimise import operating_point, why_none
-    from routecast.power.views import found_tables, front_figure, has_front
+    from routecast.power.views import front_figure, has_front, point_tables
 
     result = operating_point(machine, load, targets, effort, on_progress=progress)
     if figure is not None and has_front(result):
@@ -478,11 +478,11 @@ def _one_load(
     elif figure is not None:
         remark(f"{figure} is not written: of no setting are watts and latency known")
     if as_json:
-        print_json(found_document(result, machine, load))
+        print_json(point_document(result, machine, load))
     elif result.best is not None:
-        for table in found_tables(result, machine, load.rate_pps):
+        for table in point_tables(result, machine, load.rate_pps):
             print_table(data(), table)
-        print_notes(data(), found_notes(result, machine))
+        print_notes(data(), point_notes(result, machine))
     if not result.is_whole:
         best = "this is the best so far; it was not checked, and a better one may exist"
         remark(f"Interrupted: {best if result.best else 'no setting met the targets yet'}.")

@@ -14,7 +14,7 @@ from routecast.power.load_fit import ModelledSample
 from routecast.power.metrics import METRICS
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.power.operating._search import EvaluatedSetting, SearchResult, latency_quantity
-from routecast.power.operating._setting import AS_GIVEN, Setting
+from routecast.power.operating._setting import UNCHANGED, Setting
 from routecast.power.operating.day import Course, DayPlan
 from routecast.power.operating.optimise import TunableRouter
 from routecast.power.port import PortClass, PortPower
@@ -41,13 +41,13 @@ __all__ = [
     "error_table",
     "fit_figure",
     "form_table",
-    "found_tables",
     "front_figure",
     "has_front",
     "load_table",
     "parameter_table",
     "plan_tables",
     "platforms_table",
+    "point_tables",
     "ports_table",
     "power_table_notes",
     "power_tables",
@@ -136,9 +136,9 @@ _STEPS = 100
 
 
 def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
-    """Return samples and model: watts over load, or for ports and routers modelled over measured watts.
+    """Return the figure of samples and model: power over load; for ports and routers modelled over measured power.
 
-    Filled points were fitted, open ones were left out.
+    Filled points were fitted, open points were left out.
     """
     drawn = list(fits[:_DRAWN_DEVICES])
     is_over_load = model not in {"port", "router"}
@@ -211,8 +211,8 @@ def _samples(
 
 
 def _span(samples: Sequence[ModelledSample]) -> tuple[float, float]:
-    """Return round ends for two axes that show the same watts."""
-    watts = [watts for each in samples for watts in (each.measured_w, each.modelled_w)]
+    """Return rounded ends for two axes with the same powers, W."""
+    watts = [watts for sample in samples for watts in (sample.measured_w, sample.modelled_w)]
     step = 10.0 ** math.floor(math.log10(max(max(watts) - min(watts), 1e-3)))
     return step * math.floor(min(watts) / step), step * math.ceil(max(watts) / step + 1e-9)
 
@@ -232,14 +232,14 @@ def _word(is_fitted: bool) -> str:
 
 
 def has_front(point: SearchResult) -> bool:
-    """Return whether there is a setting whose watts and latency are known."""
+    """Return whether the power and the latency of some setting are known."""
     return bool(_with_latency(point))
 
 
 def front_figure(point: SearchResult, machine: TunableRouter) -> Figure:
-    """Return the figure of everything that was evaluated, its front, the target and the best.
+    """Return the figure of the evaluated settings, their Pareto front, the target and the best setting.
 
-    The front is a staircase: for a bound on the latency between two settings the faster one is the answer.
+    The front is a staircase: for a bound on the latency between two settings, the faster setting is the answer.
     """
     quantity = latency_quantity(point.targets)
     blue, orange, green, *_ = palette(4, ordered=False)
@@ -318,7 +318,7 @@ def _front_line(front: Sequence[EvaluatedSetting], quantity: str, colour: str) -
 
 
 def _short(setting: Setting) -> str:
-    """Name a setting in a few letters.
+    """Return a short name of a setting.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def _short(setting: Setting) -> str:
         parts.append(f"x {format_frequency(setting.frequency_hz)}")
     if setting.sleep:
         parts.append(setting.sleep)
-    if setting.activation != AS_GIVEN:
+    if setting.activation != UNCHANGED:
         parts.append(setting.mode)
     if setting.mode == "adaptive":
         parts.append(format_duration(setting.linger_s))
@@ -338,7 +338,7 @@ def _short(setting: Setting) -> str:
 
 
 def day_figure(plan: DayPlan, machine: TunableRouter) -> Figure:
-    """Return the power over the day, settings as steps."""
+    """Return the figure of power over the day."""
     courses = (plan.always, plan.per_step, plan.plan)
     colours = palette(3, ordered=False)
     marks = tuple(
@@ -373,16 +373,13 @@ _SHOWN_SETTINGS = 12
 
 
 def scope_of(machine: TunableRouter) -> str:
-    """Return what the watts of a machine cover.
-
-    Tables of ``routecast power``.
-    """
+    """Return which part of the machine the powers cover."""
     power = machine.model.pool(machine.choices.pool).power
     return power.scope if power else "package"
 
 
-def found_tables(point: SearchResult, machine: TunableRouter, rate_pps: float) -> tuple[Table, Table]:
-    """Return the operating point, and the front about it."""
+def point_tables(point: SearchResult, machine: TunableRouter, rate_pps: float) -> tuple[Table, Table]:
+    """Return the tables of the operating point and of the front near it."""
     assert point.best is not None
     of = f" of the {scope_of(machine)}"
     watts = (
@@ -390,10 +387,10 @@ def found_tables(point: SearchResult, machine: TunableRouter, rate_pps: float) -
     )
     rows = [("setting", str(point.best.setting)), ("power", watts)]
     for number, target in enumerate(point.targets):
-        value = target.shown(point.best.values[number])
+        value = target.format_value(point.best.values[number])
         if point.check is not None:
             mean, low, high = point.check.values[number]
-            value = _interval(target.shown, mean, low, high) if high > low else target.shown(mean)
+            value = _interval(target.format_value, mean, low, high) if high > low else target.format_value(mean)
         rows.append((str(target), value))
     if point.check is not None:
         length = format_duration(point.check.duration_s)

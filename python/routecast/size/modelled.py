@@ -187,7 +187,9 @@ def confirmed(
         except RoutecastError as problem:
             notes.append(f"{count.cores} cores are not simulated: {problem}")
             return count, notes
-        missed = [f"{bound.quantity} is {bound.shown(bound.value(trial))}" for bound in bounds if not bound.met(trial)]
+        missed = [
+            f"{bound.quantity} is {bound.format_value(bound.value(trial))}" for bound in bounds if not bound.met(trial)
+        ]
         if trial.loss_ratio > target.loss_ratio + _LOST:
             missed.insert(0, f"{trial.loss_ratio:.3g} of the frames are lost")
         if not missed:
@@ -200,7 +202,10 @@ def confirmed(
 
 
 def _seen(trial: Trial, bounds: Sequence[Bound]) -> str:
-    parts = [f"loss {trial.loss_ratio:.3g}", *(f"{each.quantity} {each.shown(each.value(trial))}" for each in bounds)]
+    parts = [
+        f"loss {trial.loss_ratio:.3g}",
+        *(f"{each.quantity} {each.format_value(each.value(trial))}" for each in bounds),
+    ]
     return ", ".join(parts)
 
 

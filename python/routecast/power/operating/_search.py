@@ -1,15 +1,13 @@
-"""The search: best bound first, until nothing that is left can need fewer watts than the best found.
+"""Search for the setting with the fewest watts: best bound first, until no bound is below the best power.
 
-The order and the stopping rule decide the answer, not the threads: trials are looked at in the order of the bounds, and
-those that were run ahead of their turn in vain are not looked at. So one seed gives one answer on any machine.
+Candidates are evaluated by closed form or by simulation, all with the same random numbers, and taken in the order of
+their bounds. Trials that threads ran ahead and that the stopping rule does not reach are ignored, so one seed gives one
+answer on any machine.
 
-What no simulation is needed for: the work that a load brings, the least power, and what is overloaded.
-
-A frame's work does not depend on how it is scheduled: whoever forwards it spends at least its service time at active
-power. So a unit is active at least for the work that comes to it, and the rest of the time draws no less than in its
-deepest allowed state. Contention, interrupts, polls and wake-ups only add to that (S5, S6, S11).
-
-How candidates are evaluated: by closed form or by simulation, all with the same random numbers.
+The bound of a candidate needs no simulation. The work of a frame does not depend on scheduling: the unit that forwards
+it spends at least its service time at active power. So a unit is active at least for the work that arrives, and for the
+rest of the time draws no less than in its deepest allowed state. Contention, interrupts, polls and wake-ups only add to
+that (S5, S6, S11).
 """
 
 from __future__ import annotations
@@ -38,25 +36,25 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 
 Evaluate = Callable[[Candidate, OfferedLoad], Trial | None]
-"""Answers for a candidate at a load; None where no steady state was reached."""
+"""Return the trial of a candidate at a load; None where it reached no steady state."""
 
 _LONGEST = 8.0
 
 
 class StoppedError(RoutecastError):
-    """A simulation was told to stop; nobody waits for its result."""
+    """A simulation was stopped; its result is not needed."""
 
 
 def solving(candidate: Candidate, load: OfferedLoad) -> Trial | None:
-    """Answer by closed form."""
+    """Return the trial by closed form."""
     return Solve(model=candidate.model).trial(load, 1.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Simulating:
-    """Answers by simulation, each candidate with the same seed: the same frames at the same instants (S8).
+    """Evaluator by simulation, with the same seed for each candidate: the same frames at the same instants (S8).
 
-    Common random numbers make differences between settings stand out from the noise that all of them share.
+    Common random numbers remove from the differences between settings the noise that all of them share.
 
     ``duration_s``: simulated time. A trial whose transient takes longer is run again, for up to eight times as long;
     ``stop``: set to make running simulations end.
@@ -85,26 +83,26 @@ class Simulating:
             raise StoppedError("the simulation was stopped")
 
     def noise_ratio(self, load: OfferedLoad) -> float:
-        """Return how much less work than on average one of these trials may bring (four standard deviations).
+        """Return by which share the work of a trial may lie below its mean (four standard deviations).
 
-        Half of the trial may be its transient. Counts of Poisson arrivals vary as their mean, those of bursts as that
-        times the length of a burst; a trace may have any shape.
+        Half of the trial may be its transient. The variance of a Poisson count is its mean, that of bursts is the
+        mean times the length of a burst; a trace may have any shape.
         """
         frames = max(load.rate_pps * self.duration_s / 2.0, 1.0)
         kind = load.arrivals.kind
         if kind == "trace":
             return 0.5
         dispersion = {"cbr": 0.0, "poisson": 1.0}.get(kind, 2.0 * load.arrivals.burst_frames)
-        # Service times and sizes vary too, by no more than exponential ones in what routers do.
+        # Service times and sizes vary, too: in routers by no more than exponential ones.
         return min(0.005 + 4.0 * math.sqrt((dispersion + 1.0) / frames), 1.0)
 
 
 @value
 class Checked:
-    """A candidate looked at again, with other random numbers and for longer."""
+    """Result of the check of a candidate: longer simulations with other random numbers."""
 
     power_w: tuple[float, float, float] = field("Mean of the replications and its 95 % interval, W")
-    values: tuple[tuple[float, float, float], ...] = field("The same for each target's quantity")
+    values: tuple[tuple[float, float, float], ...] = field("Mean and 95 % interval of each target's quantity")
     is_met: bool = field("Whether every target is met up to the upper end of its interval")
     replications: int
     duration_s: float = field("Duration of each, s")
@@ -112,10 +110,10 @@ class Checked:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfirmingRuns:
-    """The last word on a setting: independent replications, longer than those of the search.
+    """Check of a setting: independent replications, longer than the trials of the search.
 
-    The search takes the best of many noisy trials, so its winner's own trial flatters it. New seeds do not, and the
-    percentile of each replication gives an interval, which a single trial does not have.
+    The search takes the best of many noisy trials, so the trial of its winner is biased. Trials with new seeds are
+    not, and the percentiles of several replications give an interval, which a single trial does not.
 
     ``seeds``: at least two.
     """
@@ -129,7 +127,7 @@ class ConfirmingRuns:
         return tuple(Simulating(self.duration_s, seed, self.stop) for seed in self.seeds)
 
     def verdict(self, trials: Sequence[Trial | None], targets: Sequence[Target]) -> Checked:
-        """Return what the trials of :meth:`runs` say."""
+        """Return the result of the trials of :meth:`runs`."""
         known = [trial for trial in trials if trial is not None]
         powers = [trial.power.mean_w for trial in known if trial.power is not None]
         values = tuple(_interval([target.value(trial) for trial in known]) for target in targets)
@@ -146,7 +144,7 @@ class ConfirmingRuns:
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean and 95 % interval by Student's t; not below 0, as no quantity here is."""
+    """Return the mean and its 95 % interval by Student's t; no quantity here is below 0."""
     if not values or any(math.isnan(value) for value in values):
         return (math.nan, math.nan, math.nan)
     count = len(values)
@@ -161,27 +159,25 @@ def _interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 CAPACITY_MARGIN = 0.05
-"""How far the closed form may err about a capacity: a load is ruled out only where less of it would overload too."""
+"""Margin for the error of the closed form: a load is ruled out only if a load lower by this share overloads, too."""
 
 _ROUNDING = 1e-9
 
 
 @value
 class Outlook:
-    """What is known of a router at a load before it is evaluated."""
+    """Bounds on a router at a load, known before it is evaluated."""
 
-    least_w: float = field("It draws no less, whatever its queues do, W")
-    lossless_pps: float = field("Rate of this load that it carries without overload, by closed form, frames/s")
-    is_overloaded: bool = field(
-        "Whether it loses more than is allowed for certain: a load lower by the margin would be too much already"
-    )
+    least_w: float = field("Lower bound of its power, W")
+    lossless_pps: float = field("Greatest rate of this load without overload, by closed form, frames/s")
+    is_overloaded: bool = field("Whether it certainly loses more than allowed: already at a load lower by the margin")
 
 
 class Outlooks:
-    """Outlooks of many candidates at many rates of one load; what depends on neither is found once.
+    """Outlooks of many candidates at many rates of one load.
 
-    ``load``: frames, flows and arrivals; rates are given one by one; ``loss_ratio``: the loss that is allowed: frames
-    dropped need no work; ``noise_ratio``: how much less work than on average a trial at a load may bring.
+    ``load``: frames, flows and arrivals; its rate does not matter; ``loss_ratio``: the allowed loss ratio, since
+    dropped frames need no work; ``noise_ratio``: share by which the work of a trial may lie below its mean.
     """
 
     def __init__(
@@ -192,7 +188,7 @@ class Outlooks:
         self._visits: dict[tuple[int, float], dict[str, float]] = {}
 
     def of(self, candidate: Candidate, rate_pps: float) -> Outlook:
-        """Return what is known of a candidate at a rate."""
+        """Return the outlook of a candidate at a rate."""
         load = self._load.at(rate_pps)
         setting = candidate.setting
         awake = replace(setting, sleep="")  # sleep takes no capacity
@@ -220,7 +216,7 @@ class Outlooks:
 
 
 def _offered_visits(model: RouterModel, load: OfferedLoad) -> dict[str, float]:
-    """Return frames per second that come to each task unit if none is dropped, and under ``""`` those offered."""
+    """Return the frames/s that arrive at each task unit if none is dropped, and those offered under ``""``."""
     graph = flow_graph(model, load)
     offered = graph.offered(load.rate_pps)
     rates = graph.arriving(offered, np.ones(graph.exit + 1)).sum(axis=1)
@@ -254,7 +250,7 @@ def _least_w(
 
 
 def _least_service_s(model: RouterModel, task: TaskUnit, load: OfferedLoad) -> float:
-    """Seconds of a unit for a mean frame: full batches, the fastest unit, the least contention."""
+    """Return the least service time of a mean frame, s: full batches, the fastest unit, the least contention."""
     first = model.pool(task.needs[0].pool)
     polls = task.activation.kind != "dedicated"
     batch_frames = max(task.batch_frames, task.activation.budget_frames if polls else 1)
@@ -265,11 +261,11 @@ def _least_service_s(model: RouterModel, task: TaskUnit, load: OfferedLoad) -> f
 
 @value
 class EvaluatedSetting:
-    """A candidate that was evaluated."""
+    """A candidate and its evaluation."""
 
     candidate: Candidate
-    least_w: float = field("Bound on its power that was known before, W")
-    power_w: float = field("Mean power, W; NaN where the trial gives none")
+    least_w: float = field("Lower bound of its power, W")
+    power_w: float = field("Mean power, W; NaN where unknown")
     values: tuple[float, ...] = field("Trial's value of each target's quantity; NaN where unknown")
     excess: float = field("Greatest excess over a limit, relative to the limit; 0 where all targets are met")
     trial: Trial | None = field("Trial; None where none reached a steady state")
@@ -294,7 +290,7 @@ class EvaluatedSetting:
 def judge(
     candidate: Candidate, trial: Trial | None, targets: Sequence[Target], *, least_w: float = 0.0
 ) -> EvaluatedSetting:
-    """Return what the targets say of a candidate's trial; without a trial none is met."""
+    """Return a candidate with its trial judged by the targets; without a trial no target is met."""
     if trial is None:
         unknown = tuple(math.nan for _ in targets)
         return EvaluatedSetting(
@@ -313,14 +309,14 @@ def judge(
 
 
 def latency_quantity(targets: Iterable[Target]) -> str:
-    """Return the quantity of the latency that watts are weighed against: that of the first target on one, or p99."""
+    """Return the latency quantity of the Pareto front: that of the first target on latency, or p99."""
     return next((target.quantity for target in targets if target.quantity != "loss"), "p99")
 
 
 def front_of(judged: Iterable[EvaluatedSetting], targets: Sequence[Target]) -> tuple[EvaluatedSetting, ...]:
-    """Return the Pareto front of watts against latency, in rising watts, of those that keep the target on loss.
+    """Return the Pareto front of power and latency, by rising power, of the settings that keep the target on loss.
 
-    ``targets``: the latency is that of :func:`latency_quantity`.
+    The latency is that of :func:`latency_quantity`.
     """
     quantity = latency_quantity(targets)
     kept = [
@@ -343,12 +339,12 @@ def front_of(judged: Iterable[EvaluatedSetting], targets: Sequence[Target]) -> t
 
 Progress = Callable[[int, int, str], object]
 _NEAR = 0.05
-"""Candidates this close above a limit are checked too: noise may have pushed them over."""
+"""Candidates with at most this excess over a limit are checked, too: it may be noise."""
 
 
 @value
 class Appraised:
-    """A candidate with what is known of it before it is evaluated."""
+    """A candidate and its outlook."""
 
     candidate: Candidate
     outlook: Outlook
@@ -356,35 +352,34 @@ class Appraised:
 
 @value
 class SearchResult:
-    """What a search came to."""
+    """Result of a search."""
 
     targets: tuple[Target, ...]
-    best: EvaluatedSetting | None = field("The setting with the fewest watts that meets all targets; None if none does")
+    best: EvaluatedSetting | None = field("Setting with the fewest watts that meets all targets; None if none does")
     check: Checked | None = field("Check of the setting; None without one")
-    judged: tuple[EvaluatedSetting, ...] = field("All that were evaluated, in the order of their bounds")
+    judged: tuple[EvaluatedSetting, ...] = field("Evaluated settings, in the order of their bounds")
     rejected: tuple[tuple[EvaluatedSetting, Checked], ...] = field(
-        "Settings with fewer watts in the search that their check turned down"
+        "Settings with fewer watts in the search that failed their check"
     )
     overloaded: tuple[Appraised, ...] = field("Settings that the closed form rules out")
-    # All settings, and those not evaluated because their bound is above the best.
-    enumerated: int
-    pruned: int
+    enumerated: int = field("Number of all settings")
+    pruned: int = field("Number of settings not evaluated because their bound is above the best power")
     is_whole: bool = field("Whether the search came to its end", default=True)
 
     @property
     def front(self) -> tuple[EvaluatedSetting, ...]:
-        """Pareto front of watts against latency among those that were evaluated."""
+        """Pareto front of power and latency among the evaluated settings."""
         return front_of(self.judged, self.targets)
 
     @property
     def nearest(self) -> EvaluatedSetting | None:
-        """What comes nearest to the targets: the least excess, then the fewest watts."""
+        """Setting nearest to the targets: with the least excess, then the fewest watts."""
         known = [candidate for candidate in self.judged if math.isfinite(candidate.excess)]
         return min(known, key=lambda item: (item.excess, item.power_w), default=None)
 
     @property
     def unknown(self) -> int:
-        """How many evaluated settings have a quantity that the evaluator does not know."""
+        """Number of evaluated settings with a quantity that the evaluator does not know."""
         return sum(any(math.isnan(value) for value in candidate.values) for candidate in self.judged)
 
     def reachable(self, number: int) -> EvaluatedSetting | None:
@@ -407,12 +402,14 @@ def search(
 ) -> SearchResult:
     """Return the candidate with the fewest watts that meets the targets.
 
-    ``appraised``: all candidates; ``check``: simulations that a candidate must pass to win; ``workers``: threads;
-    evaluators let go of the interpreter's lock; ``is_exhaustive``: evaluate all that are not overloaded, for a whole
-    Pareto front; ``stop``: set on Ctrl-C, for simulations under way; what was found until then is returned;
-    ``on_progress``: called with how many were evaluated, how many could be, and what is under way.
+    On Ctrl-C it sets ``stop``, which ends the simulations under way, and returns the best result so far.
+
+    ``appraised``: all candidates; ``check``: simulations that the best candidate must pass; ``workers``: number of
+    threads (evaluators release the interpreter's lock); ``is_exhaustive``: evaluate every candidate that is not
+    overloaded, for the complete Pareto front; ``on_progress``: called with the number of evaluated candidates, the
+    number of all, and a text about the current one.
     """
-    run = _SearchState(appraised, load, tuple(targets), check, is_exhaustive=is_exhaustive)
+    run = _SearchState(appraised, tuple(targets), check, is_exhaustive=is_exhaustive)
     report = on_progress or (lambda _done, _total, _what: None)
     with Threads(max(workers, 1)) as pool:
         trials = _ahead(pool, run.queue, load, evaluate, workers)
@@ -421,12 +418,12 @@ def search(
                 contender = run.contender()
                 if contender is not None and run.is_settled(contender):
                     if check is None:
-                        return run.found(contender)
+                        return run.result(contender)
                     report(len(run.judged), len(run.queue), f"check {contender.setting}")
                     runs = [pool.submit(simulating, contender.candidate, load) for simulating in check.runs()]
                     verdict = check.verdict([answer_of(simulating) for simulating in runs], run.targets)
                     if verdict.is_met:
-                        return run.found(contender, verdict)
+                        return run.result(contender, verdict)
                     run.rejected.append((contender, verdict))
                 elif len(run.judged) < len(run.queue):
                     head = run.queue[len(run.judged)]
@@ -434,32 +431,27 @@ def search(
                     trial = next(trials)
                     run.judged.append(judge(head.candidate, trial, run.targets, least_w=head.outlook.least_w))
                 else:
-                    return run.found(None)
+                    return run.result(None)
         except KeyboardInterrupt:
             if stop is not None:
                 stop.set()
-            return run.found(min(run.met(), key=_watts, default=None), is_whole=False)
+            return run.result(run.met(), is_whole=False)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _watts(judged: EvaluatedSetting) -> float:
-    return judged.power_w
-
-
 class _SearchState:
-    """The state of a search."""
+    """State of a search."""
 
     def __init__(
         self,
         appraised: Sequence[Appraised],
-        load: OfferedLoad,
         targets: tuple[Target, ...],
         check: ConfirmingRuns | None,
         *,
         is_exhaustive: bool,
     ) -> None:
-        self.load, self.targets, self.check, self.is_exhaustive = load, targets, check, is_exhaustive
+        self.targets, self.check, self.is_exhaustive = targets, check, is_exhaustive
         self.overloaded = tuple(candidate for candidate in appraised if candidate.outlook.is_overloaded)
         kept = [candidate for candidate in appraised if not candidate.outlook.is_overloaded]
         self.queue = sorted(kept, key=lambda item: item.outlook.least_w)  # stable: ties stay in order
@@ -467,32 +459,34 @@ class _SearchState:
         self.judged: list[EvaluatedSetting] = []
         self.rejected: list[tuple[EvaluatedSetting, Checked]] = []
 
-    def met(self) -> list[EvaluatedSetting]:
-        turned_down = {id(candidate) for candidate, _ in self.rejected}
-        return [candidate for candidate in self.judged if candidate.is_met and id(candidate) not in turned_down]
-
-    def contender(self) -> EvaluatedSetting | None:
-        """Return the one with the fewest watts that meets the targets, or nearly, and was not turned down."""
-        turned_down = {id(rejected) for rejected, _ in self.rejected}
-        most = _NEAR if self.check is not None else 0.0
-        open_ones = [
+    def _best(self, most_excess: float) -> EvaluatedSetting | None:
+        rejected = {id(candidate) for candidate, _ in self.rejected}
+        rest = [
             candidate
             for candidate in self.judged
-            if candidate.excess <= most and math.isfinite(candidate.power_w) and id(candidate) not in turned_down
+            if candidate.excess <= most_excess and math.isfinite(candidate.power_w) and id(candidate) not in rejected
         ]
-        return min(open_ones, key=_watts, default=None)
+        return min(rest, key=lambda candidate: candidate.power_w, default=None)
+
+    def met(self) -> EvaluatedSetting | None:
+        """Return the setting with the fewest watts that meets the targets and was not rejected."""
+        return self._best(0.0)
+
+    def contender(self) -> EvaluatedSetting | None:
+        """Return the setting to be checked next: as :meth:`met`, with a small excess allowed before a check."""
+        return self._best(0.0 if self.check is None else _NEAR)
 
     def is_settled(self, contender: EvaluatedSetting) -> bool:
-        """Whether no candidate that is left can need fewer watts than the contender."""
+        """Whether no remaining candidate can draw less than the contender."""
         if len(self.judged) == len(self.queue):
             return True
         return not self.is_exhaustive and contender.power_w <= self.queue[len(self.judged)].outlook.least_w
 
-    def found(
+    def result(
         self, best: EvaluatedSetting | None, check: Checked | None = None, *, is_whole: bool = True
     ) -> SearchResult:
         if best is not None and check is not None and not best.is_met:
-            # The check has the last word on what noise had pushed above a limit.
+            # The check, not the noisy trial of the search, decides about a small excess.
             best, before = replace(best, excess=0.0), best
             self.judged[self.judged.index(before)] = best
         return SearchResult(
@@ -511,7 +505,7 @@ class _SearchState:
 def _ahead(
     pool: Threads, queue: Sequence[Appraised], load: OfferedLoad, evaluate: Evaluate, workers: int
 ) -> Iterator[Trial | None]:
-    """Yield the trials of a queue in its order, with as many under way as there are workers."""
+    """Yield the trials of a queue in its order, with one under way per worker."""
     under_way: deque[Future[Trial | None]] = deque()
     rest = iter(queue)
     while True:

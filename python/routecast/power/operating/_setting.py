@@ -1,7 +1,4 @@
-"""Settings: the ways to run a router that its file offers, and the router run in one of them.
-
-Candidates: every setting that a router file offers, with the router that it makes.
-"""
+"""Settings that a router file offers (cores, clock, C-states, activation), and the router run in each of them."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ _MOST = 100_000
 
 @value
 class Candidate:
-    """A setting and the router that is run so."""
+    """A setting and the router that runs in it."""
 
     setting: Setting
     model: RouterModel
@@ -48,13 +45,13 @@ def candidates(
     folder: Path | None = None,
     frames: FrameMix | None = None,
 ) -> tuple[Candidate, ...]:
-    """Return every setting of ``choices`` that makes a router, in order: fewer cores, lower clock, deeper sleep first.
+    """Return every valid setting of ``choices``, in order: fewer cores, lower clock, deeper sleep first.
 
     Where polling task units hold all working cores, no core sleeps, and one setting stands for all depths of sleep.
 
-    ``document``: what the router file says; ``model``: the router that it describes; ``subject`` and ``folder``: as of
+    ``document``: content of the router file; ``model``: the router that it describes; ``subject`` and ``folder``: as of
     :func:`routecast.router.files.parse_router`; ``frames``: as of :func:`routecast.router.files.read_router_and_load`.
-    Raises ModelProblem: there are too many settings to enumerate, or none that makes a router.
+    Raises ModelProblem: there are too many settings to enumerate, or none is valid.
     """
     count = len(choices.cores) * len(choices.frequencies_hz) * len(choices.sleeps) * len(choices.activations)
     if count > _MOST:
@@ -96,7 +93,7 @@ def _on_cores(
     folder: Path | None,
     frames: FrameMix | None,
 ) -> RouterModel:
-    """Return the router with so many working units in its forwarding pool, and no others."""
+    """Return the router with ``cores`` units in its forwarding pool."""
     builder = document.get("builder")
     if builder is None and cores == choices.units:
         return model
@@ -114,7 +111,7 @@ def _on_cores(
 
 
 def _polled_units(model: RouterModel, pool: str) -> int:
-    """Units of a pool that polling task units hold for good."""
+    """Return the number of units of a pool that polling task units hold all the time."""
     return sum(
         need.units * task.parallel
         for task in model.tasks
@@ -126,25 +123,19 @@ def _polled_units(model: RouterModel, pool: str) -> int:
 
 ActivationChoice = Literal["as given", "dedicated", "polling", "interrupt"]
 
-AS_GIVEN: ActivationChoice = "as given"
-"""The activation of each task unit stays as the file has it."""
+UNCHANGED: ActivationChoice = "as given"
+"""Each task unit keeps the activation that its file gives."""
 
 
 @value
 class Setting:
-    """What is chosen: how many cores work, at which clock, how deep they may sleep, and what makes them work."""
+    """Number of working cores, their clock, the deepest sleep allowed, and the activation of their task units."""
 
-    cores: int = field(
-        "Units of the forwarding pool that work; the others are parked in the deepest state that the pool has"
-    )
-    frequency_hz: float | None = field(
-        "Clock of the pool, Hz; None where the file gives none to choose from", default=None
-    )
+    cores: int = field("Number of working units of the forwarding pool; the others are parked in its deepest state")
+    frequency_hz: float | None = field("Clock of the pool, Hz; None where the file offers no choice", default=None)
     sleep: str = field("Deepest C-state that working cores may enter when idle; empty: none", default="")
-    activation: ActivationChoice = field("Activation of the task units on the pool", default=AS_GIVEN)
-    linger_s: float = field(
-        "Time of polling before interrupts are enabled again, s; more than 0 is adaptive", default=0.0
-    )
+    activation: ActivationChoice = field("Activation of the task units on the pool", default=UNCHANGED)
+    linger_s: float = field("Time of polling before interrupts are enabled again, s; adaptive above 0", default=0.0)
 
     @property
     def mode(self) -> str:
@@ -156,7 +147,7 @@ class Setting:
         if self.frequency_hz is not None:
             parts.append(format_frequency(self.frequency_hz))
         parts.append(f"sleep to {self.sleep}" if self.sleep else "no sleep")
-        if self.activation != AS_GIVEN:
+        if self.activation != UNCHANGED:
             linger = f" {format_duration(self.linger_s)}" if self.mode == "adaptive" else ""
             parts.append(self.mode + linger)
         return ", ".join(parts)
@@ -168,32 +159,32 @@ def parked_name(pool: str) -> str:
 
 
 def set_up(model: RouterModel, pool: str, setting: Setting, *, units: int) -> RouterModel:
-    """Return a router that is run as a setting says, except for the number of cores, which ``model`` has already.
+    """Return a router in a setting; ``model`` has the setting's number of cores already.
 
     ``model``: its pool ``pool`` has ``setting.cores`` units; ``pool``: the forwarding pool; ``units``: units of the
-    pool in the machine; those beyond ``setting.cores`` stand in a pool of their own without work. Raises ModelProblem:
-    the router cannot be run so, e.g. because polling task units would hold units that others need.
+    pool in the machine; those beyond ``setting.cores`` form a pool of their own without work. Raises ModelProblem: the
+    setting is not valid, e.g. because polling task units would hold units that others need.
     """
     if setting.frequency_hz is not None:
         from routecast.router.performance import at_frequency
 
         model = at_frequency(model, setting.frequency_hz, pool=pool)
     pools: list[ResourcePool] = []
-    for each_pool in model.pools:
-        if each_pool.name != pool or each_pool.power is None:
-            pools.append(each_pool)
+    for item in model.pools:
+        if item.name != pool or item.power is None:
+            pools.append(item)
             continue
-        pools.append(replace(each_pool, power=replace(each_pool.power, sleep=_allowed(each_pool.power, setting.sleep))))
-        if units > each_pool.units:
-            parked_w = parked_power_w(each_pool.power)
-            draw = PowerDraw(active_w=parked_w, idle_w=parked_w, scope=each_pool.power.scope)
-            pools.append(ResourcePool(name=parked_name(pool), units=units - each_pool.units, power=draw))
+        pools.append(replace(item, power=replace(item.power, sleep=_allowed(item.power, setting.sleep))))
+        if units > item.units:
+            parked_w = parked_power_w(item.power)
+            draw = PowerDraw(active_w=parked_w, idle_w=parked_w, scope=item.power.scope)
+            pools.append(ResourcePool(name=parked_name(pool), units=units - item.units, power=draw))
     tasks = tuple(_activated(task, pool, setting) for task in model.tasks)
     return replace(model, pools=tuple(pools), tasks=tasks)
 
 
 def parked_power_w(power: PowerDraw) -> float:
-    """Return what a parked unit draws: the least of any state without work."""
+    """Return the power of a parked unit: the least of all states without work."""
     idle = [power.idle_w, *(state.idle_w for state in power.performance)]
     return min([*idle, *(state.power_w for state in power.sleep)])
 
@@ -204,22 +195,21 @@ def _allowed(power: PowerDraw, deepest: str) -> tuple[SleepState, ...]:
 
 
 def _activated(task: TaskUnit, pool: str, setting: Setting) -> TaskUnit:
-    if setting.activation == AS_GIVEN or all(need.pool != pool for need in task.needs):
+    if setting.activation == UNCHANGED or all(need.pool != pool for need in task.needs):
         return task
-    given = task.activation
     if setting.activation == "interrupt":
-        return replace(task, activation=replace(given, kind="interrupt", linger_s=setting.linger_s))
-    # Wake-ups and lingering are of interrupts alone.
+        return replace(task, activation=replace(task.activation, kind="interrupt", linger_s=setting.linger_s))
+    # Only interrupts have wake-ups and lingering.
     kind: ActivationKind = "polling" if setting.activation == "polling" else "dedicated"
-    return replace(task, activation=replace(given, kind=kind, linger_s=0.0, wakeup=None))
+    return replace(task, activation=replace(task.activation, kind=kind, linger_s=0.0, wakeup=None))
 
 
-def odd_states(pool: str, power: PowerDraw) -> list[str]:
-    """Return a note for each P-state and C-state that is worse than the next one in what it should be better in.
+def implausible_states(pool: str, power: PowerDraw) -> list[str]:
+    """Return a note for each P-state and C-state whose value suggests that two values were exchanged.
 
-    A lower clock should not draw more than a higher one, and a deeper sleep should not take less time to leave than
-    the one before it. (A deeper sleep that draws more is refused where files are read.) Such states are not wrong in
-    themselves: they are tried like the others.
+    A lower clock should not draw more than a higher one, and the exit from a deeper sleep should not be shorter than
+    from the one before it. (Files with a deeper sleep that draws more are refused.) Such states are valid and are
+    tried like the others.
     """
     notes = []
     states = sorted(power.performance, key=lambda state: state.frequency_hz)
@@ -246,28 +236,28 @@ _LINGER_MULTIPLES = (1.0, 5.0)
 
 @value
 class Choices:
-    """What may be chosen for a router."""
+    """The choices that a router file offers."""
 
     pool: str = field("The forwarding pool")
-    units: int = field("Units of the pool in the machine")
-    cores: tuple[int, ...] = field("Numbers of them that may work")
-    frequencies_hz: tuple[float | None, ...] = field("Clocks, Hz; ``(None,)`` where there is nothing to choose")
+    units: int = field("Number of units of the pool")
+    cores: tuple[int, ...] = field("Numbers of units that may work")
+    frequencies_hz: tuple[float | None, ...] = field("Clocks, Hz; ``(None,)`` without a choice")
     sleeps: tuple[str, ...] = field("Deepest C-states allowed, from none (empty) to all")
     activations: tuple[tuple[ActivationChoice, float], ...] = field("Activation and lingering, seconds")
     notes: tuple[str, ...] = field(
-        "Notes on choices that the file does not offer, and on power states that look exchanged", default=()
+        "Notes on choices that the file does not offer, and on implausible power states", default=()
     )
 
 
 def choices_of(model: RouterModel, *, is_built: bool, pool: str = "", lingers_s: Sequence[float] = ()) -> Choices:
-    """Return what a router offers to choose from.
+    """Return the choices of a router.
 
     ``model``: as its file describes it; ``is_built``: whether a builder made it, which makes it for any number of
-    cores; ``pool``: the forwarding pool; empty for the only one whose watts the file gives; ``lingers_s``: times of
-    lingering to try. None given: that of the file, and for each of the deepest C-states the time for which a core at
-    active power costs what a wake-up costs, once and five times. (A wait as long as the price of not waiting costs at
-    most twice what hindsight would: Karlin et al., Algorithmica 11, 1994.). Raises ModelProblem: no pool has power
-    states, or several have and none is named.
+    cores; ``pool``: the forwarding pool; empty for the only pool with power states; ``lingers_s``: times of lingering
+    to try; empty: that of the file, and the time in which a core at active power spends the energy of a wake-up from
+    the deepest C-state, once and five times. (A wait that costs as much as a wake-up costs at most twice the optimum
+    with hindsight: Karlin et al., Algorithmica 11, 1994.) Raises ModelProblem: no pool has power states, or several
+    have and none is named.
     """
     chosen = _forwarding_pool(model, pool)
     tasks = [task for task in model.tasks if any(need.pool == chosen.name for need in task.needs)]
@@ -278,7 +268,7 @@ def choices_of(model: RouterModel, *, is_built: bool, pool: str = "", lingers_s:
             f'no C-states: pool "{chosen.name}" has none; add sleep = [{{ name = "C1", power = …, exit = … }}] '
             "to its power"
         )
-    notes += odd_states(chosen.name, chosen.power)
+    notes += implausible_states(chosen.name, chosen.power)
     return Choices(
         pool=chosen.name,
         units=chosen.units,
@@ -311,9 +301,9 @@ def _forwarding_pool(model: RouterModel, name: str) -> ResourcePool:
 
 
 def _cores(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], *, is_built: bool) -> tuple[int, ...]:
-    every = tuple(range(1, pool.units + 1))
+    counts = tuple(range(1, pool.units + 1))
     if is_built or pool.units == 1:
-        return every
+        return counts
     reason = ""
     if any(task.pin for task in tasks):
         reason = "its task units are pinned to units"
@@ -322,7 +312,7 @@ def _cores(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], *, i
     if reason:
         notes.append(f"all {pool.units} cores work: {reason}; a file with a builder can be run on fewer")
         return (pool.units,)
-    return every
+    return counts
 
 
 def _frequencies(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str]) -> tuple[float | None, ...]:
@@ -347,25 +337,25 @@ def _frequencies(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str]
 def _activations(
     pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], lingers_s: Sequence[float]
 ) -> tuple[tuple[ActivationChoice, float], ...]:
-    given = {task.activation.kind for task in tasks}
-    if len(given) != 1:
+    in_file = {task.activation.kind for task in tasks}
+    if len(in_file) != 1:
         notes.append("activation as given: the task units of the pool are activated in several ways")
-        return ((AS_GIVEN, 0.0),)
+        return ((UNCHANGED, 0.0),)
     activation = tasks[0].activation
     is_costed = activation.interrupt_cost_s > 0.0 or activation.moderation_s > 0.0
-    if given == {"dedicated"} or (given == {"polling"} and not is_costed):
+    if in_file == {"dedicated"} or (in_file == {"polling"} and not is_costed):
         notes.append(
             f"no interrupts: activation is {activation.kind}, and the file lacks the cost of an interrupt; "
             'give activation = { kind = "interrupt", interrupt_cost = … }'
         )
-        kinds: tuple[ActivationChoice, ...] = ("dedicated", "polling") if given == {"dedicated"} else ("polling",)
+        kinds: tuple[ActivationChoice, ...] = ("dedicated", "polling") if in_file == {"dedicated"} else ("polling",)
         return tuple((kind, 0.0) for kind in kinds)
     lingers = sorted({*lingers_s} or _lingers(pool, activation))
     return (("polling", 0.0), ("interrupt", 0.0), *(("interrupt", linger) for linger in lingers if linger > 0.0))
 
 
 def _lingers(pool: ResourcePool, activation: Activation) -> set[float]:
-    """Return times worth trying: the file's own, and what a wake-up costs as time at active power."""
+    """Return the file's own time, and the times in which active power spends the energy of a wake-up."""
     assert pool.power is not None
     active_w = max(pool.power.active_w, 1e-9)
     woken_s = activation.interrupt_cost_s

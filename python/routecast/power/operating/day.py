@@ -1,4 +1,4 @@
-"""A day: which setting in which step, with the watts of each, and what switching costs and saves."""
+"""The plan of a day: the setting of each step, the watts of each, and what switching costs and saves."""
 
 from __future__ import annotations
 
@@ -27,39 +27,30 @@ from routecast.power.operating.targets import Target
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
 
-__all__ = [
-    "Course",
-    "DayPlan",
-    "Switching",
-    "cheapest_path",
-    "lazy_cheapest_path",
-    "path_cost",
-    "plan_day",
-    "switchings",
-]
+__all__ = ["Course", "DayPlan", "Switching", "cheapest_path", "lazy_cheapest_path", "plan_day", "switchings"]
 
 
 Costs = NDArray[np.float64]
 
 
 def cheapest_path(costs: Costs, *, switch_cost: float, dwell_steps: int = 1) -> tuple[int, ...]:
-    """Return the setting of each step whose costs add up to the least; empty if every path costs infinitely much.
+    """Return the setting of each step on the path of least total cost; empty if every path costs infinitely much.
 
-    When to switch: the cheapest path through the settings of a day, with a price and a least time between switchings.
+    A change of the setting has a cost, and the new setting then stays for a least time.
 
     ::
 
         step        0     1     2     3   …    a step costs its energy in the setting,
-        setting A   ●─────●     ○     ●        a change of the setting costs its own,
-                          └─────┐     │        and after one the setting stays for
-        setting B   ○     ○     ●─────┘        the dwell at least: hysteresis
+        setting A   ●─────●     ○     ●        a change of the setting has a cost of its
+                          └─────┐     │        own, and the new setting stays for the
+        setting B   ○     ○     ●─────┘        dwell at least: hysteresis
 
-    Dynamic programming over settings and the steps since the last switching; the first setting may be left at once,
-    as it may have stood long before.
+    Dynamic programming over the settings and the steps since the last switching. The first setting may be left at
+    once, because it may have been in use long before.
 
     ``costs``: cost of each setting in each step; infinite where it cannot be used; ``switch_cost``: cost of each change
-    of the setting, in the unit of ``costs``; ``dwell_steps``: steps for which a setting stays at least once it was
-    switched to, unless the horizon ends.
+    of the setting, in the unit of ``costs``; ``dwell_steps``: least number of steps for which a setting stays after a
+    switching, unless the day ends.
 
     Examples
     --------
@@ -116,15 +107,15 @@ def lazy_cheapest_path(
     switch_cost: float,
     dwell_steps: int = 1,
 ) -> tuple[tuple[int, ...], Costs]:
-    """Return the cheapest path and the costs known at its end, where a cost is dear to find out and a bound is cheap.
+    """Return the cheapest path and the costs that are known at its end, where costs are expensive and bounds cheap.
 
-    The cheapest path by bounds is evaluated; what it costs replaces the bounds, until a path is cheapest that was
-    evaluated all along. No other can then be cheaper, since bounds only rise (LazySP: Dellin and Srinivasa, ICAPS
+    The cheapest path by bounds is evaluated, and its costs replace the bounds, until every step of the cheapest path
+    has been evaluated. No other path can then be cheaper, since bounds only rise (LazySP: Dellin and Srinivasa, ICAPS
     2016).
 
-    ``bounds``: lower bounds of the costs; infinite where a setting cannot be used; ``evaluate``: costs at places (step,
-    setting), infinite where the setting cannot be used after all; ``switch_cost`` and ``dwell_steps``: as of
-    :func:`cheapest_path`.
+    ``bounds``: lower bounds of the costs, infinite where a setting cannot be used; ``evaluate``: returns the costs of
+    pairs (step, setting), infinite where the setting cannot be used after all; ``switch_cost`` and ``dwell_steps``: as
+    of :func:`cheapest_path`.
     """
     costs = bounds.copy()
     known = ~np.isfinite(bounds)
@@ -138,12 +129,6 @@ def lazy_cheapest_path(
             known[step, setting] = True
 
 
-def path_cost(costs: Costs, path: Sequence[int], *, switch_cost: float) -> float:
-    """Return what a path costs, its switchings included."""
-    steps = math.fsum(float(costs[step, setting]) for step, setting in enumerate(path))
-    return steps + switch_cost * switchings(path)
-
-
 def switchings(path: Sequence[int]) -> int:
     """Return how often a path changes its setting."""
     return sum(before != after for before, after in itertools.pairwise(path))
@@ -151,10 +136,10 @@ def switchings(path: Sequence[int]) -> int:
 
 @value
 class Switching:
-    """What changing the setting costs: its energy, and the least time for which a new setting stays."""
+    """Cost of a change of the setting."""
 
-    energy_j: float = 0.0
-    dwell_s: float = 0.0
+    energy_j: float = field("Energy of each change, J", default=0.0)
+    dwell_s: float = field("Least time for which a new setting stays, s", default=0.0)
 
 
 @value
@@ -172,7 +157,7 @@ class Course:
 
 @value
 class DayPlan:
-    """A plan over a day, and what it is measured against."""
+    """A plan of a day and the courses with which it is compared."""
 
     step_s: float
     rates_pps: tuple[float, ...] = field("Intended load of each step, frames/s")
@@ -182,11 +167,10 @@ class DayPlan:
     always: Course = field("All cores at the highest clock without sleep, polling where that is a choice")
     values: tuple[tuple[float, ...], ...] = field("Value of each target in the plan's trial of each step")
     checks: tuple[Checked, ...] = field("Checks of the plan's steps; empty without a check")
-    # Pairs of rate and setting that were evaluated, and all that there are.
-    evaluated: int
-    places: int
+    evaluated: int = field("Number of pairs of rate and setting that were evaluated")
+    pairs: int = field("Number of all pairs of rate and setting")
     is_whole: bool = field(
-        "Whether the planning came to its end; otherwise it is the best of what was known by then, unchecked",
+        "Whether planning came to its end; otherwise the plan is the best known when it was interrupted, unchecked",
         default=True,
     )
 
@@ -208,19 +192,20 @@ def plan_day(
 ) -> DayPlan:
     """Return the settings over a day that meet the targets in every step with the least energy.
 
-    On Ctrl-C the best plan that is known by then is returned, if there is one.
+    On Ctrl-C it returns the best plan that is known by then, if there is one.
 
-    The plan is exact for the powers that the evaluator gives: bounds decide only which of them need not be known
-    (:func:`~routecast.power.operating.day.lazy_cheapest_path`).
+    The plan is exact for the powers that the evaluator returns: bounds decide only which of them are not needed
+    (:func:`lazy_cheapest_path`).
 
-    ``load``: frames, flows and arrivals; ``rates_pps``: intended load of each step, > 0; ``evaluate``: evaluator for a
-    rate; ``step_s``: length of a step; ``check``: simulations, for a rate, that a setting must pass to stand in the
-    plan; ``workers``, ``stop`` and ``on_progress``: as of :func:`routecast.power.operating._search.search`. Raises
-    CriterionFailed: there is a step in which no setting meets the targets; the message says what comes nearest.
+    ``load``: frames, flows and arrivals; ``rates_pps``: intended load of each step, > 0; ``evaluate``: returns the
+    evaluator for a rate; ``step_s``: length of a step; ``check``: returns the simulations for a rate that a setting of
+    the plan must pass; ``workers``, ``stop`` and ``on_progress``: as of
+    :func:`routecast.power.operating._search.search`. Raises CriterionFailed: no setting meets the targets in
+    some step; the message names the nearest setting.
     """
     with Threads(max(workers, 1)) as pool:
         table = _StepTable(candidates, load, rates_pps, targets, outlooks, evaluate, step_s=step_s)
-        table.pool, table.check, table.said = pool, check, on_progress or (lambda _done, _all, _what: None)
+        table.pool, table.check, table.on_progress = pool, check, on_progress or (lambda _done, _all, _what: None)
         dwell_steps = math.ceil(switching.dwell_s / step_s - 1e-9)
         most = max(range(len(candidates)), key=lambda number: _performance(candidates[number].setting))
         try:
@@ -245,24 +230,24 @@ def plan_day(
         per_step=table.course("fewest watts in each step", cheapest, switching.energy_j),
         always=table.course("always at its most", [most] * len(rates_pps), switching.energy_j),
         values=tuple(table.judged(step, setting).values for step, setting in enumerate(planned)),
-        checks=tuple(table.checked[place] for place in table.keys(planned)) if check and is_whole else (),
+        checks=tuple(table.checked[pair] for pair in table.keys(planned)) if check and is_whole else (),
         evaluated=len(table.known),
-        places=len(set(rates_pps)) * len(candidates),
+        pairs=table.pairs,
         is_whole=is_whole,
     )
 
 
 def _performance(setting: Setting) -> tuple[int, float, bool, bool]:
-    """Order settings by what they can do, whatever it costs."""
+    """Return a key that orders settings by their performance."""
     return (setting.cores, setting.frequency_hz or 0.0, setting.activation == "polling", not setting.sleep)
 
 
 class _StepTable:
-    """Steps by settings: bounds, what was evaluated and what was checked. Equal rates are evaluated once."""
+    """The bounds, evaluations and checks of all steps and settings. Equal rates are evaluated once."""
 
     pool: Threads
     check: Callable[[float], ConfirmingRuns] | None
-    said: Progress
+    on_progress: Progress
 
     def __init__(
         self,
@@ -284,6 +269,7 @@ class _StepTable:
             for rate in dict.fromkeys(rates_pps)
         }
         self.bounds: Costs = np.array([rows[rate] for rate in rates_pps])
+        self.pairs = len(rows) * len(candidates)
 
     def _bound_j(self, outlooks: Outlooks, candidate: Candidate, rate_pps: float) -> float:
         outlook = outlooks.of(candidate, rate_pps)
@@ -295,20 +281,19 @@ class _StepTable:
     def judged(self, step: int, number: int) -> EvaluatedSetting:
         return self.known[self.rates_pps[step], number]
 
-    def costs_of(self, places: Sequence[tuple[int, int]]) -> list[float]:
-        """Evaluate places and return their energy, infinite where a target is not met or the check failed."""
-        wanted = [(self.rates_pps[step], number) for step, number in places]
-        missing = [key for key in dict.fromkeys(wanted) if key not in self.known]
-        whole = len(set(self.rates_pps)) * len(self.candidates)
+    def costs_of(self, pairs: Sequence[tuple[int, int]]) -> list[float]:
+        """Evaluate pairs (step, setting); return their energies, infinite where a target or the check fails."""
+        keys = [(self.rates_pps[step], number) for step, number in pairs]
+        missing = [key for key in dict.fromkeys(keys) if key not in self.known]
         judged = [self.pool.submit(self._judge, key) for key in missing]
         try:
             for (rate, number), evaluated in zip(missing, map(answer_of, judged), strict=True):
                 self.known[rate, number] = evaluated
-                self.said(len(self.known), whole, f"{format_pps(rate)}: {evaluated.setting}")
+                self.on_progress(len(self.known), self.pairs, f"{format_pps(rate)}: {evaluated.setting}")
         finally:
             for waiting in judged:
                 waiting.cancel()
-        return [self._cost_j(key) for key in wanted]
+        return [self._cost_j(key) for key in keys]
 
     def _judge(self, key: tuple[float, int]) -> EvaluatedSetting:
         rate, number = key
@@ -340,12 +325,12 @@ class _StepTable:
     def _check(self, key: tuple[float, int], check: ConfirmingRuns) -> None:
         rate, number = key
         candidate, load = self.candidates[number], self.load.at(rate)
-        self.said(len(self.known), self.bounds.size, f"check {format_pps(rate)}: {candidate.setting}")
+        self.on_progress(len(self.known), self.pairs, f"check {format_pps(rate)}: {candidate.setting}")
         runs = [self.pool.submit(run, candidate, load) for run in check.runs()]
         self.checked[key] = check.verdict([answer_of(run) for run in runs], self.targets)
 
     def known_costs(self) -> Costs:
-        """Return the energies that are known, infinite elsewhere."""
+        """Return the known energies, infinite elsewhere."""
         costs = np.full(self.bounds.shape, math.inf)
         for step, rate in enumerate(self.rates_pps):
             for number in range(len(self.candidates)):
@@ -367,11 +352,11 @@ class _StepTable:
         )
 
     def _why_none(self, costs: Costs, dwell_steps: int) -> str:
-        barren = [step for step in range(len(costs)) if not np.isfinite(costs[step]).any()]
-        if not barren:
+        unmet = [step for step in range(len(costs)) if not np.isfinite(costs[step]).any()]
+        if not unmet:
             return f"no plan keeps each setting for {dwell_steps} steps: shorten the dwell"
         lines = []
-        for step in barren:
+        for step in unmet:
             rate = self.rates_pps[step]
             tried = [
                 evaluated for (at, _), evaluated in self.known.items() if at == rate and math.isfinite(evaluated.excess)
@@ -379,10 +364,10 @@ class _StepTable:
             nearest = min(tried, key=lambda evaluated: (evaluated.excess, evaluated.power_w), default=None)
             reason = "every setting is overloaded"
             if nearest is not None and np.isfinite(self.bounds[step]).any():
-                shows = ", ".join(
-                    f"{target.quantity} {target.shown(value)} ({target})"
+                values = ", ".join(
+                    f"{target.quantity} {target.format_value(value)} ({target})"
                     for target, value in zip(self.targets, nearest.values, strict=True)
                 )
-                reason = f"nearest is {nearest.setting} with {shows}"
+                reason = f"nearest is {nearest.setting} with {values}"
             lines.append(f"step {step} ({format_pps(rate)}): {reason}")
         return "no setting meets the targets in " + "; in ".join(lines)

@@ -1,4 +1,4 @@
-"""What ``routecast power optimise`` answers: notes beside a point and a day's plan, and both as plain data."""
+"""Notes on operating points and plans of days, and both as plain data, for ``routecast power optimise``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from routecast.power.operating.targets import Target
 from routecast.power.views import scope_of
 from routecast.quantity import format_power
 
-__all__ = ["day_document", "day_notes", "found_document", "found_notes"]
+__all__ = ["day_document", "day_notes", "point_document", "point_notes"]
 
 
-def found_notes(point: SearchResult, machine: TunableRouter) -> Iterator[str]:
-    """Yield what must be known beside the operating point: settings turned down, or not known."""
+def point_notes(point: SearchResult, machine: TunableRouter) -> Iterator[str]:
+    """Yield notes on settings that their check rejected, on unknown quantities, and on the choices."""
     for evaluated, check in point.rejected:
         yield f"{evaluated.setting}, {format_power(evaluated.power_w)}, {_failure(point.targets, check)}."
     if point.unknown:
@@ -32,7 +32,7 @@ def found_notes(point: SearchResult, machine: TunableRouter) -> Iterator[str]:
 
 def _failure(targets: tuple[Target, ...], check: Checked) -> str:
     failed = [
-        f"{target.quantity} {target.shown(low)} to {target.shown(high)} ({target})"
+        f"{target.quantity} {target.format_value(low)} to {target.format_value(high)} ({target})"
         for target, (_, low, high) in zip(targets, check.values, strict=True)
         if not target.is_kept_by(high)
     ]
@@ -40,19 +40,19 @@ def _failure(targets: tuple[Target, ...], check: Checked) -> str:
 
 
 def day_notes(plan: DayPlan, machine: TunableRouter, series: TrafficSeries) -> Iterator[str]:
-    """Yield what must be known beside the plan of a day."""
-    share = plan.evaluated / max(plan.places, 1)
+    """Yield notes on the share of evaluated pairs, on the series and on the choices."""
+    share = plan.evaluated / max(plan.pairs, 1)
     yield (
-        f"{plan.evaluated:,} of {plan.places:,} pairs of load and setting evaluated ({share:.0%}); the others "
+        f"{plan.evaluated:,} of {plan.pairs:,} pairs of load and setting evaluated ({share:.0%}); the others "
         "are ruled out by their bounds."
     )
     yield from (*series.notes, *machine.choices.notes)
 
 
-def found_document(point: SearchResult, machine: TunableRouter, load: OfferedLoad) -> dict[str, object]:
-    """Return the answer for one load as plain data."""
+def point_document(point: SearchResult, machine: TunableRouter, load: OfferedLoad) -> dict[str, object]:
+    """Return the operating point at one load as plain data."""
     return {
-        **_asked(machine, load, point.targets),
+        **_inputs(machine, load, point.targets),
         "best": None if point.best is None else _judged(point.best, point.targets),
         "check": None if point.check is None else _checked(point.check, point.targets),
         "nearest": None if point.best is not None or point.nearest is None else _judged(point.nearest, point.targets),
@@ -105,12 +105,12 @@ def day_document(plan: DayPlan, machine: TunableRouter, series: TrafficSeries) -
             for course in (plan.plan, plan.per_step, plan.always)
         ],
         "evaluated": plan.evaluated,
-        "places": plan.places,
+        "places": plan.pairs,
         "is_whole": plan.is_whole,
     }
 
 
-def _asked(machine: TunableRouter, load: OfferedLoad, targets: tuple[Target, ...]) -> dict[str, object]:
+def _inputs(machine: TunableRouter, load: OfferedLoad, targets: tuple[Target, ...]) -> dict[str, object]:
     return {
         "router": machine.model.name,
         "scope": scope_of(machine),
@@ -150,8 +150,8 @@ def _judged(judged: EvaluatedSetting, targets: tuple[Target, ...]) -> dict[str, 
 
 
 def _checked(check: Checked, targets: tuple[Target, ...]) -> dict[str, object]:
-    def interval(three: tuple[float, float, float]) -> dict[str, object]:
-        return {"mean": plain(three[0]), "interval": plain(three[1:])}
+    def interval(estimate: tuple[float, float, float]) -> dict[str, object]:
+        return {"mean": plain(estimate[0]), "interval": plain(estimate[1:])}
 
     return {
         "is_met": check.is_met,

@@ -1,4 +1,4 @@
-"""From a router file, a load and targets to the setting with the fewest watts, for one load or over a day."""
+"""The setting of a router that meets targets with the fewest watts, at one load or over a day."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["Effort", "TunableRouter", "machine_of", "operating_point", "optimise
 
 
 def why_none(point: SearchResult, rate_pps: float) -> str:
-    """Say which targets nothing meets, what is the best reachable, and what comes nearest to all of them."""
+    """Return a message that names the targets which no setting meets, the best values, and the nearest setting."""
     if not point.judged:
         largest = max(point.overloaded, key=lambda appraised: appraised.outlook.lossless_pps)
         return (
@@ -54,7 +54,7 @@ def why_none(point: SearchResult, rate_pps: float) -> str:
                 "that are long enough for frames to arrive (--duration)"
             )
         else:
-            value = target.shown(best.values[number])
+            value = target.format_value(best.values[number])
             lines.append(f"{target}: the best reachable is {value}, with {best.setting}")
     if not lines:
         lines.append("each target is met by some setting, but no setting meets all of them")
@@ -62,17 +62,17 @@ def why_none(point: SearchResult, rate_pps: float) -> str:
             lines[0] = "settings that met all targets in the search do not in the longer check"
     nearest = point.nearest
     if nearest is not None:
-        shown = ", ".join(
-            f"{target.quantity} {target.shown(value)}"
+        values = ", ".join(
+            f"{target.quantity} {target.format_value(value)}"
             for target, value in zip(point.targets, nearest.values, strict=True)
         )
         check = turned_down.get(id(nearest))
         if check is not None:
-            shown = ", ".join(
-                f"{target.quantity} {target.shown(low)} to {target.shown(high)}"
+            values = ", ".join(
+                f"{target.quantity} {target.format_value(low)} to {target.format_value(high)}"
                 for target, (_, low, high) in zip(point.targets, check.values, strict=True)
             )
-        lines.append(f"nearest to all is {nearest.setting} with {shown}")
+        lines.append(f"nearest to all is {nearest.setting} with {values}")
     overloaded = f"; {len(point.overloaded)} more are overloaded" if point.overloaded else ""
     return f"no setting meets the targets{overloaded}\n  " + "\n  ".join(lines)
 
@@ -84,7 +84,7 @@ _LEAST_RATE = 1e-4
 
 @value
 class TunableRouter:
-    """A router with what may be chosen of it, and everything that the choices make of it."""
+    """A router, the choices that its file offers, and the router in each setting."""
 
     model: RouterModel
     load: OfferedLoad | None
@@ -94,7 +94,7 @@ class TunableRouter:
 
 @value
 class Effort:
-    """How thoroughly is evaluated."""
+    """How thoroughly settings are evaluated."""
 
     evaluator: Literal["simulate", "solve"] = field(
         "Evaluator of the search; its result is checked by simulation in either case", default="simulate"
@@ -104,7 +104,9 @@ class Effort:
     )
     seed: int = field("Seed of the search; the check takes the following ones", default=1)
     replications: int = field("Replications of the check, at least 2; 0 leaves it out", default=5)
-    is_exhaustive: bool = field("Evaluate everything that is not overloaded, for a whole Pareto front", default=False)
+    is_exhaustive: bool = field(
+        "Evaluate every setting that is not overloaded, for the complete Pareto front", default=False
+    )
     workers: int = field("Threads; 0 for one per core of this machine", default=0)
 
     def __post_init__(self) -> None:
@@ -118,20 +120,20 @@ class Effort:
         return self.workers or os.cpu_count() or 1
 
     def evaluate(self, stop: threading.Event, *, times: float = 1.0) -> Evaluate:
-        """Return the evaluator, for trials that are so many times as long."""
+        """Return the evaluator for trials of ``times`` the duration."""
         if self.evaluator == "solve":
             return solving
         return Simulating(self.duration_s * times, self.seed, stop)
 
     def check(self, stop: threading.Event, *, times: float = 1.0) -> ConfirmingRuns | None:
-        """Return the check, for replications that are so many times as long."""
+        """Return the check for replications of ``times`` the duration; None without a check."""
         if self.replications == 0:
             return None
         seeds = tuple(range(self.seed + 1, self.seed + 1 + self.replications))
         return ConfirmingRuns(_CHECK_TIMES * self.duration_s * times, seeds, stop)
 
     def outlooks(self, load: OfferedLoad, targets: Sequence[Target], *, peak_pps: float) -> Outlooks:
-        """Return the outlooks of candidates for this evaluator."""
+        """Return the outlooks of candidates, for this evaluator."""
         allowed = next((target.limit for target in targets if target.quantity == "loss"), 1.0)
 
         def noise_ratio(at: OfferedLoad) -> float:
@@ -151,12 +153,12 @@ def machine_of(
     lingers_s: Sequence[float] = (),
     frames: FrameMix | None = None,
 ) -> TunableRouter:
-    """Return what may be chosen of the router that a document describes.
+    """Return a router with the choices that its document offers.
 
     Parameters
     ----------
     document : mapping
-        What the router file says.
+        Content of the router file.
     subject, folder
         As of :func:`routecast.router.files.parse_router`.
     pool, lingers_s
@@ -169,7 +171,7 @@ def machine_of(
     routecast.errors.FileProblem
         The document is no router.
     routecast.errors.ModelProblem
-        It has no power states, or offers too many settings.
+        The router has no power states, or offers too many settings.
     """
     model, load = build_router(document, subject=subject, folder=folder, frames=frames)
     choices = choices_of(model, is_built="builder" in document, pool=pool, lingers_s=lingers_s)
@@ -178,7 +180,7 @@ def machine_of(
 
 
 def with_no_loss(targets: Sequence[Target]) -> tuple[Target, ...]:
-    """Return the targets, with that of no loss where none on loss is given."""
+    """Return the targets, and the target of no loss if none of them is on loss."""
     return (*targets, *(() if any(target.quantity == "loss" for target in targets) else (NO_LOSS,)))
 
 
@@ -194,10 +196,10 @@ def operating_point(
 
     Parameters
     ----------
-    machine : Machine
+    machine : TunableRouter
     load : OfferedLoad
     targets : sequence of Target
-        Without one on loss, none may be lost.
+        Without a target on loss, no frame may be lost.
     effort : Effort or None
     on_progress : callable or None
 
@@ -239,12 +241,12 @@ def optimise_day(
 ) -> DayPlan:
     """Return the plan over a day with the least energy, switchings included, checked by simulation.
 
-    Trials of lower rates are longer, up to a hundred times, so that each sees as many frames as at the peak. Steps
-    without traffic are taken at a ten-thousandth of the peak.
+    Trials at lower rates are longer, up to a hundred times, so that each has as many frames as a trial at the peak.
+    Steps without traffic are evaluated at a ten-thousandth of the peak.
 
     Parameters
     ----------
-    machine : Machine
+    machine : TunableRouter
     load : OfferedLoad
         Frames, flows and arrivals.
     rates_pps : sequence of float
@@ -254,14 +256,14 @@ def optimise_day(
     step_s : float
         Length of a step.
     switching : Switching or None
-        None: switching is free and may be done at every step.
+        None: switching is free and possible at every step.
 
     Raises
     ------
     routecast.errors.ModelProblem
         A rate is missing or negative, or all are 0.
     routecast.errors.CriterionFailed
-        There is a step in which no setting meets the targets.
+        No setting meets the targets in some step.
     """
     wrong = [step for step, rate in enumerate(rates_pps) if not (math.isfinite(rate) and rate >= 0.0)]
     problems = [Problem(f"step {step}", f"got {rates_pps[step]} frames/s: fill what is missing") for step in wrong]
@@ -296,5 +298,5 @@ def optimise_day(
 
 
 def _stretch(rate_pps: float, peak_pps: float) -> float:
-    """Return how many times longer a trial at a lower rate is."""
+    """Return the duration of a trial at a rate, relative to that at the peak."""
     return min(max(peak_pps / rate_pps, 1.0), _LONGEST)

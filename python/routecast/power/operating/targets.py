@@ -1,4 +1,4 @@
-"""What an operating point must keep: bounds on loss and on the latency's mean and percentiles."""
+"""Targets of an operating point: upper bounds on the loss ratio and on the latency's mean and percentiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routecast.quantity.schema import field, value
 __all__ = ["NO_LOSS", "QUANTITIES", "Target", "parse_targets"]
 
 QUANTITIES: Final = ("loss", "mean", "p50", "p90", "p99", "p999", "max")
-"""What targets bound: the loss ratio, and the mean and percentiles of the latency (S9)."""
+"""Quantities that targets bound: the loss ratio, and the mean and percentiles of the latency (S9)."""
 
 _TARGET = re.compile(r"\s*(?P<name>[A-Za-z][\w.]*)\s*(?P<sign><=|<|=|==|>=|>)\s*(?P<value>.*?)\s*")
 _RATIO = re.compile(r"(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*(?P<percent>%?)")
@@ -24,7 +24,7 @@ _RATIO = re.compile(r"(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*(?P<per
 
 @value
 class Target:
-    """A bound on what a trial shows.
+    """An upper bound on a quantity of a trial.
 
     Examples
     --------
@@ -35,10 +35,10 @@ class Target:
 
     quantity: str = field("One of QUANTITIES")
     limit: float = field("Seconds for latencies, a ratio 0..1 for loss")
-    or_equal: bool = field("Whether the limit itself is still good enough (``<=``, ``=``)", default=False)
+    or_equal: bool = field("Whether a value equal to the limit meets the target (``<=``, ``=``)", default=False)
 
     def value(self, trial: Trial) -> float:
-        """Return what a trial shows of the quantity; NaN where its evaluator does not know or nothing arrived."""
+        """Return the quantity of a trial; NaN where its evaluator does not know it or no frame arrived."""
         if self.quantity == "loss":
             return trial.least_loss_ratio
         if trial.latency is None:
@@ -55,9 +55,9 @@ class Target:
         return self.is_kept_by(self.value(trial))
 
     def excess(self, value: float) -> float:
-        """Return how far a value is beyond the limit, as a share of it: 0 where it is kept, infinite where unknown.
+        """Return the excess of a value over the limit, relative to the limit: 0 within it, infinite for NaN.
 
-        Loss is taken relative to 1 where no loss is allowed.
+        Where no loss is allowed, the excess is the loss ratio.
         """
         if self.is_kept_by(value):
             return 0.0
@@ -65,23 +65,23 @@ class Target:
             return math.inf
         return (value - self.limit) / self.limit if self.limit > 0.0 else value
 
-    def shown(self, value: float) -> str:
-        """Write a value of the quantity for a screen."""
+    def format_value(self, value: float) -> str:
+        """Return a value of the quantity with its unit."""
         if math.isnan(value):
             return "unknown"
         return format_ratio(value) if self.quantity == "loss" else format_duration(value)
 
     def __str__(self) -> str:
         sign = "=" if self.or_equal and self.limit == 0.0 else "<=" if self.or_equal else "<"
-        return f"{self.quantity} {sign} {'0' if self.limit == 0.0 else self.shown(self.limit)}"
+        return f"{self.quantity} {sign} {'0' if self.limit == 0.0 else self.format_value(self.limit)}"
 
 
 NO_LOSS: Final = Target(quantity="loss", limit=0.0, or_equal=True)
-"""The target that holds where none on loss is given: a router that drops enough keeps any latency."""
+"""Target on loss where the user gives none: a router that drops enough frames keeps any latency."""
 
 
 def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
-    """Read targets such as ``"p99 < 100 us"``, ``"mean < 20 us"``, ``"loss < 0.01 %"``, ``"loss = 0"``.
+    """Parse targets such as ``"p99 < 100 us"``, ``"mean < 20 us"``, ``"loss < 0.01 %"``, ``"loss = 0"``.
 
     A text may hold several, separated by commas or ``and``.
 
@@ -92,7 +92,7 @@ def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
 
     Examples
     --------
-    >>> [str(one) for one in parse_targets(["p99 < 0.1 ms and loss <= 0.01 %", "mean < 20 us"])]
+    >>> [str(target) for target in parse_targets(["p99 < 0.1 ms and loss <= 0.01 %", "mean < 20 us"])]
     ['p99 < 100 us', 'loss <= 0.01 %', 'mean < 20 us']
     """
     targets: list[Target] = []
