@@ -29,7 +29,7 @@ def main() -> None:
     if chosen.quick:
         study = study.model_copy(update={"run": study.run.model_copy(update={"duration": 0.05, "repeats": 1})})
     with progress_bar("functions") as progress:
-        result: FunctionResult = run_study(replace(file, study=study), chosen.out, progress=progress)
+        result: FunctionResult = run_study(replace(file, study=study), chosen.out, on_progress=progress)
     console = data()
     for title in result.titles:
         print_table(console, function_table(result, title, shortest=True))

@@ -19,7 +19,7 @@ from routecast.wings import wings
 PACKAGE = Path(routecast.__file__).parent
 
 FLOORS = (
-    ("errors", "_core", "lazy", "wings"),
+    ("errors", "_core", "lazy", "progress", "wings"),
     ("quantity",),
     ("contention", "show"),
     ("load",),

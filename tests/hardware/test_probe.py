@@ -47,7 +47,7 @@ def test_cycles_are_of_the_cores_clock_and_stalls_add_to_them() -> None:
 @pytest.mark.thorough
 def test_a_real_quick_probe_finds_an_ordered_hierarchy_and_a_readable_file(tmp_path: Path) -> None:
     heard: list[float] = []
-    probed = probe(quick=True, progress=heard.append)
+    probed = probe(quick=True, on_progress=heard.append)
     levels = dependent_s(probed.hardware)
     assert levels == sorted(levels)
     assert levels[-1] > 0.0
@@ -71,7 +71,7 @@ def test_errors_of_the_core_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> N
         pass
 
     def failing(kind: str) -> Any:
-        def call(request: str, progress: object) -> str:
+        def call(request: str, on_progress: object) -> str:
             raise ProbeError(kind, "what is wrong")
 
         return call

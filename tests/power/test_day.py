@@ -190,7 +190,7 @@ def test_profiles_and_prices_that_make_no_sense_are_refused(
 
 def test_a_curve_tells_how_many_of_its_loads_are_done() -> None:
     told: list[tuple[int, int, str]] = []
-    curve = PowerCurve.through(lambda load: load, [3.0, 1.0, 2.0, 1.0], progress=lambda *now: told.append(now))
+    curve = PowerCurve.through(lambda load: load, [3.0, 1.0, 2.0, 1.0], on_progress=lambda *now: told.append(now))
     assert [done for done, _, _ in told] == [0, 1, 2]
     assert {most for _, most, _ in told} == {3}
     assert curve.power_w == (1.0, 2.0, 3.0)

@@ -90,7 +90,7 @@ def test_an_interrupted_study_leaves_its_finished_trials_and_goes_on_from_them(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_study(meyer, tmp_path, progress=interrupt)
+        run_study(meyer, tmp_path, on_progress=interrupt)
     assert polars.read_parquet(tmp_path / "results.parquet").height == 40
     assert not (tmp_path / "summary.json").exists()
     assert run_study(meyer, tmp_path).provenance.resumed_trials == 40
@@ -105,7 +105,7 @@ def test_a_resumed_study_gives_the_same_results(meyer: StudyFile, tmp_path: Path
 
     whole = run_study(meyer, tmp_path / "whole").to_json()
     with pytest.raises(KeyboardInterrupt):
-        run_study(meyer, tmp_path / "stopped", progress=interrupt)
+        run_study(meyer, tmp_path / "stopped", on_progress=interrupt)
     resumed = run_study(meyer, tmp_path / "stopped").to_json()
     del whole["made"], resumed["made"]
     assert resumed == whole

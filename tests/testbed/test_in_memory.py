@@ -33,7 +33,7 @@ class KnownCore:
         self.lost_frames = 0
         self.denied_ratio = 0.0
 
-    def __call__(self, call: str, request: Any, progress: Any = None) -> dict[str, Any]:
+    def __call__(self, call: str, request: Any, on_progress: Any = None) -> dict[str, Any]:
         assert call == "run_function"
         self.requests.append(request)
         cores = len(request["cores"])

@@ -209,7 +209,7 @@ class FakeTester:
         """The requests that were no learning frames."""
         return [request for request in self.requests if not request["streams"][0].get("frames")]
 
-    def trial(self, request: str, progress: Callable[[float], object] | None = None) -> str:
+    def trial(self, request: str, on_progress: Callable[[float], object] | None = None) -> str:
         asked = json.loads(request)
         self.requests.append(asked)
         outcome: dict[str, Any] = {
@@ -221,9 +221,9 @@ class FakeTester:
             "clock": {"monotonic_s": 1.0, "realtime_s": 2.0},
             "stopped": False,
         }
-        if progress:
-            progress(0.5)
-            progress(1.0)
+        if on_progress:
+            on_progress(0.5)
+            on_progress(1.0)
         if self.changes and not asked["streams"][0].get("frames"):
             change = self.changes.pop(0) if len(self.changes) > 1 else self.changes[0]
             change(outcome)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
@@ -12,6 +12,7 @@ from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.profile import Profile, parse_frames
 from routecast.benchmark.streams import FEWEST_IPV6_BYTES, Stream, mixed, stream_of
 from routecast.errors import ModelProblem, Problem
+from routecast.progress import Progress
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
@@ -153,7 +154,7 @@ class Clock:
 
     stages: Sequence[tuple[Stream, float, str]]
     profile: Profile
-    on_progress: Callable[[int, int, str], None] | None = None
+    on_progress: Progress | None = None
     known_trials: int = 0
     _done_s: float = 0.0
     _in_stage_s: float = 0.0

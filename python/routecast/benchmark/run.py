@@ -40,6 +40,7 @@ from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.benchmark.streams import FEWEST_IPV6_BYTES, Stream, mix_refused
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
+from routecast.progress import Progress
 from routecast.quantity import format_pps
 
 __all__ = ["run_benchmark"]
@@ -70,12 +71,7 @@ class _Run:
 
 
 def run_benchmark(
-    plan: Plan,
-    rig: Rig,
-    *,
-    out: Path | None = None,
-    on_progress: Callable[[int, int, str], None] | None = None,
-    command: str = "",
+    plan: Plan, rig: Rig, *, out: Path | None = None, on_progress: Progress | None = None, command: str = ""
 ) -> BenchmarkResult:
     """Run a benchmark; an interrupted one with a folder goes on where it stopped.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median, stdev
@@ -35,6 +35,7 @@ from routecast.calibration.score import intervals
 from routecast.contention import LAWS, Shape
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
+from routecast.progress import Progress
 from routecast.quantity.comparison import ComparedRow, Intervals, summarise
 
 if TYPE_CHECKING:
@@ -472,14 +473,12 @@ class Board:
         }
 
 
-def run_board(
-    progress: Callable[[int, int, str], None] | None = None, *, packs: Sequence[Pack] | None = None, seed: int = 0
-) -> Board:
+def run_board(on_progress: Progress | None = None, *, packs: Sequence[Pack] | None = None, seed: int = 0) -> Board:
     """Run every pack.
 
     Parameters
     ----------
-    progress : callable or None
+    on_progress : callable or None
         Called with ``(packs done, packs in all, title)``.
     packs : sequence of Pack or None
         None: the shipped ones.
@@ -488,12 +487,12 @@ def run_board(
     chosen = read_packs() if packs is None else tuple(packs)
     results = []
     for done, pack in enumerate(chosen):
-        if progress is not None:
-            progress(done, len(chosen), pack.title)
+        if on_progress is not None:
+            on_progress(done, len(chosen), pack.title)
         rows = _chain_rows(pack, seed) if pack.kind == "chain" else _router_rows(pack, seed)
         results.append(PackResult(pack=pack, rows=tuple(rows)))
-    if progress is not None:
-        progress(len(chosen), len(chosen), "")
+    if on_progress is not None:
+        on_progress(len(chosen), len(chosen), "")
     recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
     return Board(packs=tuple(results), recorded=recorded)
 

@@ -13,7 +13,7 @@ The router of a source is predicted with priors learnt without it.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
@@ -24,6 +24,7 @@ from routecast.calibration.fitted import FittedRouter
 from routecast.calibration.packs import read_packs, table_points
 from routecast.calibration.priors import Priors, read_priors
 from routecast.evaluate.points import Point
+from routecast.progress import Progress
 from routecast.quantity.quantile import quantile
 
 __all__ = ["DESIGNS", "WITHIN_RATIO", "Replayed", "run_replay"]
@@ -112,16 +113,12 @@ class _Series:
 
 
 def run_replay(
-    starts: int = 200,
-    *,
-    seed: int = 0,
-    files: Sequence[str] = (),
-    progress: Callable[[int, int, str], None] | None = None,
+    starts: int = 200, *, seed: int = 0, files: Sequence[str] = (), on_progress: Progress | None = None
 ) -> Replayed:
     """Replay all designs from so many starts.
 
-    ``files``: tables of the board to take series from; empty: all with series of six conditions or more; ``progress``:
-    called with ``(starts done, starts in all, series)``.
+    ``files``: tables of the board to take series from; empty: all with series of six conditions or more;
+    ``on_progress``: receives the finished starts, all starts and the series.
     """
     able = _all_series(files)
     source = random.Random(seed)
@@ -129,8 +126,8 @@ def run_replay(
     names = []
     for done in range(starts):
         series = source.choice(able)
-        if progress is not None:
-            progress(done, starts, series.name)
+        if on_progress is not None:
+            on_progress(done, starts, series.name)
         count = len(series.points)
         start = source.randrange(count)
         by_chance = source.sample([i for i in range(count) if i != start], count - 1)
@@ -139,8 +136,8 @@ def run_replay(
         names.append(series.name)
         for design, order in (("next", None), ("uniform", [start, *by_chance]), ("fixed", fixed)):
             needed[design].append(series.needed(order, start))
-    if progress is not None:
-        progress(starts, starts, "")
+    if on_progress is not None:
+        on_progress(starts, starts, "")
     return Replayed(series=tuple(names), needed={design: tuple(each) for design, each in needed.items()})
 
 

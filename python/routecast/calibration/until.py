@@ -42,14 +42,14 @@ def measure_until(
     known: Sequence[Point] = (),
     most: int = 200,
     spread_s: float = 30.0,
-    progress: Callable[[int, str], None] | None = None,
+    on_progress: Callable[[int, str], None] | None = None,
 ) -> KnownRouter:
     """Measure until the rates at all of ``able`` are known within ``until_ratio``, or ``most`` measurements are made.
 
     ``measure``: conditions to the measured rate, frames per second; ``able``: possible measurements, which are the
     targets too; their rates do not count; ``until_ratio``: 0.05 asks for ±5 %; ``known``: what was measured before;
     ``most``: measurements allowed, with those, >= 8; ``spread_s``: seconds over which eight repetitions of the first
-    condition are spread; ``progress``: told after each measurement how many were made, and in words what is known.
+    condition are spread; ``on_progress``: told after each measurement how many were made, and in words what is known.
     """
     begun = time.monotonic()
     measured = [point for point in known if point.calibrate]
@@ -71,6 +71,6 @@ def measure_until(
             (best,) = fitted.next_points(1, able=able)
             following = best.point
         measured.append(replace(following, throughput_pps=measure(following), calibrate=True))
-        if progress is not None:
+        if on_progress is not None:
             known_as = f"rates known within ±{ratio:.1%}" if measured[1:] else "first measurement"
-            progress(len(measured), known_as)
+            on_progress(len(measured), known_as)

@@ -109,7 +109,7 @@ def _run_shipped(name: str) -> None:
 
     remark(f"{name} was not run here yet: running the study that ships, into {Path(name)}")
     with progress_bar(f"study {name}") as progress:
-        run_study(read_study(find_study(name)), Path(name), progress=progress, command=f"routecast study {name}")
+        run_study(read_study(find_study(name)), Path(name), on_progress=progress, command=f"routecast study {name}")
 
 
 def _read(path: Path) -> tuple[str, dict[str, Any]]:

@@ -8,13 +8,14 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from routecast.errors import FileProblem, Problem, QuantityProblem
+from routecast.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from routecast.show.tables import Table
 
 __all__ = [
-    "Report",
     "data",
     "make_out_folder",
     "points_of",
@@ -83,9 +83,6 @@ LINE_EVERY_S = 30.0
 """Where stderr is no terminal (the log of a batch job), progress is a line now and then."""
 SILENT_S = 0.7
 """Work that ends sooner shows no bar: one that flashes by tells nothing."""
-
-Report = Callable[[int, int, str], None]
-"""Progress as everybody reports it: how much is done, of how much, what it is."""
 
 
 def data() -> Console:
@@ -156,7 +153,7 @@ def refuse_two_forms(*, as_csv: bool, as_json: bool) -> None:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Report]:
+def progress_bar(what: str) -> Iterator[Progress]:
     """Show progress on stderr: a bar on a terminal if the work is large enough, elsewhere a line now and then."""
     from rich.console import Console
     from rich.progress import (

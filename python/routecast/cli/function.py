@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,6 +14,7 @@ import typer
 from routecast.cli.console import data, print_json, print_notes, print_table, print_trial, progress_bar, remark
 from routecast.cli.options import AsJson, Seed
 from routecast.errors import ModelProblem, Problem
+from routecast.progress import ShareProgress
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -173,7 +174,7 @@ def _check_options(given: Sequence[str]) -> None:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[float], None]]:
+def _progress(what: str) -> Iterator[ShareProgress]:
     """Show the finished share, 0..1, as a bar of 100 steps."""
     with progress_bar(what) as report:
         yield lambda share: report(round(100.0 * share), 100, "")

@@ -50,7 +50,7 @@ def probe(
     check_writable(path)
     with progress_bar("probing this host") as report:
         probed = probe_host(
-            quick=quick, cpu=cpu, seed=seed, progress=lambda share: report(round(100.0 * share), 100, "")
+            quick=quick, cpu=cpu, seed=seed, on_progress=lambda share: report(round(100.0 * share), 100, "")
         )
     if strict and not probed.noise.is_quiet:
         raise CriterionFailed(f"this host is {probed.noise.verdict}; nothing was written (--strict)")

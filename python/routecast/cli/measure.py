@@ -16,6 +16,7 @@ from routecast.cli.console import data, print_json, print_table, progress_bar, r
 from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts, measure_rates
 from routecast.cli.options import AsJson, CoresOption, DeviceOptions, LoadOptions, PowerOption, Seed, grouped
 from routecast.cli.over_time import OverTime, OverTimeOptions
+from routecast.progress import Progress, ShareProgress
 
 if TYPE_CHECKING:
     from routecast.calibration.until import KnownRouter
@@ -43,7 +44,7 @@ def run_until(
     duration_s: float,
     spread_s: float,
     out: Path | None,
-    tell: Callable[[int, int, str], None],
+    tell: Progress,
 ) -> KnownRouter:
     """Measure the forwarding rate in overload at RFC 2544's frame sizes until each is known as well as asked.
 
@@ -89,7 +90,7 @@ def run_until(
         until_ratio=until_ratio,
         most=most,
         spread_s=spread_s,
-        progress=lambda done, known_as: tell(done, most, known_as),
+        on_progress=lambda done, known_as: tell(done, most, known_as),
     )
 
 
@@ -314,7 +315,7 @@ def measure(
 
     bed = device.bed()
 
-    def opened(more: Mapping[str, object], on_progress: Callable[[float], object]) -> AbstractContextManager[Measure]:
+    def opened(more: Mapping[str, object], on_progress: ShareProgress) -> AbstractContextManager[Measure]:
         return open_testbed(
             testbed,
             **{**bed, "options": {**bed["options"], **more}},

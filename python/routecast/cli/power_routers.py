@@ -36,9 +36,9 @@ from routecast.cli.options import (
 )
 from routecast.cli.power_models import EquipOption, equipped
 from routecast.errors import CriterionFailed, QuantityProblem
+from routecast.progress import Progress
 
 if TYPE_CHECKING:
-    from routecast.cli.console import Report
     from routecast.evaluate.protocol import Evaluator
     from routecast.load.offered import OfferedLoad
     from routecast.load.series import TrafficSeries
@@ -306,7 +306,7 @@ def power_day_command(
                 load=options.offered(default, ports=len(model.ports), seed=seed),
                 duration_s=parse_duration_s(duration),
             )
-            source = router_watts(trials, series.l2_bps, evaluator=evaluator.value, progress=progress)
+            source = router_watts(trials, series.l2_bps, evaluator=evaluator.value, on_progress=progress)
         else:
             source = model_watts(
                 equipped(read_power_model(file), equip or []),
@@ -464,7 +464,7 @@ def _one_load(
     targets: tuple[Target, ...],
     effort: Effort,
     figure: Path | None,
-    progress: Report,
+    on_progress: Progress,
     *,
     as_json: bool,
 ) -> None:
@@ -472,7 +472,7 @@ def _one_load(
     from routecast.power.operating.optimise import operating_point, why_none
     from routecast.power.views import front_figure, has_front, point_tables
 
-    result = operating_point(machine, load, targets, effort, on_progress=progress)
+    result = operating_point(machine, load, targets, effort, on_progress=on_progress)
     if figure is not None and has_front(result):
         write_figure(front_figure(result, machine), figure)
     elif figure is not None:
@@ -499,7 +499,7 @@ def _whole_day(
     series: TrafficSeries,
     switching: Switching,
     figure: Path | None,
-    progress: Report,
+    on_progress: Progress,
     *,
     as_json: bool,
 ) -> None:
@@ -516,7 +516,7 @@ def _whole_day(
         effort,
         step_s=series.step_s,
         switching=switching,
-        on_progress=progress,
+        on_progress=on_progress,
     )
     if figure is not None:
         write_figure(day_figure(plan, machine), figure)

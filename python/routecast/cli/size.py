@@ -304,7 +304,12 @@ def _of_router(file: Path, question: _Question) -> tuple[Sizing, ...]:
     with progress_bar("size") as progress:
         return tuple(
             size_router(
-                router, question.target, counts=question.counts, name=called, bounds=question.bounds, progress=progress
+                router,
+                question.target,
+                counts=question.counts,
+                name=called,
+                bounds=question.bounds,
+                on_progress=progress,
             )
             for called, router in variants.items()
         )
@@ -342,7 +347,7 @@ def _of_function(name: str, hosts: Sequence[str], question: _Question) -> Iterat
                 name=f"{function.name} on {hardware.name}",
                 bounds=question.bounds,
                 notes=("the costs are estimated from elementary operations, nothing of this router was measured",),
-                progress=progress,
+                on_progress=progress,
             )
 
 

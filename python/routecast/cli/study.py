@@ -100,7 +100,7 @@ def study(
     command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
     try:
         with progress_bar(f"study {file.study.name}") as progress:
-            result = run_study(file, folder, progress=progress, command=command)
+            result = run_study(file, folder, on_progress=progress, command=command)
     except KeyboardInterrupt:
         if (folder / "results.parquet").exists():
             remark(f"What is finished is in {folder / 'results.parquet'}; the same command goes on from there.")

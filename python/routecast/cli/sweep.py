@@ -108,7 +108,7 @@ def sweep(
             simulates=simulate,
             duration_s=parse_duration_s(duration) if duration else None,
             seed=seed,
-            progress=progress,
+            on_progress=progress,
         )
     _print(answer, as_csv=as_csv, as_json=as_json)
     if out is not None:

@@ -146,7 +146,7 @@ def board(
 
     if replay:
         with progress_bar("replay") as progress:
-            replayed = run_replay(replay, progress=progress)
+            replayed = run_replay(replay, on_progress=progress)
         if as_json:
             print_json(replayed.to_json())
         else:

@@ -204,7 +204,7 @@ def _characterised(case: WorkloadCase, packets: int, instructions: int) -> Chara
             case,
             packets=packets,
             most_instructions=instructions,
-            progress=lambda share: report(round(100.0 * share), 100, ""),
+            on_progress=lambda share: report(round(100.0 * share), 100, ""),
         )
 
 
@@ -223,7 +223,7 @@ def _counted(case: WorkloadCase) -> CachegrindCounts:
     from routecast.testbed.workload.answer import count_workload
 
     with progress_bar(f"counting {case.kernel.name} under valgrind") as report:
-        return count_workload(case, progress=lambda share: report(round(100.0 * share), 100, ""))
+        return count_workload(case, on_progress=lambda share: report(round(100.0 * share), 100, ""))
 
 
 def _notes(answer: Characterisation) -> list[str]:

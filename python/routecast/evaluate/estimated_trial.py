@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from routecast.errors import TransientProblem
 from routecast.evaluate.simulate import Simulate
@@ -12,6 +11,7 @@ from routecast.function.case import Case
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
+from routecast.progress import ShareProgress
 from routecast.router.estimated import estimated_router
 
 __all__ = ["estimated_trial"]
@@ -21,7 +21,7 @@ _LOAD_RATIO = 0.8
 _DURATION_S = 0.02
 
 
-def estimated_trial(case: Case, frames: FrameMix, on_progress: Callable[[float], object] | None = None) -> Trial:
+def estimated_trial(case: Case, frames: FrameMix, on_progress: ShareProgress | None = None) -> Trial:
     """Simulate a case at these frames; ``on_progress`` gets the finished share, 0..1.
 
     Without a duration the trial lasts 20 ms, or what the transient needs.

@@ -28,6 +28,7 @@ from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate, OfferedLoad
+from routecast.progress import Progress
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import fields_at
@@ -241,7 +242,7 @@ def sweep(
     simulates: bool = False,
     duration_s: float | None = None,
     seed: int = 1,
-    progress: Callable[[int, int, str], None] = lambda done, total, now: None,
+    on_progress: Progress = lambda done, total, now: None,
 ) -> Sweep:
     """Evaluate a router at every combination of what varies.
 
@@ -270,7 +271,7 @@ def sweep(
     duration_s : float or None
         Simulated time; None for 20 ms, or what the transient needs.
     seed : int
-    progress : callable
+    on_progress : callable
         Gets how many points are done, of how many, and the last.
 
     Raises
@@ -288,7 +289,7 @@ def sweep(
     are_followed = False
     points = []
     for number, settings in enumerate(combinations):
-        progress(number, len(combinations), _settings_text(settings))
+        on_progress(number, len(combinations), _settings_text(settings))
         model, default = routers.of(settings)
         load = offered(settings, model, default)
         if "load" in settings and load.arrivals.kind == "trace":

@@ -24,7 +24,8 @@ from routecast.experiment._runs import levels_of_row, runs_of, wire_order
 from routecast.experiment.answer import answer, import_evaluator
 from routecast.experiment.designs import fraction_of
 from routecast.experiment.model import Experiment, Results
-from routecast.experiment.sweep import Progress, Shard, answers_on_disk, join, sweep
+from routecast.experiment.sweep import Shard, answers_on_disk, join, sweep
+from routecast.progress import Progress
 from routecast.quantity.whole_file import unfinished
 
 if TYPE_CHECKING:

@@ -30,12 +30,12 @@ from routecast.errors import EnvironmentProblem, QuantityProblem, RoutecastError
 from routecast.evaluate.executor.workers import Workers, ctrl_c_waits, lost_errors, some_finished, width
 from routecast.evaluate.ledger import Columns, Ledger, Row, read_rows
 from routecast.experiment.model import Answer, Run
+from routecast.progress import Progress
 
 __all__ = [
     "COLUMNS",
     "AnswerRun",
     "Pace",
-    "Progress",
     "Shard",
     "answer_of",
     "answers_on_disk",
@@ -377,8 +377,6 @@ def _locked(out: Path, table: str) -> Iterator[None]:
 
 
 AnswerRun = Callable[[Run], Answer]
-Progress = Callable[[int, int, str], None]
-
 BATCH_S = 0.1
 """How long a worker answers before it reports."""
 

@@ -16,7 +16,7 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -27,6 +27,7 @@ from routecast.errors import FitProblem
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import Access, CallCost, Cpu, Hardware, LevelName, MemoryLevel, OperationCost
 from routecast.hardware.probe_facts import cpu_name, host_facts, native, network_cards, packages
+from routecast.progress import ShareProgress
 from routecast.quantity.quantile import quantile
 from routecast.quantity.schema import field, value
 
@@ -543,12 +544,12 @@ class Probed:
 
 
 def probe(
-    *, quick: bool = False, cpu: int | None = None, seed: int = 1, progress: Callable[[float], object] | None = None
+    *, quick: bool = False, cpu: int | None = None, seed: int = 1, on_progress: ShareProgress | None = None
 ) -> Probed:
     """Measure this host.
 
     ``quick``: fewer working sets and repeats: seconds instead of most of a minute; ``cpu``: the processor to measure
-    on; None leaves the choice to the core; ``seed``: seed of the random lines and permutations; ``progress``: called
+    on; None leaves the choice to the core; ``seed``: seed of the random lines and permutations; ``on_progress``: called
     with the finished share, 0..1. Raises EnvironmentProblem: the host refuses memory or the processor; ModelProblem:
     there is no such processor.
     """
@@ -560,7 +561,7 @@ def probe(
         "parts": ["clock", "memory", "operations"],
     }
     start = time.monotonic()
-    outcome = native("probe_host", request, progress)
+    outcome = native("probe_host", request, on_progress)
     return hardware_of(outcome, duration_s=time.monotonic() - start, cpu=cpu, quick=quick)
 
 

@@ -10,12 +10,13 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem, RoutecastError
 from routecast.hardware.model import Nic, Pcie
+from routecast.progress import ShareProgress
 
 __all__ = ["Call", "clock", "cpu_name", "host_facts", "native", "network_cards", "packages"]
 
@@ -30,19 +31,17 @@ _ENVIRONMENT = ("memory", "system")
 _DEFECTS = ("panic", "outcome")
 
 
-def native(
-    call: Call, request: Mapping[str, object], progress: Callable[[float], object] | None = None
-) -> dict[str, Any]:
+def native(call: Call, request: Mapping[str, object], on_progress: ShareProgress | None = None) -> dict[str, Any]:
     """Call the core and return its outcome.
 
-    ``request``: plain data; ``crates/probe`` documents each field; ``progress``: called with the finished share, 0..1,
-    about every 50 ms. Raises ModelProblem: the request asks for what is not possible; EnvironmentProblem: the machine
+    ``request``: plain data; ``crates/probe`` documents each field; ``on_progress`` is called about
+    every 50 ms. Raises ModelProblem: the request asks for what is not possible; EnvironmentProblem: the machine
     lacks something: memory, a core, a right.
     """
     from routecast import _core
 
     try:
-        text = getattr(_core, call)(json.dumps(request, allow_nan=False), progress)
+        text = getattr(_core, call)(json.dumps(request, allow_nan=False), on_progress)
     except _core.ProbeError as error:
         raise _problem(call, *error.args) from None
     outcome: dict[str, Any] = json.loads(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,6 +24,7 @@ from routecast.noc.scaling import Scaling
 from routecast.noc.task_graph import mapped, task_graph
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic import Traffic, normalised
+from routecast.progress import Progress
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Count, Number, Parsed
@@ -41,7 +42,6 @@ __all__ = [
     "NocPowerTable",
     "OptimumTable",
     "PlanesTable",
-    "Progress",
     "SimulationTable",
     "TopologyTable",
     "TrafficTable",
@@ -56,9 +56,6 @@ __all__ = [
     "topology_of",
     "traffic_of",
 ]
-
-Progress = Callable[[int, int, str], None]
-"""Is called with the finished steps, the number of steps and a description of the next one."""
 
 POLICY_NAMES = {
     "xy": "XY",

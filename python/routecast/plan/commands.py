@@ -130,7 +130,7 @@ def cluster(
     )
     make_out_folder(out)
     with progress_bar(f"plan {case.name}") as progress:
-        plan = answer(case, progress=progress, keeps_interrupted=True)
+        plan = answer(case, on_progress=progress, keeps_interrupted=True)
     for note in (*case.day.notes, *plan.notes):
         remark(note)
     if as_json:
@@ -226,7 +226,7 @@ def mapping(
     case = read_mapping(file, rings=ring or (), keep=keep or (), keep_all=keep_states)
     make_out_folder(out)
     with progress_bar(f"map {case.problem.name}") as progress:
-        result = answer(case, seconds=seconds, simulate=simulate, progress=progress)
+        result = answer(case, seconds=seconds, simulate=simulate, on_progress=progress)
     for note in result.notes:
         remark(note)
     if as_json:
@@ -309,7 +309,7 @@ def placement(
     answers = []
     for problem in case.problems:
         with progress_bar(f"place {case.name}, {problem.frames.name}") as progress:
-            answers.append(answer(problem, progress=progress, simulate=simulate))
+            answers.append(answer(problem, on_progress=progress, simulate=simulate))
         for note in answers[-1].notes:
             remark(note)
     if as_json:

@@ -16,6 +16,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.power.model import NO_WATTS, OperatingPoint, PowerModel
 from routecast.power.port import PortPower
+from routecast.progress import Progress
 from routecast.quantity import format_bps, format_ratio
 from routecast.quantity.schema import field, value
 
@@ -34,9 +35,6 @@ __all__ = [
 
 KWH_J = 3.6e6
 _TERABYTE_BITS = 8e12
-
-Progress = Callable[[int, int, str], object]
-"""Called with the number of loads that are done, of all, and their name."""
 
 Watts = Callable[[float], float]
 """Mean watts at a forwarded rate, bit/s."""
@@ -82,7 +80,7 @@ class PowerCurve:
 
     @classmethod
     def through(
-        cls, watts: Watts, loads_bps: Sequence[float], *, most: int = 20, progress: Progress | None = None
+        cls, watts: Watts, loads_bps: Sequence[float], *, most: int = 20, on_progress: Progress | None = None
     ) -> PowerCurve:
         """Return the curve through each distinct load; of more than ``most``, through that many between the ends."""
         distinct = sorted(set(loads_bps))
@@ -92,8 +90,8 @@ class PowerCurve:
             distinct = [low_bps + (high_bps - low_bps) * step / (most - 1) for step in range(most - 1)] + [high_bps]
         power_w: list[float] = []
         for l2_bps in distinct:
-            if progress is not None:
-                progress(len(power_w), len(distinct), "loads")
+            if on_progress is not None:
+                on_progress(len(power_w), len(distinct), "loads")
             power_w.append(watts(l2_bps))
         return cls(l2_bps=tuple(distinct), power_w=tuple(power_w), is_interpolated=is_interpolated)
 
@@ -246,9 +244,11 @@ class WattsSource:
     notes: tuple[str, ...]
 
 
-def router_watts(trials: TrialWatts, loads_bps: Sequence[float], *, evaluator: str, progress: Progress) -> WattsSource:
+def router_watts(
+    trials: TrialWatts, loads_bps: Sequence[float], *, evaluator: str, on_progress: Progress
+) -> WattsSource:
     """Return the watts of a router over the loads of a day, from one trial each, or from 20 if there are more."""
-    curve = PowerCurve.through(trials, loads_bps, progress=progress)
+    curve = PowerCurve.through(trials, loads_bps, on_progress=on_progress)
     notes = [f"frames of {trials.load.frames.name}, {evaluator}"]
     if curve.is_interpolated:
         notes.append(f"trials at {len(curve.l2_bps)} loads, straight lines between them")

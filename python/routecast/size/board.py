@@ -6,7 +6,7 @@ choose from are those that were measured, so that a measurement can judge the ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any
@@ -17,6 +17,7 @@ from routecast.calibration.fitted import CONFIDENCE_RATIO
 from routecast.calibration.packs import Pack, read_packs
 from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
+from routecast.progress import Progress
 
 __all__ = ["TARGETS", "Chosen", "SizeBoard", "run_size_board"]
 
@@ -75,19 +76,17 @@ class SizeBoard:
         return {"summary": plain(self.summary), "chosen": plain(self.chosen)}
 
 
-def run_size_board(
-    progress: Callable[[int, int, str], None] | None = None, *, packs: Sequence[Pack] | None = None
-) -> SizeBoard:
+def run_size_board(on_progress: Progress | None = None, *, packs: Sequence[Pack] | None = None) -> SizeBoard:
     """Choose counts for all targets of all packs of routers (None: the shipped ones)."""
     packs = [pack for pack in (read_packs() if packs is None else packs) if pack.kind == "multicore"]
     chosen: list[Chosen] = []
     for done, pack in enumerate(packs):
-        if progress is not None:
-            progress(done, len(packs), pack.title)
+        if on_progress is not None:
+            on_progress(done, len(packs), pack.title)
         for fitted, calibrating, held_out in calibrated_series(pack):
             chosen += _of_series(pack, fitted, calibrating, held_out)
-    if progress is not None:
-        progress(len(packs), len(packs), "")
+    if on_progress is not None:
+        on_progress(len(packs), len(packs), "")
     return SizeBoard(chosen=tuple(chosen))
 
 

@@ -17,6 +17,7 @@ from routecast.function.model import NetworkFunction
 from routecast.hardware.model import Hardware
 from routecast.load.offered import OfferedLoad
 from routecast.power.operating.targets import Target as Bound
+from routecast.progress import Progress
 from routecast.quantity.toml_file import fields_at
 from routecast.router.estimated import estimated_router
 from routecast.router.files import build_router, router_table
@@ -102,7 +103,7 @@ def size_router(
     name: str = "",
     bounds: Sequence[Bound] = (),
     notes: Sequence[str] = (),
-    progress: Callable[[int, int, str], None] = lambda done, total, now: None,
+    on_progress: Progress = lambda done, total, now: None,
 ) -> Sizing:
     """Return the least of some counts of cores that meets a target, by the closed form and then by the simulator.
 
@@ -121,7 +122,7 @@ def size_router(
         On the latency.
     notes : sequence of str
         What the reader must know of the description.
-    progress : callable
+    on_progress : callable
 
     Raises
     ------
@@ -136,7 +137,7 @@ def size_router(
     def solved(part: Sequence[int]) -> list[Count]:
         made = []
         for done, count in enumerate(part):
-            progress(done, len(part), f"{count} cores")
+            on_progress(done, len(part), f"{count} cores")
             try:
                 made.append(_solved(router_of, count, target, bounds))
             except RoutecastError as problem:
@@ -150,7 +151,7 @@ def size_router(
     if not counted:
         raise RoutecastError(f"no count of cores makes a router; the first says: {skipped[0]}")
     able = [count for count in counted if is_enough(count)]
-    least, further = confirmed(able, lambda count: router_of(count.cores), target, bounds, progress=progress)
+    least, further = confirmed(able, lambda count: router_of(count.cores), target, bounds, on_progress=on_progress)
     if skipped:
         further = [*further, f"{len(skipped)} counts make no router; the first says: {skipped[0]}"]
     if least is not None:
@@ -173,14 +174,14 @@ def confirmed(
     target: Target,
     bounds: Sequence[Bound],
     *,
-    progress: Callable[[int, int, str], None] = lambda done, total, now: None,
+    on_progress: Progress = lambda done, total, now: None,
 ) -> tuple[Count | None, list[str]]:
     """Return the first of some numbers of cores that the simulator confirms, and the trials before it."""
     from routecast.evaluate.simulate import Simulate
 
     notes: list[str] = []
     for tried, count in enumerate(able[:_MOST_SIMULATED]):
-        progress(tried, min(len(able), _MOST_SIMULATED), f"simulating {count.cores} cores")
+        on_progress(tried, min(len(able), _MOST_SIMULATED), f"simulating {count.cores} cores")
         model, default = router_of(count)
         try:
             trial = past_the_transient(Simulate(model), _load(model, default, count.cores, target), None)

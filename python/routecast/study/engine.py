@@ -22,6 +22,7 @@ from routecast.errors import FileProblem, Problem
 from routecast.evaluate.executor import Submit, finished
 from routecast.evaluate.ledger import Columns, Ledger, Row
 from routecast.evaluate.result_folder import check_folder, versions
+from routecast.progress import Progress
 from routecast.quantity.whole_file import write_whole
 from routecast.show.page import Page
 from routecast.study.document import StudyDocument, StudyFile
@@ -31,15 +32,13 @@ from routecast.study.result import Provenance, StudyResult, TerminalSummary, kne
 if TYPE_CHECKING:
     from routecast.calibration.router_file import RouterFile
 
-__all__ = ["Progress", "StudyRun", "StudyTask", "router_file_of", "run_study", "terminal_summary"]
+__all__ = ["StudyRun", "StudyTask", "router_file_of", "run_study", "terminal_summary"]
 
 Document = TypeVar("Document", bound=StudyDocument)
-Progress = Callable[[int, int, str], None]
-"""How many steps are done, of how many, what comes next."""
 
 
 def run_study(
-    file: StudyFile[Any], out: Path, *, progress: Progress | None = None, command: str = "", **options: Any
+    file: StudyFile[Any], out: Path, *, on_progress: Progress | None = None, command: str = "", **options: Any
 ) -> Any:
     """Run a study and write its results, summary, figures and report to the folder ``out``.
 
@@ -48,7 +47,7 @@ def run_study(
     file : StudyFile
     out : Path
         Made if missing. If a run of the same study was killed there, it goes on.
-    progress : callable, optional
+    on_progress : callable, optional
     command : str
         How the study was started, for the report; the plain command if empty.
     **options
@@ -68,7 +67,7 @@ def run_study(
     """
     study = file.study
     check_folder(out, "study", study.name)
-    run = StudyRun(study=study, folder=file.folder, out=out, progress=progress, command=command)
+    run = StudyRun(study=study, folder=file.folder, out=out, on_progress=on_progress, command=command)
     result: StudyResult[Any] = part_of_kind(kind_of(study), "run").answer(run, **options)
     run.tell("report")
     page: Page = part_of_kind(kind_of(study), "views").page(result)
@@ -129,7 +128,7 @@ class StudyRun(Generic[Document]):
     study: Document
     folder: Path
     out: Path
-    progress: Progress | None = None
+    on_progress: Progress | None = None
     command: str = ""
     work: int = 1
     done: int = 0
@@ -139,8 +138,8 @@ class StudyRun(Generic[Document]):
 
     def tell(self, what: str) -> None:
         """Report the step that comes next."""
-        if self.progress:
-            self.progress(self.done, self.work, what)
+        if self.on_progress:
+            self.on_progress(self.done, self.work, what)
 
     def step(self, what: str) -> None:
         """Report the step that comes next, and count it as done afterwards."""

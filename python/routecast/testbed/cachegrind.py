@@ -7,10 +7,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
+from routecast.progress import ShareProgress
 
 __all__ = ["CACHES", "added_events", "refuse_no_valgrind"]
 
@@ -25,11 +26,11 @@ def refuse_no_valgrind() -> None:
 
 
 def added_events(
-    few: Sequence[str], many: Sequence[str], *options: str, progress: Callable[[float], object] | None = None
+    few: Sequence[str], many: Sequence[str], *options: str, on_progress: ShareProgress | None = None
 ) -> dict[str, int]:
     """Run two programs under cachegrind, some fifty times slower, and return what the second one adds, by event.
 
-    The events are ``Ir`` instructions, ``Dr`` reads, ``Dw`` writes, …; ``progress`` receives the finished share, 0..1.
+    The events are ``Ir`` instructions, ``Dr`` reads, ``Dw`` writes, ….
 
     Raises EnvironmentProblem: valgrind is missing, or it fails.
     """
@@ -37,8 +38,8 @@ def added_events(
     sums = []
     for number, command in enumerate((few, many)):
         sums.append(_event_sums(command, *options))
-        if progress is not None:
-            progress(0.5 * (number + 1))
+        if on_progress is not None:
+            on_progress(0.5 * (number + 1))
     return {event: count - sums[0][event] for event, count in sums[1].items()}
 
 

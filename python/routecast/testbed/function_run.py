@@ -33,6 +33,7 @@ from routecast.hardware.probe_facts import host_facts, native
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.load.popularity import Popularity
+from routecast.progress import ShareProgress
 from routecast.quantity.schema import field, value
 from routecast.testbed.cachegrind import CACHES, added_events
 
@@ -74,7 +75,7 @@ class InMemory:
     queue_frames: int = field("Length of the queue in front of each core", default=4096)
     frames_in_flight: int = field("Buffers of each ring", default=4096)
     seed: int = 1
-    progress: Callable[[float], object] | None = field("Receives the finished share of each trial, 0..1", default=None)
+    on_progress: ShareProgress | None = field("Receives the finished share of each trial, 0..1", default=None)
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Run the function at ``load`` for ``duration_s`` seconds of its clock.
@@ -93,7 +94,7 @@ class InMemory:
         function's lookup.
         """
         self._check(load)
-        return native("run_function", self.request(load, duration_s, packets, hand_loop), self.progress)
+        return native("run_function", self.request(load, duration_s, packets, hand_loop), self.on_progress)
 
     def trial_of(self, load: OfferedLoad, duration_s: float, outcome: Mapping[str, Any]) -> Trial:
         """Return the trial of an outcome of :meth:`run`; a saturated run offers what the function takes in.
@@ -273,7 +274,7 @@ class PacketCounts:
 
 
 def count_instructions(
-    function: InMemory, load: OfferedLoad, *, progress: Callable[[float], object] | None = None
+    function: InMemory, load: OfferedLoad, *, on_progress: ShareProgress | None = None
 ) -> PacketCounts:
     """Count instructions and accesses per packet of ``load``, by two runs under cachegrind.
 
@@ -291,7 +292,7 @@ def count_instructions(
         [sys.executable, "-c", _CHILD, json.dumps(function.request(load, 1.0, packets), allow_nan=False)]
         for packets in (FEW_PACKETS, MANY_PACKETS)
     )
-    added = added_events(few, many, "--cache-sim=yes", *CACHES, progress=progress)
+    added = added_events(few, many, "--cache-sim=yes", *CACHES, on_progress=on_progress)
     packets = MANY_PACKETS - FEW_PACKETS
     instructions, reads, writes = (added[event] / packets for event in ("Ir", "Dr", "Dw"))
     return PacketCounts(instructions=instructions, reads=reads, writes=writes, packets=packets)
@@ -373,7 +374,7 @@ class FunctionCounts:
         return {"direction": self.direction, **frames, **asdict(self.counts)}
 
 
-def run_function(case: Case, on_progress: Callable[[float], object]) -> tuple[FunctionRun, ...]:
+def run_function(case: Case, on_progress: ShareProgress) -> tuple[FunctionRun, ...]:
     """Run the real function for every direction and frame size; ``on_progress`` gets the finished share, 0..1.
 
     Raises ModelProblem: the function does not run for real, or not with this case; EnvironmentProblem: the host lacks
@@ -382,7 +383,7 @@ def run_function(case: Case, on_progress: Callable[[float], object]) -> tuple[Fu
     return tuple(_run(case, *part) for part in _parts(case, on_progress))
 
 
-def count_function(case: Case, on_progress: Callable[[float], object]) -> tuple[FunctionCounts, ...]:
+def count_function(case: Case, on_progress: ShareProgress) -> tuple[FunctionCounts, ...]:
     """Count instructions and memory accesses per packet for every direction and frame size.
 
     Raises EnvironmentProblem: valgrind is missing; ModelProblem: the function does not run for real, or not with this
@@ -391,14 +392,12 @@ def count_function(case: Case, on_progress: Callable[[float], object]) -> tuple[
     counted = []
     for direction, frames, on_part in _parts(case, on_progress):
         load = _load(case, direction, frames)
-        counts = count_instructions(_evaluator(case, direction), load, progress=on_part)
+        counts = count_instructions(_evaluator(case, direction), load, on_progress=on_part)
         counted.append(FunctionCounts(direction=direction, frames=frames, counts=counts))
     return tuple(counted)
 
 
-def _parts(
-    case: Case, on_progress: Callable[[float], object]
-) -> Iterator[tuple[str, FrameMix, Callable[[float], object]]]:
+def _parts(case: Case, on_progress: ShareProgress) -> Iterator[tuple[str, FrameMix, Callable[[float], object]]]:
     """Yield each direction and frame size with the progress callback of its part."""
     pairs = [(direction, frames) for direction in case.directions for frames in case.frames]
 
@@ -409,8 +408,8 @@ def _parts(
         yield direction, frames, partial(report, number)
 
 
-def _run(case: Case, direction: str, frames: FrameMix, on_progress: Callable[[float], object]) -> FunctionRun:
-    evaluator = replace(_evaluator(case, direction), progress=on_progress)
+def _run(case: Case, direction: str, frames: FrameMix, on_progress: ShareProgress) -> FunctionRun:
+    evaluator = replace(_evaluator(case, direction), on_progress=on_progress)
     load, duration_s = _load(case, direction, frames), case.duration_s or _DURATION_S
     only = tuple(way for way in case.function.directions if way.name == direction)
     without_cost = operations_without_cost(replace(case.function, directions=only), case.hardware, assumed=False)

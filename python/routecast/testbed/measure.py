@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.progress import ShareProgress
 from routecast.quantity import format_duration, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
@@ -140,7 +141,7 @@ class Sender:
         return notes_of(self.facts())
 
     def ask(
-        self, request: Mapping[str, Any], *, seed: int, progress: Callable[[float], object] | None = None
+        self, request: Mapping[str, Any], *, seed: int, on_progress: ShareProgress | None = None
     ) -> Mapping[str, Any]:
         """Return the outcome of a request, after adding the wires' rate, a seed and a trial id.
 
@@ -155,7 +156,7 @@ class Sender:
             "trial_id": next(self._marks) % _TRIAL_IDS,
         }
         try:
-            outcome: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(complete), progress))
+            outcome: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(complete), on_progress))
         except RoutecastError:
             raise
         except Exception as problem:
@@ -236,7 +237,7 @@ class Measure:
         slice_s: float | None = None,
         over_time: bool = False,
         back_end: str = "auto",
-        on_progress: Callable[[float], object] | None = None,
+        on_progress: ShareProgress | None = None,
         on_slice: Callable[[Slice], object] | None = None,
         meter: PowerMeter | None = None,
         no_power: str = "",
@@ -528,7 +529,7 @@ class Measure:
         }
         if reset is not None:
             reset.start()
-        outcome = self._sender.ask(request, seed=self._addressing.seed, progress=progress)
+        outcome = self._sender.ask(request, seed=self._addressing.seed, on_progress=progress)
         number = len(streams.streams)
         return {
             **outcome,

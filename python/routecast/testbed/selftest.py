@@ -18,6 +18,7 @@ from routecast.evaluate.trial import Trial
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
+from routecast.progress import Progress
 from routecast.quantity.schema import field, value
 from routecast.testbed.devices.external import External
 from routecast.testbed.document import NamespacesFile
@@ -93,10 +94,7 @@ class SelfTest:
 
 
 def self_test(
-    file: NamespacesFile,
-    *,
-    on_remark: Callable[[str], None] = lambda _: None,
-    on_progress: Callable[[int, int, str], None] = lambda *_: None,
+    file: NamespacesFile, *, on_remark: Callable[[str], None] = lambda _: None, on_progress: Progress = lambda *_: None
 ) -> SelfTest:
     """Measure the tester's own limits on a veth pair.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from routecast.errors import EnvironmentProblem
+from routecast.progress import ShareProgress
 from routecast.quantity.schema import field, value
 
 __all__ = ["BACK_ENDS", "BackEnd", "Tester", "back_ends", "error_text", "notes_of", "open_tester"]
@@ -27,7 +28,7 @@ class BackEnd:
 class Tester(Protocol):
     """The part of ``routecast._core.Tester`` that Measure uses."""
 
-    def trial(self, request: str, progress: Callable[[float], object] | None = None) -> str:
+    def trial(self, request: str, on_progress: ShareProgress | None = None) -> str:
         """Run a trial; JSON in and out."""
         ...
 

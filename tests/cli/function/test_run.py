@@ -28,7 +28,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, 
     """Put a function of 400 cycles on cores of 2 GHz in the place of the core's."""
     seen: list[dict[str, Any]] = []
 
-    def known(call: str, request: dict[str, Any], progress: object = None) -> dict[str, Any]:
+    def known(call: str, request: dict[str, Any], on_progress: object = None) -> dict[str, Any]:
         seen.append(request)
         cores = len(request["cores"])
         rate = min(request["offered_pps"] or cores * CORE_PPS, cores * CORE_PPS)

@@ -45,10 +45,10 @@ class Router(FakeTester):
         super().__init__(*([change] if change else []))
         self.capacity_pps = capacity_pps
 
-    def trial(self, request: str, progress: Callable[[float], object] | None = None) -> str:
+    def trial(self, request: str, on_progress: Callable[[float], object] | None = None) -> str:
         offered_pps = math.fsum(stream["rate_pps"] for stream in json.loads(request)["streams"])
         self.loss_ratio = max(0.0, 1.0 - self.capacity_pps / offered_pps)
-        return super().trial(request, progress)
+        return super().trial(request, on_progress)
 
 
 class Wattmeter(FakeMeter):
@@ -162,10 +162,10 @@ def test_a_rate_that_passes_short_trials_alone_is_lowered_until_it_passes_a_line
     class Buffered(Router):
         """Forwards everything for less than half a second, then 5 % less than in short trials."""
 
-        def trial(self, request: str, progress: Callable[[float], object] | None = None) -> str:
+        def trial(self, request: str, on_progress: Callable[[float], object] | None = None) -> str:
             is_long = json.loads(request)["duration_s"] > 0.5
             self.capacity_pps = (0.95 if is_long else 1.0) * CAPACITY_PPS
-            return super().trial(request, progress)
+            return super().trial(request, on_progress)
 
     router = Buffered()
     table = table_of(router, Wattmeter(router))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -18,6 +18,7 @@ from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_
 from routecast.evaluate.simulate.scenario import ports_in, run_of, scenario_of
 from routecast.evaluate.trial import TIE, Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.progress import ShareProgress
 from routecast.quantity import format_pps, format_ratio
 from routecast.router.bounds import MAX_UNITS
 from routecast.router.check_load import check_load
@@ -488,7 +489,7 @@ class Simulate:
     per_flow: bool = False
     over_time: bool = False
     events: tuple[Event, ...] = ()
-    on_progress: Callable[[float], object] | None = None
+    on_progress: ShareProgress | None = None
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Simulate ``load`` for ``duration_s`` seconds of the router's time.

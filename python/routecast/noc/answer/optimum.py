@@ -11,10 +11,11 @@ import numpy as np
 
 from routecast.errors import RoutecastError
 from routecast.noc.answer.power import PowerAnswer, document, power_answer
-from routecast.noc.file import NocCase, Progress
+from routecast.noc.file import NocCase
 from routecast.noc.optimum.program import Optimum, PathSet
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.topology import Floats
+from routecast.progress import Progress
 
 __all__ = ["OptimumAnswer", "OptimumRow", "optimum_answer"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import pick, plain
-from routecast.noc.file import NocCase, PlanesTable, Progress, policy_name
+from routecast.noc.file import NocCase, PlanesTable, policy_name
 from routecast.noc.planes import li2012, search
 from routecast.noc.planes.candidates import Freedom
 from routecast.noc.planes.model import Allocation, Plane
@@ -19,6 +19,7 @@ from routecast.noc.router_table import Clocks, RouterTable, plane_power, router_
 from routecast.noc.routing.model import Routes
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Floats
+from routecast.progress import BoundProgress, Progress
 
 __all__ = ["SEARCH", "PowerAnswer", "PowerRow", "allocate", "document", "power_answer"]
 
@@ -26,7 +27,7 @@ __all__ = ["SEARCH", "PowerAnswer", "PowerRow", "allocate", "document", "power_a
 _LI2012 = {"balance": li2012.balance, "mini": li2012.mini, "four_phase": li2012.four_phase}
 
 
-def allocate(name: str, case: NocCase, demand: Floats, *, on_progress: search.Progress | None = None) -> Allocation:
+def allocate(name: str, case: NocCase, demand: Floats, *, on_progress: BoundProgress | None = None) -> Allocation:
     """Return the allocation of a name for a demand between routers.
 
     ``on_progress`` is called with the best power of a search and its lower bound; Ctrl-C ends a search with the best

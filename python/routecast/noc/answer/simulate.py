@@ -9,7 +9,7 @@ from typing import Any
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow, optimum_answer
 from routecast.noc.answer.power import SEARCH, PowerAnswer, PowerRow, allocate, document, power_answer
-from routecast.noc.file import NocCase, Progress, SimulationTable, policy_name
+from routecast.noc.file import NocCase, SimulationTable, policy_name
 from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.deadlock import channel_cycle, describe_cycle, layered
 from routecast.noc.routing.model import Routes, hop_flow
@@ -28,6 +28,7 @@ from routecast.noc.simulate._fabric import Fabric, allocated, single
 from routecast.noc.simulate._result import Simulated
 from routecast.noc.simulate._simulator import simulate_all
 from routecast.noc.traffic import Traffic
+from routecast.progress import Progress
 
 __all__ = ["NocComparison", "SimulationAnswer", "SimulationRow", "compare", "fabrics_of", "simulation_answer"]
 

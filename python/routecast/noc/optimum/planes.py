@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from typing import TypeAlias
 
 import highspy
 import numpy as np
@@ -36,6 +35,7 @@ from routecast.noc.optimum.program import (
 from routecast.noc.optimum.single import optimum
 from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Floats, Topology, distances, grid_of, shortest_hops
+from routecast.progress import BoundProgress
 from routecast.quantity.schema import value
 
 __all__ = ["ClockCells", "ConeBounds", "LinkPrices", "PlaneProgram", "PriceBounds", "Symmetry", "optimum_of_planes"]
@@ -392,8 +392,6 @@ class PlaneProgram:
         return PlaneSolution(flow=flow, prices=prices.reshape(planes, self._links))
 
 
-Progress: TypeAlias = Callable[[float, float], None]
-
 # A load above capacity by rounding alone is no overload.
 _ROUNDING = 1e-9
 # Paths that differ by less, relative to their length, make no detour worth while.
@@ -416,7 +414,7 @@ def optimum_of_planes(
     paths: PathSet = PathSet.ANY,
     gap: float = _GAP,
     time_limit_s: float = _TIME_LIMIT_S,
-    on_progress: Progress | None = None,
+    on_progress: BoundProgress | None = None,
 ) -> Optimum:
     """Return flows of nearly the least power over all planes, and a proven bound that no others go below.
 
@@ -493,7 +491,7 @@ class _PlaneSearch:
         self._programs = 0
         self._end = math.inf
 
-    def run(self, gap: float, time_limit_s: float, on_progress: Progress | None) -> Optimum:
+    def run(self, gap: float, time_limit_s: float, on_progress: BoundProgress | None) -> Optimum:
         """Search until the power is within ``gap`` of the bound; return the optimum."""
         self._end = time.monotonic() + time_limit_s
         self._share_out()

@@ -13,8 +13,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 
@@ -31,6 +29,7 @@ from routecast.noc.optimum.program import (
 )
 from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Floats, Topology, distances, grid_of, links, shortest_hops
+from routecast.progress import BoundProgress
 from routecast.quantity.schema import field, value
 
 __all__ = ["Overload", "optimum"]
@@ -176,8 +175,6 @@ class Frontier:
         return min(max(natural, corner.flatter), corner.steeper)
 
 
-Progress: TypeAlias = Callable[[float, float], None]
-
 # How many times steeper than the power's own slope the first program is: steep enough to leave no room on its left.
 _STEEP = 4.0
 # Prices that differ by rounding alone make no detour worth while.
@@ -197,7 +194,7 @@ def optimum(
     paths: PathSet = PathSet.ANY,
     tolerance: float = 1e-6,
     time_limit_s: float | None = None,
-    on_progress: Progress | None = None,
+    on_progress: BoundProgress | None = None,
 ) -> Optimum:
     """Return flows of the least power and a proven bound that no others go below.
 
@@ -262,7 +259,7 @@ class _RoutingSearch:
         self._program = FlowProgram(topology, self._demand, shortest, least=self._slowest, most=math.inf)
         self._is_known_to_fit = False
 
-    def run(self, tolerance: float, on_progress: Progress | None) -> Optimum:
+    def run(self, tolerance: float, on_progress: BoundProgress | None) -> Optimum:
         """Search until the bound is within the tolerance; return the optimum."""
         if not self._unit:
             return self._answer(0.0)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.scaling import Scaling
 from routecast.noc.topology import Floats, Ints, Topology, distances, grid_of
+from routecast.progress import BoundProgress
 from routecast.quantity.schema import value
 
 __all__ = ["FlowShare", "Overloads", "Relaxation", "allocate", "light_paths"]
@@ -445,9 +446,6 @@ def tabu_search(
     return best_choice
 
 
-Progress: TypeAlias = Callable[[float, float], None]
-"""Is called with the least power so far and a lower bound for whole flows, 0 where none is known."""
-
 # Moves of a tabu search: so many, or one for so many flows.
 _STEPS_AT_ONCE = 125
 _FLOWS_A_STEP = 8
@@ -471,7 +469,7 @@ def allocate(
     steps: int = 8000,
     most_paths: int = 24,
     seed: int = 1,
-    on_progress: Progress | None = None,
+    on_progress: BoundProgress | None = None,
 ) -> Allocation:
     """Return the allocation of least power that the search finds.
 
@@ -500,6 +498,7 @@ def allocate(
         Of rounding and search; a seed gives the same allocation on any machine.
     on_progress : callable, optional
         Is called after each try and each linear program.
+        Is called after each try and each linear program; the bound is for whole flows, 0 where unknown.
 
     Raises
     ------
@@ -585,7 +584,7 @@ class _PlacementSearch:
         power: PlanePower | None,
         bound: float,
         seed: int,
-        on_progress: Progress | None,
+        on_progress: BoundProgress | None,
     ) -> None:
         self.flows, self.scalings, self.widths = flows, scalings, widths
         self._objective, self._bound, self._on_progress = power, bound, on_progress

@@ -18,9 +18,10 @@ from routecast.noc.scaling import Scaling
 from routecast.noc.simulate._design import Packets, RouterDesign, SimulationPhases
 from routecast.noc.simulate._fabric import single
 from routecast.noc.simulate._result import MeanEstimate
-from routecast.noc.simulate._simulator import Progress, simulate_all
+from routecast.noc.simulate._simulator import simulate_all
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic import normalised
+from routecast.progress import ShareProgress
 from routecast.quantity.schema import field, value
 
 _ALPHA_MAX = 3.0
@@ -61,7 +62,7 @@ class DvfsRow:
     printed: PrintedRow = field("The printed row")
 
 
-def table_6_1(run: SimulationPhases | None = None, *, on_progress: Progress | None = None) -> tuple[DvfsRow, ...]:
+def table_6_1(run: SimulationPhases | None = None, *, on_progress: ShareProgress | None = None) -> tuple[DvfsRow, ...]:
     """Simulate Table 6.1.
 
     With DVFS the bottleneck link is always busy down to a load of 1/3: its queues grow slowly, a little less is carried

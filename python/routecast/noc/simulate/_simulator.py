@@ -22,8 +22,9 @@ from routecast.noc.simulate._fabric import Fabric, SimulatedPlane
 from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, Simulated, busiest_channel, estimate
 from routecast.noc.topology import Topology, links
 from routecast.noc.traffic import Traffic
+from routecast.progress import ShareProgress
 
-__all__ = ["Progress", "scenario_texts", "signs_of_overload", "simulate", "simulate_all", "sweep"]
+__all__ = ["scenario_texts", "signs_of_overload", "simulate", "simulate_all", "sweep"]
 
 
 # A smaller part of the offered flits, or fewer packets for each node, may be in flight when the measurement begins and
@@ -488,11 +489,10 @@ def _mean_over_planes(
 # some hundred scenarios keep all cores busy.
 _AT_ONCE = 200_000_000
 
-Progress = Callable[[float], object]
-"""Is called about every 50 ms with the finished share, 0..1; an exception in it ends the simulation."""
 
-
-def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, on_progress: Progress | None = None) -> Simulated:
+def simulate(
+    fabric: Fabric, run: SimulationPhases | None = None, *, on_progress: ShareProgress | None = None
+) -> Simulated:
     """Simulate a fabric at its load: planes times replications, on all cores.
 
     A load over saturation is simulated and marked: :attr:`Simulated.is_saturated`, with latencies of None.
@@ -536,7 +536,7 @@ def sweep(
     factors: Sequence[float],
     run: SimulationPhases | None = None,
     *,
-    on_progress: Progress | None = None,
+    on_progress: ShareProgress | None = None,
 ) -> tuple[Simulated, ...]:
     """Simulate a fabric at several loads at once; clocks stay as they are.
 
@@ -563,7 +563,7 @@ def simulate_all(
     run: SimulationPhases | None = None,
     *,
     names: Sequence[float] | None = None,
-    on_progress: Progress | None = None,
+    on_progress: ShareProgress | None = None,
 ) -> tuple[Simulated, ...]:
     """Simulate fabrics at once: all their planes and replications share the cores.
 
@@ -589,7 +589,7 @@ def simulate_all(
     return tuple(results)
 
 
-def _answers(texts: list[str], on_progress: Progress | None, done: int, count: int, total: int) -> list[str]:
+def _answers(texts: list[str], on_progress: ShareProgress | None, done: int, count: int, total: int) -> list[str]:
     from routecast import _core  # the compiled part is loaded where it is used
 
     report = None if on_progress is None else lambda share: on_progress((done + share * count) / total)

@@ -10,7 +10,8 @@ from routecast.errors import ModelProblem, Problem
 from routecast.noc.simulate._design import SimulationPhases
 from routecast.noc.simulate._fabric import Fabric
 from routecast.noc.simulate._result import MeanEstimate, Simulated, busiest_channel
-from routecast.noc.simulate._simulator import Progress, simulate, sweep
+from routecast.noc.simulate._simulator import simulate, sweep
+from routecast.progress import ShareProgress
 from routecast.quantity.schema import field, value
 
 __all__ = ["Saturation", "overload_throughput", "saturation"]
@@ -37,7 +38,11 @@ class Saturation:
 
 
 def saturation(
-    fabric: Fabric, run: SimulationPhases | None = None, *, tolerance: float = 0.02, on_progress: Progress | None = None
+    fabric: Fabric,
+    run: SimulationPhases | None = None,
+    *,
+    tolerance: float = 0.02,
+    on_progress: ShareProgress | None = None,
 ) -> Saturation:
     """Find the largest load that a fabric carries, by bisection.
 
@@ -80,7 +85,7 @@ def saturation(
 
 
 def overload_throughput(
-    fabric: Fabric, run: SimulationPhases | None = None, *, on_progress: Progress | None = None
+    fabric: Fabric, run: SimulationPhases | None = None, *, on_progress: ShareProgress | None = None
 ) -> MeanEstimate:
     """Return the throughput at twice the load of a full link or node, in flits per node and node cycle.
 

@@ -14,12 +14,12 @@ from routecast.plan.cluster.design import design_i, design_ii, design_iii, desig
 from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan, Schedule
 from routecast.plan.cluster.reading import ClusterCase
 from routecast.plan.cluster.saving import Saving, always_on, each_step, fewest_joules, online
+from routecast.progress import Progress
 from routecast.quantity.schema import field, value
 
-__all__ = ["KWH_J", "ClusterAnswer", "Progress", "answer", "goal_designs", "plain_designs", "savings_of"]
+__all__ = ["KWH_J", "ClusterAnswer", "answer", "goal_designs", "plain_designs", "savings_of"]
 
 KWH_J = 3.6e6
-Progress = Callable[[int, int, str], None]
 
 
 @value
@@ -116,13 +116,13 @@ def _saving(saving: Saving, days: float) -> dict[str, Any]:
     }
 
 
-def answer(case: ClusterCase, *, progress: Progress | None = None, keeps_interrupted: bool = False) -> ClusterAnswer:
+def answer(case: ClusterCase, *, on_progress: Progress | None = None, keeps_interrupted: bool = False) -> ClusterAnswer:
     """Plan a cluster.
 
     Parameters
     ----------
     case : ClusterCase
-    progress : callable, optional
+    on_progress : callable, optional
         Called with the steps done, their number, and what comes next.
     keeps_interrupted : bool
         On a KeyboardInterrupt continue with the best fleet so far, and leave further budgets out.
@@ -134,7 +134,7 @@ def answer(case: ClusterCase, *, progress: Progress | None = None, keeps_interru
     routecast.errors.ModelProblem
         A figure is out of range.
     """
-    report = progress or (lambda done, total, what: None)
+    report = on_progress or (lambda done, total, what: None)
     problem = case.problem
     others = sorted({*case.budgets, *([] if problem.budget is None else [float("inf")])} - {problem.budget})
     total = len(others) + 3
@@ -206,7 +206,7 @@ def goal_designs(
             replace(case.problem, budget=budget),
             gap=case.gap_ratio,
             seconds=case.seconds,
-            progress=report,
+            on_progress=report,
             keeps_interrupted=keeps_interrupted,
         )
         name = f"Design-V, {_describe_budget(float('inf') if budget is None else budget, case.currency)}"

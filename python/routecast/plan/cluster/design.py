@@ -32,8 +32,8 @@ from routecast.quantity.schema import field, value
 
 __all__ = [
     "FleetEnergy",
+    "GoalProgress",
     "OutOfTime",
-    "Progress",
     "check_budget",
     "design_i",
     "design_ii",
@@ -634,7 +634,7 @@ _SCHEDULE_S = 1.0
 
 
 @value
-class Progress:
+class GoalProgress:
     """The state of a goal program."""
 
     elapsed_s: float
@@ -654,7 +654,7 @@ def goal_program(
     *,
     gap: float = 0.0,
     seconds: float = 60.0,
-    progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[GoalProgress], None] | None = None,
     every_s: float = 0.5,
     keeps_interrupted: bool = False,
 ) -> Design:
@@ -669,11 +669,11 @@ def goal_program(
         Time after which the search ends with the best design so far and the bound proven so far. With spares together
         with idle power, and with capacities without a common quantum, a schedule takes time as well. If the time does
         not suffice, the schedule carries the load but is not the cheapest; the gap includes that.
-    progress : callable, optional
+    on_progress : callable, optional
         Called about every ``every_s`` seconds, and at the end of each goal.
     every_s : float
     keeps_interrupted : bool
-        Return the best design so far on a KeyboardInterrupt, of ``progress`` too, once there is one.
+        Return the best design so far on a KeyboardInterrupt, of ``on_progress`` too, once there is one.
 
     Returns
     -------
@@ -688,7 +688,7 @@ def goal_program(
     ModelProblem
         A field is out of range.
     """
-    clock = _Clock(seconds, progress, every_s)
+    clock = _Clock(seconds, on_progress, every_s)
     check(problem)
     check_budget(problem)
     budget = math.inf if problem.budget is None else problem.budget
@@ -755,10 +755,10 @@ def _starts(
 class _Clock:
     """Time since the start, with reports to the caller; ``share`` is the part of the time that the present task has."""
 
-    def __init__(self, seconds: float, progress: Callable[[Progress], None] | None, every_s: float) -> None:
+    def __init__(self, seconds: float, on_progress: Callable[[GoalProgress], None] | None, every_s: float) -> None:
         self._begin = time.perf_counter()
         self._seconds = seconds
-        self._progress = progress
+        self._progress = on_progress
         self._every_s = every_s
         self._reported_s = 0.0
         self.share = 1.0
@@ -794,4 +794,6 @@ class _Clock:
     def report(self, best_j: float, bound_j: float, price: float, goal: str) -> None:
         self._reported_s = self.elapsed_s
         if self._progress is not None:
-            self._progress(Progress(elapsed_s=self._reported_s, best_j=best_j, bound_j=bound_j, price=price, goal=goal))
+            self._progress(
+                GoalProgress(elapsed_s=self._reported_s, best_j=best_j, bound_j=bound_j, price=price, goal=goal)
+            )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from routecast.plan._integer_program import Undecided
 from routecast.plan.mapping._program import MappingProgram
 from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping, MappingProblem, engine_loads, memory_loads
 from routecast.plan.mapping.reading import MappingCase
+from routecast.progress import Progress
 from routecast.quantity import format_pps, format_ratio
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
@@ -128,7 +128,6 @@ def round_robin(problem: MappingProblem) -> Mapping:
     return Mapping(name="round robin", problem=problem, stages=tuple(stages), states=problem.states)
 
 
-Progress = Callable[[int, int, str], None]
 _EXACT = 1e-6
 _SPARE = (0.1, 0.25, 0.5, 1.0)
 _NEARLY = (1.0 - 1e-9, 0.97, 0.92)
@@ -162,7 +161,7 @@ class MappingOptimum:
 
 
 def map_processor(
-    problem: MappingProblem, *, seconds: float = 60.0, progress: Progress | None = None
+    problem: MappingProblem, *, seconds: float = 60.0, on_progress: Progress | None = None
 ) -> MappingOptimum:
     """Return the mapping that carries most, and of those that do one with the fewest engines.
 
@@ -174,7 +173,7 @@ def map_processor(
     problem : MappingProblem
     seconds : float
         Search no longer; the answer then says how far from the best it can be.
-    progress : callable or None
+    on_progress : callable or None
         Called with the steps done, their number, and a text.
 
     Raises
@@ -190,9 +189,9 @@ def map_processor(
     target, gap = high * (1.0 - 1e-9), high / low - 1.0
     while high > low * (1.0 + _EXACT):
         left = seconds - (time.monotonic() - began)
-        if progress is not None:
+        if on_progress is not None:
             halved = math.log(max(gap / max(high / low - 1.0, _EXACT), 1.0)) / math.log(max(gap / _EXACT, 2.0))
-            progress(round(100 * halved), 100, f"{format_pps(low)}, at most {format_pps(high)}")
+            on_progress(round(100 * halved), 100, f"{format_pps(low)}, at most {format_pps(high)}")
         try:
             if left <= 0.0:
                 raise Undecided
@@ -213,8 +212,8 @@ def map_processor(
         if high <= low * (1.0 + _EXACT):
             break
     best = _fewest(program, best, low, seconds - (time.monotonic() - began))
-    if progress is not None:
-        progress(100, 100, format_pps(low))
+    if on_progress is not None:
+        on_progress(100, 100, format_pps(low))
     return MappingOptimum(
         best=best,
         pps=best.expectation().pps,
@@ -331,7 +330,7 @@ class MappingAnswer:
 
 
 def answer(
-    case: MappingCase, *, seconds: float = 60.0, simulate: bool = True, progress: Progress | None = None
+    case: MappingCase, *, seconds: float = 60.0, simulate: bool = True, on_progress: Progress | None = None
 ) -> MappingAnswer:
     """Map a router, and compare what it then forwards with other mappings.
 
@@ -341,7 +340,7 @@ def answer(
         There is no mapping.
     """
     problem = case.problem
-    optimum = map_processor(problem, seconds=seconds, progress=progress)
+    optimum = map_processor(problem, seconds=seconds, on_progress=on_progress)
     load = case.load
     full_pps = problem.processor.ports * line_rate_pps(problem.processor.link_bps, load.frames.mean_bytes)
     offered = load.at(full_pps)
@@ -350,8 +349,8 @@ def answer(
     mappings = (best, *own, round_robin(problem), all_in_one(problem))
     compared = []
     for number, mapping in enumerate(mappings):
-        if progress is not None:
-            progress(number, len(mappings), f"check {mapping.name}")
+        if on_progress is not None:
+            on_progress(number, len(mappings), f"check {mapping.name}")
         compared.append(check(mapping, offered, simulate=simulate))
     notes, first = list(optimum.notes), compared[0]
     if case.trouble:

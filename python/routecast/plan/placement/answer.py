@@ -25,6 +25,7 @@ from routecast.plan.placement._server_view import stages_of
 from routecast.plan.placement._simulation import ElementPlacement, SimulationCheck, Trials, router_of
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.prediction import PlacementPrediction
+from routecast.progress import Progress
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.virtual.machines import Cores
@@ -318,7 +319,6 @@ def _cores(threads: Mapping[str, Cores], cores: int) -> set[int]:
     return {core for pin in threads.values() for core in pin or range(cores)}
 
 
-Progress = Callable[[int, int, str], None]
 _STEPS = 4
 
 
@@ -396,13 +396,13 @@ class PlacementAnswer:
         return result
 
 
-def answer(problem: PlacementProblem, *, progress: Progress | None = None, simulate: bool = True) -> PlacementAnswer:
+def answer(problem: PlacementProblem, *, on_progress: Progress | None = None, simulate: bool = True) -> PlacementAnswer:
     """Place the elements of a problem.
 
     Parameters
     ----------
     problem : PlacementProblem
-    progress : callable, optional
+    on_progress : callable, optional
         Called with the steps done, their number, and what comes next.
     simulate : bool
         Check the best candidate and the next ones by simulation.
@@ -412,7 +412,7 @@ def answer(problem: PlacementProblem, *, progress: Progress | None = None, simul
     InfeasiblePlacement
         There is none; it has the constraints that contradict each other.
     """
-    report = progress or (lambda done, total, what: None)
+    report = on_progress or (lambda done, total, what: None)
     report(0, _STEPS, "a placement that obeys the rules")
     if not is_feasible(problem):
         raise infeasible_placement(problem, is_feasible)

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from routecast.plan.cluster.design import (
-    Progress,
+    GoalProgress,
     design_i,
     design_ii,
     design_iii,
@@ -194,9 +194,9 @@ def test_a_day_repeated_takes_the_same_fleet_and_as_much_more_energy(problem: Cl
 
 
 def test_progress_closes_the_gap_from_both_sides() -> None:
-    told: list[Progress] = []
+    told: list[GoalProgress] = []
     problem = ClusterProblem(groups=GROUPS, traffic_bps=day(48), step_s=1800.0, budget=2750.0)
-    design = goal_program(problem, progress=told.append, every_s=0.0)
+    design = goal_program(problem, on_progress=told.append, every_s=0.0)
     energies = [state.best_j for state in told]
     bounds = [state.bound_j for state in told]
     assert energies == sorted(energies, reverse=True)
@@ -233,12 +233,12 @@ def test_without_time_spares_with_idle_power_are_still_carried(odd_bps: float) -
 def test_an_interruption_leaves_the_best_fleet_until_then() -> None:
     problem = ClusterProblem(groups=GROUPS, traffic_bps=day(24), step_s=3600.0, budget=2750.0)
 
-    def interrupt(_: Progress) -> None:
+    def interrupt(_: GoalProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        goal_program(problem, progress=interrupt, every_s=0.0)
-    left = goal_program(problem, progress=interrupt, every_s=0.0, keeps_interrupted=True)
+        goal_program(problem, on_progress=interrupt, every_s=0.0)
+    left = goal_program(problem, on_progress=interrupt, every_s=0.0, keeps_interrupted=True)
     best = goal_program(problem)
     assert left.is_interrupted
     assert not best.is_interrupted

@@ -32,6 +32,7 @@ from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.power.operating._setting import Candidate, Setting
 from routecast.power.operating.targets import Target
+from routecast.progress import Progress
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 
@@ -337,7 +338,6 @@ def front_of(judged: Iterable[EvaluatedSetting], targets: Sequence[Target]) -> t
     return tuple(front)
 
 
-Progress = Callable[[int, int, str], object]
 _NEAR = 0.05
 """Candidates with at most this excess over a limit are checked, too: it may be noise."""
 

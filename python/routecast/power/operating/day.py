@@ -13,17 +13,10 @@ from numpy.typing import NDArray
 from routecast.errors import CriterionFailed
 from routecast.evaluate.executor import Threads, answer_of
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._search import (
-    Checked,
-    ConfirmingRuns,
-    Evaluate,
-    EvaluatedSetting,
-    Outlooks,
-    Progress,
-    judge,
-)
+from routecast.power.operating._search import Checked, ConfirmingRuns, Evaluate, EvaluatedSetting, Outlooks, judge
 from routecast.power.operating._setting import Candidate, Setting
 from routecast.power.operating.targets import Target
+from routecast.progress import Progress
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
 

@@ -17,7 +17,6 @@ from routecast.power.operating._search import (
     ConfirmingRuns,
     Evaluate,
     Outlooks,
-    Progress,
     SearchResult,
     Simulating,
     search,
@@ -26,6 +25,7 @@ from routecast.power.operating._search import (
 from routecast.power.operating._setting import Candidate, Choices, candidates, choices_of
 from routecast.power.operating.day import DayPlan, Switching, plan_day
 from routecast.power.operating.targets import NO_LOSS, Target
+from routecast.progress import Progress
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
 from routecast.router.files import build_router

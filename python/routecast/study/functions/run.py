@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -19,6 +19,7 @@ from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.load.popularity import Popularity
+from routecast.progress import ShareProgress
 from routecast.quantity.comparison import ComparedRow, ErrorSummary, held_out
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.functions.document import FunctionStudy
@@ -194,7 +195,7 @@ class RepeatedRun:
 class FunctionBench(Protocol):
     """A host that is probed and runs functions."""
 
-    def hardware(self, on_progress: Callable[[float], None]) -> Hardware:
+    def hardware(self, on_progress: ShareProgress) -> Hardware:
         """Return the host's costs; ``on_progress`` gets the finished share."""
         ...
 
@@ -209,14 +210,14 @@ class LocalBench:
     def __init__(self, study: FunctionStudy) -> None:
         self._study = study
 
-    def hardware(self, on_progress: Callable[[float], None]) -> Hardware:
+    def hardware(self, on_progress: ShareProgress) -> Hardware:
         """Probe the host, or read the file that the study names."""
         host = self._study.host
         if host.hardware != "probe":
             return read_hardware(host.hardware)
         from routecast.hardware.probe import probe
 
-        return probe(quick=host.quick, cpu=self._study.run.core, progress=on_progress).hardware
+        return probe(quick=host.quick, cpu=self._study.run.core, on_progress=on_progress).hardware
 
     def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> RepeatedRun:
         """Run on the study's core."""

@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from routecast.evaluate.plain import pick
 from routecast.hardware.probe_facts import native
 from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.progress import ShareProgress
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.testbed.cachegrind import added_events
@@ -98,7 +99,7 @@ def characterise(
     packets: int = TRACED_PACKETS,
     most_instructions: int = MOST_INSTRUCTIONS,
     timed: bool = True,
-    progress: Callable[[float], object] | None = None,
+    on_progress: ShareProgress | None = None,
 ) -> Characterisation:
     """Characterise a kernel.
 
@@ -111,7 +112,7 @@ def characterise(
         The trace ends after the packet that reaches this number.
     timed : bool
         Whether to run it at full speed too.
-    progress : callable, optional
+    on_progress : callable, optional
         Receives the finished share, 0..1.
 
     Raises
@@ -123,8 +124,8 @@ def characterise(
     """
 
     def report(share: float, offset: float, part: float) -> None:
-        if progress is not None:
-            progress(offset + part * share)
+        if on_progress is not None:
+            on_progress(offset + part * share)
 
     run = native(
         "run_workload",
@@ -221,7 +222,7 @@ class CachegrindCounts:
     packets: int = field("Packets of the mean")
 
 
-def count_workload(case: WorkloadCase, *, progress: Callable[[float], object] | None = None) -> CachegrindCounts:
+def count_workload(case: WorkloadCase, *, on_progress: ShareProgress | None = None) -> CachegrindCounts:
     """Count events per packet, by two runs under cachegrind.
 
     Only the second run processes the packets, so that the runs differ by the kernel alone. Their command lines are
@@ -234,7 +235,7 @@ def count_workload(case: WorkloadCase, *, progress: Callable[[float], object] | 
     request = case.request(warm_up=case.warm_up, measured=HELD_PACKETS)
     idle, busy = (child_command({**request, "idle": is_idle}) for is_idle in (True, False))
     idle[-1] = idle[-1].ljust(len(busy[-1]))
-    added = added_events(idle, busy, *_OPTIONS, progress=progress)
+    added = added_events(idle, busy, *_OPTIONS, on_progress=on_progress)
 
     def of(*events: str) -> float:
         return max(sum(added[event] for event in events), 0) / HELD_PACKETS

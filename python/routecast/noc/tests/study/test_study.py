@@ -149,7 +149,7 @@ def test_what_is_killed_half_way_goes_on_and_finds_the_same(result: NocResult, t
     marked.write_parquet(tmp_path / "out" / "results.parts" / "000001.parquet")
     told: list[int] = []
     file = toy(tmp_path)
-    again = run_study(file, tmp_path / "out", workers=1, progress=lambda done, total, what: told.append(done))
+    again = run_study(file, tmp_path / "out", workers=1, on_progress=lambda done, total, what: told.append(done))
     assert again.provenance.resumed_trials == 2
     assert told[0] == 2
     assert found(tmp_path / "out") == found(result.out)
