@@ -12,7 +12,7 @@ import pytest
 from corpus import HERE, hold, plain
 
 from routecast.calibration.board import Board, PackResult, _without, run_board
-from routecast.calibration.packs import MOST_CALIBRATING, read_packs
+from routecast.calibration.packs import read_packs
 from routecast.calibration.views import weakness_table
 
 MISSED = {
@@ -104,7 +104,7 @@ def test_median_errors_are_at_most_those_of_the_best_baseline(board: Board) -> N
 @pytest.mark.thorough
 def test_no_series_is_calibrated_from_more_points_than_allowed(board: Board) -> None:
     for pack in board.packs:
-        most = SIX if pack.name == "nfvtcp-six" else MOST_CALIBRATING
+        most = SIX if pack.name == "nfvtcp-six" else 4
         assert max(each.calibrating_points for each in pack.rows) <= most
 
 

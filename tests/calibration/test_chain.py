@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from routecast.calibration.board import ChainPoint, fit_chain, read_chain_points
+from routecast.calibration._chain import ChainPoint, fit_chain, read_chain_points
 from routecast.calibration.packs import DATA, read_packs
 
 PACK = next(pack for pack in read_packs() if pack.name == "nfvtcp-six")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from routecast.calibration import fit
-from routecast.calibration.facts import open_facts, told
+from routecast.calibration.facts import open_facts, with_shared_queue
 from routecast.cli.run import run
 from routecast.evaluate.points import Point
 
@@ -25,13 +25,13 @@ def test_a_queue_of_which_nobody_says_whether_it_is_shared_is_asked_for() -> Non
     now, no = fact.interval_pps, fact.intervals_pps["no"]
     # Cores that cannot collapse forward at least what fewer did: the interval loses its lower part.
     assert no[0] > now[0]
-    (made,) = fit(told(POINTS, False)).predict(ASKED)
+    (made,) = fit(with_shared_queue(POINTS, False)).predict(ASKED)
     assert no == pytest.approx((made.low_pps, made.high_pps))
     assert all(part in fact.text for part in ("shared_queue = no", "shared_queue = yes", "8 cores forward"))
 
 
 def test_what_is_stated_or_decides_nothing_is_not_asked_for() -> None:
-    assert open_facts(fit(told(POINTS, False)), ASKED) == ()
+    assert open_facts(fit(with_shared_queue(POINTS, False)), ASKED) == ()
     assert open_facts(fit(POINTS), []) == ()
     assert open_facts(fit(POINTS), POINTS[:1]) == ()  # that rate was measured
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from routecast.calibration._fit import evidence_by_scales, fit
-from routecast.calibration.board import shared_poll
+from routecast.calibration._fit import evidence_by_scales, fit, shared_poll
 from routecast.calibration.forward import POLL_SHAPE
 from routecast.calibration.packs import read_packs, table_points
 from routecast.calibration.priors import learn, read_priors

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -42,6 +43,9 @@ _OUTLIER_CHANCE = 0.01
 _OUTLIER_SD = 1.0
 _SUSPECT = 2.0
 _COARSE = 3
+_GRID = tuple(float(cost) for cost in np.linspace(-0.1, 0.2, 16))
+_FIXED_SD = 1e-6
+_FINEST_SD = 0.005
 
 
 def fit(
@@ -69,7 +73,7 @@ def fit(
         Repeatability of one measured rate, one standard deviation; None: from repetitions and other machines
         (:mod:`routecast.calibration._discrepancy`).
     poll : Shape
-        Prior of the cost of polling a further queue (:mod:`routecast.calibration.board`).
+        Prior of the cost of polling a further queue (:func:`shared_poll`).
     priors : Priors or None
         What is held of a router before it is measured; None: what all sources of the board taught.
 
@@ -126,6 +130,44 @@ def law_evidence(
         np.stack([mean for mean, _ in priors]),
         np.stack([sd for _, sd in priors]),
     )[0]
+
+
+def shared_poll(
+    series: Sequence[Sequence[Point]], *, noise_ratio: float | None = None, priors: Priors | None = None
+) -> Shape:
+    """Return the prior of the cost of polling a further queue, from the calibration points of all series of a test bed.
+
+    By how much a frame costs more on a core that polls several ports (:mod:`routecast.evaluate.points`) is a property
+    of the poll loop, not of the function under test. A single series cannot separate it from contention: two cores that
+    pass 2.0 times the rate of one may poll cheaply, or may gain 5 % by polling less and lose it again by contention.
+    Many series can. The cost is therefore estimated from all series together by its marginal likelihood (empirical
+    Bayes, Robbins 1956; Carlin and Louis 2000, ch. 3)::
+
+        p(cost | points) ∝ N(cost; prior) · Π_series Σ_laws w_law Z_law(series | cost)
+
+    Its mean and standard deviation are the prior with which each series is then fitted. Where no series has points with
+    different numbers of queues, it is the usual prior.
+    """
+    polling = [
+        points
+        for points in series
+        if len({point.layout.further_queues(point.working_cores, point.ports) for point in points}) > 1
+    ]
+    if not polling:
+        return POLL_SHAPE
+    cost = np.array(_GRID)
+    fixed = [replace(POLL_SHAPE, mean=mean, sd=_FIXED_SD) for mean in _GRID]
+    score = -0.5 * ((cost - POLL_SHAPE.mean) / POLL_SHAPE.sd) ** 2
+    for points in polling:
+        by_law = [
+            math.log(weight) + law_evidence(LAWS[law], points, polls=fixed, noise_ratio=noise_ratio)
+            for law, weight in (priors or read_priors()).laws.items()
+        ]
+        score = score + np.logaddexp.reduce(by_law, axis=0)
+    weight = np.exp(score - score.max())
+    mean = float(np.average(cost, weights=weight))
+    sd = math.sqrt(float(np.average((cost - mean) ** 2, weights=weight)))
+    return replace(POLL_SHAPE, mean=mean, sd=max(sd, _FINEST_SD))
 
 
 def evidence_by_scales(points: Sequence[Point], laws: Sequence[Law], *, noise_ratio: float | None = None) -> Floats:

@@ -40,6 +40,7 @@ AT_ONCE_S = 1e-12
 """A linger that ends at once, unless a frame waits already: interrupts come on when a poll finds nothing."""
 
 NEVER_LIMITS_BPS = 1e15
+"""Rate of a link that never limits."""
 
 
 @value

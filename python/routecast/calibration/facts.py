@@ -11,7 +11,7 @@ from routecast.calibration.priors import Priors
 from routecast.evaluate.points import Point
 from routecast.quantity.schema import field, value
 
-__all__ = ["OpenFact", "open_facts", "told"]
+__all__ = ["OpenFact", "open_facts", "with_shared_queue"]
 
 Interval = tuple[float, float]
 _SHARED_QUEUE = "do several cores use one queue under a lock (column shared_queue, yes or no)?"
@@ -63,11 +63,11 @@ def open_facts(
 
 
 def _refitted(fitted: FittedRouter, is_shared: bool, noise_ratio: float | None, priors: Priors | None) -> FittedRouter:
-    made = fit(told(fitted.points, is_shared), noise_ratio=noise_ratio, priors=priors)
+    made = fit(with_shared_queue(fitted.points, is_shared), noise_ratio=noise_ratio, priors=priors)
     return replace(made, carry=fitted.carry)
 
 
-def told(points: Sequence[Point], is_shared: bool) -> list[Point]:
+def with_shared_queue(points: Sequence[Point], is_shared: bool) -> list[Point]:
     """Return the points with a statement on whether the cores share a queue."""
     return [replace(point, layout=replace(point.layout, shared_queue=is_shared)) for point in points]
 

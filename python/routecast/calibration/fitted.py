@@ -364,38 +364,37 @@ class FittedRouter:
         can = list(able) or self.candidates(most, targets)
         if not can or n < 1:
             return ()
-        rates, wanted_rates = self._rates_and_asked(can, list(targets) or can, goal_pps)
-        return tuple(rank(can, rates, wanted_rates, n, noise_ratio=self.noise_ratio))
+        rates, target_rates = self._candidate_and_target_rates(can, list(targets) or can, goal_pps)
+        return tuple(rank(can, rates, target_rates, n, noise_ratio=self.noise_ratio))
 
     def candidates(self, most_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
-        """Return possible measurements: up to so many cores, with the calibrated frames and those of these points."""
+        """Return possible measurements on up to ``most_cores`` cores, with calibrated frames and ``frames``."""
         return candidates(self.points, most_cores, frames)
 
     def half_width_ratio(self, targets: Sequence[Point], *, goal_pps: float | None = None) -> float:
-        """Half the 95 % interval of the rate over the rate, at the least precise target.
+        """Return half the 95 % interval of the rate over the rate, at the least precise target.
 
         With a goal, that of the number of cores that reach it.
         """
-        _, target_rates = self._rates_and_asked(targets[:1], targets, goal_pps)
+        _, target_rates = self._candidate_and_target_rates(targets[:1], targets, goal_pps)
         return half_width_ratio(max(interval_log_width(column[:, None]) for column in target_rates.T))
 
-    def _rates_and_asked(
+    def _candidate_and_target_rates(
         self, able: Sequence[Point], targets: Sequence[Point], goal_pps: float | None
     ) -> tuple[Floats, Floats]:
-        """Draws of the logarithms of the rates of ``able`` and of the targets, (S, c) and (S, t)."""
+        """Return draws of the logarithms of the rates of ``able``, (S, c), and of the targets, (S, t)."""
         if goal_pps is None and list(able) == list(targets):
             rates = self._joint_draws(able)
             return rates, rates
-        wanted = targets
         counts: list[int] = []
         if goal_pps is not None:
             counts = self._counts_around(targets[0], goal_pps)
-            wanted = [at_cores(targets[0], k) for k in counts]
-        rates = self._joint_draws([*able, *wanted])
+            targets = [at_cores(targets[0], k) for k in counts]
+        rates = self._joint_draws([*able, *targets])
         target_rates = rates[:, len(able) :]
         if goal_pps is not None:
             meets = np.concatenate([target_rates >= math.log(goal_pps), np.full((len(target_rates), 1), True)], axis=1)
-            # A draw that no count satisfies asks for as many again.
+            # A draw that no count satisfies needs twice the largest count.
             target_rates = np.log(np.array([*counts, 2.0 * counts[-1]])[meets.argmax(axis=1)])[:, None]
         return rates[:, : len(able)], target_rates
 
@@ -407,7 +406,7 @@ class FittedRouter:
         return counts[: 1 + next(i for i, chance in enumerate(chances) if chance >= enough)]
 
     def _joint_draws(self, points: Sequence[Point]) -> Floats:
-        """Equally likely draws of the logarithms of the rates at n points, (S, n), in no order."""
+        """Return equally likely draws of the logarithms of the rates at n points, (S, n), unordered."""
         conditions, sites = Conditions.of(points), Sites.of(points)
         random = np.random.default_rng(self.seed)
         joint = []

@@ -5,7 +5,7 @@ The bottleneck law of :func:`saturate` is vectorised over J parameter sets and n
 Parameters, in this order, as natural logarithms: ``T_c`` (seconds per frame), ``B = 64·T_d/T_c`` (cost of 64 more
 bytes relative to the cost of a frame), the law's shapes, and :data:`DEVICE_SHAPES`: the cost of polling a further queue
 (not a logarithm), the cost of a frame that leaves by another core's ring, the factor of the NICs' nominal packet rate,
-and what the bus behind a fast link moves.
+and the limit by the bus of a fast link.
 """
 
 from __future__ import annotations
@@ -88,11 +88,10 @@ def flow_groups(point: Point) -> tuple[tuple[int, float], ...]:
     return tuple((cores, min(share_pps, line_pps / on_port)) for on_port, cores in sorted(groups.items()))
 
 
-def saturate(point: Point, *, core_pps: Callable[[float], float], shared_pps: float = math.inf) -> Saturated:
-    """Solve the throughput at a point's conditions.
+def saturate(point: Point, *, core_pps: Callable[[float], float]) -> Saturated:
+    """Return the throughput at a point's conditions.
 
-    ``core_pps``: frames per second that one core serves while so many cores (a fraction counts) are busy;
-    ``shared_pps``: a limit common to all cores.
+    ``core_pps``: rate of one core, frames/s, as a function of the mean number of busy cores.
     """
     groups = flow_groups(point)
 
@@ -117,8 +116,6 @@ def saturate(point: Point, *, core_pps: Callable[[float], float], shared_pps: fl
         limit = "link and cpu"
     if point.nic_cap_pps is not None and point.nic_cap_pps < total:
         total, limit = point.nic_cap_pps, "nic"
-    if shared_pps < total:
-        total, limit = shared_pps, "shared"
     return Saturated(throughput_pps=total, busy_cores=k, limit=limit)
 
 
@@ -151,10 +148,10 @@ DEVICE_SHAPES = (POLL_SHAPE, FOREIGN_SHAPE, NIC_SHAPE, BUS_SHAPE, DESCRIPTORS_SH
 _FORWARD_BISECTIONS = 24
 _FAR = 1e300
 _FAST_LINK_BPS = 40e9
-_NOT_HELD = 0.7
-"""No link or card holds a router to less than this part of what it carries."""
+_UNLIMITED_RATIO = 0.7
+"""Below this share of their own rate, links and cards do not limit a router."""
 _ENDLESS = 30.0
-"""Logarithm of a factor on the rate of cores with which they never limit."""
+"""Logarithm of a factor on the rate of cores with which cores never limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,11 +172,11 @@ class Conditions:
     def of(cls, points: Sequence[Point]) -> Conditions:
         """Collect the conditions of points."""
         groups = [flow_groups(point) for point in points]
-        most = max((len(each) for each in groups), default=1)
+        most = max(map(len, groups), default=1)
         cores = np.zeros((len(points), most))
         offered = np.full((len(points), most), _FAR)
-        for row, each in enumerate(groups):
-            for column, (count, pps) in enumerate(each):
+        for row, group in enumerate(groups):
+            for column, (count, pps) in enumerate(group):
                 cores[row, column] = count
                 offered[row, column] = pps if math.isfinite(pps) else _FAR
         return cls(
@@ -210,18 +207,18 @@ class Conditions:
 
 
 def _is_far_below_caps(point: Point) -> bool:
-    return point.throughput_pps < _NOT_HELD * min(point.line_rate_pps, point.nic_cap_pps or math.inf)
+    return point.throughput_pps < _UNLIMITED_RATIO * min(point.line_rate_pps, point.nic_cap_pps or math.inf)
 
 
 def _bus_byte_per_s(point: Point) -> float:
-    """Rate of the busy ports whose bus may limit them; so high that it never does where links are slow."""
+    """Return the rate of the busy ports whose bus may limit them; for slow links one that never limits."""
     if point.link_bps is None or point.link_bps <= _FAST_LINK_BPS:
         return _FAR
     return point.busy_ports * point.link_bps / 8.0
 
 
 def busy_rate(law: Law, theta: Floats, busy: Floats, frame_bytes: Floats) -> Floats:
-    """Frames per second of one core while ``busy`` cores are: (J, d) parameters and (J or 1, n) cores to (J, n)."""
+    """Return the rate of one core while ``busy`` cores work, frames/s: (J, d) and (J or 1, n) to (J, n)."""
     values = law_values(law, theta)
     k = np.maximum(busy, 1.0)
     per_packet_s = np.exp(theta[:, :1])
@@ -231,7 +228,7 @@ def busy_rate(law: Law, theta: Floats, busy: Floats, frame_bytes: Floats) -> Flo
 
 
 def law_values(law: Law, theta: Floats) -> Floats:
-    """Physical values of a law's shapes, (J, number of shapes)."""
+    """Return the physical values of a law's shapes, (J, number of shapes)."""
     raw = theta[:, COMMON_PARAMETERS : COMMON_PARAMETERS + len(law.shapes)]
     if not law.shapes:
         return raw
@@ -243,14 +240,14 @@ def law_values(law: Law, theta: Floats) -> Floats:
 
 
 def log_most(law: Law, theta: Floats, conditions: Conditions) -> Floats:
-    """Natural logarithm of the limit by links and cards, independent of cores, (J, d) parameters to (J, n)."""
+    """Return the natural logarithm of the limit by links and cards alone, (J, d) parameters to (J, n)."""
     return log_throughput(law, theta, conditions, discrepancy=np.full((len(theta), len(conditions.cores)), _ENDLESS))
 
 
 def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepancy: Floats | None = None) -> Floats:
-    """Natural logarithm of maximum throughputs, (J, d) parameters to (J, n).
+    """Return the natural logarithm of maximum throughputs, (J, d) parameters to (J, n).
 
-    ``discrepancy`` (J, n) is that of the cores from the law; links and cards limit as before.
+    ``discrepancy`` (J, n) is that of the cores from the law; it leaves the limits by links and cards as they are.
     """
     c = conditions
     k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
@@ -261,7 +258,7 @@ def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepan
     rate = pace * busy_rate(law, theta, k, c.frame_bytes)
     starved = (c.group_offered_pps[None] < rate[:, :, None]) & (c.group_cores[None] > 0)
     fed = ~starved & (c.group_cores[None] > 0)
-    # Where all flows are short of link, links decide; only where some are do busy cores speed up the others.
+    # Where links limit all flows, cores do not matter. Where they limit some, partly idle cores speed up the others.
     some = (starved.any(axis=2) & fed.any(axis=2)).any(axis=0)
     if some.any():
         sub_cores, sub_offered = c.group_cores[some], c.group_offered_pps[some]

@@ -18,8 +18,8 @@ beside its measurements, each with its ``reason``:
 * ``polls_ports``, ``narrow_share_ratio`` and ``narrow_cores``: see :class:`routecast.evaluate.points.Layout`;
 * ``laws``: where the structure of the router excludes the others.
 
-``testbed = true`` in it fits the series together (:mod:`routecast.calibration.board`). The baselines are told caps and
-flows as well.
+``testbed = true`` in it fits the series together (:func:`routecast.calibration._fit.shared_poll`). The baselines
+know caps and flows, too.
 
 At most four rows of a series may calibrate. A series that lacks one of them is left out.
 """
@@ -37,10 +37,9 @@ from typing import Any, Literal
 
 from routecast.evaluate.points import Layout, Point, read_points
 
-__all__ = ["DATA", "MOST_CALIBRATING", "Pack", "Rows", "read_packs", "split", "table_points"]
+__all__ = ["DATA", "Pack", "Rows", "read_packs", "split", "table_points"]
 
 DATA = Path(str(files("routecast") / "data"))
-MOST_CALIBRATING = 4
 _CAP_FRAME_BYTES = 64.0
 """Frame size that the caps of cards in the tables were measured with."""
 

@@ -78,7 +78,7 @@ class _Series:
     noise_ratio: float | None
     priors: Priors
     known: dict[frozenset[int], FittedRouter] = field(default_factory=dict)
-    asked: dict[frozenset[int], int] = field(default_factory=dict)
+    advised: dict[frozenset[int], int] = field(default_factory=dict)
 
     def fitted(self, measured: frozenset[int]) -> FittedRouter:
         if measured not in self.known:
@@ -97,11 +97,11 @@ class _Series:
         return quantile([abs(p.error_ratio) for p in self.fitted(measured).predict(left)], _OF_ALL) <= WITHIN_RATIO
 
     def next(self, measured: frozenset[int]) -> int:
-        if measured not in self.asked:
+        if measured not in self.advised:
             left = self.left(measured)
             (best,) = self.fitted(measured).next_points(1, able=[self.points[i] for i in left])
-            self.asked[measured] = next(i for i in left if self.points[i] == best.point)
-        return self.asked[measured]
+            self.advised[measured] = next(i for i in left if self.points[i] == best.point)
+        return self.advised[measured]
 
     def needed(self, order: Sequence[int] | None, start: int) -> int:
         """Return the number of points until the rest is known, in an order or as ``next`` advises."""
@@ -115,7 +115,7 @@ class _Series:
 def run_replay(
     starts: int = 200, *, seed: int = 0, files: Sequence[str] = (), on_progress: Progress | None = None
 ) -> Replayed:
-    """Replay all designs from so many starts.
+    """Replay all designs from ``starts`` starts.
 
     ``files``: tables of the board to take series from; empty: all with series of six conditions or more;
     ``on_progress``: receives the finished starts, all starts and the series.

@@ -49,7 +49,8 @@ def measure_until(
     ``measure``: conditions to the measured rate, frames per second; ``able``: possible measurements, which are the
     targets too; their rates do not count; ``until_ratio``: 0.05 asks for ±5 %; ``known``: what was measured before;
     ``most``: measurements allowed, with those, >= 8; ``spread_s``: seconds over which eight repetitions of the first
-    condition are spread; ``on_progress``: told after each measurement how many were made, and in words what is known.
+    condition are spread; ``on_progress``: receives after each measurement the number of measurements and a sentence on
+    the precision.
     """
     begun = time.monotonic()
     measured = [point for point in known if point.calibrate]

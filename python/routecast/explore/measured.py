@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from routecast.calibration import FittedRouter, fit
-from routecast.calibration.facts import open_facts, told
+from routecast.calibration.facts import open_facts, with_shared_queue
 from routecast.calibration.fitted import at_cores
 from routecast.calibration.priors import Priors
 from routecast.evaluate.points import Point
@@ -92,7 +92,7 @@ def panels_of_points(
     panels = {"": fitted}
     if open_facts(fitted, [at_cores(model, most)], noise_ratio=noise_ratio, priors=priors):
         for answer, is_shared in (("no", False), ("yes", True)):
-            facts = told(points, is_shared)
+            facts = with_shared_queue(points, is_shared)
             panels[f"shared_queue = {answer}"] = fit(facts, noise_ratio=noise_ratio, priors=priors)
     return tuple(
         MeasuredPanel(

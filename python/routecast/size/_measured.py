@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from routecast.calibration import FittedRouter, fit
 from routecast.calibration.carried import Carry, carried
-from routecast.calibration.facts import open_facts, told
+from routecast.calibration.facts import open_facts, with_shared_queue
 from routecast.calibration.fitted import at_cores
 from routecast.calibration.score import Prediction
 from routecast.errors import FitProblem
@@ -149,7 +149,7 @@ def _facts(
     for fact in open_facts(fitted, [at_cores(_at(fitted, target), least.cores)], noise_ratio=noise_ratio):
         few: dict[str, int | None] = {}
         for answer, is_shared in (("no", False), ("yes", True)):
-            refitted = _fitted(told(fitted.points, is_shared), noise_ratio, move)
+            refitted = _fitted(with_shared_queue(fitted.points, is_shared), noise_ratio, move)
             seen = _counts(refitted, target, [count.cores for count in counts])
             few[answer] = next((count.cores for count in seen if _is_sure(count, target)), None)
         answers.append(FactAnswer(fact=fact, least_cores=few))

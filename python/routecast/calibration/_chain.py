@@ -1,0 +1,169 @@
+"""Calibrated chains of network functions under CPU quotas.
+
+::
+
+    in ─► function 1 ─► function 2 ─► … ─► out        each may use the share q_i of a core
+
+A function with quota q runs for the share q of every period and loses the share q0 to stops and starts (caches are
+refilled, batches cut short), so it passes ``r·(q - q0)`` bytes a second; q0 is common to the functions of a machine.
+The slowest function limits the chain, and near a tie the random order of stops costs a little more:
+``X = (Σ x_i^-p + C^-p)^(-1/p)``, where C is the rate of the source of the chain.
+
+The posterior is sampled as for a router (:mod:`routecast.calibration._posterior`). Priors: each r is free; q0 is about
+2 % of a core (a stop of 1-4 ms in a period of 100 ms, the default of Linux's CFS bandwidth control) within a factor of
+2; C is about three times the rate of one core, within a factor of 3; p is about 12.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.calibration._baselines import bootstrap
+from routecast.calibration._posterior import Posterior, sample_posterior, weighted_quantiles
+from routecast.calibration.score import intervals
+from routecast.errors import FitProblem
+from routecast.quantity.comparison import ComparedRow, Intervals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_DRAWS = 1000
+_NOISE_COPIES = 8
+_LEAST_SHARE = 1e-3
+_RATE_SD = 3.0
+_LOSS, _LOSS_SD = math.log(0.02), 0.7
+_CEILING_FACTOR, _CEILING_SD = math.log(3.0), 1.1
+_SHARPNESS, _SHARPNESS_SD = 2.5, 0.5
+_NOISE_RATIO = 0.02
+_LEAST_NOISE = 0.01
+_STRUCTURE_SD = 0.01
+"""Standard deviation of a chain from the law where no point was measured, as for cores
+(:mod:`routecast.calibration._discrepancy`); chosen in sight of the shipped chains."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPoint:
+    """Measured throughput of a chain, and the share of a core that each function may use.
+
+    ``standard_error_ratio`` is that of the throughput where it was repeated; 0: unknown.
+    """
+
+    series: str
+    quotas: tuple[float, ...]
+    throughput_byte_per_s: float
+    standard_error_ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedChain:
+    """A calibrated chain: the posterior of ``ln r_1 … ln r_n, ln q0, ln C, ln p``."""
+
+    functions: int
+    posterior: Posterior
+    noise_ratio: float
+    seed: int
+
+    def predict(self, points: Sequence[ChainPoint]) -> tuple[ComparedRow[ChainPoint], ...]:
+        """Predict one measurement of the throughput at each point's quotas, with the point's repeatability."""
+        samples = _log_throughput(self.posterior.samples[1:], np.array([point.quotas for point in points]))
+        weights = np.ones(len(samples))
+        (median,) = weighted_quantiles(samples, weights, (0.5,))
+        noisy = np.repeat(samples, _NOISE_COPIES, axis=0)
+        repeats_to = np.array([point.standard_error_ratio or self.noise_ratio for point in points])
+        noisy = noisy + np.hypot(repeats_to, _STRUCTURE_SD) * np.random.default_rng(self.seed + 1).standard_normal(
+            noisy.shape
+        )
+        spread = intervals(noisy, np.ones(len(noisy)))
+        return tuple(
+            ComparedRow(
+                conditions=point,
+                measured=point.throughput_byte_per_s,
+                predicted=math.exp(median[i]),
+                intervals=spread[i],
+            )
+            for i, point in enumerate(points)
+        )
+
+
+def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float | None = None, seed: int = 0) -> FittedChain:
+    """Fit a chain to a few measured points.
+
+    Raises FitProblem: no points, or points of chains of different lengths.
+    """
+    if not points or len({len(point.quotas) for point in points}) != 1:
+        raise FitProblem(points[0].series if points else "", "give points of one chain, at least one")
+    repeats_to = _NOISE_RATIO if noise_ratio is None else noise_ratio
+    quotas = np.array([point.quotas for point in points])
+    measured = np.log([point.throughput_byte_per_s for point in points])
+    n = quotas.shape[1]
+    rate = float(np.max(measured - np.log(quotas.min(axis=1))))
+    return FittedChain(
+        functions=n,
+        posterior=sample_posterior(
+            lambda theta: _log_throughput(theta, quotas),
+            measured,
+            np.array(
+                [
+                    max(point.standard_error_ratio, _LEAST_NOISE) if point.standard_error_ratio else repeats_to
+                    for point in points
+                ]
+            ),
+            np.array([*[rate] * n, _LOSS, rate + _CEILING_FACTOR, _SHARPNESS]),
+            np.array([*[_RATE_SD] * n, _LOSS_SD, _CEILING_SD, _SHARPNESS_SD]),
+            draws=_DRAWS,
+            seed=seed,
+        ),
+        noise_ratio=repeats_to,
+        seed=seed,
+    )
+
+
+def linear_chain(calibrating: Sequence[ChainPoint], points: Sequence[ChainPoint]) -> list[tuple[float, Intervals]]:
+    """Return the naive prediction: each function's rate is proportional to its quota, and the slowest limits the chain.
+
+    The rate per quota of a function is the largest of the calibration points.
+    """
+
+    def predict(rates: Floats, at: Sequence[ChainPoint]) -> Floats:
+        quotas, at_quotas = (np.array([point.quotas for point in each]) for each in (calibrating, at))
+        per_quota = (rates[:, :, None] / quotas).max(axis=1)
+        least: Floats = (per_quota[:, None] * at_quotas).min(axis=2)
+        return least
+
+    measured = [point.throughput_byte_per_s for point in calibrating]
+    return bootstrap(predict, measured, calibrating, points, parameters=len(calibrating[0].quotas))
+
+
+def read_chain_points(path: Path) -> tuple[ChainPoint, ...]:
+    """Read a shipped table of chains: columns ``series``, ``quota1`` …, ``throughput_byte_per_s``."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return tuple(
+        ChainPoint(
+            series=row["series"],
+            quotas=tuple(float(value) for name, value in row.items() if name.startswith("quota")),
+            throughput_byte_per_s=float(row["throughput_byte_per_s"]),
+            standard_error_ratio=float(row.get("standard_error_ratio") or 0.0),
+        )
+        for row in csv.DictReader(lines)
+    )
+
+
+def _log_throughput(theta: Floats, quotas: Floats) -> Floats:
+    n = quotas.shape[1]
+    rate, lost = theta[:, None, :n], np.exp(theta[:, n])[:, None, None]
+    ceiling, sharp = theta[:, None, n + 1 : n + 2], np.exp(theta[:, n + 2])[:, None]
+    share = np.maximum(quotas[None] - lost, _LEAST_SHARE)
+    parts = np.concatenate([rate + np.log(share), np.broadcast_to(ceiling, (len(theta), len(quotas), 1))], axis=2)
+    least = parts.min(axis=2)
+    excess = np.exp(-sharp[:, :, None] * (parts - least[:, :, None])).sum(axis=2)
+    total: Floats = least - np.log(excess) / sharp
+    return total
