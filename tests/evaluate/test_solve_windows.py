@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
-from routecast.evaluate._queueing import bound_pps, constant_pps, exponential_pps
+from routecast.evaluate._closed_networks import bound_pps, constant_pps, exponential_pps
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.load import Arrivals, OfferedLoad

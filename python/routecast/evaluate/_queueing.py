@@ -1,27 +1,13 @@
 """Queueing theory: results that are exact or well known, each with its range of validity and its source.
 
 In this order: Markovian queues (M/M/c, M/M/c/K, Jackson's tandem), a server that is interrupted, general service times
-and one server (M/G/1, M/D/1, M/G/1/K, D/D/1), closed networks, set-up times, two moments (GI/G/c, GI/G/1/K).
+and one server (M/G/1, M/D/1, M/G/1/K, D/D/1), two moments (GI/G/c, GI/G/1/K). Set-up times stand in
+:mod:`routecast.evaluate._setup_times`, closed networks in :mod:`routecast.evaluate._closed_networks`.
 
 Symbols: arrival rate λ (``arrival_pps``), service time S, mean 1/μ (``service_s``), c servers, offered load a = λ/μ
 erlangs, rho = a/c; c_s² (``service_scv``) and c_a² (``arrival_scv``) are the squared coefficients of variation of the
 service times and of the gaps between arrivals. ``capacity_frames`` K counts waiting *and* served frames, as Kendall's
-notation does; a task unit with ``parallel`` c and ``queue_frames`` q is K = c + q. A set-up time D passes between the
-frame that finds the server asleep and its service; the server then works until no frame waits (exhaustive service). In
-vacation models that is the second part of a vacation that begins with an idle time (Takagi, "Queueing Analysis, Volume
-1", 1991).
-
-In a closed network N customers of one class go round stations and delays for ever. Their rate follows from what is
-known of the service times:
-
-- any law: the asymptotic bounds ``min(N/(Z + ΣD), min m/D)`` (Denning & Buzen, The operational analysis of queueing
-  network models, ACM Computing Surveys 10(3), 1978, sec. 6);
-- exponential (or where a visit to a first-come first-served station takes a customer a time with the same law each
-  time): mean value analysis (Reiser & Lavenberg, Mean-value analysis of closed multichain queuing networks, Journal of
-  the ACM 27(2), 1980), exact;
-- constant: customers that all take the same steps follow each other in a pattern that repeats (a timed event graph;
-  Baccelli, Cohen, Olsder & Quadrat, Synchronization and Linearity, Wiley 1992, ch. 2, where each station is visited
-  once). It is followed step by step, first come first served, until the rate stands still.
+notation does; a task unit with ``parallel`` c and ``queue_frames`` q is K = c + q.
 
 Sources by name: Kleinrock, "Queueing Systems, Volume 1: Theory" (Wiley 1975); Gross, Shortle, Thompson, Harris,
 "Fundamentals of Queueing Theory", 4th edition (Wiley 2008).
@@ -32,13 +18,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from heapq import heappop, heappush
 from itertools import accumulate
-from random import Random
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -58,13 +41,8 @@ _JUST_FULL = 1.0 + 1e-9
 _CLOSE_TO_ONE = 1e-7
 _LONGEST_CHAIN = 16_384
 _LARGE, _LARGEST_EXPONENT = 1e200, 700.0
-_ROUNDS, _SETTLING = 100, 20
-"""Rounds of every customer of a closed network: all, and those before its rate is counted."""
-_SEED = 1
-_UNEVEN = 0.25
 _AS_INDEPENDENT = "with sizes as if in random order (approximation)"
 _POINTS, _INTERRUPTED_POINTS = 512, 4096
-_GRID = 400
 
 
 class Queue(ABC):
@@ -834,278 +812,6 @@ def _arrival_counts(
         else:
             total += share * np.exp(counts * math.log(load) - load - log_factorials(length))
     return total
-
-
-Visit = tuple[int, float]
-"""Number of the station (-1: a delay, where no customer queues) and service time in seconds."""
-
-
-def bound_pps(way: Sequence[Visit], servers: Sequence[int], customers: int) -> float:
-    """Return the greatest rate that any law of the service times allows.
-
-    Examples
-    --------
-    >>> bound_pps(((0, 1.0), (-1, 3.0)), (1,), 3), bound_pps(((0, 1.0), (-1, 3.0)), (1,), 5)
-    (0.75, 1.0)
-    """
-    whole_s = sum(time_s for _, time_s in way)
-    demands = _demands(way, len(servers))
-    full = [count / demand for count, demand in zip(servers, demands, strict=True) if demand > 0.0]
-    return min(customers / whole_s if whole_s > 0.0 else float("inf"), *full, float("inf"))
-
-
-def exponential_pps(way: Sequence[Visit], servers: Sequence[int], customers: int) -> float:
-    """Return the rate of customers whose service times are exponential: exact mean value analysis.
-
-    Stations of several servers keep the distribution of their customers along (Reiser & Lavenberg 1980, sec. 3).
-    """
-    demands = _demands(way, len(servers))
-    think_s = sum(time_s for station, time_s in way if station < 0)
-    queue = [0.0] * len(servers)
-    # Chance of j customers at a station, for j below its number of servers.
-    chance = [[1.0] + [0.0] * (count - 1) for count in servers]
-    rate = 0.0
-    for number in range(1, customers + 1):
-        times = []
-        for station, (demand, count) in enumerate(zip(demands, servers, strict=True)):
-            idle = sum((count - 1 - j) * chance[station][j] for j in range(count - 1))
-            times.append(demand / count * (1.0 + queue[station] + idle))
-        whole_s = think_s + sum(times)
-        if whole_s <= 0.0:
-            return float("inf")
-        rate = number / whole_s
-        for station, (demand, count) in enumerate(zip(demands, servers, strict=True)):
-            queue[station] = rate * times[station]
-            before = chance[station]
-            after = [0.0] + [rate * demand / j * before[j - 1] for j in range(1, count)]
-            busy = rate * demand + sum((count - j) * after[j] for j in range(1, count))
-            after[0] = max(1.0 - busy / count, 0.0)
-            chance[station] = after
-    return rate
-
-
-@lru_cache(maxsize=4096)
-def constant_pps(
-    way: tuple[Visit, ...], servers: tuple[int, ...], customers: int, gap_s: float, spread: float = 0.0
-) -> float:
-    """Return the rate of customers that all take the same steps in constant times, first come first served.
-
-    Which pattern they fall into can depend on how they begin: one after the other, ``gap_s`` apart. Where something
-    from outside disturbs them all the time they leave bad patterns and good ones again.
-
-    ``gap_s``: seconds between the first customers; ``spread``: delays vary by so much of themselves up and down,
-    evenly: 0 for constant ones.
-    """
-    highest = bound_pps(way, servers, customers)
-    queueing = [station for station, _ in way if station >= 0]
-    once = len(set(queueing)) == len(queueing) and spread == 0.0
-    whole_s = sum(time_s for _, time_s in way)
-    alone = highest * whole_s
-    if customers == 1 or once or not _UNEVEN < customers / alone < 1.0 / _UNEVEN:
-        return highest
-    chance = Random(_SEED)
-    free = list(servers)
-    waiting: list[deque[int]] = [deque() for _ in servers]
-    events: list[tuple[float, int, int]] = []
-    for number in range(customers):
-        heappush(events, (number * gap_s, number, -1))
-    order, rounds = customers, 0
-    wanted, settled = _ROUNDS * customers, _SETTLING * customers
-    began_s = now_s = 0.0
-    while rounds < wanted:
-        now_s, _, step = heappop(events)
-        station = way[step][0] if step >= 0 else -1
-        if station >= 0:
-            if waiting[station]:
-                following = waiting[station].popleft()
-                order += 1
-                heappush(events, (now_s + way[following][1], order, following))
-            else:
-                free[station] += 1
-        if step + 1 == len(way):
-            rounds += 1
-            if rounds == settled:
-                began_s = now_s
-            step = -1
-        station, time_s = way[step + 1]
-        if station >= 0 and free[station] == 0:
-            waiting[station].append(step + 1)
-            continue
-        if station >= 0:
-            free[station] -= 1
-        elif spread:
-            time_s *= 1.0 + spread * (2.0 * chance.random() - 1.0)
-        order += 1
-        heappush(events, (now_s + time_s, order, step + 1))
-    return min((wanted - settled) / (now_s - began_s), highest) if now_s > began_s else highest
-
-
-def _demands(way: Sequence[Visit], stations: int) -> list[float]:
-    demands = [0.0] * stations
-    for station, time_s in way:
-        if station >= 0:
-            demands[station] += time_s
-    return demands
-
-
-@value
-class MG1SetUp(DelayedQueue):
-    """M/G/1 with set-up times: ``W = W_0 + (2E[D] + λE[D²])/(2(1 + λE[D]))``, ``W_0`` the wait in M/G/1.
-
-    Exact for rho < 1. The wait is the sum of two independent times: that in M/G/1, and X, which is D (probability
-    ``1/(1 + λE[D])``, for the frame that wakes the server) or what is left of D at a random instant. Percentiles are
-    given where those of M/G/1 are. Source: Welch, Operations Research 12(5), 1964; Takagi 1991, sec. 2.2.
-    """
-
-    arrival_pps: float
-    set_up: RandomTime | MixedTime
-    work_s: float = field("Constant time that every set-up takes besides", default=0.0)
-
-    @property
-    def method(self) -> str:
-        return f"{self.queue.method} with set-up times (Welch)"
-
-    @property
-    def _added_s(self) -> float:
-        """Mean of X."""
-        mean_s, rate = self.set_up.average_s + self.work_s, self.arrival_pps
-        second_s2 = self.set_up.second_moment_s2 + self.work_s * (2.0 * mean_s - self.work_s)
-        return (2.0 * mean_s + rate * second_s2) / (2.0 * (1.0 + rate * mean_s))
-
-    def waiting_tail(self, time_s: float) -> float:
-        """Convolution of X with the wait in M/G/1; NaN where the latter is not known."""
-        return self._tail(time_s, sojourn=False)
-
-    def sojourn_tail(self, time_s: float) -> float:
-        """Convolution of X with the sojourn time in M/G/1; NaN where the latter is not known."""
-        return self._tail(time_s, sojourn=True)
-
-    def _tail(self, time_s: float, *, sojourn: bool) -> float:
-        atoms = _atoms(self.queue, sojourn)
-        if atoms is None:
-            return math.nan
-        times, chances = atoms
-        points, beyond = sorted_points(self.set_up)
-        left, mean_s = time_s - times, self.set_up.average_s + self.work_s
-        # What is left beyond the constant part of the set-up, which every frame waits for.
-        beyond_s = left - self.work_s
-        place = np.searchsorted(points, beyond_s, side="right")
-        count, rate = len(points), self.arrival_pps
-        # P(D > u) and E[(D - u)+], of which the tail of X is made.
-        above = (count - place) / count
-        excess = np.where(beyond_s > 0.0, beyond[place] / count - above * beyond_s, mean_s - left)
-        tail = (np.where(beyond_s < 0.0, 1.0, above) + rate * excess) / (1.0 + rate * mean_s)
-        return float(chances @ np.where(left < 0.0, 1.0, np.minimum(tail, 1.0)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DD1SetUp(PlainQueue):
-    """D/D/1 with set-up times: equal gaps g, constant service S < g, independent set-up times D. Exact.
-
-    With ``δ = g - S``, a set-up D begins a cycle of ``k = max(1, ⌈D/δ⌉)`` frames, of which the j-th (j = 0, 1, …) has
-    the sojourn time ``D + S - jδ``: a backlog of D/g frames that drains. So a frame's latency is spread evenly over
-    ``S .. D + S`` while gaps are much shorter than D, and is ``D + S`` where they are longer than D + S. The
-    distribution follows by renewal reward over cycles.
-    """
-
-    set_up: RandomTime | MixedTime
-    work_s: float = 0.0
-    """Constant time that every set-up takes besides."""
-
-    def __post_init__(self) -> None:
-        self.require_stable(self.arrival_pps * self.service_s)
-
-    @property
-    def method(self) -> str:
-        return "D/D/1 with set-up times"
-
-    @property
-    def _drain_s(self) -> float:
-        return 1.0 / self.arrival_pps - self.service_s
-
-    @property
-    def waiting_mean_s(self) -> float:
-        """Mean over the frames of a cycle, weighted by the cycles' lengths."""
-        points, frames = self._cycles()
-        waits = frames * points - 0.5 * self._drain_s * frames * (frames - 1.0)
-        return float(waits.sum() / frames.sum())
-
-    def waiting_tail(self, time_s: float) -> float:
-        """Share of a cycle's frames that wait longer."""
-        points, frames = self._cycles()
-        longer = np.clip(np.ceil((points - time_s) / self._drain_s - 1e-9), 0.0, frames)
-        return float(longer.sum() / frames.sum())
-
-    def sojourn_tail(self, time_s: float) -> float:
-        """Share of a cycle's frames that stay longer."""
-        return self.waiting_tail(time_s - self.service_s)
-
-    def _cycles(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return set-up times, equally likely, and the frames of their cycles."""
-        points = sorted_points(self.set_up)[0] + self.work_s
-        return points, np.maximum(np.ceil(points / self._drain_s - 1e-9), 1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetUpAdded(DelayedQueue):
-    """An approximate queue whose server sleeps: its wait, and that of D/D/1 with the same mean times, added up.
-
-    Exact in light traffic, where no frame waits but for the set-up, and where service hardly varies. Percentiles are
-    those of independent waits, where those of ``queue`` are known.
-    """
-
-    set_up: DD1SetUp
-
-    @property
-    def method(self) -> str:
-        first = self.queue.method.removesuffix(" (approximation)")
-        return f"{first} and the wait for set-up times, added up (approximation)"
-
-    @property
-    def _added_s(self) -> float:
-        return self.set_up.waiting_mean_s
-
-    def waiting_tail(self, time_s: float) -> float:
-        """Convolution of both waits; NaN where that of ``queue`` is not known."""
-        return self._tail(time_s, sojourn=False)
-
-    def sojourn_tail(self, time_s: float) -> float:
-        """Convolution of the wait for set-up times with the sojourn time of ``queue``."""
-        return self._tail(time_s, sojourn=True)
-
-    def _tail(self, time_s: float, *, sojourn: bool) -> float:
-        added, first = _grid(self.set_up, False), _atoms(self.queue, sojourn)
-        if added is None or first is None:
-            return math.nan
-        times, chances = first
-        left = time_s - times
-        tails = np.interp(left, added[0], added[1], right=0.0)
-        return float(chances @ np.where(left < 0.0, 1.0, tails))
-
-
-@lru_cache(maxsize=64)
-def _grid(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return the tail of a queue's waiting or sojourn time over a grid of times; None where its law is not known."""
-    tail = queue.sojourn_tail if sojourn else queue.waiting_tail
-    mean_s = queue.sojourn_mean_s if sojourn else queue.waiting_mean_s
-    if math.isnan(tail(mean_s)):
-        return None
-    middle, end = (quantile_s(tail, max(mean_s, 1e-12), ratio) for ratio in (0.95, 1.0 - 1e-6))
-    edges = np.concatenate([np.linspace(0.0, middle, _GRID), np.linspace(middle, end, _GRID)[1:]])
-    return edges, np.array([tail(float(edge)) for edge in edges])
-
-
-@lru_cache(maxsize=64)
-def _atoms(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return a queue's waiting or sojourn time as points and their chances; None where its law is not known."""
-    grid = _grid(queue, sojourn)
-    if grid is None:
-        return None
-    edges, tails = grid
-    chances = np.concatenate([[1.0 - tails[0]], -np.diff(tails), [tails[-1]]])
-    times = np.concatenate([[0.0], 0.5 * (edges[1:] + edges[:-1]), [edges[-1]]])
-    kept = chances > 0.0
-    return times[kept], chances[kept] / chances[kept].sum()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

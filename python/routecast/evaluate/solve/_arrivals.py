@@ -11,7 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from routecast.evaluate._queueing import DD1, MG1, DD1SetUp, MeanQueue, MG1SetUp, MMc, Queue, ServiceMix, SetUpAdded
+from routecast.evaluate._queueing import DD1, MG1, MeanQueue, MMc, Queue, ServiceMix
+from routecast.evaluate._setup_times import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.flows import FlowSet, rss_index

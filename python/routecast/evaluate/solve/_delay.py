@@ -23,19 +23,17 @@ from routecast.evaluate._queueing import (
     GIG1K,
     MG1,
     DD1Interrupted,
-    DD1SetUp,
     GIGc,
     MeanQueue,
-    MG1SetUp,
     MixedTime,
     MMc,
     MMcK,
     Queue,
     ServiceMix,
-    SetUpAdded,
     Tandem,
     quantile_s,
 )
+from routecast.evaluate._setup_times import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.solve._arrivals import Arriving, depart, enter, merge, split
 from routecast.evaluate.solve._cost import Cost
 from routecast.evaluate.solve._limits import queue_in_window, window_notes

@@ -7,7 +7,7 @@ Computing Surveys 10(3), 1978). Between the bounds:
 - *stations that a window has for itself* (an engine and its threads): exact for service times that are constant (the
   pattern in which T frames follow each other) and, station by station, for exponential ones (mean value analysis,
   Reiser & Lavenberg, JACM 27(2), 1980); in between by the squared coefficient of variation (see
-  :mod:`routecast.evaluate._queueing`);
+  :mod:`routecast.evaluate._closed_networks`);
 - *stations that several windows share* (a memory, an engine with two stages): the wait is that of approximate mean
   value analysis, an arriving frame finding the mean queue without itself (Schweitzer, Approximate analysis of
   multiclass closed networks of queues, 1979) less what the service under way has done (Reiser, A queueing network
@@ -25,7 +25,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from routecast.evaluate._queueing import ServiceMix, Visit, bound_pps, constant_pps, exponential_pps
+from routecast.evaluate._closed_networks import Visit, bound_pps, constant_pps, exponential_pps
+from routecast.evaluate._queueing import ServiceMix
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.load.offered import OfferedLoad
