@@ -26,8 +26,10 @@ class UnitStates:
     """How many units of a pool are in which state, on average; the rest of its units is idle."""
 
     pool: ResourcePool
-    active_units: float = field("At work, or spinning in a poll that finds nothing")
-    asleep_units: tuple[float, ...] = field("By sleep state of the pool; empty where it has none", default=())
+    active_units: float = field("Units at work, or in a poll that finds nothing")
+    asleep_units: tuple[float, ...] = field(
+        "Sleeping units by sleep state of the pool; empty without sleep states", default=()
+    )
     waking_units: float = 0.0
     wakes_per_s: tuple[float, ...] = field("Wake-ups per second from each sleep state", default=())
 

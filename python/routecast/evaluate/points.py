@@ -241,18 +241,16 @@ class Point:
     # None: so many that every core is saturated.
     flows: int | None = None
     link_bps: float | None = field("Rate of one port in one direction; None: links do not limit", default=None)
-    ports: int = field("How many ports offer load", default=2)
+    ports: int = field("Number of ports that offer load", default=2)
     nic_cap_pps: float | None = field("Frames per second that the NICs together can take in, where known", default=None)
-    series: str = field("Which machine and function: points of one series share their parameters", default="")
+    series: str = field("Machine and function: points of one series share their parameters", default="")
     calibrate: bool = field("Whether the point may be used to calibrate", default=False)
     standard_error_ratio: float | None = field(
         "Standard error of the measured rate over the rate, where it is known", default=None
     )
-    reported_pps: float = field(
-        "What another model says that the router forwards; NaN where none says anything", default=math.nan
-    )
+    reported_pps: float = field("Throughput by another model, frames/s; NaN without one", default=math.nan)
     frame_mix: FrameMix | None = field("The mix whose mean is ``frame_bytes``", default=None)
-    layout: Layout = field("How the work is laid out over the cores, where that is known", default_factory=Layout)
+    layout: Layout = field("Layout of the work over the cores, where known", default_factory=Layout)
 
     @property
     def working_cores(self) -> int:

@@ -77,11 +77,9 @@ class BatchMeans:
     """What the means of equal batches say of a series."""
 
     mean: float
-    half_width: float = field("Of the 95 % interval of the mean")
-    rise: float = field(
-        "How much the fitted straight line rises over the length of the series; negative where it falls"
-    )
-    p: float = field("How likely a series without any drift shows at least this rise, up or down")
+    half_width: float = field("Half-width of the 95 % interval of the mean")
+    rise: float = field("Rise of the fitted straight line over the length of the series; negative where it falls")
+    p: float = field("Probability of at least this rise, up or down, in a series without drift")
 
 
 @value
@@ -89,9 +87,9 @@ class Step:
     """The place where a series goes from one level to another, if it has two."""
 
     at: int = field("First value of the second level")
-    rise: float = field("From the mean before it to the mean from there on")
+    rise: float = field("Difference between the mean from the step on and the mean before it")
     p: float = field(
-        "How likely a series of one level shows at least this difference there; it is the least of all places"
+        "Probability of at least this difference there in a series of one level; the least of all positions"
     )
 
 
@@ -256,7 +254,7 @@ class Steadiness:
     high: float = field("Upper end of its 95 % interval", default=float("nan"))
     # How much the rate rises over the part after the transient, by the regression line, as a share of its mean.
     drift_ratio: float = float("nan")
-    drift_p: float = field("How likely a rate without drift shows as much", default=float("nan"))
+    drift_p: float = field("Probability of as much drift in a rate without drift", default=float("nan"))
 
 
 @value
@@ -266,7 +264,7 @@ class InstantReading:
     at_s: float
     so_far: float = field("Mean rate from the start until then: what a simulator's own statistics show")
     now: float = field("Rate of the part of the trial that holds the instant")
-    counted: float = field("What was counted until then (frames, where the rates are frames per second)")
+    counted: float = field("Count until then (frames, where the rates are frames/s)")
 
 
 def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_FRAMES) -> Steadiness:

@@ -87,7 +87,9 @@ class SweepPoint:
     flows: int = field("Number of flows")
     lossless_pps: float = field("Greatest rate without loss, by closed form, frames/s", default=_UNKNOWN)
     maximum_pps: float = field("Greatest forwarding rate, by closed form, frames/s", default=_UNKNOWN)
-    bottleneck: Bottleneck | None = field("What limits, or would first, by closed form", default=None)
+    bottleneck: Bottleneck | None = field(
+        "Limiting resource, or the one that would limit first, by closed form", default=None
+    )
     trial: Trial | None = field("The closed form's answer for the given load", default=None)
     simulated: Trial | None = field("The simulator's, for the given load or for line rate on every port", default=None)
     notes: tuple[str, ...] = field("Ranges of validity", default=())
@@ -98,12 +100,12 @@ class SweepPoint:
 class Sweep:
     """The answer of a sweep."""
 
-    router: str = field("Its name")
+    router: str = field("Name of the router")
     varied: tuple[Varied, ...]
     points: tuple[SweepPoint, ...] = field("Each combination; the last key varies fastest")
     has_load: bool = field("Whether a load is given; without one the greatest rates are what is found")
     is_simulated: bool
-    notes: tuple[str, ...] = field("What holds for all points", default=())
+    notes: tuple[str, ...] = field("Notes on all points", default=())
 
     def rows(self) -> list[dict[str, object]]:
         """Return every point as plain data with the same keys; what is not known is None."""

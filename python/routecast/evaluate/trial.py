@@ -26,7 +26,7 @@ class Resource:
     """One resource's part in a trial."""
 
     name: str = field('Pool, or port with its direction ("port 1 out")')
-    kind: Literal["pool", "task", "link"] = field("What it is")
+    kind: Literal["pool", "task", "link"] = field("Kind of the resource")
     utilisation_ratio: float = field("Busy time over (units x time), 0 to 1")
     # Were nothing else in the way, and never less than the router forwards.
     capacity_pps: float = field(
@@ -45,7 +45,7 @@ class Bottleneck:
     kind: Literal["pool", "task", "link", "load"]
     reason: str
     others: tuple[str, ...] = field(
-        "What may limit instead: as full, as far as the evaluator can tell, or a queue whose loss it does not know",
+        "Resources that may limit instead: equally full within the evaluator's precision, or queues of unknown loss",
         default=(),
     )
 
@@ -124,11 +124,11 @@ class TrialPower:
     """Watts during a trial, and what a frame and a bit cost (S11)."""
 
     mean_w: float = field("Mean power over the evaluated part of the trial, W")
-    scope: str = field('What the figure covers: "package", "server", "wall", "rapl:package", …')
+    scope: str = field('Part of the machine that the power covers: "package", "server", "wall", "rapl:package", …')
     energy_j: float = field("mean_w times the duration of the trial, J")
     packet_j: float = field("Per forwarded frame, mean_w / forwarded_pps; NaN where nothing was forwarded, J")
     bit_j: float = field("Per forwarded bit, mean_w / l2_bps (S2), J")
-    source: str = field("Where it comes from: the pools of the model, or a meter")
+    source: str = field("Source of the power: the pools of the model, or a meter")
 
 
 @value
@@ -151,7 +151,7 @@ class Trial:
     l2_bps: float = field("Forwarded without them, bit/s")
     bottleneck: Bottleneck
     resources: tuple[Resource, ...] = ()
-    measured_s: float = field("What was evaluated of the duration, after the transient, s", default=_UNKNOWN)
+    measured_s: float = field("Evaluated part of the duration, after the transient, s", default=_UNKNOWN)
     offered_frames: int | None = None
     forwarded_frames: int | None = None
     dropped_frames: int | None = None
@@ -161,14 +161,12 @@ class Trial:
     waiting: Delay | None = field("Time in queues alone", default=None)
     # ``active``, ``idle``, a sleep state's name, ``waking``, ``base``.
     energy_j: Mapping[str, Mapping[str, float]] = field(
-        "By pool and state, where powers are given, J", default_factory=dict
+        "Energy by pool and state, where powers are given, J", default_factory=dict
     )
-    power: TrialPower | None = field("None where the model has no power states and nothing was metered", default=None)
-    activity: tuple[TaskActivity, ...] = field("What each task unit did", default=())
-    flows: tuple[FlowOutcome, ...] = field("What became of each flow of the load", default=())
-    over_time: tuple[Moment, ...] = field(
-        "How it went over time, in equal parts of the whole trial, none left out", default=()
-    )
+    power: TrialPower | None = field("Power; None without power states in the model and without a meter", default=None)
+    activity: tuple[TaskActivity, ...] = field("Activity of each task unit", default=())
+    flows: tuple[FlowOutcome, ...] = field("Outcome of each flow of the load", default=())
+    over_time: tuple[Moment, ...] = field("Course of the trial, in equal parts of its complete time", default=())
     queue_frames: Mapping[str, float] = field(
         "Mean number of waiting frames by task unit or port", default_factory=dict
     )
@@ -187,12 +185,12 @@ class Trial:
     last_loss_s: float = field("When the last lost frame was sent, likewise, s", default=_UNKNOWN)
     # The tester could not keep the rate, a link went down.
     invalid: tuple[str, ...] = field("Why this trial is no result; none for a valid one", default=())
-    attempts: int = field("How often the trial was run until it was valid or given up", default=1)
+    attempts: int = field("Number of runs until the trial was valid or given up", default=1)
     interval: Mapping[str, tuple[float, float]] = field(
         "95 % confidence intervals by field name (S10); of a closed form, what its approximations are known to miss",
         default_factory=dict,
     )
-    notes: tuple[str, ...] = field("What the reader must know: ranges of validity, corrections made", default=())
+    notes: tuple[str, ...] = field("Notes: ranges of validity, corrections", default=())
 
     @property
     def is_valid(self) -> bool:

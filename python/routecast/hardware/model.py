@@ -275,7 +275,7 @@ class Refinement:
     levels: Mapping[LevelName, Factor] = field("Factors on the cost of a line found in a level", default_factory=dict)
     # What its own code does differently from its operations on their own.
     functions: Mapping[str, tuple[Factor, Factor]] = field(
-        'By "function/direction": factors on its cycles and on its stalls', default_factory=dict
+        'Factors on the cycles and on the stalls, by "function/direction"', default_factory=dict
     )
 
 

@@ -42,7 +42,7 @@ class Quoted(FileModel):
     quote: str = Field(default="", description="The source's words; they hold the number.")
     read_as: str = Field(
         default="",
-        description='How the value follows from numbers of the quotation: "1 / 4.2"; none: it is one of them.',
+        description='Formula of the value from numbers of the quotation: "1 / 4.2"; none: it is one of them.',
     )
     words: dict[str, float] = Field(default={}, description='Words of the quotation that are numbers: "half" = 0.5.')
     read_off: str = Field(default="", description="Figure that the value is read off, where no words state it.")

@@ -102,13 +102,13 @@ class MeterTable(FileTable):
     scope: str | None = Field(
         default=None,
         pattern=r"^[a-z][a-z0-9:+-]{0,31}$",
-        description="What the figures of a file or a web address cover: pdu (default), wall, …",
+        description="Part of the machine that the figures of a file or a web address cover: pdu (default), wall, …",
     )
     interval: Duration | None = Field(
         default=None, description="Time between samples; 0.1 s for the processor's counters, else 1 s."
     )
     verify_tls: bool = Field(default=True, description="Whether the certificate of a host must be good.")
-    timeout: Duration = Field(default=5.0, description="For each answer of a host.")
+    timeout: Duration = Field(default=5.0, description="Timeout of each answer of a host.")
 
 
 class _Bed(FileTable):
@@ -121,7 +121,7 @@ class _Bed(FileTable):
         default=40, description="SCHED_FIFO priority of the generator and of the device's kernel threads; 0 for none."
     )
     idle: Literal["poll", "sleep"] = Field(
-        default="poll", description="What idle cores do meanwhile: poll, so that they work at once, or sleep as ever."
+        default="poll", description="Behaviour of idle cores: poll, so that they work at once, or sleep as usual."
     )
     power: MeterTable | None = Field(default=None, description="The power meter; none if not given.")
     encapsulation: Annotated[
@@ -151,7 +151,7 @@ class InterfacePort(FileTable):
     """``[[port]]``: one interface of the tester and the port of the device under test that it is joined to."""
 
     interface: Interface = Field(description="Name of the tester's interface.")
-    netns: Namespace | None = Field(default=None, description="Its network namespace; that of routecast if not given.")
+    netns: Namespace | None = Field(default=None, description="Network namespace; that of routecast if not given.")
     mac: Mac | None = Field(default=None, description="Source address of frames; the interface's own if not given.")
     ipv4: Ipv4 | None = Field(default=None, description="The tester's address; 198.18.1.2 and 198.19.1.2 by default.")
     ipv6: Ipv6 | None = Field(default=None, description="The tester's IPv6 address, for tests with IPv6.")

@@ -43,14 +43,14 @@ class DevicePort:
     """One port of the device under test, and the tester's port at the other end of its wire."""
 
     interface: str = field("Name of the device's interface, in the device's namespace")
-    mac: str = field("Its MAC address")
-    ipv4: str = field('Its IPv4 address: ``"198.18.1.1/24"``; a router sets it itself, a bridge has none')
-    ipv6: str = field('Its IPv6 address: ``"2001:2:0:1::1/64"``')
+    mac: str = field("MAC address")
+    ipv4: str = field('IPv4 address: ``"198.18.1.1/24"``; a router sets it itself, a bridge has none')
+    ipv6: str = field('IPv6 address: ``"2001:2:0:1::1/64"``')
     neighbour_mac: str = field(
         "MAC address of the tester's port, which answers no ARP and no neighbour solicitation: set it statically"
     )
-    neighbour_ipv4: str = field("Its IPv4 address without prefix length")
-    neighbour_ipv6: str = field("Its IPv6 address without prefix length")
+    neighbour_ipv4: str = field("IPv4 address without prefix length")
+    neighbour_ipv6: str = field("IPv6 address without prefix length")
     networks_ipv4: tuple[str, ...] = field("Further IPv4 networks behind the neighbour (RFC 2544 sec. 12)", default=())
     networks_ipv6: tuple[str, ...] = field("Further IPv6 networks behind the neighbour", default=())
     neighbour_netns: str | None = field(
@@ -75,7 +75,7 @@ class DeviceSite:
     netns: str | None = field(
         "Name of the network namespace below ``/run/netns``; None is the namespace of this process"
     )
-    ports: tuple[DevicePort, ...] = field("In the order in which loads number them")
+    ports: tuple[DevicePort, ...] = field("Ports in the order in which loads number them")
     cpu: int | None = field("The device's core; None if routecast may not choose it")
     more_cpus: tuple[int, ...] = field("Further cores of the device", default=())
     priority: int = field("SCHED_FIFO priority of the forwarding threads; 0 for ordinary scheduling")
@@ -251,8 +251,10 @@ class Device(Protocol):
 class SelfTimedCounts:
     """Counts of a device that makes its frames itself and forwards them as fast as it can, without a tester."""
 
-    frame_bytes: int = field("With the FCS (S1); the device itself works on frames without it, four bytes less")
-    duration_s: float = field("Between the two readings of the counters")
+    frame_bytes: int = field(
+        "Frame size with the FCS (S1); the device itself processes frames without it, four bytes less"
+    )
+    duration_s: float = field("Time between the two readings of the counters, s")
     busy_s: float = field("Part of it in which the device had its core, without the time of other tasks")
     received_frames: int = field("Over all ports")
     forwarded_frames: int = field("Over all ports; the other received frames were dropped")

@@ -63,11 +63,11 @@ _QUARTILES_SD = 1.349
 class InMemory:
     """The evaluator of a function of ``crates/probe`` on this host."""
 
-    function: str = field("Its name in ``crates/probe``: ``NetworkFunction.runs_as``")
+    function: str = field("Name in ``crates/probe``: ``NetworkFunction.runs_as``")
     direction: str = "forward"
     tables: Mapping[str, int] = field("Entries by table; the others have the function's own size", default_factory=dict)
     popularity: Popularity | None = field(
-        "Which entry a frame looks up; None: each flow of the load has its own", default=None
+        "Distribution of the entries that frames look up; None: each flow of the load has its own entry", default=None
     )
     cores: tuple[int, ...] = field("Processors, each with a ring and tables of its own", default=(0,))
     saturate: bool = field("Trials measure the capacity, whatever the load's rate", default=False)
@@ -304,7 +304,7 @@ class FunctionRun:
 
     direction: str
     frames: FrameMix
-    estimate: Estimate | None = field("None where an operation has no cost in the hardware")
+    estimate: Estimate | None = field("Estimate; None where an operation has no cost in the hardware")
     without_cost: tuple[str, ...] = field("Operations without a cost in the hardware")
     alone_s: float = field("Time per packet if the lines of tables are fetched one after the other")
     trial: Trial

@@ -74,7 +74,7 @@ class SelfTestCheck:
     back_end: str = field("Back end that sent")
     frame_bytes: int
     where: str = field('Core of the receiver: ``"same core"`` or ``"other core"``')
-    trial: Trial | None = field("None if the back end is not available; ``reason`` says why")
+    trial: Trial | None = field("Trial; None if the back end is not available (``reason``)")
     reason: str = ""
 
     @property

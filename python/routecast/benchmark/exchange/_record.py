@@ -34,12 +34,12 @@ class Record:
     trial: Trial
     title: str = field("Name of the test or of the service chain; empty where the file names none.", default="")
     goal: str = field(
-        'What the trial stands for: ``"ndr"``, ``"pdr"``, ``"mrr"``, ``"soak"``, ``"latency"``, ``"reconf"``, '
+        'Goal of the trial: ``"ndr"``, ``"pdr"``, ``"mrr"``, ``"soak"``, ``"latency"``, ``"reconf"``, '
         '``"search"`` (a step on the way) or ``"run"`` (a load that the user set); of routecast\'s own trials also the '
         'other procedures of RFC 2544, ``"back_to_back"`` and so on (:data:`NO_THROUGHPUT`).',
         default="run",
     )
-    bound: Bound = field("Which end of a search's last interval the rate is; empty for other trials.", default="")
+    bound: Bound = field("End of a search's last interval that the rate is; empty for other trials.", default="")
     goal_loss_ratio: float = field("Loss that the goal tolerates; NaN without one.", default=NAN)
     frame_bytes: float = field("Frame size with FCS (S1), the mean of a mix; NaN where unknown.", default=NAN)
     ports: int | None = field("Sending ports: 2 for a bidirectional test.", default=None)

@@ -212,7 +212,7 @@ class Deviation:
     section: str = field('``"24"``.')
     requirement: Literal["MUST", "SHOULD"]
     wanted: str = field("The requirement, as a phrase.")
-    done: str = field("What was done instead.")
+    done: str = field("Procedure that was used instead.")
 
 
 @value

@@ -64,7 +64,7 @@ class ThroughputProfile:
     base_goal: Text = field("The goal whose result the other procedures use, by default the first.", default="")
     repeats: Repeats = field("Searches; their mean is reported.", default=1)
     verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = field(
-        "How often a trial with loss is run again; the median of all counts, so give an even number. Loss "
+        "Number of repetitions of a trial with loss; the median of all counts, so give an even number. Loss "
         "verification, max(r) of TST009.",
         default=0,
     )

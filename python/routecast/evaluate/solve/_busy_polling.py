@@ -34,7 +34,7 @@ _EVEN = 1e-9
 class Feeding:
     """Through which threads frames went before they come to a node."""
 
-    own_only: NDArray[np.bool_] = field("By node: all that comes comes straight from its own thread")
+    own_only: NDArray[np.bool_] = field("By node: whether all its frames come directly from its own thread")
     # Whether some frames went through another thread at any time before, shape (nodes, threads).
     before: NDArray[np.bool_]
 

@@ -32,7 +32,7 @@ class Rested:
 
     released: float = field("Chance that it gives its unit back: the idle time outlasts the lingering", default=1.0)
     spin_s: float = field("Lingering, polling without frames", default=0.0)
-    asleep_s: tuple[float, ...] = field("By sleep state", default=())
+    asleep_s: tuple[float, ...] = field("Time asleep by sleep state, s", default=())
     chances: tuple[float, ...] = field("Chance to be woken from each sleep state", default=())
     exit_s: float = field("Mean time to get out of sleep", default=0.0)
 
@@ -63,7 +63,7 @@ class Cycle:
     interrupts: float = 0.0
     polls: float = math.nan
     idles: float = 0.0
-    rested: Rested = field("What it does between the end of its work and the next one", default=Rested())
+    rested: Rested = field("Time between the end of one work and the start of the next, by state", default=Rested())
 
     @property
     def used(self) -> float:

@@ -316,18 +316,20 @@ class DelayAnswer:
     """Loss by place, served work, latency and waiting where known, queue lengths, and notes."""
 
     drops_pps: Mapping[str, float]
-    work_pps: Mapping[str, float] = field("By task unit, what is served, in frames of the load's mean size")
+    work_pps: Mapping[str, float] = field("Served rate by task unit, in frames/s of the load's mean size")
     forwarded_bytes: float = field("Mean size of the frames that leave by a port")
     latency: Delay | None = None
     waiting: Delay | None = None
     queue_frames: Mapping[str, float] = dataclasses.field(default_factory=dict)
     arriving: Mapping[str, str] = field(
-        'By task unit, how frames come to it: ``"poisson"``, ``"regular"``, …', default_factory=dict
+        'Arrival process by task unit: ``"poisson"``, ``"regular"``, …', default_factory=dict
     )
     notes: tuple[str, ...] = ()
     loss_unknown: str = field("Why it is not known what is lost by chance; empty if it is known", default="")
-    latency_error_s: tuple[float, float] = field("How far the mean latency may lie below and above", default=(0.0, 0.0))
-    loss_error_ratio: float = field("How far the loss by overload may lie off, where it is known", default=0.0)
+    latency_error_s: tuple[float, float] = field(
+        "Bounds of the error of the mean latency, below and above, s", default=(0.0, 0.0)
+    )
+    loss_error_ratio: float = field("Bound of the error of the loss ratio by overload, where known", default=0.0)
     by_chance_ratio: float = field("The most that chance adds to the loss, where it is known", default=0.0)
     may_lose: tuple[str, ...] = field("Places that chance may make lose a notable share", default=())
 

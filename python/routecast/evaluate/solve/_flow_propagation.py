@@ -51,11 +51,13 @@ class _Level:
 class Flowing:
     """Rates by node, in frames per second."""
 
-    arriving: Vector = field("With copies")
-    served: Vector = field("Of what arrives")
-    allowed: Vector = field("What each node may serve at most: its own limit, and what it finds room for ahead")
-    room_ahead: Vector = field("What it finds room for ahead; infinite where it does not hold back")
-    could_arrive: Vector = field("What would arrive if no node held back")
+    arriving: Vector = field("Arriving rate by node, copies included, frames/s")
+    served: Vector = field("Served rate by node, frames/s")
+    allowed: Vector = field("Greatest served rate by node, frames/s: its own limit and the room ahead")
+    room_ahead: Vector = field(
+        "Rate for which there is room ahead, by node, frames/s; infinite where a node does not hold back"
+    )
+    could_arrive: Vector = field("Rate that would arrive if no node held back, by node, frames/s")
     copies: Vector = field("Copies among what arrives, by node, as the frames served now make them")
     forwarded: Vector = field("Served by node, without copies")
 

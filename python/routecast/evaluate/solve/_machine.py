@@ -102,7 +102,7 @@ def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Conte
 class Thread:
     """Task units that are one for the resource managers, and what they may use."""
 
-    name: str = field("Of the thread, or of its only task unit")
+    name: str = field("Name of the thread, or of its only task unit")
     tasks: tuple[int, ...] = field("Places in the passage")
     pool: int = field("Number of its first pool; -1 for a processor of its own")
     units: frozenset[int] = field("Units of that pool that it may use")
@@ -236,12 +236,12 @@ class ThreadMachine:
     tasks: tuple[TaskUnit | None, ...]
     threads: tuple[Thread, ...]
     busy_s: Vector = field("Seconds of a unit per frame by node, in full batches, without contention")
-    limit_pps: Vector = field("By node: what the link carries; infinite for task units")
+    limit_pps: Vector = field("Rate limit by node, frames/s: that of the link; infinite for task units")
     costly: NDArray[np.bool_]
-    """By node: whether frames take its thread time."""
-    queue_frames: Vector = field("By node: room of the queue; frames before the thread turns to its next task unit")
-    turn_frames: Vector = field("By node")
-    thread: Index = field("By node; the number of threads where there is none")
+    """Whether frames take time of its thread, by node."""
+    queue_frames: Vector = field("Queue capacity by node, frames")
+    turn_frames: Vector = field("Frames before the thread turns to its next task unit, by node")
+    thread: Index = field("Thread by node; the number of threads for nodes without one")
     by_thread: Index
     most: Vector = field("Grants that a thread may have at once")
     # Work at the beginning of a busy time by thread: interrupt or notification, and the part of a batch's cost that
@@ -249,14 +249,14 @@ class ThreadMachine:
     start_s: Vector
     moderation_s: Vector = field("Least time between two interrupts")
     weight: Vector = field(
-        "By thread, of its share; NaN where turns decide, which depend on the work (see :func:`weights`)"
+        "Weight of the share by thread; NaN where turns decide, which depend on the work (see :func:`weights`)"
     )
     quantum_s: Vector = field("Longest grant by thread, infinite where none is cut off")
     # By thread: served in order of request until it blocks. NAPI is not: it releases its unit after each budget.
     real_time: NDArray[np.bool_]
     polling: NDArray[np.bool_]
     fed_within: NDArray[np.bool_] = field(
-        "By node: what comes comes only while its thread's only unit works for another of its level"
+        "By node: whether frames arrive only while the only unit of its thread works for another task of its level"
     )
     levels: tuple[Index, ...] = field("Threads by urgency, over all pools, the most urgent first")
     last_level: NDArray[np.bool_]

@@ -47,7 +47,7 @@ class Absences:
     polls_frames: tuple[float, ...] = field("Most frames that it hands on in one go")
     bursts_frames: tuple[float, ...] = field("Most frames that come faster than it serves them")
     load: tuple[float, ...] = field("Share of the time of its servers, and of the units that it shares, that is used")
-    pace_pps: tuple[float, ...] = field("At what rate it hands on the frames of a poll")
+    pace_pps: tuple[float, ...] = field("Rate at which it forwards the frames of a poll, frames/s")
 
     def on_link_frames(self, stations: Iterable[int], frame_s: float) -> float:
         """Return how many frames of polls at these stations a link has not sent when the last of them comes."""

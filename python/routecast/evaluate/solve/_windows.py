@@ -53,11 +53,11 @@ class Inside:
     """What windows let through, in the order of :attr:`Windows.enter`."""
 
     pps: Vector = field("Rate of frames")
-    residence_s: Vector = field("From the grant of the units to their return, waits inside included")
-    most_pps: Vector = field("What each would let through if enough came, the others being as they are")
-    alone_pps: Vector = field(
-        "What its units would let through if no station were full: the capacity of the units themselves"
+    residence_s: Vector = field("Time from the grant of the units to their return, waits inside included, s")
+    most_pps: Vector = field(
+        "Rate that each window would let through if enough frames came, the others unchanged, frames/s"
     )
+    alone_pps: Vector = field("Capacity of the units themselves, if no station were full, frames/s")
     # Wait for each visit of a station that is shared or full; shape (stations,). What threads of one engine wait for
     # each other is in ``residence_s``.
     wait_s: Vector
@@ -70,20 +70,18 @@ class Windows:
     enter: tuple[int, ...] = field("Task unit where each begins")
     pools: tuple[str, ...]
     units: Vector = field("Frames that each has room for")
-    visits: Vector = field(
-        "Of each station by a frame of each window: how often, and for how long; shape (windows, stations)"
-    )
-    demand_s: Vector = field("Of each station by a frame of each window")
-    servers: Vector = field("Of each station; those of a window inside another one are its units")
+    visits: Vector = field("Visits of a frame of each window to each station, (windows, stations)")
+    demand_s: Vector = field("Service demand of a frame of each window at each station, s, (windows, stations)")
+    servers: Vector = field("Servers of each station; for a window inside another one its units")
     delay_s: Vector = field("Time of each window's frames at no station")
     inner: tuple[int, ...] = field("Window that each station stands for, -1 for one of units")
     ways: tuple[tuple[Visit, ...], ...] = field(
-        "By window, the visits in their order, where all frames take the same; empty where ways part"
+        "Visits in order by window, where all frames take the same path; else empty"
     )
-    scv: Vector = field("By station: squared coefficient of variation of its service times")
-    station: Mapping[int, int] = field("By task unit: the station that it is served at")
-    names: tuple[str, ...] = field("Of the stations: pools, or task units that work without one")
-    tasks: tuple[frozenset[int], ...] = field("By window, what is inside")
+    scv: Vector = field("Squared coefficient of variation of the service times by station")
+    station: Mapping[int, int] = field("Station by task unit")
+    names: tuple[str, ...] = field("Names of the stations: pools, or task units without a pool")
+    tasks: tuple[frozenset[int], ...] = field("Task units inside, by window")
 
     @property
     def inside(self) -> frozenset[int]:

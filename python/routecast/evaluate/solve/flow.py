@@ -41,7 +41,7 @@ class FlowGraph:
     share: Vector = field("Share of the intended load of each stream")
     ingress_cap: Vector = field("Frames per second that each port can take in at line rate")
     entry: tuple[int, ...] = field("Node that each port's frames enter")
-    edges: tuple[tuple[tuple[int, Vector], ...], ...] = field("For each task unit, ``(node, fraction of each stream)``")
+    edges: tuple[tuple[tuple[int, Vector], ...], ...] = field("By task unit: ``(node, fraction of each stream)``")
     exit: int = field("Node of frames that leave the router by no port")
     ingress_index: Index = field("Index of the port that each stream enters by")
     entered: Index = field("Node that each stream enters")

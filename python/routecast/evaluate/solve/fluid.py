@@ -47,13 +47,13 @@ class Sharing:
     tasks: tuple[TaskUnit, ...]
     costs: tuple[Cost, ...]
     parts: tuple[Component, ...]
-    full_s: tuple[float, ...] = field("By task unit: seconds per frame under overload, without contention")
-    even: Sequence[bool] = field("By task unit: whether frames come at equal gaps")
+    full_s: tuple[float, ...] = field("Service time by task unit under overload, without contention, s")
+    even: Sequence[bool] = field("Whether frames arrive at equal gaps, by task unit")
     # By task unit: whether a batch or an interrupt costs something, so that the work for a frame depends on the rate.
     starts_cost: tuple[bool, ...]
     # By task unit: frames that it may serve at once on units of its own; infinite where it shares all.
     own_lanes: tuple[float, ...]
-    shared: tuple[Component, ...] = field("Where what one task unit gets is up to others, or to its other needs")
+    shared: tuple[Component, ...] = field("Whether the share of a task unit depends on others, or on its other needs")
 
     def served(self, wanted_pps: Sequence[float], each_s: Sequence[float]) -> list[float]:
         """Return the rate that each task unit gets of what it wants, of all the pools that it needs."""
@@ -134,15 +134,15 @@ class Fluid:
     costs: tuple[Cost, ...]
     components: tuple[Component, ...]
     uses: tuple[tuple[tuple[Component, int], ...], ...] = field(
-        "By task unit: the components that it uses, each with the units that a frame takes"
+        "Components that each task unit uses, with the units that a frame takes"
     )
     intended_pps: float
     offered: Vector = field("Offered rate by stream")
     rates: Vector = field("Arriving rate by node and stream")
-    admitted_ratio: Vector = field("By node (task units, ports, exit): share of the arriving frames that is served")
+    admitted_ratio: Vector = field("Share of the arriving frames that is served, by node (task units, ports, exit)")
     service_s: Vector = field("Seconds per frame by task unit, with contention, at this load")
     factor: Vector = field("Contention factor by task unit")
-    busy_units: dict[str, Vector] = field("By pool, mean units that each task unit keeps busy")
+    busy_units: dict[str, Vector] = field("Mean number of units that each task unit keeps busy, by pool")
     active_units: dict[str, Vector] = field("The same with the units that polling holds")
     notes: tuple[str, ...]
     slowed: tuple[Slowed, ...] = field("Pools whose units slow each other", default=())

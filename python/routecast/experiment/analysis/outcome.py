@@ -74,7 +74,7 @@ class Effect:
     """One effect: a factor's own or an interaction's."""
 
     name: str = field('``"A"``, ``"AB"``, ``"A^2"``, ``"curvature"``')
-    label: str = field('In the factors\' names: ``"packet size x queue manager"``')
+    label: str = field('Label in the factors\' names: ``"packet size x queue manager"``')
     letters: tuple[str, ...] = field("The factors in it")
     value: float | None = field(
         "q_A: what the response gains when the coded level goes from 0 to +1, half of the gain from low to high; None "

@@ -116,7 +116,7 @@ class MappingProblem:
 
     name: str
     processor: NetworkProcessor
-    blocks: tuple[Block, ...] = field("In the order in which frames pass them")
+    blocks: tuple[Block, ...] = field("Blocks in the order in which frames pass them")
     states: tuple[State, ...] = field("States with their present memories")
     ring: Link = field(
         "Ring between stages: cycles, length and size of a handle; the mapping chooses its memory", default_factory=Link
@@ -140,7 +140,7 @@ class Mapping:
 
     name: str = field('``"optimum"``, ``"round robin"``, …')
     problem: MappingProblem
-    stages: tuple[Stage, ...] = field("In the order in which frames pass them")
+    stages: tuple[Stage, ...] = field("Stages in the order in which frames pass them")
     states: tuple[State, ...]
 
     @property

@@ -50,7 +50,7 @@ class SimulationCheck:
     """Prediction and simulation of a placement."""
 
     rate: Literal["lossless", "forwarded"] = field(
-        "What ``predicted_pps`` and ``simulated_pps`` are: the greatest load without loss (in simulation: of "
+        "Meaning of ``predicted_pps`` and ``simulated_pps``: the greatest load without loss (in simulation: of "
         "which at most 1 % is lost), or what is forwarded of ``offered_pps``"
     )
     # NaN where the simulation could not be run.

@@ -40,10 +40,10 @@ class Finding:
         "``fine``; ``distorts``: measurements are wrong; ``missing``: something cannot be done; ``unseen``: this "
         "process may not look, or the machine does not say"
     )
-    found: str = field("What the check saw")
-    effect: str = field("What it does to measurements", default="")
+    found: str = field("Observation of the check")
+    effect: str = field("Effect on measurements", default="")
     remedy: str = field("Command that mends it; routecast prints it and never executes it", default="")
-    advice: str = field("What mends it where no command does", default="")
+    advice: str = field("Advice where no command mends it", default="")
 
 
 def fine(check: str, found: str, effect: str = "") -> Finding:

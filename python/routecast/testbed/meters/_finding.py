@@ -40,10 +40,11 @@ class MeterSettings:
         "Time between samples; None: 0.1 s for counters of the processor, 1 s for other meters", default=None
     )
     scope: str | None = field(
-        "What the figures of a file or a web address cover: ``pdu`` (default), ``wall``", default=None
+        "Part of the machine that the figures of a file or a web address cover: ``pdu`` (default), ``wall``",
+        default=None,
     )
     verify_tls: bool = field("Whether the certificate of a host must be good", default=True)
-    timeout_s: float = field("For each answer of a host", default=5.0)
+    timeout_s: float = field("Timeout of each answer of a host, s", default=5.0)
 
 
 def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = Path("/")) -> PowerMeter:
@@ -101,9 +102,9 @@ def _refused(what: str) -> FileProblem:
 class MeterEntry:
     """A kind of meter on this machine."""
 
-    name: str = field("As meter_of reads it")
-    title: str = field("What it is")
-    scope: str = field("What its figures cover")
+    name: str = field("Name as ``meter_of`` reads it")
+    title: str = field("Description")
+    scope: str = field("Part of the machine that its figures cover")
     is_readable: bool
     why_not: str = field("Why it cannot be read and what to do; empty if it can", default="")
     needs_address: bool = field("It is on another host or in a file, and needs an address", default=False)

@@ -26,7 +26,9 @@ class Zone:
     """A part of the machine with a power of its own."""
 
     name: str = field('``"package-0"``, ``"chassis 1U"``')
-    scope: str = field("What it covers: ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``, …")
+    scope: str = field(
+        "Part of the machine: ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``, …"
+    )
     is_counted: bool = field("Whether it is part of the sum; zones within other zones are not", default=True)
 
 
@@ -54,7 +56,7 @@ class PowerReading:
     """Power and energy of an interval."""
 
     meter: str = field("Name of the meter on the command line")
-    scope: str = field("What the figures cover")
+    scope: str = field("Part of the machine that the figures cover")
     mean_w: float = field("Mean over the metered time")
     min_w: float = field("Least power between samples; a counter of energy shows no shorter peaks")
     max_w: float = field("Greatest power between samples")
@@ -64,7 +66,7 @@ class PowerReading:
     samples: int = field("Samples behind the figures")
     quantum_w: float = field("Least step that ``mean_w`` can show; NaN where the meter does not say")
     zones: tuple[ZonePower, ...] = field("All zones, counted or not")
-    notes: tuple[str, ...] = field("What the reader must know", default=())
+    notes: tuple[str, ...] = field("Notes on the reading", default=())
     spans: tuple[PowerSpan, ...] = field("Power over time, for :meth:`between`", default=())
 
     @property

@@ -97,7 +97,7 @@ class RaplZone:
     """
 
     folder: Path
-    name: str = field('Its name, after that of its package if it lies below one: ``"package-0/dram"``')
+    name: str = field('Name, after that of its package if it lies below one: ``"package-0/dram"``')
     scope: str
     range_uj: int = field("Largest value of the counter; 0 if the kernel does not say, so that wraps cannot be undone")
 
