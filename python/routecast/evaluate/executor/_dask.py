@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster, wherever they are."""
+"""The workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from routecast.errors import EnvironmentProblem
 from routecast.evaluate.executor.workers import Workers, ctrl_c_waits
 
 CONNECTS_WITHIN_S = 5.0
-"""A scheduler that is there answers in milliseconds."""
+"""Longest wait for a connection; a running scheduler answers in milliseconds."""
 
 WORKERS_WITHIN_S = 5.0
-"""Workers of the scheduler's own machine come within seconds."""
+"""Longest wait for workers; those on the scheduler's own machine connect within seconds."""
 
 _SAYS_WHY_WITHIN_S = 1.0
-"""How much longer a connection that failed has to say what was wrong."""
+"""Further time in which a failed connection may report its error."""
 
 ALONE_FOR_S = 30.0
-"""How long a sweep waits for other workers when all are gone."""
+"""Time that a sweep waits for new workers when all are lost."""
 
 SILENT_FOR_S = 30.0
-"""How long a scheduler that is there may answer nothing."""
+"""Longest time without an answer from a connected scheduler."""
 
 COUNTS_EVERY_S = 1.0
-"""Workers come and go: how often they are counted."""
+"""Interval between two counts of the workers."""
 
 _COUNTED_WITHIN_S = 5.0
-"""How long a sweep waits for one count of the workers: the client itself would wait for ever."""
+"""Longest wait for one count of the workers; the client itself would wait for ever."""
 
 _LOOKS_EVERY_S = 0.05
 
@@ -44,12 +44,12 @@ Arguments = ParamSpec("Arguments")
 
 
 class DaskWorkers(Workers):
-    """The executor of a client, with what happens when the scheduler is lost.
+    """The executor of a Dask client, which notices the loss of the scheduler.
 
-    The scheduler gives the tasks of a lost worker to others by itself; what it gives up, because several workers died
-    of it, counts as lost here.
+    The scheduler itself gives the tasks of a lost worker to others. A task on which several workers died counts as
+    lost here.
 
-    ``client``: of the scheduler; it has no types; ``address``: of the scheduler, for messages.
+    ``client``: a ``distributed.Client``; ``address``: address of the scheduler, for messages.
     """
 
     def __init__(self, client: Any, address: str) -> None:
@@ -58,26 +58,26 @@ class DaskWorkers(Workers):
         self.lost = (*Workers.lost, KilledWorker)
         self._client = client
         self._address = address
-        # Not pure: Dask would hash every document to see whether it knows the call.
+        # Not pure: otherwise Dask hashes every document to recognise repeated calls.
         self._executor: Executor = client.get_executor(pure=False)
         self._workers = 0
         self._counted_at = float("-inf")
-        # First and last count that observed this: a process that was suspended itself does not blame the others.
+        # Times of the first and the last observation: the time for which this process was suspended does not count.
         self._alone: _Since = None
         self._silent: _Since = None
 
     @property
     def workers(self) -> int:
-        """How many tasks run at a time: the threads of all workers that are there now."""
+        """Number of tasks that run at a time: the threads of all present workers."""
         if time.monotonic() - self._counted_at >= COUNTS_EVERY_S:
             self._settle()
-            asked_at = time.monotonic()
+            now = time.monotonic()
             try:
                 self._workers = _threads(self._client, _COUNTED_WITHIN_S)
                 self._silent = None
-            except OSError:  # what it answered last stands until check() says otherwise
-                self._silent = _longer(self._silent, asked_at)
-            self._alone = None if self._workers else _longer(self._alone, asked_at)
+            except OSError:  # the last count stays valid until check() raises
+                self._silent = _longer(self._silent, now)
+            self._alone = None if self._workers else _longer(self._alone, now)
             self._counted_at = time.monotonic()
         return self._workers
 
@@ -91,10 +91,7 @@ class DaskWorkers(Workers):
         return future
 
     def check(self) -> None:
-        """Raise if the scheduler is lost, or all workers are and no others came.
-
-        Raises EnvironmentProblem.
-        """
+        """Raise EnvironmentProblem if the scheduler is lost, or if all workers are lost and no others came."""
         if self._client.status in ("closed", "closing"):
             message = (
                 f"dask://{self._address}: the scheduler was lost and did not come back within "
@@ -115,12 +112,12 @@ class DaskWorkers(Workers):
             raise EnvironmentProblem(message)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the workers do what they were given, or give it up."""
+        """Finish the tasks, or cancel them."""
         if self._client.status == "running":
             self._executor.shutdown(wait=wait and not cancel_futures)
 
     def _settle(self) -> None:
-        """Wait while the client looks for its lost scheduler, which it does for as long as a connection may take."""
+        """Wait while the client reconnects to a lost scheduler, at most for the longest wait for a connection."""
         looks = int(2.0 * CONNECTS_WITHIN_S / _LOOKS_EVERY_S)
         while looks and self._client.status not in ("running", "closed", "closing"):
             looks -= 1
@@ -129,7 +126,7 @@ class DaskWorkers(Workers):
 
 
 _Since = tuple[float, float] | None
-"""When a state was observed first and last."""
+"""Times of the first and the last observation of a state, s."""
 
 
 def _longer(since: _Since, now: float) -> _Since:
@@ -141,9 +138,9 @@ def _lasts(since: _Since, seconds: float) -> bool:
 
 
 def _threads(client: Any, within_s: float) -> int:
-    """Ask the scheduler how many threads its workers have.
+    """Return the number of threads of all workers of the scheduler.
 
-    Raises OSError: it does not answer in time, or is lost.
+    Raises OSError: the scheduler does not answer in time, or is lost.
     """
     return sum(client.nthreads(callback_timeout=within_s).values())
 
@@ -165,7 +162,7 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
         try:
             _greet(address)
             client = connect(f"tcp://{address}", timeout=CONNECTS_WITHIN_S, set_as_default=False, name="routecast")
-        except Exception as error:  # whatever the other side may have sent that is no greeting
+        except Exception as error:  # the other side may be no scheduler and send anything
             message = (
                 f"dask://{address}: no scheduler answers ({_describe_error(error)}): start one with "
                 f'"dask scheduler --port {address.rpartition(":")[2]}" or correct the address'
@@ -181,24 +178,24 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
                 workers.end()
                 raise
         finally:
-            with suppress(TimeoutError):  # of a scheduler that answers no more; its thread does not keep us
+            with suppress(TimeoutError):  # a scheduler that does not answer does not delay the end
                 client.close()
 
 
 def _greet(address: str) -> None:
-    """Shake hands with the scheduler in time: the client would wait for ever for a port that says nothing."""
+    """Connect to the scheduler once, within a time limit: the client would wait for a silent port for ever."""
     from distributed.comm import core
 
     connect: Any = core.connect
 
     async def greet() -> None:
-        async def hands() -> None:
+        async def connect_and_close() -> None:
             comm = await connect(f"tcp://{address}", timeout=CONNECTS_WITHIN_S)
             await comm.close()
 
-        await asyncio.wait_for(hands(), CONNECTS_WITHIN_S + _SAYS_WHY_WITHIN_S)
+        await asyncio.wait_for(connect_and_close(), CONNECTS_WITHIN_S + _SAYS_WHY_WITHIN_S)
 
-    with ThreadPoolExecutor(1) as thread:  # which has no event loop yet, as a notebook's has
+    with ThreadPoolExecutor(1) as thread:  # the thread of a notebook has an event loop already
         thread.submit(asyncio.run, greet()).result()
 
 
@@ -226,9 +223,9 @@ def _ask(client: Any, address: str, question: Callable[[Any, float], Value]) -> 
 
 
 def _check_versions(client: Any, address: str) -> None:
-    """Check that all have this routecast: another version would answer otherwise under the same key."""
+    """Check that scheduler and workers have this version: another one would give other results under the same key."""
 
-    # A function of the standard library: one of ours could not be sent to where routecast is missing.
+    # A function of the standard library: one of routecast's own needs routecast at the other end.
     def versions(client: Any, within_s: float) -> dict[str, object]:
         in_time = {"callback_timeout": within_s}
         by_member: dict[str, object] = client.run(version, "routecast", on_error="return", **in_time)
@@ -251,7 +248,7 @@ def _check_versions(client: Any, address: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask's remarks about connections off the terminal: what matters becomes an error of ours."""
+    """Silence Dask's messages about connections; problems become errors of routecast."""
     logger = logging.getLogger("distributed")
     before = logger.level
     logger.setLevel(logging.CRITICAL)

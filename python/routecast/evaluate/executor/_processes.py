@@ -20,24 +20,24 @@ from routecast.errors import EnvironmentProblem
 from routecast.evaluate.executor.workers import Workers, cores, ctrl_c_waits
 
 ENDS_WITHIN_S = 5.0
-"""How long a process that has nothing to do may take to end by itself."""
+"""Time that an idle process may take to end by itself."""
 
 
 class WorkerProcess:
-    """A process that answers calls, at the other end of a pipe of its own; used by one thread, but ended by any.
+    """A process that runs calls, behind a pipe of its own. One thread uses it; any thread may end it.
 
     The pools of the standard library share two pipes among all processes. A process that is killed while it writes
-    leaves half a message there, and the reader waits for the other half for ever. Here nothing is shared: the pipe of a
-    dead process has an end, which is read as such.
+    leaves half a message there, and the reader waits for the other half for ever. Here each process has its own pipe,
+    and the reader sees the end of the pipe of a dead process.
 
-    It starts with the object, with the signal mask of the thread that starts it, even while it is still importing.
+    The process starts with the object, and has the signal mask of the thread that starts it from its first import on.
     """
 
     def __init__(self) -> None:
         # Spawned: a fork would copy locks that other threads hold.
         context = get_context("spawn")
         self._pipe, remote_end = context.Pipe()
-        # Python ends daemons when it ends itself, instead of waiting for them.
+        # Python kills daemon processes at its own end and does not wait for them.
         self._process = context.Process(target=_answer_calls, args=(remote_end,), daemon=True)
         try:
             self._process.start()
@@ -48,7 +48,7 @@ class WorkerProcess:
             remote_end.close()
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what a function returns there, or raise what it raises.
+        """Run a function in the process; return its value or raise its error.
 
         Raises BrokenProcessPool: the process was killed, or ended by itself.
         """
@@ -64,11 +64,11 @@ class WorkerProcess:
         raise result from _RemoteTraceback(traceback_text)
 
     def kill(self) -> None:
-        """End the process, whatever it is doing, even if it is stopped."""
+        """Kill the process, even if it is stopped."""
         self._process.kill()
 
     def close(self) -> None:
-        """End the process when it has answered; nothing of it is left."""
+        """End the process after its current call, and release it."""
         self._pipe.close()
         self._process.join(ENDS_WITHIN_S)
         self._process.kill()
@@ -83,7 +83,7 @@ class _RemoteTraceback(Exception):
 
 
 def _answer_calls(pipe: Connection) -> None:
-    """Answer calls until the other end of the pipe is closed: the body of the process."""
+    """Run calls until the other end of the pipe is closed: the main function of the process."""
     Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, ConnectionError):
         while True:
@@ -111,7 +111,7 @@ def _result(message: bytes) -> tuple[bool, Any, str]:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is killed, though it is at work."""
+    """End this process when its parent is killed, even during a call."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -131,11 +131,11 @@ class Submit(Protocol):
 
 
 class Processes(Workers):
-    """Processes of this machine; the next call after one was killed starts another.
+    """Processes of this machine; the call after the death of one starts another.
 
-    Each has a thread, which starts the process, gives it call after call and waits for the answers.
+    Each has a thread, which starts the process, sends it one call after the other and waits for the results.
 
-    ``workers``: as many as there are cores if not given.
+    ``workers``: number of processes; None: one per core.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -148,7 +148,7 @@ class Processes(Workers):
 
     @property
     def workers(self) -> int:
-        """How many tasks run at a time."""
+        """Number of tasks that run at a time."""
         return self._count
 
     def submit(
@@ -159,7 +159,7 @@ class Processes(Workers):
             return self._threads.submit(self._call, fn, args, kwargs)
 
     def prepare(self, call: Callable[[], object]) -> None:
-        """Start the processes, and let each import what the tasks need."""
+        """Start the processes, each with this call."""
         for _ in range(self._count):
             self.submit(call)
 
@@ -174,7 +174,7 @@ class Processes(Workers):
 
     def end(self) -> None:
         """End the processes at once."""
-        with ctrl_c_waits():  # a second one too: nothing here takes long
+        with ctrl_c_waits():  # a second Ctrl-C, too: nothing here takes long
             with self._lock:
                 self._is_ended = True
                 processes = tuple(self._processes)
@@ -189,7 +189,7 @@ class Processes(Workers):
                 self._processes.pop().close()
 
     def _call(self, fn: Callable[..., Value], args: tuple[object, ...], kwargs: dict[str, object]) -> Value:
-        """Let the process of this thread answer a call."""
+        """Run a call in the process of this thread."""
         process = self._of_this_thread()
         try:
             result: Value = process.call(fn, args, kwargs)
@@ -220,8 +220,8 @@ class Processes(Workers):
 def process_pool(workers: int | None = None) -> Iterator[Submit]:
     """Open processes that run calls; an error in the block ends the processes at once.
 
-    ``workers``: processes; as many as there are cores if not given. Yields a function that starts a call, which can
-    be pickled, in a process.
+    ``workers``: number of processes; None: one per core. Yields a function that starts a call, which can be pickled,
+    in a process.
     """
     processes = Processes(workers)
 
@@ -247,7 +247,7 @@ def process_pool(workers: int | None = None) -> Iterator[Submit]:
 def _block_ctrl_c() -> None:
     """Block SIGINT in this thread, and so in the processes that it starts, even while they are still importing.
 
-    A terminal sends Ctrl-C to all processes of a command: the optimiser would take it for a wish to stop early.
+    A terminal sends Ctrl-C to all processes of a command, and the optimiser would stop early.
     """
     resource_tracker.ensure_running()  # started later, it would unblock SIGINT again
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -1,8 +1,8 @@
-"""Workers: executors with a width and an end, threads of this process, and waiting that Ctrl-C interrupts safely.
+"""Workers: executors that know their number of tasks and can end at once, threads, and waits that Ctrl-C ends safely.
 
-``concurrent.futures`` takes locks in Python. A KeyboardInterrupt between taking a lock and releasing it leaves it
-taken: the thread that wants it waits for ever, and so does the one that waits for the thread. So signals wait until no
-lock is taken (:func:`ctrl_c_waits`).
+``concurrent.futures`` takes locks in Python. A KeyboardInterrupt between the acquisition of a lock and its release
+leaves the lock taken, and every thread that needs it waits for ever. So signals are delivered only while no lock is
+taken (:func:`ctrl_c_waits`).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _of_thread = threading.local()
 
 Arguments = ParamSpec("Arguments")
 LISTENS_EVERY_S = 0.2
-"""Polars' handler of SIGINT lets waiting go on, so that Python would learn of Ctrl-C with the next result only."""
+"""Longest wait between two checks for Ctrl-C: with Polars' handler of SIGINT a wait does not end by itself."""
 
 
 def stop_if_ended(share: float = 0.0) -> None:
-    """End this task if its sweep has ended: the simulator calls it with the finished share.
+    """End this task if its sweep has ended; the simulator calls it with the finished share.
 
     Raises CancelledError: the sweep has ended, and nothing waits for this thread.
     """
@@ -65,10 +65,10 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def ctrl_c_waits() -> Iterator[Callable[[], None]]:
-    """Let SIGINT, and SIGTERM and SIGHUP where a handler listens to them, strike after the block only.
+    """Delay SIGINT, and SIGTERM and SIGHUP if they have a handler, until the end of the block.
 
-    The block should take less than a second. In threads other than the main thread, which no signal interrupts,
-    nothing happens. Yields a function that delivers the signals so far: a long block calls it where no lock is taken.
+    The block should take less than a second. In threads other than the main thread it does nothing, since no signal
+    interrupts them. Yields a function that delivers the pending signals; a long block calls it where no lock is taken.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
@@ -80,10 +80,10 @@ def ctrl_c_waits() -> Iterator[Callable[[], None]]:
     def note(number: int, frame: FrameType | None) -> None:
         if is_held:
             pending.append((number, frame))
-        else:  # this handler was not yet replaced when an earlier signal struck
+        else:  # an earlier signal arrived before this handler was replaced
             before[number](number, frame)
 
-    def strike() -> None:
+    def deliver() -> None:
         while pending:
             number, frame = pending.pop(0)
             before[number](number, frame)
@@ -94,19 +94,19 @@ def ctrl_c_waits() -> Iterator[Callable[[], None]]:
             if callable(handler):
                 before[ending] = handler
                 signal.signal(ending, note)
-        yield strike
+        yield deliver
     finally:
         is_held = False
         for number, handler in before.items():
             signal.signal(number, handler)
-        strike()
+        deliver()
 
 
 Value = TypeVar("Value")
 
 
 class Workers(Executor):
-    """An executor that knows its width, can end at once, and works on after it lost a worker."""
+    """An executor that knows its number of tasks, can end at once, and continues after the loss of a worker."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
     """Errors of a Future whose worker was lost."""
@@ -114,28 +114,28 @@ class Workers(Executor):
     @property
     @abstractmethod
     def workers(self) -> int:
-        """How many tasks run at a time."""
+        """Number of tasks that run at a time."""
 
     def prepare(self, call: Callable[[], object]) -> None:
-        """Start workers that take long to start, with this call, while the caller does something else.
+        """Start the workers with this call in the background, if they take long to start.
 
-        ``call``: imports what the tasks need; it can be pickled. Its errors are dropped: the tasks raise them again.
+        ``call``: imports the modules of the tasks; it can be pickled. Its errors are ignored: tasks raise them again.
         """
 
     def check(self) -> None:
-        """Raise EnvironmentProblem if nothing can be answered any more, though no Future says so."""
+        """Raise EnvironmentProblem if no task can finish any more, although no Future has an error."""
 
     def end(self) -> None:
-        """Give up waiting tasks, and running ones as far as they can be stopped; nothing stays behind."""
+        """Cancel waiting tasks, stop running ones as far as possible, and release everything."""
         self.shutdown(wait=True, cancel_futures=True)
 
 
 class Threads(ThreadPoolExecutor, Workers):
     """Threads that begin no further task once the sweep has ended.
 
-    A thread cannot be stopped from outside: long tasks call :func:`stop_if_ended` now and then.
+    A thread cannot be stopped from outside, so long tasks call :func:`stop_if_ended` repeatedly.
 
-    ``workers``: as many as there are cores if not given.
+    ``workers``: number of threads; None: one per core.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -145,7 +145,7 @@ class Threads(ThreadPoolExecutor, Workers):
 
     @property
     def workers(self) -> int:
-        """How many tasks run at a time."""
+        """Number of tasks that run at a time."""
         return self._count
 
     def submit(
@@ -156,7 +156,7 @@ class Threads(ThreadPoolExecutor, Workers):
             return super().submit(fn, *args, **kwargs)
 
     def end(self) -> None:
-        """Give up waiting tasks, and running ones at their next :func:`stop_if_ended`."""
+        """Cancel waiting tasks, and running ones at their next :func:`stop_if_ended`."""
         with ctrl_c_waits():
             self._ended.set()
             self.shutdown(wait=False, cancel_futures=True)
@@ -164,12 +164,12 @@ class Threads(ThreadPoolExecutor, Workers):
 
 
 def cores() -> int:
-    """Return how many cores this process may use: fewer than there are where a batch system allots them."""
+    """Return the number of cores that this process may use; a batch system may allot fewer than there are."""
     return len(os.sched_getaffinity(0))
 
 
 def width(executor: Executor) -> int:
-    """Return how many tasks an executor runs at a time; the number of cores where it does not say."""
+    """Return the number of tasks that an executor runs at a time; the number of cores where unknown."""
     return max(executor.workers, 1) if isinstance(executor, Workers) else cores()
 
 
@@ -194,9 +194,9 @@ def answer_of(future: Future[Value]) -> Value:
 
 
 def some_finished(futures: Iterable[Future[Value]], timeout_s: float) -> tuple[set[Future[Value]], set[Future[Value]]]:
-    """Wait until calls are finished, or for some time; return those that are and those that are not.
+    """Wait until a call is finished, or for ``timeout_s``; return the finished and the unfinished calls.
 
-    Ctrl-C strikes afterwards: within, it could leave a Future locked for the thread that wants to finish it.
+    Ctrl-C is delivered afterwards: within, it could leave a Future locked, which its thread could then not finish.
     """
     with ctrl_c_waits():
         done, waiting = wait(futures, timeout=timeout_s, return_when=FIRST_COMPLETED)
