@@ -1,4 +1,4 @@
-"""What arrives at each task unit: Poisson, equal gaps, gaps with known variation, or nothing that theory knows."""
+"""The arrival process at each task unit: Poisson, equal gaps, gaps of known variation, or unknown to theory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Spacing:
     delay_s: float = field("Since the origin, the same for all frames", default=0.0)
 
     def fits(self, longest_s: float) -> bool:
-        """Whether a service or transmission of at most ``longest_s`` is over before the next frame comes."""
+        """Whether a service or transmission of at most ``longest_s`` ends before the next frame arrives."""
         return longest_s <= self.least_s * _ROUNDING
 
     def later(self, delay_s: float) -> Spacing:
@@ -65,7 +65,7 @@ def spacing_of_link(port: int, wire_s: Sequence[float], even_gap_s: float | None
 
 
 def common_spacing(streams: Sequence[tuple[Spacing, ...]]) -> tuple[Spacing, ...]:
-    """Return what is known of streams that meet again, by origin; nothing where one is disturbed or delays differ."""
+    """Return the common spacing of streams that meet again, by origin; none where one is disturbed or delays differ."""
     first_by_origin: dict[int, Spacing] = {}
     for spacings in streams:
         if not spacings:
@@ -79,7 +79,7 @@ def common_spacing(streams: Sequence[tuple[Spacing, ...]]) -> tuple[Spacing, ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoWaiting(Queue):
-    """Frames that come further apart than any service lasts: no frame waits. Exact, for every arrival process."""
+    """Frames whose gaps are longer than any service: no frame waits. Exact for every arrival process."""
 
     service: ServiceMix
 
@@ -129,12 +129,12 @@ class Arriving:
 
     @property
     def spacing(self) -> Spacing | None:
-        """How far apart its frames are, if all are of one link or server and undisturbed."""
+        """Least gap of its frames, if all are of one link or server and undisturbed."""
         return self.spacings[0] if len(self.spacings) == 1 else None
 
 
 def enter(fluid: Fluid) -> dict[int, Arriving]:
-    """Return what the ports bring to each entry node."""
+    """Return the arrivals from the ports at each entry node."""
     load, graph = fluid.load, fluid.graph
     rates: dict[int, float] = defaultdict(float)
     ports: dict[int, list[int]] = defaultdict(list)
@@ -179,7 +179,7 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
 
 
 def _jitter(fluid: Fluid, ports: list[int], rate_pps: float) -> float:
-    """Return how much the times of frame sizes on the links differ, as a share of the mean gap of the frames."""
+    """Return the spread of the transmission times of the frame sizes, as a share of the mean gap of the frames."""
     sizes = fluid.load.frames.share_by_bytes
     times = [1.0 / line_rate_pps(fluid.model.ports[port].link_bps, size) for port in ports for size in sizes]
     return (max(times) - min(times)) * rate_pps
@@ -197,7 +197,7 @@ def _behind_link(fluid: Fluid, port: int) -> Spacing:
 
 
 def _link_wait_s(fluid: Fluid, port: int, rate_pps: float) -> float:
-    """Mean wait of Poisson arrivals for the link that brings them (M/G/1)."""
+    """Return the mean wait of Poisson arrivals for their link (M/G/1), s."""
     if fluid.load.arrivals.kind != "poisson":
         return 0.0
     frames = fluid.load.frames.share_by_bytes
@@ -209,7 +209,7 @@ def _link_wait_s(fluid: Fluid, port: int, rate_pps: float) -> float:
 
 
 def merge(streams: list[Arriving]) -> Arriving:
-    """Superpose independent streams: Poisson stays Poisson, else the variations' mean (Whitt 1983, sec. 4.3)."""
+    """Return the sum of independent streams: Poisson stays Poisson, else the mean variation (Whitt 1983, sec. 4.3)."""
     if not streams:
         return Arriving(kind="unknown", rate_pps=0.0, scv=0.0)
     if len(streams) == 1:
@@ -238,7 +238,7 @@ def merge(streams: list[Arriving]) -> Arriving:
 
 
 def _mixed(streams: list[Arriving]) -> tuple[float, ...]:
-    """Return the shares of the sizes in all streams together."""
+    """Return the shares of the frame sizes over all streams."""
     rate = sum(stream.rate_pps for stream in streams)
     each = zip(*(stream.sizes for stream in streams), strict=True)
     return tuple(
@@ -258,7 +258,7 @@ def depart(
     station: int,
     sizes: tuple[float, ...],
 ) -> Arriving:
-    """Return what leaves a station: Burke's theorem, equal gaps kept, else Whitt's eq. 39 for the variation.
+    """Return the departures of a station: Burke's theorem, equal gaps kept, else Whitt's eq. 39 for the variation.
 
     ``constant`` says that frames of one size are all delayed alike where no frame waits; ``least_s`` is the least time
     between two departures of one server, 0 where none is known; ``sizes`` are the shares of what is served; ``station``
@@ -318,7 +318,7 @@ def split(
 
 
 def _part(stream: Arriving, share: float, fluid: Fluid, index: int, node: int) -> tuple[_ArrivalKind, float, str]:
-    """Return kind and variation of a part of a stream, and why it is unknown."""
+    """Return kind and variation of a part of a stream, and the reason if they are unknown."""
     route = fluid.graph.tasks[index].route
     if route.kind == "round_robin" and stream.kind != "unknown":
         return "regular" if stream.kind == "regular" else "renewal", stream.scv * share, ""
@@ -345,7 +345,7 @@ def _name_of(fluid: Fluid, node: int) -> str:
 
 @lru_cache(maxsize=64)
 def _evenly_spaced(flow_set: FlowSet, route: Route, ports: tuple[str, ...]) -> frozenset[str]:
-    """Return where a route by flow sends flows that come from one port, every n-th frame of its cycle."""
+    """Return the nodes to which a route by flow sends the flows of one port, every n-th frame of its cycle."""
     flows = flow_set.flows
     if len(flows) > _MOST_FLOWS or any(flow.weight != flows[0].weight for flow in flows):
         return frozenset()

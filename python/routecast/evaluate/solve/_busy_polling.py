@@ -1,4 +1,4 @@
-"""Polling threads that share a unit: each takes its turns, needed or not, and its rings fill between them.
+"""Polling threads that share a unit: each takes its turns, with or without work, and its rings fill in between.
 
 A polling thread never blocks, so under Linux's fair scheduler ``n`` of them on one unit get ``1/n`` of it each, in
 turns of a quantum q. A thread of the share f is away for ``T = q·max(1, (1 - f)/f)`` at a time (equal weights: for the
@@ -32,7 +32,7 @@ _EVEN = 1e-9
 
 @value
 class Feeding:
-    """Through which threads frames went before they come to a node."""
+    """The threads through which frames pass before a node."""
 
     own_only: NDArray[np.bool_] = field("By node: whether all its frames come directly from its own thread")
     # Whether some frames went through another thread at any time before, shape (nodes, threads).
@@ -40,7 +40,7 @@ class Feeding:
 
 
 def feeding_of(graph: FlowGraph, position: Index, thread_of: Index, threads: int) -> Feeding:
-    """Follow the edges of the task graph from the ports on."""
+    """Return the threads before each node, along the edges of the task graph from the ports on."""
     nodes = len(position)
     order = np.argsort(position)
     before = np.zeros((nodes, threads + 1), dtype=bool)
@@ -71,7 +71,7 @@ def away_s(
     greedy: NDArray[np.bool_],
     drain_s: Vector,
 ) -> Vector:
-    """Return how long each polling thread is away from its unit at a time; 0 where it has the unit to itself.
+    """Return for how long at a time each polling thread is off its unit, s; 0 where it does not share the unit.
 
     ``spins`` and ``greedy``: by thread: never blocks; wants more than it gets; ``rivals``: whether two threads may use
     the same unit, shape (threads, threads); ``share``: of the unit that each has; ``drain_s``: how long a thread works
@@ -89,7 +89,7 @@ def away_s(
 def kept_pps(
     feeding: Feeding, thread: Index, away: Vector, share: Vector, arriving: Vector, queue_frames: Vector
 ) -> Vector:
-    """Return the frames per second that get a place or are served as they come, by node; infinite without turns.
+    """Return the rate of the frames that are queued or served on arrival, by node, frames/s; infinite without turns.
 
     ``thread``: by node; ``away`` and ``share``: by thread: time away at a stretch, part of a unit.
     """

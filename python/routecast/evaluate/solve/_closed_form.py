@@ -1,4 +1,4 @@
-"""The closed-form evaluator: what a router forwards, drops and delays at a load, in milliseconds.
+"""The closed-form evaluator: throughput, loss and latency of a router at a load, computed in milliseconds.
 
 Rates are fluid: frames split over the task graph by the flows' hashes and the routes, every resource carries
 what it can (Meyer et al. 2014, eq. 1, generalised to visit counts, shared pools and contention), the rest is dropped
@@ -86,7 +86,7 @@ def _pool_capacity(
     base_s: Sequence[float],
     switching: Sequence[float],
 ) -> tuple[float, str]:
-    """Find the rate at which the fullest component of a pool is full, with contention, and say why it is that one.
+    """Return the rate at which the fullest component of a pool is full, with contention, and why it is that component.
 
     Where task units share units and a batch or an interrupt costs something, this is the rate that is safe: with the
     least batches that turns leave.
@@ -203,7 +203,7 @@ def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -
 
 
 def _active(busy: dict[str, Vector], machine: ThreadMachine) -> dict[str, Vector]:
-    """Return the busy units and those that polling task units hold: of a thread, the rest goes to its first one."""
+    """Return the busy and the polling units by pool; the idle polls of a thread count for its first task unit."""
     active = {name: vector.copy() for name, vector in busy.items()}
     for number in np.flatnonzero(machine.polling):
         thread = machine.threads[int(number)]
@@ -261,7 +261,7 @@ def _notes(machine: ThreadMachine, steady: Steady) -> list[str]:
 
 
 def _notes_on_turns(machine: ThreadMachine, steady: Steady) -> list[str]:
-    """Say what was assumed of threads that poll on units that others use too."""
+    """Return notes on the assumptions about polling threads on shared units."""
     notes = []
     shared = np.flatnonzero(machine.polling & machine.shares_units)
     away = [machine.threads[int(number)].name for number in np.flatnonzero(steady.away_s > 0.0)]
@@ -282,7 +282,7 @@ def _notes_on_turns(machine: ThreadMachine, steady: Steady) -> list[str]:
 
 
 def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
-    """Say where one poll or turn hands on more frames than the next queue holds."""
+    """Return notes on polls and turns that forward more frames than the next queue holds."""
     places = set()
     for index, task in enumerate(machine.graph.tasks):
         position = machine.passage.position
@@ -306,13 +306,13 @@ def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
 
 
 def _quoted(names: list[str]) -> str:
-    """Give the first name, and say how many more there are."""
+    """Return the first name and the number of the others."""
     return f'"{names[0]}"' + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 @dataclass(slots=True)
 class _Rest:
-    """Units of a pool that do not work, added up over its components."""
+    """Idle units of a pool, summed over its components."""
 
     spinning: float = 0.0
     waking: float = 0.0
@@ -328,13 +328,13 @@ class _Rest:
             self.wakes_per_s[state] += servers * cycle.share(chance)
 
     def unused(self, units: float) -> None:
-        """Units without work end up in the deepest sleep."""
+        """Return the state of units without work: the deepest sleep."""
         if self.asleep:
             self.asleep[-1] += units
 
 
 def states_of(fluid: Fluid, answer: DelayAnswer) -> tuple[list[UnitStates], list[str]]:
-    """Return how many units of each pool are in which state on average, and what was assumed of their idle times."""
+    """Return the mean number of units of each pool in each state, and the assumptions about their idle times."""
     states, notes = [], []
     of_pool: dict[str, list[Component]] = {pool.name: [] for pool in fluid.model.pools}
     for part in fluid.components:
@@ -366,7 +366,7 @@ def states_of(fluid: Fluid, answer: DelayAnswer) -> tuple[list[UnitStates], list
 
 
 def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
-    """Return what each task unit does: its share of busy time, interrupts and polls."""
+    """Return the activity of each task unit: its share of busy time, interrupts and polls."""
     activities = []
     for index, task in enumerate(fluid.graph.tasks):
         lanes, busy = _lanes(fluid, index), 0.0
@@ -393,7 +393,7 @@ def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
 
 
 def _rest_of(part: Component, fluid: Fluid, answer: DelayAnswer, rest: _Rest) -> str:
-    """Add what the units of one component do without work; return what was assumed."""
+    """Add the idle time of the units of one component; return the assumptions."""
     tasks, units = fluid.graph.tasks, len(part.units)
     polling = [tasks[index].activation.kind == "polling" for index, _ in part.members]
     held = sum(
@@ -453,14 +453,14 @@ def _cycle(fluid: Fluid, answer: DelayAnswer, index: int) -> Cycle | None:
 
 
 def _never(rest: tuple[tuple[float, float], ...]) -> Cycle:
-    """Cycle of a server that nothing wakes: it is in its deepest sleep for good."""
+    """Return the cycle of a server that never wakes: it stays in its deepest sleep."""
     asleep_s = tuple(float(state == len(rest) - 1) for state in range(len(rest)))
     away = Rested(asleep_s=asleep_s, chances=(0.0,) * len(rest))
     return Cycle(cycle_s=1.0, work_s=0.0, polls=0.0, idles=1.0, rested=away)
 
 
 def _lanes(fluid: Fluid, index: int) -> int:
-    """Grants that a task unit may have at once."""
+    """Return the number of grants that a task unit may have at a time."""
     task = fluid.graph.tasks[index]
     most = [served_at_once(task, max(len(part.units) // units, 1)) for part, units in fluid.uses[index]]
     return min(most, default=task.parallel)
@@ -492,7 +492,7 @@ class Solve:
     model: RouterModel
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
-        """Answer for the steady state under ``load``; the duration only scales the energy.
+        """Return the steady state under ``load``; the duration only scales the energy.
 
         Raises ModelProblem: a flow names a port that the router does not have, or the load changes its rate.
         """
@@ -544,7 +544,7 @@ class Solve:
 
 
 def _short_queue(first: Bottleneck, resources: Sequence[Resource], fluid: Fluid, answer: DelayAnswer) -> Bottleneck:
-    """Name the queue that loses frames while every resource carries what comes, and those of which it is not known."""
+    """Return the queue that loses frames although no resource is overloaded, and the queues of unknown loss."""
     others = tuple(name for name in dict.fromkeys((*first.others, *answer.may_lose)) if name != first.name)
     most = max(answer.drops_pps, key=lambda name: answer.drops_pps[name], default="")
     notable = bool(most) and answer.drops_pps[most] > NO_LOSS * float(fluid.offered.sum())
@@ -560,7 +560,7 @@ def _short_queue(first: Bottleneck, resources: Sequence[Resource], fluid: Fluid,
 
 
 def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, float]]:
-    """Return between what loss and latency lie: not by chance of a trial, but by what is known to be missed."""
+    """Return the bounds of loss and latency by the known error of the formulas, not by the chance of a trial."""
     interval = {}
     error = answer.loss_error_ratio
     if not answer.loss_unknown and error + answer.by_chance_ratio > _NEVER:
@@ -572,7 +572,7 @@ def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, 
 
 
 def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
-    """Return the greatest forwarding rate: what leaves when every port that the flows use takes in its line rate.
+    """Return the greatest forwarding rate: the output when every port that the flows use receives its line rate.
 
     This is the "maximum throughput" of Meyer et al. 2014, measured under overload; with flows spread unevenly it is
     more than the rate without loss, :func:`lossless_pps`. Frames of all sizes are taken to be lost alike; behind a
@@ -590,7 +590,7 @@ def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
 
 
 def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
-    """Return the greatest intended rate that overloads no resource: RFC 1242 throughput, fluctuation apart."""
+    """Return the greatest intended rate that overloads no resource: RFC 1242 throughput without fluctuation."""
     check_load(model, load)
     if has_threads(model):
         return lossless_of(machine_of(model, load)).rate_pps
@@ -608,7 +608,7 @@ def _check_steady(load: OfferedLoad) -> None:
 
 
 def _as_served(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:
-    """Return the fluid state with the units' work cut by the losses that queueing theory adds."""
+    """Return the fluid state with the work of the units reduced by the losses from queueing theory."""
     count = len(fluid.graph.tasks)
     before = fluid.rates[:count].sum(axis=1) * fluid.admitted_ratio[:count]
     work = np.array([work_pps[task.name] for task in fluid.graph.tasks])

@@ -1,4 +1,4 @@
-"""What a frame costs a task unit: work by frame, batch and interrupt, and what its units do without work."""
+"""Cost of a frame at a task unit: work by frame, batch and interrupt, and the states of its idle units."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHORT = 0.25
 
 @value
 class Rested:
-    """What a server does between the end of its work and the next beginning, on average over idle times.
+    """Mean times of a server in each state between the end of its work and the next start.
 
     ::
 
@@ -113,7 +113,7 @@ class Cycle:
 
 
 def rest_at_random(rate_pps: float, *, linger_s: float = 0.0, sleep_s: float = 0.0, rest: Rest = ()) -> Rested:
-    """Return what a server does in idle times that Poisson arrivals end.
+    """Return the mean times of a server in each state during idle times that Poisson arrivals end.
 
     Released with probability ``p = e^{-λ·linger}``, it idles on for an exponential time and, its unit still untouched,
     for the wake-up ``w`` of its task unit: ``P(idle >= a) = e^{-λ(a - w)+}``, and on average ``(w - a)+ + e^{-λ(a -

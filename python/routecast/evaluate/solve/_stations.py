@@ -115,7 +115,7 @@ class FullQueue(PlainQueue):
 
     @property
     def loss_ratio(self) -> float:
-        """Share of the frames that find no room."""
+        """Return the share of the frames that find the queue full."""
         return 1.0 - self.servers / (self.arrival_pps * self.service_s)
 
     @property
@@ -205,7 +205,7 @@ class Station:
 
 
 def law_of(station: Station, arriving: Arriving, note: Callable[[str], None]) -> tuple[Queue | None, str]:
-    """Return the queueing result that describes a station; or None and why there is none."""
+    """Return the queueing result of a station; or None and the reason."""
     mix, load = station.mix, station.load
     constant = mix.law == "deterministic" and station.exact
     if constant and arriving.spacing and arriving.spacing.fits(max(mix.times_s)) and arriving.kind != "regular":
@@ -295,7 +295,7 @@ def _poisson(station: Station) -> Queue | None:
 
 
 def _roomy(station: Station) -> bool:
-    """Whether a long queue with Poisson arrivals may be taken as endless."""
+    """Whether a long queue with Poisson arrivals counts as infinite."""
     load = station.load
     spread = load + station.mix.squared_cv
     return 2.0 * (1.0 - load) * (station.room - station.servers) > 7.0 * max(spread, 1e-9)

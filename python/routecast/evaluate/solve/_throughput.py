@@ -1,10 +1,10 @@
-"""What a router of threads forwards at a load: the fluid fixed point of rates, shares of time and room ahead.
+"""Throughput of a router of threads at a load: the fluid fixed point of rates, shares of time and room ahead.
 
-Round by round: frames pass through the task graph as far as time and room ahead allow; each thread asks for the time
-that what comes to it takes; units are divided among the threads
-(:mod:`routecast.evaluate.solve._scheduling_shares`); a thread that gets less than it asks for divides it among its task
-units by turns. What a node cannot serve is lost there, after the work spent on it before. The fixed point is one of
-means: rings are long enough that fluctuation costs nothing.
+Round by round: frames pass through the task graph as far as time and room ahead allow; each thread requests the time
+for its arriving frames; units are divided among the threads (:mod:`routecast.evaluate.solve._scheduling_shares`); a
+thread that gets less than it requests divides it among its task units by turns. A node drops the frames that it cannot
+serve, after the work that earlier nodes spent on them. The fixed point is one of means: it takes rings as so long that
+fluctuation loses no frame.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _FROZEN = 22
 
 
 def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vector) -> Vector:
-    """Return each thread's weight: what it gets of full units, against others of its level.
+    """Return the weight of each thread: its share of full units, relative to the others of its level.
 
-    Under a fair policy this is its own. Where grants go round it is the length of its turns. A real-time thread of
-    Linux runs until it has nothing left to do: what its queues hold, and what comes meanwhile, so ``Σ queue·work/(1 -
-    load)``; one that never runs out leaves nothing to its equals. What comes only while others of its level work does
-    not come meanwhile. NAPI gives its unit back after each budget, so its equals have turns.
+    Under a fair policy this is the configured weight, under round robin the length of its turns. A real-time thread of
+    Linux runs until it has no more work: its queues, and the arrivals meanwhile, so ``Σ queue·work/(1 - load)``; a
+    thread that never runs out leaves nothing to its equals. Frames that arrive only while others of its level work do
+    not count as arrivals meanwhile. NAPI returns its unit after each budget, so its equals have turns.
 
-    ``work_s``: seconds per frame by node; ``wanted``: frames per second that each node would serve; ``demand``: units
-    that each thread wants.
+    ``work_s``: seconds per frame by node; ``wanted``: rate that each node would serve, frames/s; ``demand``: units that
+    each thread requests.
     """
     weight = machine.weight
     turns = np.isnan(weight)
@@ -64,20 +64,21 @@ def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wakes:
-    """By thread: wakes per second, units spent on starts, and the part of these that every load needs.
+    """Wakes per second, units spent on starts, and the least of them, by thread.
 
-    A thread that wakes pays its start (interrupt, notification, switch of the unit), serves what waits and comes
-    meanwhile, and sleeps again: one wake for a *batch*. With frames at rate λ, work rho and a start of h, a thread with
-    units of its own wakes ``ω = (1 - rho)/(1/λ + h)`` times a second for Poisson arrivals (M/G/1 with set-up, exact),
-    and ``ω = min(λ, (1 - rho)/h)`` for frames at equal gaps: each frame wakes it until starts fill what work leaves.
+    A thread that wakes spends a start (interrupt, notification, switch of the unit), serves the frames that wait and
+    arrive meanwhile, and sleeps again: one wake for a *batch*. With frames at rate λ, work rho and a start of h, a
+    thread with units of its own wakes ``ω = (1 - rho)/(1/λ + h)`` times a second for Poisson arrivals (M/G/1 with
+    set-up, exact), and ``ω = min(λ, (1 - rho)/h)`` for frames at equal gaps: each frame wakes it until starts take all
+    the time that work leaves.
 
-    Where threads share units, one that has used less than the one that runs revokes it and is served at once, frame by
-    frame; the one that has used most, and threads of which none can revoke another, wait while more comes: their starts
-    take no more than work of the same and more urgent levels leaves of every set of units, so batches grow with the
-    load (the cycle of a polling system, ``Σh/(1 - Σrho)``; Takagi, Analysis of Polling Systems, 1986), at most until a
-    queue is full.
+    Where threads share units, a thread that has used less than the running thread preempts it and is served at once,
+    frame by frame. The thread that has used most, and threads that cannot preempt each other, wait while more frames
+    arrive: their starts take no more than the work of the same and more urgent levels leaves of every set of units, so
+    batches grow with the load (the cycle of a polling system, ``Σh/(1 - Σrho)``; Takagi, Analysis of Polling Systems,
+    1986), at most until a queue is full.
 
-    These are means for pinned threads; for threads that are free to move, how often they do is a guess.
+    These are means for pinned threads; for other threads the number of moves is a guess.
     """
 
     per_s: Vector
@@ -85,7 +86,7 @@ class Wakes:
     least_start: Vector
 
     def towards(self, other: Wakes, step: float) -> Wakes:
-        """Go a part of the way to the result of the next round."""
+        """Return the interpolation between this and the result of the next round."""
         return Wakes(
             per_s=self.per_s + step * (other.per_s - self.per_s),
             start=self.start + step * (other.start - self.start),
@@ -103,7 +104,7 @@ def wakes_of(
     factor: Vector,
     before: Wakes,
 ) -> Wakes:
-    """Return how often threads wake.
+    """Return the wakes of all threads.
 
     ``rate``: frames per second that each thread serves; ``work``: units that these keep busy; ``demand``: units that
     each thread would keep busy with what comes to it; ``pressure``: units that each thread would keep busy if nothing
@@ -146,7 +147,7 @@ def wakes_of(
 
 
 def _woken(machine: ThreadMachine, rate: Vector, asleep: Vector, start_s: Vector, wait_s: Vector | float) -> Vector:
-    """Wakes per second of a thread that waits ``wait_s`` before it starts."""
+    """Return the wakes per second of a thread that waits ``wait_s`` before it starts."""
     if machine.load.arrivals.kind == "cbr":
         woken = np.minimum(rate, asleep / np.maximum(start_s + wait_s, _LEAST))
         # At equal gaps whole frames come during a start.
@@ -159,14 +160,14 @@ def _woken(machine: ThreadMachine, rate: Vector, asleep: Vector, start_s: Vector
 
 
 def _longest_wait_s(machine: ThreadMachine, rate: Vector) -> Vector:
-    """How long a thread that woke may wait for its unit before its queues are full."""
+    """Return the time that an awake thread may wait for its unit before its queues are full, s."""
     room = machine.by(machine.queue_frames)
     wait_s: Vector = np.where(machine.shares_units, room / np.maximum(rate, _LEAST), 0.0)
     return wait_s
 
 
 def _at_once(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vector) -> tuple[Vector, Vector]:
-    """Return how far each thread gets its unit as soon as it wakes, and the chance that it interrupts each other then.
+    """Return the share of wakes that get a unit at once, by thread, and the chance that they preempt each other thread.
 
     Under Linux's fair scheduler a thread that has used less than the one that runs revokes it, if half a quantum, the
     most by which it can be behind, is more than the wakeup granularity. Where work alone is more than the units carry,
@@ -196,7 +197,7 @@ def _at_once(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vec
 
 
 def _switch_s(machine: ThreadMachine, wakes: Vector, busy: Vector, demand: Vector, interrupted: Vector) -> Vector:
-    """Mean cost of the switches and moves that a wake brings: to the thread, and back to the one that it revokes."""
+    """Return the mean cost of the switches and moves of a wake, s: to the thread, and back to the preempted one."""
     if not machine.switch_s.any() and not machine.migration_s.any():
         return np.zeros_like(wakes)
     on_unit = machine.on_unit
@@ -237,7 +238,7 @@ class Steady:
 
     @property
     def lost_pps(self) -> Vector:
-        """Frames of the load that each node drops, copies apart."""
+        """Frames of the load that each node drops, without copies, frames/s."""
         flowing = self.flowing
         lost_ratio = 1.0 - flowing.served / np.maximum(flowing.arriving, _LEAST)
         lost: Vector = np.maximum(flowing.arriving - flowing.copies, 0.0) * lost_ratio
@@ -245,10 +246,7 @@ class Steady:
 
 
 def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
-    """Find the fixed point at a load, from an idle router on.
-
-    Starting idle matters where there are two steady states: the one reached from low load is found.
-    """
+    """Return the fixed point at a load; of two steady states the one that is reached from an idle router."""
     passage = machine.passage
     offered = machine.graph.offered(intended_pps)
     wanted_in = np.bincount(machine.graph.ingress, weights=intended_pps * machine.graph.share)
@@ -335,7 +333,7 @@ def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
 
 
 def _hard(machine: ThreadMachine, wakes: Wakes, work: Vector) -> tuple[Vector, Vector]:
-    """Return what starts take from work by thread: all of them where others are less urgent, and the least.
+    """Return the time that starts take from work, by thread: all of it where others are less urgent, and the least.
 
     A thread that has its units to itself starts only when its work is done, so its starts take nothing from that.
     """
@@ -345,7 +343,7 @@ def _hard(machine: ThreadMachine, wakes: Wakes, work: Vector) -> tuple[Vector, V
 
 
 def _turns(machine: ThreadMachine, work: Vector, granted: Vector, work_s: Vector) -> tuple[Vector, Vector]:
-    """Return the share of a unit that each thread has, and how long one that polls is away from it at a time."""
+    """Return the share of a unit by thread, and for how long at a time a polling thread is off its unit, s."""
     share = np.minimum(granted / machine.most, 1.0)
     greedy = work > granted * (1.0 + _TOLERANCE)
     drain_s = machine.by(machine.queue_frames * work_s) / np.maximum(1.0 - work, _LEAST)
@@ -361,7 +359,7 @@ def _turns(machine: ThreadMachine, work: Vector, granted: Vector, work_s: Vector
 
 
 def _next_step(step: float, residual: Vector, last: Vector) -> float:
-    """How far to go: less where what is missing changes its sign from round to round, more where it does not."""
+    """Return the step: shorter where the residual changes its sign from round to round, longer where it does not."""
     turn = float(residual @ last) / max(float(np.linalg.norm(residual) * np.linalg.norm(last)), _LEAST)
     if turn < -0.2:
         return max(0.6 * step, _SHORTEST_STEP)
@@ -369,19 +367,19 @@ def _next_step(step: float, residual: Vector, last: Vector) -> float:
 
 
 def _step(rounds: int) -> float:
-    """How far to go: all the way at first, then half, then less and less where that goes round in circles."""
+    """Return the step: full at first, then half, then shorter and shorter where it oscillates."""
     if rounds <= _UNDAMPED_ROUNDS:
         return 1.0
     return 0.5 if rounds <= 60 else 30.0 / rounds
 
 
 def _wakes_step(rounds: int) -> float:
-    """How far wakes go: they may have several steady states, so slowly, and in the end they stay what they are."""
+    """Return the step of the wakes: short, since they may have several steady states, and zero in the end."""
     return 1.0 if rounds <= 2 else 0.4 * _WAKES_DECAY ** max(rounds - _FREE_ROUNDS, 0)
 
 
 def _limits(machine: ThreadMachine, wanted: Vector, work_s: Vector, entitled: Vector) -> Vector:
-    """Frames per second that each task unit could serve: equal turns, and what others of its thread do not use."""
+    """Return the rate that each task unit could serve, frames/s: equal turns, and the time left by its thread."""
     table = machine.by_thread
     turn_s = np.append(machine.turn_frames * work_s, 0.0)[table]
     want = np.append(wanted * work_s, 0.0)[table]
@@ -400,7 +398,7 @@ def _limits(machine: ThreadMachine, wanted: Vector, work_s: Vector, entitled: Ve
 
 @value
 class Lossless:
-    """The greatest intended rate of a load that overloads nothing, and what it asks for."""
+    """The greatest intended rate of a load without overload, and its demand."""
 
     rate_pps: float
     visits: Vector = field("Frames that each node serves for each frame intended, copies included")
@@ -410,7 +408,7 @@ class Lossless:
 
 
 def lossless_of(machine: ThreadMachine) -> Lossless:
-    """Return the greatest intended rate of a load that overloads nothing.
+    """Return the greatest intended rate of a load without overload.
 
     At a rate, every set of units must carry the work of the threads that may use no others, every thread must fit in
     the units that it may have at once, every link must carry its frames. Where threads that poll share units, they take

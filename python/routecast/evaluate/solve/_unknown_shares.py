@@ -1,4 +1,4 @@
-"""Shared units of which the shares are unknown, and bounds on how long and how many frames wait for them.
+"""Shared units with unknown shares, and bounds on the wait and on the number of frames that wait for them.
 
 The fluid state divides shared units by turns, with full batches, and takes all units of a component to be alike. Three
 things break that, and then a rate is only bounded:
@@ -50,12 +50,12 @@ class Absences:
     pace_pps: tuple[float, ...] = field("Rate at which it forwards the frames of a poll, frames/s")
 
     def on_link_frames(self, stations: Iterable[int], frame_s: float) -> float:
-        """Return how many frames of polls at these stations a link has not sent when the last of them comes."""
+        """Return the number of frames of polls at these stations that wait for a link when the last of them arrives."""
         return sum(self.polls_frames[at] * max(1.0 - 1.0 / (self.pace_pps[at] * frame_s), 0.0) for at in stations)
 
 
 def absences_of(fluid: Fluid) -> Absences:
-    """Bound the absences of all task units at a load, with what the fluid state admits."""
+    """Return bounds of the absences of all task units at a load, for the admitted rates of the fluid state."""
     return _Bounds(fluid).absences()
 
 
@@ -105,14 +105,14 @@ class _Bounds:
         return max(served_at_once(task, len(part.units) // units), 1)
 
     def _most(self, index: int) -> float:
-        """Frames of a full poll."""
+        """Return the number of frames of a full poll."""
         task = self.fluid.graph.tasks[index]
         if task.activation.kind in {"interrupt", "thread"}:
             return float(min(task.activation.budget_frames, task.queue_frames))
         return float(task.batch_frames)
 
     def _own_s(self, index: int) -> float:
-        """Time that passes before it asks for its unit, and at the beginning of its work."""
+        """Return the time before it requests its unit, and at the start of its work, s."""
         task, cost, factor = self.fluid.graph.tasks[index], self.fluid.costs[index], float(self.fluid.factor[index])
         own_s = cost.moderation_s + (cost.interrupt_s + cost.batch_s) * factor
         if task.activation.wakeup is not None:
@@ -120,7 +120,7 @@ class _Bounds:
         return own_s + max((exit_s for _, exit_s in cost.rest), default=0.0)
 
     def _part_load(self, part: Component) -> float:
-        """Share of its units that work takes and polling holds: in full batches, or at most where others take turns."""
+        """Return the share of units for work and polling: in full batches, or at most where others take turns."""
         fluid = self.fluid
         apart = len(part.members) > 1 and fluid.steady is None
         busy, rate = [0.0] * self.count, self.rate.tolist()
@@ -138,7 +138,7 @@ class _Bounds:
         return max([load, *shared])
 
     def _handed(self, at: int, to: int, polls: list[float], bursts: list[float]) -> float:
-        """Frames of a poll at one station that the next has not served when the last of them comes."""
+        """Return the frames of a poll at one station that the next has not served when the last of them arrives."""
         if self.frame_s[at] <= 0.0:
             return bursts[at]
         shares = {part.number for part, _ in self.fluid.uses[at]} & {part.number for part, _ in self.fluid.uses[to]}
@@ -146,7 +146,7 @@ class _Bounds:
         return polls[at] * max(1.0 - self.pace_pps[to] / self.pace_pps[at], 0.0) if alone else polls[at]
 
     def _busy_period_s(self, part: Component, bursts: list[float]) -> float:
-        """Return how long the units of a component are busy without a break, at most."""
+        """Return the longest busy period of the units of a component, s."""
         load = self.part_load[part.number]
         if load >= 1.0:
             return math.inf
@@ -170,13 +170,13 @@ class _Bounds:
         return away_s
 
     def _turns_s(self, part: Component, index: int) -> float:
-        """Time of one turn of each of the others."""
+        """Return the time of one turn of each of the others, s."""
         costs, quantum_s = self.fluid.costs, part.pool.policy.quantum_s or 0.0
         others = [other for other, _ in part.members if other != index]
         return math.fsum(quantum_s or costs[other].frame_s * max(costs[other].batch_frames, 1) for other in others)
 
     def _waiting(self, index: int, away: list[float], bursts: list[float]) -> float:
-        """Frames that a poll finds, and those that come during it where it takes them too."""
+        """Return the frames that a poll finds, with those that arrive during it where it serves them, too."""
         arrived = float(self.rate[index]) * away[index]
         if not math.isfinite(arrived):
             return math.inf
@@ -189,7 +189,7 @@ class _Bounds:
 def frames_s(
     part: Component, tasks: Sequence[TaskUnit], costs: Sequence[Cost], visits: Sequence[float]
 ) -> dict[int, float]:
-    """Return by member of a component the time for a frame at the least batches that turns leave, without contention.
+    """Return the time for a frame at the least batches under turns, without contention, by member of a component, s.
 
     Grants go round. A cycle lasts no longer than the member with the shortest turns allows: it serves what comes in a
     cycle in one turn. What comes to another member in that time is its batch, which pays for an interrupt, a batch and
@@ -214,12 +214,12 @@ def frames_s(
 
 
 def polls_for_good(part: Component, task: TaskUnit) -> bool:
-    """Whether a task unit holds its units for ever."""
+    """Whether a task unit never releases its units."""
     return task.activation.kind == "polling" and part.pool.policy.kind != "linux"
 
 
 def held_units(part: Component, tasks: Sequence[TaskUnit]) -> int:
-    """Return how many units task units hold that poll."""
+    """Return the number of units that polling task units hold."""
     held: dict[str, int] = {}
     for index, units in part.members:
         if polls_for_good(part, tasks[index]):
@@ -256,7 +256,7 @@ def why_unknown(
     *,
     threads: bool,
 ) -> str:
-    """Return why it is not known what the members of a component get, at the rates that come to them; empty if it is.
+    """Return the reason why the shares of a component's members are unknown at their arriving rates; empty if known.
 
     ``rates_pps`` and ``factor``: by task unit: frames that come per second, contention; ``threads``: the router is one
     of threads, whose pins and wake-ups their own fixed point counts.
@@ -291,7 +291,7 @@ def _where(part: Component, task: TaskUnit) -> frozenset[int]:
 
 
 def _in_the_way(part: Component, tasks: Sequence[TaskUnit]) -> str:
-    """Return a task unit that may hold the last unit that another one may use; empty if there is none."""
+    """Return a task unit that may hold the only unit left to another one; empty if there is none."""
     holding = [(index, units) for index, units in part.members if polls_for_good(part, tasks[index])]
     for index, needed in part.members:
         task, own = tasks[index], _where(part, tasks[index])

@@ -1,4 +1,4 @@
-"""Windows (:attr:`~routecast.router.model.Need.until`): what so many frames at a time can bring through, and how late.
+"""Windows (:attr:`~routecast.router.model.Need.until`): throughput and latency with a limited number of frames inside.
 
 Between the two ends of a window there are at most T frames, so frames pass at ``T / (time inside)`` at most (Little's
 law), and no faster than the stations inside serve: the asymptotic bounds of a closed network (Denning & Buzen, ACM
@@ -50,7 +50,7 @@ routers on network processors whose threads and engines limit alike, of whose ra
 
 @value
 class Inside:
-    """What windows let through, in the order of :attr:`Windows.enter`."""
+    """Rates through the windows, in the order of :attr:`Windows.enter`."""
 
     pps: Vector = field("Rate of frames")
     residence_s: Vector = field("Time from the grant of the units to their return, waits inside included, s")
@@ -65,7 +65,7 @@ class Inside:
 
 @value
 class Windows:
-    """The windows of a router under a load, ready to be computed again and again."""
+    """The windows of a router under a load, prepared for repeated computation."""
 
     enter: tuple[int, ...] = field("Task unit where each begins")
     pools: tuple[str, ...]
@@ -85,16 +85,16 @@ class Windows:
 
     @property
     def inside(self) -> frozenset[int]:
-        """Task units where frames carry units of some window; the ones that give them apart."""
+        """Task units where frames hold units of some window, except those that grant them."""
         return frozenset().union(*self.tasks) - frozenset(self.enter)
 
     @property
     def never_wait(self) -> frozenset[int]:
-        """Task units inside that serve as many frames at once as there can be: delays."""
+        """Task units inside that serve all frames at once: delays."""
         return self.inside - frozenset(self.station)
 
     def passing(self, coming_pps: Vector) -> Inside:
-        """Return what the windows let through of what comes to them."""
+        """Return the rates that the windows let through, of the arriving rates."""
         shared = (self.visits > 0.0).sum(axis=0) > 1
         per_server = np.where(shared, self.demand_s / self.servers, 0.0)
         in_step = _IN_STEP + (1.0 - _IN_STEP) * np.minimum(self.scv, 1.0)
@@ -137,7 +137,7 @@ class Windows:
         )
 
     def _filled(self, rate: Vector, residence: Vector, full_s: Vector) -> Vector:
-        """Lengthen the wait at stations that get more than they serve, shorten it where they get less (Newton)."""
+        """Return longer waits at stations that get more than they serve, shorter waits where they get less (Newton)."""
         work = rate @ self.demand_s
         for station, window in enumerate(self.inner):
             if window >= 0:
@@ -148,7 +148,7 @@ class Windows:
         return longer
 
     def _held_up(self, free_s: Vector, coming_pps: Vector) -> Vector:
-        """Return by window what its frames' waiting for each other leaves of the bound, at stations of its own."""
+        """Return the share of the bound, by window, when its frames wait for each other at its own stations."""
         held = np.ones(len(self.enter))
         for number, way in enumerate(self.ways):
             if not way:
@@ -181,7 +181,7 @@ class Windows:
 def _rounded(
     way: Sequence[Visit], gap_s: float, servers: tuple[int, ...], customers: int, spread: float
 ) -> tuple[tuple[Visit, ...], tuple[int, ...], int, float, float]:
-    """Round times to a thousandth of the whole, lest the same pattern be followed again for next to nothing."""
+    """Round times to a thousandth of their sum, so that nearly equal patterns are computed once."""
     digits = 3 - math.floor(math.log10(sum(time_s for _, time_s in way)))
     rounded = tuple((station, round(time_s, digits)) for station, time_s in way)
     return rounded, servers, customers, round(gap_s, digits), spread
@@ -190,7 +190,7 @@ def _rounded(
 def windows_in(
     graph: FlowGraph, parts: Sequence[Component], rates: Vector, busy_s: Vector, scv: Callable[[], Sequence[float]]
 ) -> Windows | None:
-    """Make the windows of a router ready; None where it has none that frames come to.
+    """Prepare the windows of a router; None where no frame arrives at any.
 
     ``rates``: by node and stream, where nothing is lost; ``busy_s``: by task unit, mean service time; ``scv``: returns,
     by task unit, the squared coefficient of variation of the service time over all frames.
@@ -255,7 +255,7 @@ def scv_of(model: RouterModel, load: OfferedLoad, tasks: Sequence[TaskUnit]) -> 
 
 
 class _Stations:
-    """Where frames inside windows can wait: for units of a pool, for a task unit, for another window inside."""
+    """Stations where frames inside windows can wait: units of a pool, a task unit, another window inside."""
 
     def __init__(
         self,
@@ -296,7 +296,7 @@ class _Stations:
 
 
 def _units(windows: Sequence[Window], parts: Sequence[Component], rates: Vector, enters: Sequence[int]) -> Vector:
-    """Return how many frames each window has room for; windows over one pool have their part of what comes."""
+    """Return the number of frames that each window admits; windows over one pool share it by their arriving rates."""
     size = {part.pool.name: part.pool.units for part in parts}
     coming: dict[str, float] = defaultdict(float)
     for window, enter in zip(windows, enters, strict=True):
@@ -310,7 +310,7 @@ def _units(windows: Sequence[Window], parts: Sequence[Component], rates: Vector,
 
 
 def _passed(graph: FlowGraph, rates: Vector, enter: int, inside: frozenset[int]) -> dict[int, float]:
-    """Return how often a frame of a window is at each task unit, in the order of the way."""
+    """Return the number of visits of a frame of a window to each task unit, in the order of its path."""
     local = np.zeros_like(rates)
     local[enter] = rates[enter]
     whole = float(rates[enter].sum())

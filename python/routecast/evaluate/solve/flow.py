@@ -1,7 +1,7 @@
-"""Where the frames of a load go in a router: streams through the task graph, visit counts, admitted rates.
+"""The paths of a load's frames through a router: streams through the task graph, visit counts, admitted rates.
 
-Flows that the router cannot tell apart (same ports, same RSS queue) are one stream. Node numbers are the task units in
-topological order, then the ports as exits, then one node for frames that leave the router elsewhere.
+Flows with the same ports and the same RSS queue are one stream. Node numbers are the task units in topological order,
+then the ports as exits, then one node for frames that leave the router elsewhere.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class FlowGraph:
     entered: Index = field("Node that each stream enters")
 
     def by_port(self, rates: Vector) -> Vector:
-        """Sum what the streams that enter by each port have."""
+        """Return the sum over the streams that enter by each port."""
         sums: Vector = np.bincount(self.ingress_index, weights=rates, minlength=self.ports).astype(
             np.float64, copy=False
         )
         return sums
 
     def offered(self, intended_pps: float) -> Vector:
-        """Offered rate of each stream: the intended one, cut to line rate where a port is too slow."""
+        """Return the offered rate of each stream: the intended rate, limited to line rate where a port is too slow."""
         wanted = intended_pps * self.share
         by_port = self.by_port(wanted)
         ratio = np.minimum(1.0, self.ingress_cap / np.maximum(by_port, 1e-9 * self.ingress_cap))
@@ -62,20 +62,20 @@ class FlowGraph:
         return cut
 
     def arriving(self, offered: Vector, admitted_ratio: Vector | Sequence[float]) -> Vector:
-        """Rate of each stream at each node (rows), when node ``i`` lets ``admitted_ratio[i]`` of its frames through."""
+        """Return the rate of each stream at each node (rows) if node i admits ``admitted_ratio[i]`` of its frames."""
         rates = self.entering(offered)
         for index in range(len(self.edges)):
             self.pass_on(index, rates, float(admitted_ratio[index]))
         return rates
 
     def entering(self, offered: Vector) -> Vector:
-        """Rate of each stream at each node (rows) before any task unit passes on what comes to it."""
+        """Return the rate of each stream at each node (rows) before any task unit forwards its frames."""
         rates = np.zeros((self.exit + 1, len(self.share)))
         rates[self.entered, np.arange(len(offered))] = offered
         return rates
 
     def pass_on(self, index: int, rates: Vector, admitted_ratio: float) -> None:
-        """Add what a task unit lets through of ``rates[index]`` to the nodes after it."""
+        """Add the admitted part of ``rates[index]`` to the nodes after a task unit."""
         row = rates[index]
         if not np.logical_or.reduce(row):  # half the time of any()
             return
@@ -84,7 +84,7 @@ class FlowGraph:
             rates[node] += out * fraction
 
     def surviving(self, admitted_ratio: Vector, rates: Vector) -> Vector:
-        """Probability that a frame admitted at each node is forwarded in the end."""
+        """Return the probability that a frame admitted at each node is finally forwarded."""
         survive = np.ones(self.exit + 1)
         if (admitted_ratio == 1.0).all():
             return survive
@@ -100,7 +100,7 @@ class FlowGraph:
 
 
 class Foreseen:
-    """Rates at the task units of a graph as losses are found at one after the other, and none are foreseen.
+    """Rates at the task units of a graph while their losses are computed one after the other.
 
     ``rates`` and ``admitted_ratio`` are as in :meth:`FlowGraph.arriving`, ``total`` are the rates of all streams.
     """
@@ -116,7 +116,7 @@ class Foreseen:
                 self.before[node].append((index, fraction))
 
     def lose(self, indices: Sequence[int]) -> bool:
-        """Take in that task units now lose what ``admitted_ratio`` says; return whether others get less."""
+        """Update the rates for the losses of ``admitted_ratio``; return whether other task units get less."""
         edges, count = self.graph.edges, len(self.graph.edges)
         reached = {node for index in indices for node, _ in edges[index] if node < count}
         pending, some = sorted(reached), bool(reached)
@@ -134,7 +134,7 @@ class Foreseen:
 
 
 def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
-    """Group the load's flows to streams and route them."""
+    """Return the graph of a load: its flows grouped to streams and routed."""
     routes = tuple([(task.name, task.route) for task in model.tasks])
     ports = tuple([(port.name, port.entry) for port in model.ports])
     wired = _wired if len(load.flows.flows) <= _MOST_FLOWS_KEPT else _wired.__wrapped__
@@ -157,7 +157,7 @@ def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
 
 @dataclass(frozen=True, slots=True)
 class _Wiring:
-    """What routes make of flows, whatever the work for a frame: the same for many runs of an experiment.
+    """The routing of flows, which does not depend on the work for a frame: the same for many runs of an experiment.
 
     ``order`` are the numbers of the task units in topological order; the rest is of :class:`FlowGraph`.
     """

@@ -1,8 +1,8 @@
 """The fluid steady state: arriving and admitted rates, service times under contention, busy units.
 
-It is a fixed point. Each round computes what task units get of the units that they share, and how busy these are.
-There are many rounds over few task units, so rates and times are lists of floats by task unit: numpy takes longer on
-arrays that short.
+It is a fixed point. Each round computes the shares of the task units in common units, and how busy these are. There are
+many rounds over few task units, so rates and times are lists of floats by task unit: numpy takes longer on arrays that
+short.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Sharing:
 def sharing_of(
     tasks: tuple[TaskUnit, ...], costs: tuple[Cost, ...], parts: Sequence[Component], even: Sequence[bool]
 ) -> Sharing:
-    """Return what is the same in all rounds: which units are shared, and what a frame costs."""
+    """Return the constants of all rounds: the shared units and the cost of a frame."""
     own = [math.inf if task.needs else float(task.parallel) for task in tasks]
     shared = []
     for part in parts:
@@ -126,7 +126,7 @@ def sharing_of(
 
 @value
 class Fluid:
-    """The steady state of a router under a load, fluctuation apart."""
+    """The steady state of a router under a load, without fluctuation."""
 
     model: RouterModel
     load: OfferedLoad
@@ -153,7 +153,7 @@ class Fluid:
     """The fixed point of threads, where the router is one of threads."""
 
     def drops_pps(self) -> dict[str, float]:
-        """Loss by place: task units by name, ports as ``"port 1 out"``."""
+        """Loss by location: task units by name, ports as ``"port 1 out"``."""
         places = [task.name for task in self.graph.tasks]
         places += [f"{port.name} out" for port in self.model.ports]
         lost = (self.rates.sum(axis=1) * (1.0 - self.admitted_ratio)).tolist()
@@ -162,9 +162,7 @@ class Fluid:
 
 
 def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:
-    """Find the fixed point of rates, shares and contention, starting from an idle router.
-
-    Starting idle matters where contention has two steady states: the one reached from low load is found.
+    """Return the fixed point of rates, shares and contention; of two steady states the one reached from an idle router.
 
     ``overload``: offer line rate on every port that a flow enters, whatever the load's rate.
     """
@@ -278,7 +276,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
 
 
 def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float:
-    """Intended rate of a load, or what brings line rate to every port that a flow enters."""
+    """Return the intended rate of a load, or the rate that offers line rate on every port that a flow enters."""
     if overload:
         by_port = graph.by_port(graph.share)
         used = by_port > 0.0
@@ -289,9 +287,9 @@ def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float
 
 
 def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost, ...]) -> list[bool]:
-    """Whether frames come to a task unit at equal gaps: from one port, or from ports of one rate, which take turns.
+    """Whether frames arrive at a task unit at equal gaps: from one port, or from ports of one rate, which take turns.
 
-    It matters where batches or interrupts cost something, and is not looked at elsewhere.
+    It matters only where batches or interrupts have a cost, and is not computed elsewhere.
     """
     shares = []
     if all(cost.batch_s + cost.interrupt_s <= 0.0 for cost in costs):
@@ -306,7 +304,7 @@ def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost,
 
 
 def _near(new: Sequence[float], old: Sequence[float], *, least: float = 0.0) -> bool:
-    """Whether a round changed nothing that matters."""
+    """Whether the changes of a round are negligible."""
     return all(abs(after - before) <= least + _TOLERANCE * abs(before) for after, before in zip(new, old, strict=True))
 
 
@@ -322,7 +320,7 @@ def _active(parts: tuple[Component, ...], tasks: tuple[TaskUnit, ...], busy: dic
 
 
 def switching_s(parts: tuple[Component, ...], costs: tuple[Cost, ...]) -> tuple[list[float], list[str]]:
-    """Switch cost per frame where task units take turns on units: counted at every grant."""
+    """Return the switch cost per frame where task units take turns on units, at one switch per grant, s."""
     extra = [0.0] * len(costs)
     notes = []
     for part in parts:
@@ -334,7 +332,7 @@ def switching_s(parts: tuple[Component, ...], costs: tuple[Cost, ...]) -> tuple[
 
 
 def _batches_matter(task: TaskUnit) -> bool:
-    """Whether the size of batches decides how long frames take."""
+    """Whether the service time of frames depends on the size of batches."""
     activation, service = task.activation, task.service
     if service.per_batch_s or service.per_batch_cycles:
         return True
