@@ -28,11 +28,11 @@ impl Bed {
         let bed = Self { name: format!("rc-b-{name}") };
         // What a killed test left.
         bed.remove();
-        let made = bed.make();
-        if made.is_none() {
+        let outcome = bed.make();
+        if outcome.is_none() {
             eprintln!("SKIPPED: needs root and iproute2 to make network namespaces");
         }
-        made.map(|()| bed)
+        outcome.map(|()| bed)
     }
 
     fn make(&self) -> Option<()> {
@@ -155,13 +155,13 @@ fn undisturbed(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: 
     for _ in 0..20 {
         let before = backlog_drops();
         let seen = attempt(sender, receiver, request);
-        let (sent, found) = (seen.sent.streams[0].frames, seen.received.streams[0].frames);
+        let (sent, arrived) = (seen.sent.streams[0].frames, seen.received.streams[0].frames);
         let full = seen.received.overrun + backlog_drops() - before;
-        assert!(found <= sent && sent - found <= full, "sent {sent}, received {found}, no room for {full}");
-        if found == seen.plan.frames() {
+        assert!(arrived <= sent && sent - arrived <= full, "sent {sent}, received {arrived}, no room for {full}");
+        if arrived == seen.plan.frames() {
             return Some(seen);
         }
-        eprintln!("{found} of {sent} of {} frames, no room for {full}: trying again", seen.plan.frames());
+        eprintln!("{arrived} of {sent} of {} frames, no room for {full}: trying again", seen.plan.frames());
     }
     None
 }
@@ -231,48 +231,32 @@ fn each_back_end_sends_what_is_planned_and_the_ring_counts_it() {
     }
 }
 
-/// The rate that arrives is the one planned: a schedule that drifts or a sender that lags would show, a stall of the
-/// machine in mid-trial does not change it, for what it delays is caught up.
+/// The rate is the planned one up to the lateness that the sender reports: the first and the last frame leave 0 to
+/// `latest_ns` after they are due, so a schedule that drifts shows whatever else the machine does.
 #[test]
-fn the_rate_is_the_intended_one_within_one_in_a_thousand() {
+fn the_rate_is_the_intended_one_up_to_the_reported_lateness() {
     let Some(bed) = Bed::new("rate") else { return };
     let mut receiver = bed.receiver();
     for back_end in BACK_ENDS {
         let mut sender = bed.sender(back_end);
         for (mut rate_pps, duration_s) in [(1.0, 1.1), (10.0, 0.4), (1e3, 0.2), (1e5, 0.2), (3e5, 0.2)] {
-            // How fast a sender can be is a matter of benches: a machine that is too slow for the highest is asked for less.
-            while rate_pps > 1e5
-                && undisturbed(&mut *sender, &mut receiver, &request(duration_s, rate_pps, &json!({}))).is_none()
-            {
-                rate_pps /= 2.0;
-            }
-            // The first and the last frame must be on time; on a machine with other work one of a few attempts is.
-            let achieved = (0..20).map(|_| {
-                let seen = trial(&mut *sender, &mut receiver, &request(duration_s, rate_pps, &json!({})));
-                seen.is_complete();
-                let sent = &seen.sent.streams[0];
-                (sent.frames - 1) as f64 * 1e9 / (sent.last_ns - sent.first_ns) as f64
-            });
-            let errors: Vec<f64> = achieved.map(|pps| (pps / rate_pps - 1.0).abs()).up_to(1e-3);
-            assert!(errors.iter().any(|&error| error < 1e-3), "{back_end} at {rate_pps} pps: {errors:?}");
+            // Benches measure how fast a sender is: a machine that is too slow for the highest rate is asked for less.
+            let seen = loop {
+                let request = request(duration_s, rate_pps, &json!({}));
+                match undisturbed(&mut *sender, &mut receiver, &request) {
+                    Some(seen) => break seen,
+                    None if rate_pps > 1e5 => rate_pps /= 2.0,
+                    None => panic!("other work on this machine leaves no attempt undisturbed"),
+                }
+            };
+            seen.is_complete();
+            let sent = &seen.sent.streams[0];
+            let planned_ns = (sent.frames - 1) as f64 * 1e9 / rate_pps;
+            let error_ns = ((sent.last_ns - sent.first_ns) as f64 - planned_ns).abs();
+            // Instants are whole nanoseconds.
+            let bound_ns = sent.latest_ns as f64 + 2.0;
+            assert!(error_ns <= bound_ns, "{back_end} at {rate_pps} pps: {error_ns} ns, of {bound_ns} ns");
         }
-    }
-}
-
-trait UpTo {
-    fn up_to(self, good: f64) -> Vec<f64>;
-}
-
-impl<I: Iterator<Item = f64>> UpTo for I {
-    fn up_to(self, good: f64) -> Vec<f64> {
-        let mut all = Vec::new();
-        for error in self {
-            all.push(error);
-            if error < good {
-                break;
-            }
-        }
-        all
     }
 }
 
@@ -299,9 +283,9 @@ fn a_warm_up_and_frames_of_another_trial_are_not_counted() {
     let Some(bed) = Bed::new("warmup") else { return };
     let mut receiver = bed.receiver();
     let mut sender = bed.sender("af_packet");
-    let mut asked = request(0.05, 1e4, &json!({}));
-    asked.warmup_s = 0.02;
-    let seen = trial(&mut *sender, &mut receiver, &asked);
+    let mut request = request(0.05, 1e4, &json!({}));
+    request.warmup_s = 0.02;
+    let seen = trial(&mut *sender, &mut receiver, &request);
     seen.is_complete();
     assert_eq!((seen.plan.warmup_frames(), seen.received.stale), (200, 200));
     assert!(seen.sent.streams[0].first_ns >= seen.sent.start_ns + 20_000_000);
@@ -327,17 +311,18 @@ fn frames_that_the_ring_has_no_room_for_are_counted() {
     let Some(bed) = Bed::new("overrun") else { return };
     let mut receiver = bed.receiver();
     let mut sender = bed.sender("af_packet");
-    let asked = request(0.3, 4e4, &json!({"sizes": [{"bytes": 9216}]}));
-    let templates = Templates::new(&asked.streams[0].flows, &asked.streams[0].encapsulation).unwrap();
-    let plan = Plan::new(&asked, 0, &templates).unwrap();
-    receiver.reset(asked.trial_id, &[Expected { stream: 0, frames: plan.frames(), flows: 1 }]).unwrap();
+    let request = request(0.3, 4e4, &json!({"sizes": [{"bytes": 9216}]}));
+    let templates = Templates::new(&request.streams[0].flows, &request.streams[0].encapsulation).unwrap();
+    let plan = Plan::new(&request, 0, &templates).unwrap();
+    receiver.reset(request.trial_id, &[Expected { stream: 0, frames: plan.frames(), flows: 1 }]).unwrap();
     let sending = Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0 };
     let held = receiver.hold();
     let mut sent = 0;
     // An attempt that other work on the machine disturbs sends less; frames of another one are duplicates.
     while sent < 12_000 {
-        sent += sender.send(std::slice::from_ref(&sending), asked.trial_id, 0, &Control::default()).unwrap().streams[0]
-            .frames;
+        sent += sender.send(std::slice::from_ref(&sending), request.trial_id, 0, &Control::default()).unwrap().streams
+            [0]
+        .frames;
     }
     drop(held);
     settle(&receiver, sent);
@@ -355,12 +340,12 @@ fn probes_say_how_long_the_hand_over_takes() {
     assert_eq!(sender.facts()["hand_over"], Value::Null);
     let seen = trial(&mut *sender, &mut receiver, &request(0.2, 1e4, &json!({})));
     seen.is_complete();
-    let told = sender.facts()["hand_over"].clone();
-    assert!(told["probes"].as_u64().unwrap() >= 5, "{told}");
-    let least_ns = told["min_ns"].as_u64().unwrap();
-    assert!(least_ns > 0 && least_ns < 1_000_000, "{told}");
+    let hand_over = sender.facts()["hand_over"].clone();
+    assert!(hand_over["probes"].as_u64().unwrap() >= 5, "{hand_over}");
+    let least_ns = hand_over["min_ns"].as_u64().unwrap();
+    assert!(least_ns > 0 && least_ns < 1_000_000, "{hand_over}");
     // What the driver takes has not yet arrived.
-    assert!(least_ns < seen.received.streams[0].latency.max_ns, "{told}");
+    assert!(least_ns < seen.received.streams[0].latency.max_ns, "{hand_over}");
 }
 
 #[test]
