@@ -14,11 +14,11 @@ const PROGRAMS: [&str; 8] = ["receive", "generate", "pass", "slow", "forward", "
 fn compile(clang: &str, target: &str, recipe: &Path, out: &Path) {
     let done = Command::new("sh").arg(recipe).arg(clang).arg(out).arg(target).output();
     let done = done.unwrap_or_else(|error| panic!("{}: {error}", recipe.display()));
-    let said = String::from_utf8_lossy(&done.stderr);
+    let errors = String::from_utf8_lossy(&done.stderr);
     assert!(
         done.status.success(),
         "ROUTECAST_CLANG = {clang:?} does not compile the eBPF programs (Debian: apt install clang libbpf-dev \
-         linux-libc-dev); without that variable those of the repository are taken:\n{said}"
+         linux-libc-dev); without that variable those of the repository are taken:\n{errors}"
     );
 }
 

@@ -14,9 +14,9 @@ fn measure(bed: &Bed, what: &str, bytes: u32) {
     }
     let mut best = (0.0_f64, 0.0_f64, serde_json::Value::Null);
     for _ in 0..5 {
-        let mut asked = request(&flow(false, 0), 20e6, 0.4);
-        asked["streams"][0]["sizes"][0]["bytes"] = bytes.into();
-        let outcome = one_trial(&mut tester, &asked);
+        let mut trial_request = request(&flow(false, 0), 20e6, 0.4);
+        trial_request["streams"][0]["sizes"][0]["bytes"] = bytes.into();
+        let outcome = one_trial(&mut tester, &trial_request);
         let stream = &outcome["streams"][0];
         let span_s = stream["last_sent_s"].as_f64().unwrap() - stream["first_sent_s"].as_f64().unwrap();
         let received_pps = stream["received_frames"].as_f64().unwrap() / span_s;

@@ -160,9 +160,10 @@ impl Device {
     /// The text is wrong, the interface does not exist or has a program, or the kernel refuses.
     pub fn attach(text: &str) -> Result<Self> {
         let mut config: Object = serde_json::from_str(text).map_err(|error| wrong(&error))?;
-        let place = ["program", "interface", "netns"].iter().filter_map(|&name| config.remove_entry(name)).collect();
+        let attachment =
+            ["program", "interface", "netns"].iter().filter_map(|&name| config.remove_entry(name)).collect();
         let settings = config;
-        let config: Config = serde_json::from_value(Value::Object(place)).map_err(|error| wrong(&error))?;
+        let config: Config = serde_json::from_value(Value::Object(attachment)).map_err(|error| wrong(&error))?;
         let settings = Settings::read(config.program, settings)?;
         let netns = config.netns.as_deref();
         let mut loaded = Loaded::new(config.program.name(), |_| {})?;
@@ -209,16 +210,16 @@ impl Device {
     ///
     /// The kernel refuses.
     pub fn counters(&self) -> Result<Value> {
-        let mut found = serde_json::Map::new();
+        let mut counters = serde_json::Map::new();
         for (index, &name) in (0..).zip(self.program.counters()) {
             let value = match &self.counters {
                 Counters::None => 0,
                 Counters::Shared(map) => map.get(&index, 0).map_err(|error| refused(&error))?,
                 Counters::PerCore(map) => map.get(&index, 0).map_err(|error| refused(&error))?.iter().sum(),
             };
-            found.insert(name.to_owned(), json!(value));
+            counters.insert(name.to_owned(), json!(value));
         }
-        Ok(Value::Object(found))
+        Ok(Value::Object(counters))
     }
 
     /// The program, its interface and how it runs there.

@@ -137,11 +137,16 @@ mod tests {
             max_ns: 100_000,
             histogram: sparse(counts),
         };
-        let found = Distribution::of(&tally).unwrap();
-        for (share, got) in [(0.5, found.p50_s), (0.9, found.p90_s), (0.99, found.p99_s), (0.999, found.p999_s)] {
+        let distribution = Distribution::of(&tally).unwrap();
+        for (share, got) in [
+            (0.5, distribution.p50_s),
+            (0.9, distribution.p90_s),
+            (0.99, distribution.p99_s),
+            (0.999, distribution.p999_s),
+        ] {
             assert!((got / (share * 1e-4) - 1.0).abs() < 1.0 / 64.0, "{share}: {got}");
         }
-        assert_eq!((found.min_s, found.max_s, found.mean_s), (1e-9, 1e-4, 50_000.5e-9));
+        assert_eq!((distribution.min_s, distribution.max_s, distribution.mean_s), (1e-9, 1e-4, 50_000.5e-9));
         assert_eq!(Distribution::of(&Tally::default()), None);
     }
 }

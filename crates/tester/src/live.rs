@@ -91,14 +91,14 @@ impl Live {
                 .map_max_entries("segments", room.segments as u32)
                 .map_max_entries("flows", room.flows as u32);
         })?;
-        for place in &places {
+        for port in &places {
             let map = loaded.map_mut("ports");
             // A device map takes the device that has this index where the caller is.
-            netns::inside(place.netns.as_deref(), || {
+            netns::inside(port.netns.as_deref(), || {
                 let failed =
                     |error: &(dyn std::error::Error + 'static)| map_error("giving the generator its port", error);
                 let mut ports = DevMap::try_from(map).map_err(|error| failed(&error))?;
-                ports.set(place.port as u32, place.index, None, 0).map_err(|error| failed(&error))
+                ports.set(port.port as u32, port.index, None, 0).map_err(|error| failed(&error))
             })?;
         }
         Ok(Self {
@@ -114,8 +114,8 @@ impl Live {
     fn check_mtu(&self, streams: &[Sending<'_>]) -> Result<()> {
         for stream in streams {
             // The MTU counts neither the Ethernet header nor the FCS.
-            let place = self.places.iter().find(|place| place.port == stream.port);
-            let most = place.map_or(u32::MAX, |place| place.mtu + 18);
+            let port = self.places.iter().find(|port| port.port == stream.port);
+            let most = port.map_or(u32::MAX, |port| port.mtu + 18);
             let longest = stream.plan.slots().iter().map(|slot| u32::from(slot.bytes)).max().unwrap_or(0);
             if longest > most {
                 let allowed = format!("at most {most} B with FCS: the MTU of the interface is {} B", most - 18);

@@ -89,10 +89,10 @@ pub fn received(grid: Grid, begin_ns: u64, counts: &[u64]) -> Option<(Vec<u64>, 
     if counts.len() != ROOM || late + PARTS >= ROOM {
         return None;
     }
-    let mut found = counts[late..late + PARTS].to_vec();
+    let mut parts = counts[late..late + PARTS].to_vec();
     // The beginning is rounded to a part.
-    found[0] += counts[..late].iter().sum::<u64>();
-    Some((found, counts[late + PARTS..].iter().sum()))
+    parts[0] += counts[..late].iter().sum::<u64>();
+    Some((parts, counts[late + PARTS..].iter().sum()))
 }
 
 /// Of the first `sent` frames of a plan, how many were due in each part, and how many of these are not in the bitmap.
@@ -179,15 +179,15 @@ mod tests {
 
         /// However late a trial begins, no frame is counted twice or forgotten.
         #[test]
-        fn a_late_beginning_moves_the_parts(late in 0_u64..2_000, each in 0_u64..5) {
+        fn a_late_beginning_moves_the_parts(late in 0_u64..2_000, count in 0_u64..5) {
             let grid = Grid::new(5_000, 1e-3); // parts of 1 us
-            let counts = vec![each; ROOM];
+            let counts = vec![count; ROOM];
             match received(grid, 5_000 + late * 1_000, &counts) {
                 Some((parts, after)) => {
                     prop_assert_eq!(parts.len(), PARTS);
-                    prop_assert_eq!(parts.iter().sum::<u64>() + after, each * ROOM as u64);
-                    prop_assert_eq!(parts[0], each * (late + 1));
-                    prop_assert_eq!(parts[PARTS - 1], each);
+                    prop_assert_eq!(parts.iter().sum::<u64>() + after, count * ROOM as u64);
+                    prop_assert_eq!(parts[0], count * (late + 1));
+                    prop_assert_eq!(parts[PARTS - 1], count);
                 }
                 None => prop_assert!(late as usize + PARTS >= ROOM),
             }

@@ -182,7 +182,7 @@ impl Plan {
     /// Adds the frames from `before` on, counted from the start of the trial or of its warm-up.
     fn add(&mut self, cycle: &Cycle, piece: &Piece, before: u64, area: f64) {
         let table = self.slots.len();
-        let ahead_s = ((cycle.place(before) - area) / piece.rate_pps).max(0.0);
+        let ahead_s = ((cycle.position(before) - area) / piece.rate_pps).max(0.0);
         self.segments.push(Segment {
             first_frame: self.warmup_frames + before,
             first_due: ticks(piece.from_s + ahead_s),
@@ -315,8 +315,8 @@ impl Plan {
         if self.recorded {
             return self.recorded_frames_of_flows(frames);
         }
-        let (each, more) = (frames / self.flows as u64, frames % self.flows as u64);
-        (0..self.flows as u64).map(|flow| each + u64::from(flow < more)).collect()
+        let (share, more) = (frames / self.flows as u64, frames % self.flows as u64);
+        (0..self.flows as u64).map(|flow| share + u64::from(flow < more)).collect()
     }
 
     /// As [`Plan::frames_of_flows`], where flows do not take turns.

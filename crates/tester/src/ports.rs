@@ -159,7 +159,7 @@ impl Ports {
             return Err(TesterError::value("port", &port.config.name, allowed));
         }
         let least_pps = self.live.as_ref().map_or(f64::INFINITY, |live| live.range_pps().0);
-        let busiest = plans.iter().map(|plan| rate_and_gap(plan)).max_by(|one, other| one.0.total_cmp(&other.0));
+        let busiest = plans.iter().map(|plan| rate_and_gap(plan)).max_by(|a, b| a.0.total_cmp(&b.0));
         let frequent = busiest.is_some_and(|(pps, gap_ns)| pps >= least_pps && gap_ns <= LARGEST_GAP_NS);
         if port.live && !frequent && port.ring.is_none() {
             return Err(TesterError::BackEnd {
@@ -252,7 +252,7 @@ impl Port {
                 }
             }
             config::Send::Auto => match xdp() {
-                Ok(sender) if sender.as_ref().is_some_and(|one| one.facts()["mode"] == "zero-copy") => {
+                Ok(sender) if sender.as_ref().is_some_and(|sender| sender.facts()["mode"] == "zero-copy") => {
                     self.ring = sender;
                     self.why.push("af_xdp in zero-copy mode".to_owned());
                 }

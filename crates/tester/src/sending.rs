@@ -77,8 +77,9 @@ pub fn run(
     listen: &dyn Fn(),
 ) -> Result<Vec<SentBy>> {
     let mut work: Vec<(&mut dyn Sender, Vec<Sending<'_>>)> = Vec::new();
-    let of =
-        |wanted: &dyn Fn(&Sending<'_>) -> bool| sending.iter().filter(|one| wanted(one)).copied().collect::<Vec<_>>();
+    let of = |wanted: &dyn Fn(&Sending<'_>) -> bool| {
+        sending.iter().filter(|stream| wanted(stream)).copied().collect::<Vec<_>>()
+    };
     if let Some(generator) = &mut ports.live {
         work.push((generator, of(&|stream| live[stream.port])));
     }
@@ -93,7 +94,7 @@ pub fn run(
         for (sender, streams) in work {
             // Two on one core would take turns by accident.
             let cpu = threads.cpu.filter(|_| senders.is_empty());
-            senders.push(scope.spawn(move || one(sender, &streams, cpu, threads, control)));
+            senders.push(scope.spawn(move || send_streams(sender, &streams, cpu, threads, control)));
         }
         let watch = scope.spawn(move || {
             // Where senders and device take all cores, an ordinary thread may wait a second for its turn.
@@ -119,7 +120,7 @@ pub fn run(
     })
 }
 
-fn one(
+fn send_streams(
     sender: &mut dyn Sender,
     streams: &[Sending<'_>],
     cpu: Option<usize>,

@@ -149,19 +149,19 @@ impl Sink {
     /// Frames by part: what the program has added, and what each core has counted since.
     fn parts(&self, stream: u8, cores: &[Tally]) -> Vec<u64> {
         let first = usize::from(stream) * parts::ROOM;
-        let mut found: Vec<u64> = (first..first + parts::ROOM).map(|at| self.maps.parts.get(at)).collect();
+        let mut counts: Vec<u64> = (first..first + parts::ROOM).map(|at| self.maps.parts.get(at)).collect();
         for core in cores {
-            found[core.part as usize] += core.frames - core.parted;
+            counts[core.part as usize] += core.frames - core.parted;
         }
-        found
+        counts
     }
 }
 
 /// Where each stream's bits and flows lie, and how many there are together.
 fn places(expected: &[Expected]) -> (Vec<layout::Expected>, Room) {
     let mut room = Room { words: 0, flows: 0 };
-    let place = |stream: &Expected| {
-        let at = layout::Expected {
+    let layout_of = |stream: &Expected| {
+        let place = layout::Expected {
             frames: u32::try_from(stream.frames).unwrap_or(u32::MAX),
             first_word: room.words as u32,
             first_flow: room.flows as u32,
@@ -169,9 +169,9 @@ fn places(expected: &[Expected]) -> (Vec<layout::Expected>, Room) {
         };
         room.words += (stream.frames as usize).div_ceil(64);
         room.flows += stream.flows as usize;
-        at
+        place
     };
-    (expected.iter().map(place).collect(), room)
+    (expected.iter().map(layout_of).collect(), room)
 }
 
 impl Receiver for Sink {

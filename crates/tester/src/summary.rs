@@ -15,17 +15,17 @@ struct LostRuns {
 }
 
 fn lost_runs(bitmap: &[u64], sent: u64, most: usize) -> LostRuns {
-    let mut found = LostRuns { runs: Vec::new(), truncated: false, first: None, last: None, lost: 0 };
+    let mut losses = LostRuns { runs: Vec::new(), truncated: false, first: None, last: None, lost: 0 };
     let mut run: Option<(u64, u64)> = None;
-    let close = |run: &mut Option<(u64, u64)>, found: &mut LostRuns| {
+    let close = |run: &mut Option<(u64, u64)>, losses: &mut LostRuns| {
         if let Some((first, count)) = run.take() {
-            found.first.get_or_insert(first);
-            found.last = Some(first + count - 1);
-            found.lost += count;
-            if found.runs.len() < most {
-                found.runs.push((first, count));
+            losses.first.get_or_insert(first);
+            losses.last = Some(first + count - 1);
+            losses.lost += count;
+            if losses.runs.len() < most {
+                losses.runs.push((first, count));
             } else {
-                found.truncated = true;
+                losses.truncated = true;
             }
         }
     };
@@ -34,7 +34,7 @@ fn lost_runs(bitmap: &[u64], sent: u64, most: usize) -> LostRuns {
         let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
         let mut missing = !bitmap.get((base / 64) as usize).copied().unwrap_or(0) & mask;
         if missing == 0 {
-            close(&mut run, &mut found);
+            close(&mut run, &mut losses);
             continue;
         }
         let mut at = 0;
@@ -46,14 +46,14 @@ fn lost_runs(bitmap: &[u64], sent: u64, most: usize) -> LostRuns {
                 let (_, count) = run.get_or_insert((base + at, 0));
                 *count += length;
             } else {
-                close(&mut run, &mut found);
+                close(&mut run, &mut losses);
             }
             missing = missing.checked_shr(length as u32).unwrap_or(0);
             at += length;
         }
     }
-    close(&mut run, &mut found);
-    found
+    close(&mut run, &mut losses);
+    losses
 }
 
 /// The plan's rate, slowed as the time from the first to the last sent frame was longer than planned. A quotient of frames
@@ -133,12 +133,12 @@ mod tests {
                     _ => expected.push((nth, 1)),
                 }
             }
-            let found = lost_runs(&bitmap(&received), received.len() as u64, usize::MAX);
-            prop_assert_eq!(found.lost, expected.iter().map(|run| run.1).sum::<u64>());
-            prop_assert_eq!(found.first, expected.first().map(|run| run.0));
-            prop_assert_eq!(found.last, expected.last().map(|run| run.0 + run.1 - 1));
-            prop_assert_eq!(found.runs, expected);
-            prop_assert!(!found.truncated);
+            let losses = lost_runs(&bitmap(&received), received.len() as u64, usize::MAX);
+            prop_assert_eq!(losses.lost, expected.iter().map(|run| run.1).sum::<u64>());
+            prop_assert_eq!(losses.first, expected.first().map(|run| run.0));
+            prop_assert_eq!(losses.last, expected.last().map(|run| run.0 + run.1 - 1));
+            prop_assert_eq!(losses.runs, expected);
+            prop_assert!(!losses.truncated);
         }
     }
 
@@ -147,8 +147,8 @@ mod tests {
         let mut received = vec![true; 1000];
         received[60..700].fill(false);
         received[900] = false;
-        let found = lost_runs(&bitmap(&received), 1000, 1);
-        assert_eq!((found.runs, found.truncated, found.lost), (vec![(60, 640)], true, 641));
+        let losses = lost_runs(&bitmap(&received), 1000, 1);
+        assert_eq!((losses.runs, losses.truncated, losses.lost), (vec![(60, 640)], true, 641));
         assert_eq!(lost_runs(&[], 100, 10).runs, [(0, 100)]);
     }
 }

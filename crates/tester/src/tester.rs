@@ -107,9 +107,9 @@ impl Tester {
         let live = self.choose(&sending)?;
         let control = Control::default();
         let end_ns = plans.iter().map(Plan::end).max().unwrap_or(0) / TICKS_PER_NS;
-        let whole_s = end_ns as f64 / 1e9 + request.wait_s;
+        let total_s = end_ns as f64 / 1e9 + request.wait_s;
         let began = Instant::now();
-        let listen = || match progress((began.elapsed().as_secs_f64() / whole_s).min(1.0)) {
+        let listen = || match progress((began.elapsed().as_secs_f64() / total_s).min(1.0)) {
             ControlFlow::Break(()) => control.stop.store(true, Ordering::Release),
             ControlFlow::Continue(()) => {}
         };
@@ -151,7 +151,8 @@ impl Tester {
         let mut live = vec![false; self.ports.ports.len()];
         for stream in sending {
             let here = sending.iter().filter(|other| other.port == stream.port);
-            live[stream.port] = self.ports.sends_live(stream.port, &here.map(|one| one.plan).collect::<Vec<_>>())?;
+            live[stream.port] =
+                self.ports.sends_live(stream.port, &here.map(|sending| sending.plan).collect::<Vec<_>>())?;
         }
         Ok(live)
     }
@@ -195,8 +196,8 @@ impl Tester {
                 continue;
             };
             let (received, transmitted) = (received.saturating_sub(then.0), transmitted.saturating_sub(then.1));
-            let handed_over = sent.iter().flat_map(|by| by.streams.iter().zip(&by.report.streams));
-            let of_port = handed_over.filter(|&(&stream, _)| request.streams[stream].port == index);
+            let reports = sent.iter().flat_map(|by| by.streams.iter().zip(&by.report.streams));
+            let of_port = reports.filter(|&(&stream, _)| request.streams[stream].port == index);
             let frames: u64 = of_port.map(|(_, sent)| sent.frames).sum();
             if live[index] && frames > 100 && transmitted < frames / 100 {
                 return Err(TesterError::BackEnd {
@@ -257,10 +258,10 @@ fn outcome(
     let nothing = Received::default();
     let mut streams = vec![None; plans.len()];
     for by in sent {
-        for (&index, one) in by.streams.iter().zip(&by.report.streams) {
+        for (&index, sent) in by.streams.iter().zip(&by.report.streams) {
             let mut here = received[request.streams[index].to_port].streams.iter();
             let arrived = here.find(|arrived| usize::from(arrived.stream) == index).unwrap_or(&nothing);
-            streams[index] = Some(summarise(&plans[index], one, arrived, by.report.start_ns, request.max_lost_runs));
+            streams[index] = Some(summarise(&plans[index], sent, arrived, by.report.start_ns, request.max_lost_runs));
         }
     }
     let start_ns = sent.iter().map(|by| by.report.start_ns).min().unwrap_or(0);
@@ -297,9 +298,9 @@ fn over_time(
     sent: &[SentBy],
     received: &[ReceiveReport],
 ) -> Option<OverTime> {
-    let add = |sums: &mut Vec<u64>, more: &[u64]| sums.iter_mut().zip(more).for_each(|(sum, one)| *sum += one);
+    let add = |sums: &mut Vec<u64>, more: &[u64]| sums.iter_mut().zip(more).for_each(|(sum, term)| *sum += term);
     let none = || vec![0; parts::PARTS];
-    let mut found = OverTime {
+    let mut over_time = OverTime {
         part_s: request.duration_s / parts::PARTS as f64,
         sent_frames: none(),
         received_frames: none(),
@@ -307,18 +308,18 @@ fn over_time(
         received_after_frames: 0,
     };
     for by in sent {
-        for (&index, one) in by.streams.iter().zip(&by.report.streams) {
+        for (&index, sent) in by.streams.iter().zip(&by.report.streams) {
             let plan = &plans[index];
             let mut here = received[request.streams[index].to_port].streams.iter();
             let arrived = here.find(|arrived| usize::from(arrived.stream) == index)?;
-            let (due, lost) = parts::sent_and_lost(grid, plan, one.frames, &arrived.bitmap);
+            let (due, lost) = parts::sent_and_lost(grid, plan, sent.frames, &arrived.bitmap);
             let begin_ns = by.report.start_ns + plan.start() / TICKS_PER_NS;
             let (in_parts, after) = parts::received(grid, begin_ns, &arrived.parts)?;
-            add(&mut found.sent_frames, &due);
-            add(&mut found.lost_frames, &lost);
-            add(&mut found.received_frames, &in_parts);
-            found.received_after_frames += after;
+            add(&mut over_time.sent_frames, &due);
+            add(&mut over_time.lost_frames, &lost);
+            add(&mut over_time.received_frames, &in_parts);
+            over_time.received_after_frames += after;
         }
     }
-    Some(found)
+    Some(over_time)
 }

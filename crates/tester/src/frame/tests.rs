@@ -87,9 +87,9 @@ proptest! {
         ipv6: bool, extra in 0_u16..300, signature in signatures(), length in 0_usize..400,
     ) {
         let mut frame = built(ipv6, smallest(ipv6) + extra, signature);
-        let whole = frame.len();
+        let full_length = frame.len();
         frame.resize(length, 0);
-        prop_assert_eq!(matches!(verify(&frame), Verdict::Intact(_)), length == whole);
+        prop_assert_eq!(matches!(verify(&frame), Verdict::Intact(_)), length == full_length);
     }
 }
 

@@ -32,11 +32,13 @@ pub fn verify(frame: &[u8]) -> Verdict {
 
 /// Judges the datagram of a test.
 fn judge(datagram: &[u8], ipv6: bool) -> Verdict {
-    let Some(found) = udp_of(datagram, ipv6) else { return Verdict::Foreign };
-    let payload = &found.segment[UDP_BYTES.min(found.segment.len())..];
+    let Some(udp) = udp_of(datagram, ipv6) else { return Verdict::Foreign };
+    let payload = &udp.segment[UDP_BYTES.min(udp.segment.len())..];
     let Some(signature) = Signature::read(payload) else { return Verdict::Foreign };
-    let whole = found.intact && found.datagram_bytes == datagram.len() && udp_is_right(&found);
-    if whole && payload.len() <= PATTERN.len() && payload[SIGNATURE_BYTES..] == PATTERN[SIGNATURE_BYTES..payload.len()]
+    let is_intact = udp.intact && udp.datagram_bytes == datagram.len() && udp_is_right(&udp);
+    if is_intact
+        && payload.len() <= PATTERN.len()
+        && payload[SIGNATURE_BYTES..] == PATTERN[SIGNATURE_BYTES..payload.len()]
     {
         Verdict::Intact(signature)
     } else {

@@ -90,22 +90,22 @@ impl Cycle {
     }
 
     /// The place of a frame.
-    pub fn place(&self, frame: u64) -> f64 {
+    pub fn position(&self, frame: u64) -> f64 {
         let length = self.len() as u64;
         (frame / length) as f64 * self.span + self.places[(frame % length) as usize]
     }
 
     /// How many frames stand before a place. Rate times duration is not exact: frames within 1e-12 of it are not.
-    pub fn frames_before(&self, place: f64) -> u64 {
-        let place = place * (1.0 - 1e-12);
-        if place <= 0.0 {
+    pub fn frames_before(&self, position: f64) -> u64 {
+        let position = position * (1.0 - 1e-12);
+        if position <= 0.0 {
             return 0;
         }
-        if self.span == 0.0 || place.is_infinite() {
+        if self.span == 0.0 || position.is_infinite() {
             return self.most;
         }
-        let cycles = (place / self.span).floor();
-        let rest = place - cycles * self.span;
+        let cycles = (position / self.span).floor();
+        let rest = position - cycles * self.span;
         cycles as u64 * self.len() as u64 + self.places.partition_point(|&at| at < rest) as u64
     }
 }
@@ -159,7 +159,7 @@ fn mix(sizes: &[Size], index: usize, templates: &Templates) -> Result<Vec<Slot>>
             return Err(TesterError::value(place(nth, "weight"), size.weight, "0 or more"));
         }
     }
-    let weights = whole(&sizes.iter().map(|size| size.weight).collect::<Vec<_>>());
+    let weights = integer_ratio(&sizes.iter().map(|size| size.weight).collect::<Vec<_>>());
     let order = interleaved(&weights);
     if order.is_empty() {
         return Err(TesterError::value(place(0, "weight"), 0, "one of the weights is more than 0"));
@@ -179,7 +179,7 @@ fn mix(sizes: &[Size], index: usize, templates: &Templates) -> Result<Vec<Slot>>
 }
 
 /// Weights as whole numbers without a common divisor.
-pub(super) fn whole(weights: &[f64]) -> Vec<u64> {
+pub(super) fn integer_ratio(weights: &[f64]) -> Vec<u64> {
     let least = weights.iter().copied().filter(|&weight| weight > 0.0).fold(f64::INFINITY, f64::min);
     let total: f64 = weights.iter().sum();
     let near = |times: f64| {
@@ -224,18 +224,18 @@ fn exponential(length: usize, seed: u64, index: usize) -> Vec<f64> {
     let scale = strata / gaps.iter().sum::<f64>();
     gaps.iter()
         .scan(0.0, |at, gap| {
-            let place = *at;
+            let position = *at;
             *at += gap * scale;
-            Some(place)
+            Some(position)
         })
         .collect()
 }
 
 /// Whole bursts and whole turns of the flows, and the whole mix of sizes where that is not too long.
 fn bursts(mix: usize, flows: usize, burst: usize) -> usize {
-    let whole = common_multiple(mix, burst);
-    if whole <= MOST_MIXED {
-        return whole;
+    let period = common_multiple(mix, burst);
+    if period <= MOST_MIXED {
+        return period;
     }
     let turn = common_multiple(flows, burst);
     turn * (mix / turn).max(1)

@@ -42,7 +42,7 @@ pub(super) fn pieces(request: &Request, index: usize, wire: Option<&Wire>) -> Re
     changes.dedup();
     let starts_s = std::iter::once(0.0).chain(changes.iter().copied());
     let ends_s = changes.iter().copied().chain([request.duration_s]);
-    let mut found: Vec<Piece> = Vec::new();
+    let mut pieces: Vec<Piece> = Vec::new();
     for (from_s, to_s) in starts_s.zip(ends_s) {
         let busy_ratio: f64 = wire.map_or(0.0, |wire| {
             sharers.iter().map(|stream| rate(stream, from_s) * wire.seconds(mean_bytes(stream))).sum()
@@ -50,19 +50,19 @@ pub(super) fn pieces(request: &Request, index: usize, wire: Option<&Wire>) -> Re
         let intended_pps = rate(&request.streams[index], from_s);
         let rate_pps = intended_pps / busy_ratio.max(1.0);
         let (from_s, to_s) = (request.warmup_s + from_s, request.warmup_s + to_s);
-        match found.last_mut() {
+        match pieces.last_mut() {
             Some(last) if (last.rate_pps, last.intended_pps) == (rate_pps, intended_pps) => last.to_s = to_s,
-            _ => found.push(Piece { from_s, to_s, rate_pps, intended_pps, counted: true, last: false }),
+            _ => pieces.push(Piece { from_s, to_s, rate_pps, intended_pps, counted: true, last: false }),
         }
     }
-    if let Some(last) = found.last_mut() {
+    if let Some(last) = pieces.last_mut() {
         last.last = true;
     }
     if request.warmup_s > 0.0 {
-        let first = found[0];
-        found.insert(0, Piece { from_s: 0.0, to_s: first.from_s, counted: false, last: false, ..first });
+        let first = pieces[0];
+        pieces.insert(0, Piece { from_s: 0.0, to_s: first.from_s, counted: false, last: false, ..first });
     }
-    Ok(found)
+    Ok(pieces)
 }
 
 fn check(request: &Request, index: usize) -> Result<()> {

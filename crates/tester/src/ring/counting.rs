@@ -21,8 +21,8 @@ impl Counting {
     /// Expects these streams of this trial.
     pub fn new(trial: u8, expected: &[Expected]) -> Self {
         let mut places = [0; 256];
-        for (place, stream) in (1..).zip(expected) {
-            places[usize::from(stream.stream)] = place;
+        for (number, stream) in (1..).zip(expected) {
+            places[usize::from(stream.stream)] = number;
         }
         let streams = expected.iter().map(Stream::new).collect();
         Self { trial, streams, places, foreign: 0, stale: 0, misrouted: 0 }
@@ -46,8 +46,8 @@ impl Counting {
             self.stale += 1;
             return;
         }
-        let place = usize::from(self.places[usize::from(signature.stream)]);
-        let Some(stream) = place.checked_sub(1).and_then(|place| self.streams.get_mut(place)) else {
+        let number = usize::from(self.places[usize::from(signature.stream)]);
+        let Some(stream) = number.checked_sub(1).and_then(|number| self.streams.get_mut(number)) else {
             self.misrouted += 1;
             return;
         };

@@ -147,13 +147,13 @@ impl Drop for HardwareClock {
 
 fn ask<T>(socket: &OwnedFd, interface: &str, request: libc::c_ulong, value: &mut T) -> Result<(), String> {
     // SAFETY: zero is a valid ifreq.
-    let mut asked: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in asked.ifr_name.iter_mut().zip(interface.as_bytes().iter().take(libc::IFNAMSIZ - 1)) {
+    let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in ifreq.ifr_name.iter_mut().zip(interface.as_bytes().iter().take(libc::IFNAMSIZ - 1)) {
         *to = *from as libc::c_char;
     }
-    asked.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
+    ifreq.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
     // SAFETY: the structure is the one that the request reads and writes, and outlives the call.
-    if unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut asked) } == 0 {
+    if unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut ifreq) } == 0 {
         Ok(())
     } else {
         Err(format!("{interface}: {}", std::io::Error::last_os_error()))

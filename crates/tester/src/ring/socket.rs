@@ -103,9 +103,9 @@ impl Socket {
 
     /// Waits until there is something to receive; `false` after `timeout_ms`.
     pub fn wait(&self, timeout_ms: i32) -> bool {
-        let mut asked = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one structure, as told.
-        unsafe { libc::poll(&raw mut asked, 1, timeout_ms) > 0 }
+        unsafe { libc::poll(&raw mut poll, 1, timeout_ms) > 0 }
     }
 
     /// A time stamp that the driver took of a frame sent as a probe, and what is left of the frame.
@@ -128,8 +128,8 @@ impl Socket {
         let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
         while !header.is_null() {
             // SAFETY: not null, so it points to a header inside the control data.
-            let told = unsafe { *header };
-            if told.cmsg_level == libc::SOL_SOCKET && told.cmsg_type == libc::SCM_TIMESTAMPING {
+            let control_header = unsafe { *header };
+            if control_header.cmsg_level == libc::SOL_SOCKET && control_header.cmsg_type == libc::SCM_TIMESTAMPING {
                 // SAFETY: the kernel writes three times, of which the first is the software's; they may be unaligned.
                 let time = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
                 return Some((time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64, octets));

@@ -95,18 +95,18 @@ fn any_changed_octet_makes_a_frame_corrupted_or_foreign_and_never_received() {
     let Some(mut sink) = sink(1000, 1, u32::MAX) else { return };
     for ipv6 in [false, true] {
         for bytes in [84_u16, 85, 200, 1518] {
-            let whole = frame(ipv6, bytes, 0, 1);
-            for at in 12..whole.len() {
+            let intact = frame(ipv6, bytes, 0, 1);
+            for at in 12..intact.len() {
                 // No checksum covers an IPv6 header's traffic class, flow label and hop limit.
                 if ipv6 && ((14..18).contains(&at) || at == 21) {
                     continue;
                 }
-                let mut changed = whole.clone();
+                let mut changed = intact.clone();
                 changed[at] ^= 0x04;
                 let _ = sink.give(&changed);
                 assert_eq!(sink.counted().frames, 0, "octet {at} of {bytes} B");
             }
-            let mut cut = whole.clone();
+            let mut cut = intact.clone();
             cut.pop();
             let _ = sink.give(&cut);
             assert_eq!(sink.counted().frames, 0);
@@ -123,9 +123,9 @@ fn encapsulations() -> Vec<Encapsulation> {
         Some(Tunnel::Gre { destination_address: None }),
     ];
     let tags: [&[u16]; 3] = [&[], &[10], &[100, 10]];
-    let each =
+    let with_vlans =
         |tunnel: &Option<Tunnel>| tags.map(|ids| Encapsulation { vlan_ids: ids.to_vec(), tunnel: tunnel.clone() });
-    tunnels.iter().flat_map(each).collect()
+    tunnels.iter().flat_map(with_vlans).collect()
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn frames_with_tags_and_tunnels_are_counted_whatever_their_length_and_a_changed_
                 let template = template(ipv6, 0, &encapsulation);
                 let least = template.smallest_frame_bytes();
                 for bytes in (least..least + 40).chain([512, 1518]) {
-                    let whole = encapsulated(ipv6, bytes, 0, sequence, &encapsulation);
-                    assert_eq!(sink.give(&whole), XDP_DROP, "{encapsulation:?} IPv6 {ipv6} {bytes} B");
+                    let intact = encapsulated(ipv6, bytes, 0, sequence, &encapsulation);
+                    assert_eq!(sink.give(&intact), XDP_DROP, "{encapsulation:?} IPv6 {ipv6} {bytes} B");
                     sequence += 1;
                     if bytes == least {
                         let mut changed = encapsulated(ipv6, bytes, 0, sequence, &encapsulation);
@@ -189,27 +189,27 @@ fn frames_of_every_length_are_intact_whether_the_pattern_is_read_or_believed() {
 #[test]
 fn without_reading_the_pattern_headers_and_signature_are_still_checked() {
     let Some(mut sink) = sink(1000, 1, 0) else { return };
-    let whole = frame(false, 1518, 0, 1);
+    let intact = frame(false, 1518, 0, 1);
     for at in 12..60 {
-        let mut changed = whole.clone();
+        let mut changed = intact.clone();
         changed[at] ^= 0x04;
         let _ = sink.give(&changed);
         assert_eq!(sink.counted().frames, 0, "octet {at}");
     }
-    assert_eq!(sink.give(&whole), XDP_DROP);
+    assert_eq!(sink.give(&intact), XDP_DROP);
     assert_eq!(sink.counted().frames, 1);
 }
 
 #[test]
 fn what_is_not_of_this_trial_is_not_counted_as_it() {
     let Some(mut sink) = sink(10, 1, u32::MAX) else { return };
-    let whole = frame(false, 64, 0, 1);
-    let mut arp = whole.clone();
+    let intact = frame(false, 64, 0, 1);
+    let mut arp = intact.clone();
     arp[12..14].copy_from_slice(&[0x08, 0x06]);
     assert_eq!(sink.give(&arp), XDP_PASS);
     let signature = 42;
     for (at, change) in [(signature + 16, 1), (signature + 17, 1)] {
-        let mut other = whole.clone();
+        let mut other = intact.clone();
         other[at] ^= change;
         assert_eq!(sink.give(&other), XDP_DROP);
     }

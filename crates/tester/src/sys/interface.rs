@@ -52,18 +52,18 @@ struct Asking {
 impl Asking {
     fn ask(&self, request: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> Option<libc::ifreq> {
         // SAFETY: zero is a valid ifreq.
-        let mut asked: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in asked.ifr_name.iter_mut().zip(self.name.as_bytes().iter().take(libc::IFNAMSIZ - 1)) {
+        let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in ifreq.ifr_name.iter_mut().zip(self.name.as_bytes().iter().take(libc::IFNAMSIZ - 1)) {
             *to = *from as libc::c_char;
         }
-        fill(&mut asked);
+        fill(&mut ifreq);
         // SAFETY: the structure is one that these requests read and write.
-        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), request as _, &raw mut asked) };
-        (result == 0).then_some(asked)
+        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), request as _, &raw mut ifreq) };
+        (result == 0).then_some(ifreq)
     }
 
     fn ethtool<T>(&self, mut value: T) -> Option<T> {
-        self.ask(SIOCETHTOOL, |asked| asked.ifr_ifru.ifru_data = (&raw mut value).cast())?;
+        self.ask(SIOCETHTOOL, |ifreq| ifreq.ifr_ifru.ifru_data = (&raw mut value).cast())?;
         Some(value)
     }
 }
@@ -95,10 +95,10 @@ impl Interface {
         let flags = asking.ask(libc::SIOCGIFFLAGS as _, |_| {});
         let wanted = libc::IFF_UP | libc::IFF_RUNNING;
         // SAFETY: the kernel wrote this member.
-        let running = flags.is_some_and(|asked| i32::from(unsafe { asked.ifr_ifru.ifru_flags }) & wanted == wanted);
+        let running = flags.is_some_and(|ifreq| i32::from(unsafe { ifreq.ifr_ifru.ifru_flags }) & wanted == wanted);
         // SAFETY: the kernel wrote this member.
         let mtu =
-            asking.ask(libc::SIOCGIFMTU as _, |_| {}).map_or(0, |asked| unsafe { asked.ifr_ifru.ifru_mtu } as u32);
+            asking.ask(libc::SIOCGIFMTU as _, |_| {}).map_or(0, |ifreq| unsafe { ifreq.ifr_ifru.ifru_mtu } as u32);
         let info = asking.ethtool(DriverInfo { cmd: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] });
         let driver = info.map_or_else(String::new, |info| {
             String::from_utf8_lossy(info.driver.split(|&octet| octet == 0).next().unwrap_or_default()).into_owned()

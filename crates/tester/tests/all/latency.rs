@@ -19,17 +19,17 @@ fn a_delay_that_the_device_adds_is_found() {
     let device = json!({"program": "fault", "interface": "d0", "netns": bed.netns(1)});
     let mut fault = Device::attach(&device.to_string()).unwrap();
     for flow in [flow(true, 0), flow_ipv6(true, 0)] {
-        let asked = |rate_pps| {
-            let mut asked = request(&flow, rate_pps, 0.25);
-            asked["streams"][0]["sizes"][0]["bytes"] = json!(128);
-            asked
+        let trial_request = |rate_pps| {
+            let mut trial_request = request(&flow, rate_pps, 0.25);
+            trial_request["streams"][0]["sizes"][0]["bytes"] = json!(128);
+            trial_request
         };
         for delay_ns in [10_000_u32, 100_000, 1_000_000] {
             // A frame must be through before the next one comes.
-            let asked = asked(0.3e9 / f64::from(delay_ns));
+            let trial_request = trial_request(0.3e9 / f64::from(delay_ns));
             let mut p50_s = |delay_ns: u32| {
                 fault.set(&json!({"delay_ns": delay_ns}).to_string()).unwrap();
-                seconds(&trial(&mut tester, &asked)["streams"][0]["latency"]["p50_s"])
+                seconds(&trial(&mut tester, &trial_request)["streams"][0]["latency"]["p50_s"])
             };
             let added_s = f64::from(delay_ns) * 1e-9;
             let (mut floor_s, mut with_s, mut error_s) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
@@ -58,8 +58,9 @@ fn moments_percentiles_and_the_hdr_histogram_agree() {
         assert!(stream["ipdv"]["count"].as_u64() < stream["received_frames"].as_u64(), "{stream}");
         [&stream["received_frames"], &stream["reordered_frames"], &stream["ipdv"]["count"]].map(Value::as_u64)
     };
-    let whole = |stream: &Value| counts(stream) == [Some(5_000), Some(0), Some(4_999)];
-    let stream = (0..20).map(once).find(whole).expect("one of twenty trials has all frames and their differences");
+    let is_undisturbed = |stream: &Value| counts(stream) == [Some(5_000), Some(0), Some(4_999)];
+    let stream =
+        (0..20).map(once).find(is_undisturbed).expect("one of twenty trials has all frames and their differences");
     let latency = &stream["latency"];
     let names = ["min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"];
     assert!(names.map(|name| seconds(&latency[name])).is_sorted(), "{latency}");
@@ -71,7 +72,7 @@ fn a_trial_stops_soon_after_it_is_asked_to_and_the_next_one_is_whole() {
     let bed = bed!(Bed::pair("stop"));
     let mut tester = bed.tester();
     for rate_pps in [100.0, 50_000.0, 50e6] {
-        let asked = request(&flow(false, 0), rate_pps, 60.0).to_string();
+        let trial_request = request(&flow(false, 0), rate_pps, 60.0).to_string();
         let began = Instant::now();
         let progress = |_| {
             if began.elapsed() > Duration::from_millis(300) {
@@ -80,7 +81,7 @@ fn a_trial_stops_soon_after_it_is_asked_to_and_the_next_one_is_whole() {
                 ControlFlow::Continue(())
             }
         };
-        let outcome = tester.trial(&asked, &progress).unwrap();
+        let outcome = tester.trial(&trial_request, &progress).unwrap();
         assert!(outcome.stopped);
         // A trial of a minute: anything near that means that the wish was not heard.
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
@@ -92,8 +93,8 @@ fn a_trial_stops_soon_after_it_is_asked_to_and_the_next_one_is_whole() {
         assert_eq!(stream.sent_frames, stream.received_frames + stream.lost_frames);
         assert!(stream.unsent_frames > 0);
     }
-    let whole = trial(&mut tester, &request(&flow(false, 0), 20_000.0, 0.1));
-    assert_eq!((&whole["stopped"], &whole["streams"][0]["received_frames"]), (&json!(false), &json!(2000)));
+    let outcome = trial(&mut tester, &request(&flow(false, 0), 20_000.0, 0.1));
+    assert_eq!((&outcome["stopped"], &outcome["streams"][0]["received_frames"]), (&json!(false), &json!(2000)));
 }
 
 #[test]
@@ -158,9 +159,9 @@ fn what_is_wrong_is_said() {
         ("/streams/0/flows/0/destination_address", json!("2001:2::1")),
     ];
     for (place, value) in wrong {
-        let mut asked = good.clone();
-        *asked.pointer_mut(place).unwrap() = value.clone();
-        let refused = tester.trial(&asked.to_string(), &|_| ControlFlow::Continue(())).unwrap_err();
+        let mut trial_request = good.clone();
+        *trial_request.pointer_mut(place).unwrap() = value.clone();
+        let refused = tester.trial(&trial_request.to_string(), &|_| ControlFlow::Continue(())).unwrap_err();
         assert_eq!(refused.kind(), "usage", "{place} = {value}: {refused}");
     }
     assert_eq!(trial(&mut tester, &good)["streams"][0]["received_frames"], json!(1000));

@@ -42,7 +42,7 @@ fn succeeds(command: &mut Command) -> String {
 /// sections, what the loader puts where into them, and its maps.
 fn meaning(octets: &[u8]) -> BTreeMap<String, String> {
     let file = object::File::parse(octets).expect("an ELF object");
-    let mut found = BTreeMap::from([("endianness".to_owned(), format!("{:?}", file.endianness()))]);
+    let mut sections = BTreeMap::from([("endianness".to_owned(), format!("{:?}", file.endianness()))]);
     for section in file.sections() {
         let object::SectionFlags::Elf { sh_flags } = section.flags() else { panic!("not ELF") };
         let name = section.name().expect("a name").to_owned();
@@ -59,30 +59,30 @@ fn meaning(octets: &[u8]) -> BTreeMap<String, String> {
             writeln!(text, "{at:#x}: {:?} + {:#x} in {of:?}, {flags:?}, {addend}", symbol.name(), symbol.address())
                 .expect("memory");
         }
-        found.insert(format!("section {name}"), text);
+        sections.insert(format!("section {name}"), text);
     }
     for (name, map) in aya_obj::Object::parse(octets).expect("the loader reads it").maps {
         let sizes = (map.map_type(), map.key_size(), map.value_size(), map.max_entries(), map.map_flags());
-        found.insert(format!("map {name}"), format!("{sizes:?}, {:?}, {:02x?}", map.pinning(), map.data()));
+        sections.insert(format!("map {name}"), format!("{sizes:?}, {:?}, {:02x?}", map.pinning(), map.data()));
     }
-    found
+    sections
 }
 
 /// What differs between two objects, by name.
-fn differences(one: &[u8], other: &[u8]) -> Vec<String> {
-    let (one, other) = (meaning(one), meaning(other));
-    let names: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).cloned().collect();
-    names.into_iter().filter(|name| one.get(name) != other.get(name)).collect()
+fn differences(a: &[u8], b: &[u8]) -> Vec<String> {
+    let (a, b) = (meaning(a), meaning(b));
+    let names: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).cloned().collect();
+    names.into_iter().filter(|name| a.get(name) != b.get(name)).collect()
 }
 
 #[test]
 fn the_shipped_programs_are_what_clang_makes_of_their_sources() {
     let major = |version: &str| version.split('.').next().unwrap_or_default().trim().to_owned();
-    let asked = env::var("ROUTECAST_CLANG").ok().filter(|name| !name.is_empty());
+    let requested = env::var("ROUTECAST_CLANG").ok().filter(|name| !name.is_empty());
     // Where there are several, the one that made them, as Debian names it.
     let same = format!("clang-{}", major(MADE_WITH));
     let same = Command::new(&same).arg("--version").output().is_ok().then_some(same);
-    let clang = asked.or(same).unwrap_or_else(|| "clang".to_owned());
+    let clang = requested.or(same).unwrap_or_else(|| "clang".to_owned());
     // Past the capture of `cargo test`, so that it is seen.
     let skip = |why: &str| {
         let _ = writeln!(std::io::stderr(), "SKIPPED: the eBPF programs are not compared with their sources: {why}");
@@ -96,7 +96,7 @@ fn the_shipped_programs_are_what_clang_makes_of_their_sources() {
     let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
     let out = folder("compiled");
     succeeds(Command::new("sh").arg(bpf().join("compile")).arg(&clang).arg(&out).arg("bpfel"));
-    let found: Vec<_> = PROGRAMS
+    let differing: Vec<_> = PROGRAMS
         .iter()
         .map(|name| {
             let compiled = fs::read(out.join(format!("{name}.bpf.o"))).expect("just compiled");
@@ -106,13 +106,13 @@ fn the_shipped_programs_are_what_clang_makes_of_their_sources() {
         .collect();
     let is_other = major(&version) != major(MADE_WITH);
     // A developer's clang may be another one; where changes are judged, nothing goes unseen.
-    if is_other && !found.is_empty() && env::var_os("CI").is_none() {
+    if is_other && !differing.is_empty() && env::var_os("CI").is_none() {
         return skip(&format!("clang {version} makes others than clang {}, which made them", MADE_WITH.trim()));
     }
     assert!(
-        found.is_empty(),
+        differing.is_empty(),
         "the eBPF programs of crates/tester/bpf/objects, made with clang {}, are not what clang {version} makes of \
-         crates/tester/bpf: {found:?}. After a change of the sources, or for another clang, run `make bpf` and commit \
+         crates/tester/bpf: {differing:?}. After a change of the sources, or for another clang, run `make bpf` and commit \
          what it makes",
         MADE_WITH.trim(),
     );
@@ -155,10 +155,10 @@ fn a_build_that_finds_no_clang_embeds_all_programs() {
     let path = folder.join("path");
     fs::create_dir(&path).expect("a folder");
     for tool in ["cc", "ld", "as", "gcc", "collect2"] {
-        if let Some(found) =
+        if let Some(executable) =
             env::split_paths(&env::var_os("PATH").expect("set")).map(|at| at.join(tool)).find(|at| at.exists())
         {
-            std::os::unix::fs::symlink(found, path.join(tool)).expect("a link");
+            std::os::unix::fs::symlink(executable, path.join(tool)).expect("a link");
         }
     }
     assert!(Command::new("clang").env("PATH", &path).output().is_err(), "clang is hidden");
@@ -170,7 +170,7 @@ fn a_build_that_finds_no_clang_embeds_all_programs() {
         to
     };
     let script = compile(&Path::new(env!("CARGO_MANIFEST_DIR")).join("build.rs"), "build-script");
-    let said = succeeds(
+    let warnings = succeeds(
         Command::new(script)
             .env_clear()
             .env("PATH", &path)
@@ -179,10 +179,13 @@ fn a_build_that_finds_no_clang_embeds_all_programs() {
             .env("OUT_DIR", &folder),
     );
     if cfg!(target_endian = "big") {
-        assert!(said.contains("cargo::warning=the eBPF programs of the repository are little-endian"), "{said}");
+        assert!(
+            warnings.contains("cargo::warning=the eBPF programs of the repository are little-endian"),
+            "{warnings}"
+        );
         return;
     }
-    assert!(!said.contains("warning"), "{said}");
+    assert!(!warnings.contains("warning"), "{warnings}");
     let source = folder.join("embeds.rs");
     let text = "include!(\"objects.rs\");\nfn main() { for (name, octets) in OBJECTS { println!(\"{name} {}\", octets.len()); } }";
     fs::write(&source, text).expect("written");

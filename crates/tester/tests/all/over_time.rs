@@ -15,18 +15,19 @@ fn counts(over_time: &Value, name: &str) -> Vec<u64> {
 
 /// Every frame is in one part: the sums are the counts of the whole trial.
 #[track_caller]
-fn assert_whole(outcome: &Value) -> [Vec<u64>; 3] {
+fn assert_parts_add_up(outcome: &Value) -> [Vec<u64>; 3] {
     let over_time = &outcome["over_time"];
-    let found = ["sent_frames", "received_frames", "lost_frames"].map(|name| counts(over_time, name));
+    let counts_of_parts = ["sent_frames", "received_frames", "lost_frames"].map(|name| counts(over_time, name));
     let after = over_time["received_after_frames"].as_u64().unwrap();
-    for ((name, parts), more) in ["sent_frames", "received_frames", "lost_frames"].iter().zip(&found).zip([0, after, 0])
+    for ((name, parts), more) in
+        ["sent_frames", "received_frames", "lost_frames"].iter().zip(&counts_of_parts).zip([0, after, 0])
     {
         let streams = outcome["streams"].as_array().unwrap();
-        let whole: u64 = streams.iter().map(|stream| stream[name].as_u64().unwrap()).sum();
+        let of_trial: u64 = streams.iter().map(|stream| stream[name].as_u64().unwrap()).sum();
         assert_eq!(parts.len(), PARTS);
-        assert_eq!(parts.iter().sum::<u64>() + more, whole, "{name}");
+        assert_eq!(parts.iter().sum::<u64>() + more, of_trial, "{name}");
     }
-    found
+    counts_of_parts
 }
 
 #[test]
@@ -41,16 +42,16 @@ fn the_parts_of_a_trial_add_up_to_it_in_xdp_and_through_a_ring() {
             "send_cpu": 0,
         });
         let mut tester = Tester::open(&config.to_string()).unwrap();
-        let mut asked = request(&flow(false, 0), 100_000.0, 0.2);
-        asked["warmup_s"] = json!(0.02);
-        assert_eq!(trial(&mut tester, &asked)["over_time"], Value::Null, "nobody asked");
-        asked["over_time"] = json!(true);
-        asked["streams"][0]["steps"] = json!([{"at_s": 0.1, "rate_pps": 50_000.0}]);
-        let mut second = asked["streams"][0].clone();
+        let mut trial_request = request(&flow(false, 0), 100_000.0, 0.2);
+        trial_request["warmup_s"] = json!(0.02);
+        assert_eq!(trial(&mut tester, &trial_request)["over_time"], Value::Null, "nobody asked");
+        trial_request["over_time"] = json!(true);
+        trial_request["streams"][0]["steps"] = json!([{"at_s": 0.1, "rate_pps": 50_000.0}]);
+        let mut second = trial_request["streams"][0].clone();
         (second["flows"], second["steps"]) = (json!([flow(false, 1)]), json!([]));
-        asked["streams"].as_array_mut().unwrap().push(second);
-        let outcome = trial(&mut tester, &asked);
-        let [sent, _, lost] = assert_whole(&outcome);
+        trial_request["streams"].as_array_mut().unwrap().push(second);
+        let outcome = trial(&mut tester, &trial_request);
+        let [sent, _, lost] = assert_parts_add_up(&outcome);
         // Parts of 0.2 ms: 20 frames of the first stream and then 10, 20 of the second.
         assert_eq!(sent, [vec![40; PARTS / 2], vec![30; PARTS / 2]].concat(), "{receive}");
         assert_eq!(lost, [0; PARTS], "{receive}");
@@ -65,12 +66,12 @@ fn a_device_that_stops_during_a_trial_forwards_nothing_in_later_parts() {
     let device = json!({"program": "fault", "interface": "d0", "netns": bed.netns(1)});
     let fault = RefCell::new(Device::attach(&device.to_string()).unwrap());
     // Half a second: the kernel stops real-time threads that run for nearly a second.
-    let mut asked = request(&flow(true, 0), 100_000.0, 0.5);
-    asked["over_time"] = json!(true);
+    let mut trial_request = request(&flow(true, 0), 100_000.0, 0.5);
+    trial_request["over_time"] = json!(true);
     let outcome = all_sent(|| {
         fault.borrow_mut().set(&json!({"swallow": false}).to_string()).unwrap();
         // However late this machine says half: what is checked follows from the first lost frame.
-        let outcome = tester.trial(&asked.to_string(), &|share| {
+        let outcome = tester.trial(&trial_request.to_string(), &|share| {
             if share > 0.4 {
                 fault.borrow_mut().set(&json!({"swallow": true}).to_string()).unwrap();
             }
@@ -78,7 +79,7 @@ fn a_device_that_stops_during_a_trial_forwards_nothing_in_later_parts() {
         });
         serde_json::to_value(outcome.unwrap()).unwrap()
     });
-    let [sent, received, lost] = assert_whole(&outcome);
+    let [sent, received, lost] = assert_parts_add_up(&outcome);
     let stream = &outcome["streams"][0];
     let [first, length] = [0, 1].map(|at| stream["lost_runs"][0][at].as_u64().unwrap());
     assert_eq!(first + length, 50_000, "it did not start again: {stream}");
