@@ -64,12 +64,12 @@ pub fn workload_kernels() -> PyResult<String> {
 #[pyfunction]
 #[pyo3(signature = (request, progress=None))]
 pub fn run_workload(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let asked: workload::WorkloadRequest = serde_json::from_str(request).map_err(|error| convert(&error.into()))?;
-    if asked.duration_s > 0.0 {
+    let parsed: workload::WorkloadRequest = serde_json::from_str(request).map_err(|error| convert(&error.into()))?;
+    if parsed.duration_s > 0.0 {
         return answer(py, request, progress.as_ref(), workload::run);
     }
     // A tracer follows the thread that it started, and a second thread's waiting would be counted too.
-    let outcome = workload::run(&asked, &mut |_| true).map_err(|error| convert(&error))?;
+    let outcome = workload::run(&parsed, &mut |_| true).map_err(|error| convert(&error))?;
     serde_json::to_string(&outcome).map_err(|error| ProbeError::new_err(("outcome", error.to_string())))
 }
 

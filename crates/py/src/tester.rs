@@ -137,8 +137,8 @@ impl XdpProgram {
 /// Back ends that send and receive, and why those that this process cannot use here are not to be had, as JSON.
 #[pyfunction]
 pub fn back_ends(py: Python<'_>) -> PyResult<String> {
-    let found = py.detach(routecast_tester::back_ends);
-    serde_json::to_string(&found).map_err(|error| TesterError::new_err(("outcome", error.to_string())))
+    let back_ends = py.detach(routecast_tester::back_ends);
+    serde_json::to_string(&back_ends).map_err(|error| TesterError::new_err(("outcome", error.to_string())))
 }
 
 /// Attaches an eBPF program to an interface of a device under test.

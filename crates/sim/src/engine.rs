@@ -276,8 +276,8 @@ impl Engine {
             self.arrive(node, held, graph, ledger);
         } else {
             let seq = self.frames[held].seq;
-            let place = self.instant.partition_point(|&(other, _)| self.frames[other].seq < seq);
-            self.instant.insert(place, (held, node));
+            let position = self.instant.partition_point(|&(other, _)| self.frames[other].seq < seq);
+            self.instant.insert(position, (held, node));
         }
     }
 
@@ -325,7 +325,7 @@ impl Engine {
         }
         let lane = &self.lanes[slot as usize];
         if matches!(lane.state, State::Waking | State::Lingering | State::Stirring) {
-            self.rest_is_over(slot, ledger);
+            self.end_rest(slot, ledger);
             return None;
         }
         if lane.work_end > self.now {

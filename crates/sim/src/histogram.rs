@@ -171,7 +171,7 @@ pub fn merged<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<String> {
                 sum = Some(part);
                 sum.as_mut().expect("it was just set").auto(true);
             }
-            Some(whole) => whole.add(&part).ok()?,
+            Some(sum) => sum.add(&part).ok()?,
         }
     }
     let Some(sum) = sum else { return Some(String::new()) };

@@ -89,8 +89,8 @@ impl Rest {
     /// Of units with so many sleep states.
     #[must_use]
     pub fn new(states: usize) -> Self {
-        let each = vec![[0; SEGMENTS]; states];
-        Self { asleep_ps: each.clone(), wakes: each, waking_ps: [0; SEGMENTS], held_ps: [0; SEGMENTS] }
+        let zeros = vec![[0; SEGMENTS]; states];
+        Self { asleep_ps: zeros.clone(), wakes: zeros, waking_ps: [0; SEGMENTS], held_ps: [0; SEGMENTS] }
     }
 }
 

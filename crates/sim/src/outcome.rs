@@ -246,31 +246,28 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         _ if is_changed => HalfWidths::of_means(&means),
         _ => HalfWidths::of_replications(&means, &records, duration_s, window.first),
     };
-    let over = |pick: fn(&Means) -> f64| means.iter().map(pick).sum::<f64>();
-    let seconds = over(|m| m.seconds);
-    let frames = over(|m| m.forwarded);
-    let latency_s = over(|m| m.latency_s) / means.len() as f64;
-    let waited_s = over(|m| m.waited_s) / means.len() as f64;
-    let whole = |pick: fn(&Record) -> u64| records.iter().map(pick).sum::<u64>();
+    let sum = |pick: fn(&Means) -> f64| means.iter().map(pick).sum::<f64>();
+    let seconds = sum(|m| m.seconds);
+    let frames = sum(|m| m.forwarded);
+    let latency_s = sum(|m| m.latency_s) / means.len() as f64;
+    let waited_s = sum(|m| m.waited_s) / means.len() as f64;
+    let total_of = |pick: fn(&Record) -> u64| records.iter().map(pick).sum::<u64>();
 
     let mut outcome = Outcome {
         replications: records.len(),
         measured_s: seconds / records.len() as f64,
         settled: window.settled,
-        offered_frames: whole(|record| record.ledger.offered_in_all()),
-        forwarded_frames: whole(|record| total(&record.ledger.minis).frames),
-        dropped_frames: whole(|record| record.ledger.accounts.iter().flat_map(|a| a.dropped).sum()),
-        in_flight_frames: whole(|record| record.in_flight),
+        offered_frames: total_of(|record| record.ledger.offered_in_all()),
+        forwarded_frames: total_of(|record| total(&record.ledger.minis).frames),
+        dropped_frames: total_of(|record| record.ledger.accounts.iter().flat_map(|a| a.dropped).sum()),
+        in_flight_frames: total_of(|record| record.in_flight),
         first_loss_s: records.iter().filter_map(|record| record.ledger.lost).map(|lost| lost.0).min().map(in_seconds),
         last_loss_s: records.iter().filter_map(|record| record.ledger.lost).map(|lost| lost.1).max().map(in_seconds),
-        offered_pps: over(|m| m.offered) / seconds,
+        offered_pps: sum(|m| m.offered) / seconds,
         sources: sources(&records, window, seconds),
         forwarded_pps: Estimate { value: frames / seconds, half_width: half_widths.forwarded_pps },
-        forwarded_bytes_per_s: over(|m| m.bytes) / seconds,
-        loss_ratio: Estimate {
-            value: over(|m| m.dropped) / over(|m| m.offered).max(1.0),
-            half_width: half_widths.loss,
-        },
+        forwarded_bytes_per_s: sum(|m| m.bytes) / seconds,
+        loss_ratio: Estimate { value: sum(|m| m.dropped) / sum(|m| m.offered).max(1.0), half_width: half_widths.loss },
         latency: summarise(parts(&records, window, |record| &record.ledger.latencies), latency_s),
         latency_half_width_s: half_widths.latency_s,
         waiting: summarise(parts(&records, window, |record| &record.ledger.waitings), waited_s),

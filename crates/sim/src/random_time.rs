@@ -34,9 +34,9 @@ impl Times {
     pub fn draw_ps(&mut self) -> f64 {
         match &self.law {
             Law::Mean { mean_ps, factor } => {
-                let mut one = [1.0];
-                factor.fill(&mut self.rng, &mut one);
-                mean_ps * one[0]
+                let mut factors = [1.0];
+                factor.fill(&mut self.rng, &mut factors);
+                mean_ps * factors[0]
             }
             Law::Quantiles(table) => between(table, self.rng.random()),
         }
@@ -49,9 +49,9 @@ fn between(table: &[f64], p: f64) -> f64 {
     if last == 0 {
         return table[0];
     }
-    let place = p * last as f64;
-    let low = (place as usize).min(last - 1);
-    table[low] + (place - low as f64) * (table[low + 1] - table[low])
+    let position = p * last as f64;
+    let low = (position as usize).min(last - 1);
+    table[low] + (position - low as f64) * (table[low + 1] - table[low])
 }
 
 #[cfg(test)]

@@ -50,10 +50,10 @@ pub fn replicate(
         let seeds_now = seeds.iter();
         let records: Result<Vec<Record>, SimError> = seeds_now
             .map(|&replication| {
-                let mut one = scenario.clone();
-                one.run.replication = replication;
-                one.run.record_frames &= replication == first;
-                let record = run(&one, &|part| report(share(part)))?;
+                let mut replica = scenario.clone();
+                replica.run.replication = replication;
+                replica.run.record_frames &= replication == first;
+                let record = run(&replica, &|part| report(share(part)))?;
                 finished.fetch_add(1, Ordering::Relaxed);
                 if report(share(0.0)).is_break() {
                     return Err(SimError::Interrupted);

@@ -113,7 +113,7 @@ impl HalfWidths {
             records.iter().flat_map(|record| &record.ledger.minis[first * MINIS_PER_SEGMENT..]).collect();
         let of = |pick: fn(&Mini) -> u64| minis.iter().map(|mini| pick(mini) as f64).collect::<Vec<f64>>();
         let frames = of(|mini| mini.frames);
-        let each_s = vec![duration_s / MINIS as f64; minis.len()];
+        let spans_s = vec![duration_s / MINIS as f64; minis.len()];
         let (mut offered, mut dropped) = (vec![], vec![]);
         for ledger in records.iter().map(|record| &record.ledger) {
             for segment in first..SEGMENTS {
@@ -121,9 +121,9 @@ impl HalfWidths {
                 dropped.push(ledger.accounts.iter().map(|account| account.dropped[segment]).sum::<u64>() as f64);
             }
         }
-        let forwarded_pps = ratio_half_width(&frames, &each_s);
+        let forwarded_pps = ratio_half_width(&frames, &spans_s);
         Self {
-            forwarded_pps: wider(forwarded_pps, edge_pps(&frames, &each_s) * records.len() as f64),
+            forwarded_pps: wider(forwarded_pps, edge_pps(&frames, &spans_s) * records.len() as f64),
             loss: ratio_half_width(&dropped, &offered),
             latency_s: ratio_half_width(&of(|mini| mini.latency_ps), &frames) / PS_PER_S,
             waited_s: ratio_half_width(&of(|mini| mini.waited_ps), &frames) / PS_PER_S,
@@ -161,10 +161,10 @@ impl HalfWidths {
 
 /// How much a rate of frames that come at equal distances hangs on where counting begins and ends. They are as many in each
 /// batch and each run, so that no spread shows it.
-fn edge_pps(frames: &[f64], each_s: &[f64]) -> f64 {
+fn edge_pps(frames: &[f64], spans_s: &[f64]) -> f64 {
     let most = frames.iter().copied().fold(0.0, f64::max);
     let least = frames.iter().copied().fold(most, f64::min);
-    (most - least) / each_s.iter().sum::<f64>()
+    (most - least) / spans_s.iter().sum::<f64>()
 }
 
 /// The wider of two half-widths; the first where the second is none.

@@ -64,9 +64,9 @@ const FEWEST_RANKED: f64 = 5.0;
 /// Where MSER finds no end and the second half is one slow movement, there is nothing to compare with: it has not settled.
 #[must_use]
 pub fn transient(series: &[f64]) -> Truncation {
-    let found = mser5(series);
-    let cut = match found {
-        Truncation::After(0) => return found,
+    let truncation = mser5(series);
+    let cut = match truncation {
+        Truncation::After(0) => return truncation,
         Truncation::After(cut) => cut,
         Truncation::NotSettled => series.len() / 2,
     };
@@ -76,23 +76,23 @@ pub fn transient(series: &[f64]) -> Truncation {
     let (head, rest) = ranks.split_at((cut + size / 2).div_euclid(size).clamp(1, ranks.len() - 1));
     let difference = (mean(head) - mean(rest)).abs();
     if mean(head) < mean(rest) && difference > APART * ranks.len() as f64 / 2.0 {
-        return found;
+        return truncation;
     }
     let level = mean(rest);
     let residuals: Vec<f64> = rest.iter().map(|rank| rank - level).collect();
     let squares: f64 = residuals.iter().map(|value| value * value).sum();
     if squares == 0.0 {
-        return if difference > 0.0 { found } else { Truncation::After(0) };
+        return if difference > 0.0 { truncation } else { Truncation::After(0) };
     }
     let count = rest.len() as f64;
     let r = unbiased(autocorrelation(&residuals), count).clamp(0.0, 0.95);
     let alike = (1.0 + r) / (1.0 - r);
-    if found == Truncation::NotSettled && count / alike < FEWEST_RANKED {
-        return found;
+    if truncation == Truncation::NotSettled && count / alike < FEWEST_RANKED {
+        return truncation;
     }
     let error = (squares / (count - 1.0) * alike * (1.0 / head.len() as f64 + 1.0 / count)).sqrt();
     let degrees = (count / alike - 1.0).max(1.0) as usize;
-    if difference > student_t_99(degrees) * error { found } else { Truncation::After(0) }
+    if difference > student_t_99(degrees) * error { truncation } else { Truncation::After(0) }
 }
 
 /// Ranks from 1 on; equals share the mean of theirs.
@@ -103,8 +103,8 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     let mut before = 0.0;
     for equals in order.chunk_by(|&a, &b| values[a] == values[b]) {
         let count = equals.len() as f64;
-        for &place in equals {
-            ranks[place] = before + f64::midpoint(count, 1.0);
+        for &index in equals {
+            ranks[index] = before + f64::midpoint(count, 1.0);
         }
         before += count;
     }
@@ -153,11 +153,11 @@ const MOST_WIDENED: f64 = 6.0;
 /// 1.03 for b = 0.01, 2 for 0.05. The number is found by simulation (`benches/coverage.py`).
 #[must_use]
 pub fn ratio_half_width(above: &[f64], below: &[f64]) -> f64 {
-    let whole: f64 = below.iter().sum();
-    if whole <= 0.0 {
+    let total_below: f64 = below.iter().sum();
+    if total_below <= 0.0 {
         return f64::NAN;
     }
-    let ratio = above.iter().sum::<f64>() / whole;
+    let ratio = above.iter().sum::<f64>() / total_below;
     let mut size = 1;
     loop {
         let count = above.len() / size;
@@ -172,14 +172,14 @@ pub fn ratio_half_width(above: &[f64], below: &[f64]) -> f64 {
         let n = count as f64;
         let middle = mean(&residuals);
         let apart: Vec<f64> = residuals.iter().map(|value| value - middle).collect();
-        let each = below[first..].iter().sum::<f64>() / n;
+        let mean_below = below[first..].iter().sum::<f64>() / n;
         let squares: f64 = apart.iter().map(|value| value * value).sum();
-        let resolution = 1e-9 * ratio.abs() * each;
+        let resolution = 1e-9 * ratio.abs() * mean_below;
         if apart.iter().all(|value| value.abs() <= resolution) {
             return 0.0;
         }
         let r = autocorrelation(&apart);
-        if !is_last && (r.abs() * n.sqrt() > ALIKE || whole / n < FEWEST_IN_A_BATCH) {
+        if !is_last && (r.abs() * n.sqrt() > ALIKE || total_below / n < FEWEST_IN_A_BATCH) {
             size *= 2;
             continue;
         }
@@ -193,7 +193,7 @@ pub fn ratio_half_width(above: &[f64], below: &[f64]) -> f64 {
         let skewness = n / ((n - 1.0) * (n - 2.0)) * cubes / variance.powf(1.5);
         let bend = skewness.max(0.0) / (6.0 * worth.sqrt());
         let widened = (SKEWED * bend * bend).exp().min(MOST_WIDENED);
-        return widened * student_t((worth - 1.0) as usize) * (variance / worth).sqrt() / each;
+        return widened * student_t((worth - 1.0) as usize) * (variance / worth).sqrt() / mean_below;
     }
 }
 
@@ -293,8 +293,8 @@ mod tests {
     #[test]
     fn a_burst_at_the_beginning_is_no_transient() {
         let mut series = vec![1.0; 1000];
-        for (place, value) in series.iter_mut().enumerate() {
-            *value += 0.1 * (place as f64 * 2.399_963).sin();
+        for (index, value) in series.iter_mut().enumerate() {
+            *value += 0.1 * (index as f64 * 2.399_963).sin();
         }
         series[..55].iter_mut().step_by(11).for_each(|value| *value = 30.0);
         assert!(matches!(mser5(&series), Truncation::After(cut) if cut > 0));

@@ -35,19 +35,19 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 struct Request {
     scenario: Scenario,
-    #[serde(default = "one")]
+    #[serde(default = "default_replications")]
     replications: usize,
     #[serde(default)]
     target_relative_half_width: Option<f64>,
-    #[serde(default = "most")]
+    #[serde(default = "default_most")]
     most: usize,
 }
 
-fn one() -> usize {
+fn default_replications() -> usize {
     1
 }
 
-fn most() -> usize {
+fn default_most() -> usize {
     64
 }
 
@@ -220,13 +220,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_simulated_has_a_kind_and_a_message() {
-        let said = |request: &str| error_of(&answer(request.as_bytes(), &go_on));
-        assert_eq!(said("{")["kind"], "scenario");
+        let error_for = |request: &str| error_of(&answer(request.as_bytes(), &go_on));
+        assert_eq!(error_for("{")["kind"], "scenario");
         let cycle = REQUEST.replace(r#""to": []"#, r#""to": [{"task": 0}]"#);
-        assert_eq!(said(&cycle)["kind"], "cycle");
+        assert_eq!(error_for(&cycle)["kind"], "cycle");
         let short =
             REQUEST.replace(r#""duration_ps": 100000000000"#, r#""duration_ps": 100000000, "need_steady_state": true"#);
-        let transient = said(&short);
+        let transient = error_for(&short);
         assert_eq!(transient["kind"], "transient");
         assert_eq!(transient["duration_s"], 1e-4);
         assert!(transient["needed_s"].as_f64().is_some_and(|needed_s| needed_s > 1e-4));
@@ -240,8 +240,8 @@ mod tests {
         assert!(alloc(usize::MAX).is_null());
         let block = alloc(8);
         for (address, len) in [(block, 9), (std::ptr::null_mut(), 0), (block.wrapping_add(1), 1)] {
-            let said = error_of(&taken(simulate(address, len)));
-            assert!(said["message"].as_str().is_some_and(|message| message.starts_with("no block of ")), "{said}");
+            let error = error_of(&taken(simulate(address, len)));
+            assert!(error["message"].as_str().is_some_and(|message| message.starts_with("no block of ")), "{error}");
         }
         free(block, 7);
         assert!(blocks().contains_key(&block.addr()));

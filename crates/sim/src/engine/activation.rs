@@ -169,7 +169,7 @@ impl Engine {
     }
 
     /// The units of a lane are awake, or its thread is, or it lingered for long enough.
-    pub(super) fn rest_is_over(&mut self, lane: LaneId, ledger: &mut Ledger) {
+    pub(super) fn end_rest(&mut self, lane: LaneId, ledger: &mut Ledger) {
         self.calendar.cancel(lane);
         match self.lanes[lane as usize].state {
             State::Waking => {
@@ -190,8 +190,8 @@ impl Engine {
     /// Lanes that linger on units which a task unit asks for give them up. Returns their task units.
     pub(super) fn relieve(&mut self, task: u32, ledger: &mut Ledger) -> Vec<u32> {
         let mut relieved = Vec::new();
-        for place in (0..self.lingering.len()).rev() {
-            let lane = self.lingering[place];
+        for index in (0..self.lingering.len()).rev() {
+            let lane = self.lingering[index];
             if !self.managers.holds_what_would_do(lane, &self.claims[task as usize]) {
                 continue;
             }

@@ -25,8 +25,8 @@ impl Engine {
         let next = graph.onward(task, frame.flow, frame.seq);
         let copy = frame.copy();
         for node in graph.copies_of(task, next) {
-            let place = self.instant.partition_point(|&(other, _)| self.frames[other].seq <= copy.seq);
-            self.instant.insert(place, (self.frames.put(&copy), node));
+            let position = self.instant.partition_point(|&(other, _)| self.frames[other].seq <= copy.seq);
+            self.instant.insert(position, (self.frames.put(&copy), node));
         }
         Some(next)
     }

@@ -14,7 +14,7 @@ pub(super) struct Held(u32);
 impl Held {
     /// Its number.
     #[inline]
-    pub(super) fn place(self) -> usize {
+    pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }

@@ -42,8 +42,8 @@ impl Engine {
                 takes
             }
             _ => (0..waiting)
-                .take_while(|&place| {
-                    let held = self.unit(task).queue[place];
+                .take_while(|&position| {
+                    let held = self.unit(task).queue[position];
                     node_ahead(&ahead, &self.frames[held]).is_none_or(|next| {
                         let fits = self.room(next) > 0;
                         self.unit(next).promised += usize::from(fits);
@@ -82,9 +82,9 @@ impl Engine {
 
     /// Wakes those that were refused where there is room now.
     pub(super) fn tell_of_room(&mut self, ledger: &mut Ledger) {
-        let mut place = 0;
-        while let Some(&node) = self.roomier.get(place) {
-            place += 1;
+        let mut position = 0;
+        while let Some(&node) = self.roomier.get(position) {
+            position += 1;
             if self.room(node) == 0 {
                 continue;
             }

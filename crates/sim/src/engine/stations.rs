@@ -159,16 +159,16 @@ impl Group {
     /// Several servers may finish out of order, but mostly not by much: looks for the place from the back first.
     #[inline(never)]
     fn insert_before(&mut self, at: u64, held: Held, node: u32) -> bool {
-        let mut place = self.leaving.len();
-        let near = place.saturating_sub(NEAR);
-        while place > near && self.leaving[place - 1].at > at {
-            place -= 1;
+        let mut position = self.leaving.len();
+        let near = position.saturating_sub(NEAR);
+        while position > near && self.leaving[position - 1].at > at {
+            position -= 1;
         }
-        if place == near {
-            place = self.leaving.partition_point(|other| other.at <= at);
+        if position == near {
+            position = self.leaving.partition_point(|other| other.at <= at);
         }
-        self.leaving.insert(place, Leaving { at, held, node });
-        place == 0
+        self.leaving.insert(position, Leaving { at, held, node });
+        position == 0
     }
 }
 

@@ -92,10 +92,10 @@ impl Engine {
     fn turn(&mut self, thread: u32) -> Option<u32> {
         let Thread { next, ref members, .. } = self.threads[thread as usize];
         let count = members.len();
-        for place in (next..count).chain(0..next) {
-            let member = self.threads[thread as usize].members[place];
+        for position in (next..count).chain(0..next) {
+            let member = self.threads[thread as usize].members[position];
             if self.can_go_on(member) {
-                self.threads[thread as usize].next = if place + 1 == count { 0 } else { place + 1 };
+                self.threads[thread as usize].next = if position + 1 == count { 0 } else { position + 1 };
                 return Some(member);
             }
         }
@@ -108,7 +108,7 @@ impl Engine {
         let holder = &self.lanes[lane as usize];
         if self.now >= holder.quantum_end && self.managers.is_contested(&self.claims[holder.task as usize]) {
             let polls = self.unit_of(lane).activation == Activation::Polling;
-            let able = |place: usize| self.threads[thread as usize].members[place];
+            let able = |position: usize| self.threads[thread as usize].members[position];
             let members: Vec<u32> = (0..self.threads[thread as usize].members.len()).map(able).collect();
             if polls || members.into_iter().any(|member| self.can_go_on(member)) {
                 self.give_back(lane, Kind::Revoke, true, ledger);

@@ -76,7 +76,7 @@ impl Windows {
 
     /// Whether a frame has anything in hand.
     pub(super) fn is_carrying(&self, held: Held) -> bool {
-        self.carried.get(held.place()).is_some_and(|carried| !carried.is_empty())
+        self.carried.get(held.index()).is_some_and(|carried| !carried.is_empty())
     }
 }
 
@@ -122,11 +122,11 @@ impl Engine {
         ledger.hop(node, frame, frame.at, now);
         frame.waited += now - frame.at;
         frame.at = at;
-        let place = held.place();
-        if place >= self.windows.carried.len() {
-            self.windows.carried.resize_with(place + 1, Vec::new);
+        let index = held.index();
+        if index >= self.windows.carried.len() {
+            self.windows.carried.resize_with(index + 1, Vec::new);
         }
-        self.windows.carried[place].push(Carried { door: node, since: now });
+        self.windows.carried[index].push(Carried { door: node, since: now });
         if self.groups[door.group as usize].insert(at, held, node) {
             self.calendar.schedule(self.first_group_slot + door.group, at, self.priority[node as usize]);
         }
@@ -152,14 +152,14 @@ impl Engine {
 
     /// Gives back what a frame carried up to a node, or all that it has.
     fn give_units_back(&mut self, held: Held, until: Option<u32>, ledger: &mut Ledger) {
-        let mut place = 0;
-        while let Some(&Carried { door: node, since }) = self.in_hand(held).get(place) {
+        let mut index = 0;
+        while let Some(&Carried { door: node, since }) = self.in_hand(held).get(index) {
             let door = self.windows.doors[node as usize].expect("units come from doors");
             if until.is_some_and(|until| until != door.until) {
-                place += 1;
+                index += 1;
                 continue;
             }
-            self.windows.carried[held.place()].remove(place);
+            self.windows.carried[held.index()].remove(index);
             self.windows.pools[door.pool].free += door.units;
             ledger.hold(door.pool, door.units as u64, since, self.now);
             self.managers.note(self.now, Kind::Release, node, door.pool as u32, None);
@@ -168,7 +168,7 @@ impl Engine {
     }
 
     fn in_hand(&self, held: Held) -> &[Carried] {
-        self.windows.carried.get(held.place()).map_or(&[], Vec::as_slice)
+        self.windows.carried.get(held.index()).map_or(&[], Vec::as_slice)
     }
 
     fn book_door(&self, held: Held, node: u32, until: u64, ledger: &mut Ledger) {

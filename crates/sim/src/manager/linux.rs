@@ -108,8 +108,8 @@ impl Managers {
     /// Brings the clock of a set of units up to the least virtual runtime among those that can run there.
     fn tick(&mut self, p: usize, allowed: u128, now: u64) -> f64 {
         let pool = &self.pools[p];
-        let Some(place) = pool.markets.iter().position(|market| market.units & allowed != 0) else { return 0.0 };
-        let units = pool.markets[place].units;
+        let Some(index) = pool.markets.iter().position(|market| market.units & allowed != 0) else { return 0.0 };
+        let units = pool.markets[index].units;
         let running = pool.holder.iter().copied().filter(|&lane| lane != NOBODY);
         let least = running
             .chain(pool.waiting.iter().copied())
@@ -119,7 +119,7 @@ impl Managers {
             })
             .map(|lane| self.runtime(lane, now))
             .fold(f64::INFINITY, f64::min);
-        let market = &mut self.pools[p].markets[place];
+        let market = &mut self.pools[p].markets[index];
         if least < f64::INFINITY {
             market.clock = market.clock.max(least);
         }

@@ -377,8 +377,8 @@ proptest! {
                 (frames(&outcome, 300e-6, |moment| moment.forwarded_pps), outcome.forwarded_frames),
                 (frames(&outcome, 300e-6, |moment| moment.dropped_pps), outcome.dropped_frames),
             ];
-            for (over_time, whole) in counts {
-                prop_assert!((over_time - whole as f64).abs() < 1e-6 * (1.0 + over_time), "{over_time} {whole}");
+            for (over_time, counted) in counts {
+                prop_assert!((over_time - counted as f64).abs() < 1e-6 * (1.0 + over_time), "{over_time} {counted}");
             }
         }
     }

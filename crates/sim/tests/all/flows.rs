@@ -13,9 +13,9 @@ fn fork(kind: RouteKind, egress: &[usize], rate_pps: f64, queue: usize) -> Scena
     let distribute = Route { kind, to: branches, weights: vec![], indirection: vec![] };
     let core = |next| on(task(US, Variation::Deterministic, queue, to(Target::Port(next))), next);
     let tasks: Vec<Task> = vec![task(0.0, Variation::Deterministic, 8, distribute), core(0), core(1)];
-    let one = pool(1, Policy::Fifo);
+    let fifo = pool(1, Policy::Fifo);
     Scenario {
-        model: Model { ports: vec![port(Some(0)), port(None)], tasks, pools: vec![one.clone(), one] },
+        model: Model { ports: vec![port(Some(0)), port(None)], tasks, pools: vec![fifo.clone(), fifo] },
         load: Load {
             sources: vec![Source {
                 port: 0,

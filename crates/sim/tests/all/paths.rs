@@ -39,29 +39,29 @@ fn ways(outcome: &Outcome) -> BTreeMap<u64, Vec<(u64, u64, u32)>> {
 fn what_is_kept_begins_at_the_instant_that_is_asked_for() {
     let mut scenario = w1(1_000.0);
     scenario.run.record_frames = true;
-    let whole = fates(&scenario, Path::Events);
+    let full = fates(&scenario, Path::Events);
     let from_ps = scenario.run.duration_ps / 2;
     scenario.run.record_from_ps = Some(from_ps);
     (scenario.run.path, scenario.run.message_limit) = (Path::Events, 1_000_000);
     let half = simulate(&scenario, &go).expect("the scenario is valid");
     assert!(!half.hops.is_empty() && half.hops.iter().all(|hop| hop.start_ps >= from_ps));
-    assert_eq!(half.hops.len(), whole.hops.iter().filter(|hop| hop.start_ps >= from_ps).count());
-    assert_eq!(half.fates.len(), whole.fates.iter().filter(|fate| fate.end_ps >= from_ps).count());
+    assert_eq!(half.hops.len(), full.hops.iter().filter(|hop| hop.start_ps >= from_ps).count());
+    assert_eq!(half.fates.len(), full.fates.iter().filter(|fate| fate.end_ps >= from_ps).count());
     assert!(half.messages.iter().all(|message| message.at_s >= from_ps as f64 * 1e-12));
-    assert_eq!(half.forwarded_frames, whole.forwarded_frames);
+    assert_eq!(half.forwarded_frames, full.forwarded_frames);
 }
 
 fn agree(scenario: &Scenario, path: Path) {
-    let (one, other) = (fates(scenario, path), fates(scenario, Path::Events));
-    assert_eq!(one.fates.len(), other.fates.len());
-    for (a, b) in one.fates.iter().zip(&other.fates) {
+    let (outcome, reference) = (fates(scenario, path), fates(scenario, Path::Events));
+    assert_eq!(outcome.fates.len(), reference.fates.len());
+    for (a, b) in outcome.fates.iter().zip(&reference.fates) {
         assert_eq!((a.seq, a.arrival_ps, a.end_ps, a.dropped_at), (b.seq, b.arrival_ps, b.end_ps, b.dropped_at));
     }
-    assert_eq!(ways(&one), ways(&other));
-    assert!(other.nodes.iter().any(|node| node.by_events));
-    assert!((one.latency.mean_s - other.latency.mean_s).abs() <= 1e-12 * one.latency.mean_s.abs());
-    assert!((one.waiting.mean_s - other.waiting.mean_s).abs() <= 1e-12 * one.waiting.mean_s.abs());
-    for (a, b) in one.nodes.iter().zip(&other.nodes) {
+    assert_eq!(ways(&outcome), ways(&reference));
+    assert!(reference.nodes.iter().any(|node| node.by_events));
+    assert!((outcome.latency.mean_s - reference.latency.mean_s).abs() <= 1e-12 * outcome.latency.mean_s.abs());
+    assert!((outcome.waiting.mean_s - reference.waiting.mean_s).abs() <= 1e-12 * outcome.waiting.mean_s.abs());
+    for (a, b) in outcome.nodes.iter().zip(&reference.nodes) {
         assert!((a.working_units - b.working_units).abs() < 1e-6, "{} {}", a.working_units, b.working_units);
         assert!((a.dropped_pps - b.dropped_pps).abs() < 1e-3);
     }
@@ -109,9 +109,9 @@ fn mesh(sizes: &[u32], works_us: [u32; 4], queue: usize, load: f64, variation: V
     }
     tasks[4].parallel = Some(2);
     let mut ports = vec![port(Some(0)), port(Some(0))];
-    for each in &mut ports {
-        each.link_bps = 1e9;
-        each.tx_ring = 4;
+    for port in &mut ports {
+        port.link_bps = 1e9;
+        port.tx_ring = 4;
     }
     let source = |p: u32| Source {
         port: p as usize,

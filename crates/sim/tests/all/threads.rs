@@ -380,13 +380,13 @@ fn a_run_can_be_stopped_between_two_arrivals() {
     // Two threads that are cut every nanosecond have some 2e8 events in the second between the first arrivals and the end.
     let tiny = Policy::Linux { quantum_ps: 1e3, wakeup_granularity_ps: 0.0 };
     let scenario = beside(vec![fixed(1e6, 4, exit()), fixed(1e6, 4, exit())], &[2.0, 2.0], tiny, 1, 3.0);
-    let asked = std::cell::Cell::new(0);
+    let reports = std::cell::Cell::new(0);
     let stop = |_: f64| {
-        asked.set(asked.get() + 1);
-        if asked.get() == 3 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+        reports.set(reports.get() + 1);
+        if reports.get() == 3 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     };
     assert!(simulate(&scenario, &stop).is_err());
-    assert_eq!(asked.get(), 3);
+    assert_eq!(reports.get(), 3);
 }
 
 #[test]

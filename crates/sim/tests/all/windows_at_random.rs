@@ -1,4 +1,4 @@
-//! Windows at random: every frame against a simulation without any wit, and no unit that is lost.
+//! Windows at random: every frame against a brute-force simulation, and no unit that is lost.
 
 use crate::scenarios::{End, US, door, ends, exit, on, poisson, pool, port, seconds, task, to, traced};
 use proptest::prelude::*;
@@ -10,9 +10,9 @@ use routecast_sim::scenario::{
 const FIXED: Variation = Variation::Deterministic;
 const EXPONENTIAL: Variation = Variation::Exponential;
 
-/// A node of a chain in the simulation without wit: its servers, shared with others, or the window that it opens.
+/// A node of a chain in the brute-force simulation: its servers, shared with others, or the window that it opens.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Stage {
     takes_ps: u64,
     queue: usize,
     servers: usize,
@@ -21,14 +21,14 @@ struct Place {
 }
 
 /// Everything looked at at every step; times, ends and drops as the semantics have them (S3, S4, S7).
-fn without_wit(places: &[Place], counts: &[usize], pools: &[usize], arrivals: &[u64], end: u64) -> (Vec<End>, u128) {
+fn brute_force(stages: &[Stage], counts: &[usize], pools: &[usize], arrivals: &[u64], end: u64) -> (Vec<End>, u128) {
     struct Busy {
         at: u64,
-        place: usize,
+        stage: usize,
         frame: usize,
     }
     let (mut busy, mut free, mut units): (Vec<Busy>, _, _) = (vec![], counts.to_vec(), pools.to_vec());
-    // Frames that wait for servers and for units, in order of arrival: (place, frame).
+    // Frames that wait for servers and for units, in order of arrival: (stage, frame).
     let mut for_servers: Vec<(usize, usize)> = vec![];
     let mut for_units: Vec<(usize, usize)> = vec![];
     let mut hands: Vec<Vec<(usize, u64)>> = vec![vec![]; arrivals.len()];
@@ -37,55 +37,56 @@ fn without_wit(places: &[Place], counts: &[usize], pools: &[usize], arrivals: &[
     loop {
         coming.sort_unstable();
         let next_in = coming.first().map_or(u64::MAX, |first| first.0);
-        let next_end = busy.iter().map(|one| one.at).min().unwrap_or(u64::MAX);
+        let next_end = busy.iter().map(|service| service.at).min().unwrap_or(u64::MAX);
         let now = next_in.min(next_end);
         if now >= end {
             break;
         }
         let mut lost = None;
-        let mut over = None;
+        let mut served = None;
         if next_end <= next_in {
-            // The furthest first; of one place, that which began first.
-            let best = (0..busy.len()).filter(|&n| busy[n].at == now).max_by_key(|&n| (busy[n].place, usize::MAX - n));
-            let Busy { place, frame, .. } = busy.remove(best.expect("one is due"));
-            if places[place].window.is_none() {
-                free[places[place].servers] += 1;
+            // The furthest first; of one stage, that which began first.
+            let best = (0..busy.len()).filter(|&n| busy[n].at == now).max_by_key(|&n| (busy[n].stage, usize::MAX - n));
+            let Busy { stage, frame, .. } = busy.remove(best.expect("one is due"));
+            if stages[stage].window.is_none() {
+                free[stages[stage].servers] += 1;
             }
-            over = Some((place, frame));
-            let next = if places[place].skips && frame % 2 == 1 { place + 2 } else { place + 1 };
-            if next < places.len() {
+            served = Some((stage, frame));
+            let next = if stages[stage].skips && frame % 2 == 1 { stage + 2 } else { stage + 1 };
+            if next < stages.len() {
                 coming.push((now, frame, next));
             } else {
                 ends.push((frame as u64, now, None));
             }
         } else {
-            let (_, frame, place) = coming.remove(0);
-            let waiting = if places[place].window.is_some() { &mut for_units } else { &mut for_servers };
-            waiting.push((place, frame));
+            let (_, frame, stage) = coming.remove(0);
+            let waiting = if stages[stage].window.is_some() { &mut for_units } else { &mut for_servers };
+            waiting.push((stage, frame));
             // It waits unless it is taken at once; then there must have been room.
-            let here = waiting.iter().filter(|other| other.0 == place).count();
-            let at_once = match places[place].window {
+            let here = waiting.iter().filter(|other| other.0 == stage).count();
+            let at_once = match stages[stage].window {
                 Some((pool, count, _)) => {
                     units[pool] >= count
-                        && waiting.iter().filter(|o| places[o.0].window.map(|w| w.0) == Some(pool)).count() == 1
+                        && waiting.iter().filter(|o| stages[o.0].window.map(|w| w.0) == Some(pool)).count() == 1
                 }
-                None => free[places[place].servers] > 0,
+                None => free[stages[stage].servers] > 0,
             };
-            if !at_once && here > places[place].queue {
+            if !at_once && here > stages[stage].queue {
                 waiting.pop();
-                ends.push((frame as u64, now, Some(place as u32)));
+                ends.push((frame as u64, now, Some(stage as u32)));
                 lost = Some(frame);
             }
         }
-        for (frame, until) in over.map(|(place, frame)| (frame, Some(place))).into_iter().chain(lost.map(|f| (f, None)))
+        for (frame, until) in
+            served.map(|(stage, frame)| (frame, Some(stage))).into_iter().chain(lost.map(|f| (f, None)))
         {
             let (gone, kept): (Vec<_>, Vec<_>) = hands[frame].iter().partition(|(door, _)| {
-                let (.., end) = places[*door].window.expect("from doors");
+                let (.., end) = stages[*door].window.expect("from doors");
                 until.is_none_or(|until| until == end)
             });
             hands[frame] = kept;
             for (door, since) in gone {
-                let (pool, count, _) = places[door].window.expect("from doors");
+                let (pool, count, _) = stages[door].window.expect("from doors");
                 units[pool] += count;
                 held += u128::from(now - since) * count as u128;
             }
@@ -93,10 +94,10 @@ fn without_wit(places: &[Place], counts: &[usize], pools: &[usize], arrivals: &[
         // Servers and units for whoever waits, oldest first.
         let mut n = 0;
         while n < for_servers.len() {
-            let (place, frame) = for_servers[n];
-            if free[places[place].servers] > 0 {
-                free[places[place].servers] -= 1;
-                busy.push(Busy { at: now + places[place].takes_ps, place, frame });
+            let (stage, frame) = for_servers[n];
+            if free[stages[stage].servers] > 0 {
+                free[stages[stage].servers] -= 1;
+                busy.push(Busy { at: now + stages[stage].takes_ps, stage, frame });
                 for_servers.remove(n);
             } else {
                 n += 1;
@@ -105,12 +106,12 @@ fn without_wit(places: &[Place], counts: &[usize], pools: &[usize], arrivals: &[
         let mut shut = vec![false; pools.len()];
         n = 0;
         while n < for_units.len() {
-            let (place, frame) = for_units[n];
-            let (pool, count, _) = places[place].window.expect("doors");
+            let (stage, frame) = for_units[n];
+            let (pool, count, _) = stages[stage].window.expect("doors");
             if !shut[pool] && units[pool] >= count {
                 units[pool] -= count;
-                hands[frame].push((place, now));
-                busy.push(Busy { at: now + places[place].takes_ps, place, frame });
+                hands[frame].push((stage, now));
+                busy.push(Busy { at: now + stages[stage].takes_ps, stage, frame });
                 for_units.remove(n);
             } else {
                 shut[pool] = true;
@@ -119,27 +120,27 @@ fn without_wit(places: &[Place], counts: &[usize], pools: &[usize], arrivals: &[
         }
     }
     for (door, since) in hands.into_iter().flatten() {
-        held += u128::from(end - since) * places[door].window.expect("from doors").1 as u128;
+        held += u128::from(end - since) * stages[door].window.expect("from doors").1 as u128;
     }
     ends.sort_unstable();
     (ends, held)
 }
 
-fn place(nodes: usize) -> impl Strategy<Value = (Place, u8)> {
+fn stage(nodes: usize) -> impl Strategy<Value = (Stage, u8)> {
     let window = (0_usize..3, 1_usize..3, 1..nodes);
     (0_u64..5, 1_usize..4, 0_usize..3, prop::option::of(window), any::<bool>(), any::<u8>()).prop_map(
         |(us, queue, servers, window, skips, kind)| {
-            (Place { takes_ps: us * 1_000_000, queue, servers, window, skips }, kind)
+            (Stage { takes_ps: us * 1_000_000, queue, servers, window, skips }, kind)
         },
     )
 }
 
-/// The places as task units in a row: the first three pools are those of windows, then come the servers.
-fn chain(places: &[Place], counts: &[usize], units: &[usize], arrivals: &[u64], end: u64) -> Scenario {
-    let nodes = places.len();
-    let tasks = places.iter().enumerate().map(|(n, place)| {
+/// The stages as task units in a row: the first three pools are those of windows, then come the servers.
+fn chain(stages: &[Stage], counts: &[usize], units: &[usize], arrivals: &[u64], end: u64) -> Scenario {
+    let nodes = stages.len();
+    let tasks = stages.iter().enumerate().map(|(n, stage)| {
         let next = |n: usize| if n < nodes { Target::Task(n) } else { Target::Port(0) };
-        let route = match (place.skips, n + 1 == nodes) {
+        let route = match (stage.skips, n + 1 == nodes) {
             (_, true) => exit(),
             (true, _) => Route {
                 kind: RouteKind::PerFlow,
@@ -149,12 +150,12 @@ fn chain(places: &[Place], counts: &[usize], units: &[usize], arrivals: &[u64], 
             },
             _ => to(next(n + 1)),
         };
-        let work = task(place.takes_ps as f64, FIXED, place.queue, route);
-        match place.window {
+        let work = task(stage.takes_ps as f64, FIXED, stage.queue, route);
+        match stage.window {
             Some((pool, count, until)) => {
-                Task { per_frame_ps: work.per_frame_ps, ..door(pool, count, until, place.queue, work.route) }
+                Task { per_frame_ps: work.per_frame_ps, ..door(pool, count, until, stage.queue, work.route) }
             }
-            None => Task { parallel: None, ..on(work, 3 + place.servers) },
+            None => Task { parallel: None, ..on(work, 3 + stage.servers) },
         }
     });
     let process = Process::Trace {
@@ -183,36 +184,36 @@ fn chain(places: &[Place], counts: &[usize], units: &[usize], arrivals: &[u64], 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn every_frame_fares_as_in_a_simulation_without_wit(
-        mut places in (3_usize..12).prop_flat_map(|nodes| prop::collection::vec(place(nodes), nodes)),
+    fn every_frame_fares_as_in_a_brute_force_simulation(
+        mut stages in (3_usize..12).prop_flat_map(|nodes| prop::collection::vec(stage(nodes), nodes)),
         counts in prop::collection::vec(1_usize..3, 3),
         units in prop::collection::vec(2_usize..7, 3),
         gaps in prop::collection::vec(0_u64..6, 1..200),
     ) {
-        let nodes = places.len();
+        let nodes = stages.len();
         // Windows end further on; a way that skips a task unit must not skip the end of a window.
         let end_of = |n: usize, ahead: usize| (n + ahead).min(nodes - 1);
-        for (n, (place, kind)) in places.iter_mut().enumerate() {
-            place.window = place.window.filter(|_| n + 1 < nodes && *kind < 140);
+        for (n, (stage, kind)) in stages.iter_mut().enumerate() {
+            stage.window = stage.window.filter(|_| n + 1 < nodes && *kind < 140);
             // Servers take their time. Where frames pass several in no time at all, which of them comes first to the
             // next one at that instant is anybody's guess: (time, number) decides in a recursion, events as they go.
-            place.takes_ps += if place.window.is_none() { 1_000_000 } else { 0 };
-            if let Some(window) = &mut place.window {
+            stage.takes_ps += if stage.window.is_none() { 1_000_000 } else { 0 };
+            if let Some(window) = &mut stage.window {
                 window.2 = end_of(n, window.2);
             }
         }
         let ends_at: Vec<bool> =
-            (0..nodes).map(|n| places.iter().any(|(place, _)| place.window.is_some_and(|w| w.2 == n))).collect();
-        let mut places: Vec<Place> = places.into_iter().map(|(place, _)| place).collect();
-        for (n, place) in places.iter_mut().enumerate() {
-            place.skips &= n + 2 < nodes && !ends_at[n + 1];
+            (0..nodes).map(|n| stages.iter().any(|(stage, _)| stage.window.is_some_and(|w| w.2 == n))).collect();
+        let mut stages: Vec<Stage> = stages.into_iter().map(|(stage, _)| stage).collect();
+        for (n, stage) in stages.iter_mut().enumerate() {
+            stage.skips &= n + 2 < nodes && !ends_at[n + 1];
         }
         let mut at = 0;
         let arrivals: Vec<u64> = gaps.iter().map(|gap| { at += gap * 500_000; at }).collect();
         let end = at + 40_000_000;
-        let scenario = chain(&places, &counts, &units, &arrivals, end);
+        let scenario = chain(&stages, &counts, &units, &arrivals, end);
         let end = scenario.run.duration_ps;
-        let (expected, held) = without_wit(&places, &counts, &units, &arrivals, end);
+        let (expected, held) = brute_force(&stages, &counts, &units, &arrivals, end);
         for path in [Path::Auto, Path::Events] {
             let outcome = traced(&scenario, path);
             prop_assert_eq!(&ends(&outcome), &expected, "{:?}", path);
