@@ -21,7 +21,7 @@ use crate::table::{MEMBERS, ROWS, Table, Weight, digest};
 pub type Mac = [u8; 6];
 
 /// What an eBPF program is told by its maps; mirrors the structures of `bpf/balance.bpf.c` and `bpf/member.bpf.c`.
-mod told {
+mod maps {
     use super::Mac;
 
     #[repr(C)]
@@ -111,19 +111,19 @@ mod told {
 #[allow(unsafe_code, reason = "a promise on the layout of these structures, which only this file can check")]
 mod plain {
     // SAFETY: `repr(C)` of integers and octets, padded by name.
-    unsafe impl aya::Pod for super::told::Settings {}
+    unsafe impl aya::Pod for super::maps::Settings {}
     // SAFETY: the same.
-    unsafe impl aya::Pod for super::told::Member {}
+    unsafe impl aya::Pod for super::maps::Member {}
     // SAFETY: the same.
-    unsafe impl aya::Pod for super::told::Port {}
+    unsafe impl aya::Pod for super::maps::Port {}
     // SAFETY: the same.
-    unsafe impl aya::Pod for super::told::Tally {}
+    unsafe impl aya::Pod for super::maps::Tally {}
     // SAFETY: the same.
-    unsafe impl aya::Pod for super::told::Neighbour {}
+    unsafe impl aya::Pod for super::maps::Neighbour {}
     // SAFETY: the same.
-    unsafe impl aya::Pod for super::told::Health {}
+    unsafe impl aya::Pod for super::maps::Health {}
     // SAFETY: the same.
-    unsafe impl aya::Pod for super::told::Limits {}
+    unsafe impl aya::Pod for super::maps::Limits {}
 }
 
 /// By number of the counter: names of its frames and its octets.
@@ -330,18 +330,18 @@ impl Source {
 
 /// A load balancer: its programs, attached until this is dropped (or as long as their pins are there), and their maps.
 pub struct Plane {
-    members: Array<MapData, told::Member>,
-    health: Array<MapData, told::Health>,
+    members: Array<MapData, maps::Member>,
+    health: Array<MapData, maps::Health>,
     rows: Mapping<u64>,
     seen: Array<MapData, u64>,
     version: Array<MapData, u64>,
     heartbeat: Array<MapData, u64>,
     role: Array<MapData, u64>,
     answers: Array<MapData, u64>,
-    port_counters: PerCpuArray<MapData, told::Tally>,
-    counters: PerCpuArray<MapData, told::Tally>,
+    port_counters: PerCpuArray<MapData, maps::Tally>,
+    counters: PerCpuArray<MapData, maps::Tally>,
     reasons: PerCpuArray<MapData, u64>,
-    neighbours: HashMap<MapData, u64, told::Neighbour>,
+    neighbours: HashMap<MapData, u64, maps::Neighbour>,
     own: HashMap<MapData, [u8; 16], u32>,
     hints: Array<MapData, u64>,
     ports: Vec<(Interface, Mac)>,
@@ -364,7 +364,7 @@ impl Plane {
         links.extend(config.outside.iter().map(|port| format!("link-{}", port.interface)));
         let pins = config.pins.as_deref();
         let mut source = Source::new("balance", &["outside", "inside"], pins, &links)?;
-        let is_taken_over = matches!(source, Source::Pinned(_));
+        let is_pinned = matches!(source, Source::Pinned(_));
         let (inside, ports) = netns::inside(at, || {
             let inside = Interface::find(&config.inside, at)?;
             let ports: Result<Vec<_>> =
@@ -372,7 +372,7 @@ impl Plane {
             Ok((inside, ports?))
         })?;
         let detector = config.detector;
-        let settings = told::Settings {
+        let settings = maps::Settings {
             silence_ns: ns(detector.silence_s),
             alone_ns: ns(detector.alone_s),
             unanswered: detector.unanswered,
@@ -389,11 +389,11 @@ impl Plane {
             pad: [0; 2],
         };
         source.array("settings")?.set(0, settings, 0).map_err(|error| refused(&error))?;
-        let mut known = source.array::<told::Port>("ports")?;
+        let mut known = source.array::<maps::Port>("ports")?;
         for (number, ((interface, mac), port)) in (0..).zip(ports.iter().zip(&config.outside)) {
-            let port = told::Port { mac: *mac, local: port.local, number, index: interface.index };
-            let place = place_of(&known, interface)?;
-            known.set(place, port, 0).map_err(|error| refused(&error))?;
+            let port = maps::Port { mac: *mac, local: port.local, number, index: interface.index };
+            let slot = slot_of(&known, interface)?;
+            known.set(slot, port, 0).map_err(|error| refused(&error))?;
         }
         let (members, seed) = config.in_use.unwrap_or_default();
         let members: Vec<_> = members.into_iter().map(|(number, weight)| Weight { number, weight }).collect();
@@ -417,7 +417,7 @@ impl Plane {
             ports,
             ebpf: None,
         };
-        if !is_taken_over {
+        if !is_pinned {
             plane.publish(&[], 0, 0)?;
         }
         let ports = &plane.ports;
@@ -446,8 +446,8 @@ impl Plane {
         let table = Table::new(members, seed);
         let before = self.version.get(&0, 0).map_err(|error| refused(&error))?;
         let half = (before & 1) ^ 1;
-        for (place, &choices) in (half as usize * ROWS..).zip(&table.rows) {
-            self.rows.set(place, choices);
+        for (row, &choices) in (half as usize * ROWS..).zip(&table.rows) {
+            self.rows.set(row, choices);
         }
         self.version.set(0, epoch << 1 | half, 0).map_err(|error| refused(&error))?;
         self.table = table;
@@ -471,10 +471,10 @@ impl Plane {
             ));
         }
         let member =
-            told::Member { mac: mac.unwrap_or_default(), belongs: u8::from(mac.is_some()), ..told::Member::default() };
+            maps::Member { mac: mac.unwrap_or_default(), belongs: u8::from(mac.is_some()), ..maps::Member::default() };
         self.write_member(number, member)?;
         if mac.is_none() {
-            self.health.set(u32::from(number), told::Health::default(), 0).map_err(|error| refused(&error))?;
+            self.health.set(u32::from(number), maps::Health::default(), 0).map_err(|error| refused(&error))?;
         }
         Ok(())
     }
@@ -491,15 +491,15 @@ impl Plane {
         if member.is_silent == is_silent {
             Ok(())
         } else {
-            self.write_member(number, told::Member { is_silent, ..member })
+            self.write_member(number, maps::Member { is_silent, ..member })
         }
     }
 
-    fn member(&self, number: u8) -> Result<told::Member> {
+    fn member(&self, number: u8) -> Result<maps::Member> {
         self.members.get(&u32::from(number), 0).map_err(|error| refused(&error))
     }
 
-    fn write_member(&mut self, number: u8, member: told::Member) -> Result<()> {
+    fn write_member(&mut self, number: u8, member: maps::Member) -> Result<()> {
         self.members.set(u32::from(number), member, 0).map_err(|error| refused(&error))
     }
 
@@ -518,8 +518,8 @@ impl Plane {
     ///
     /// The kernel refuses.
     pub fn answers(&self) -> Result<Vec<u64>> {
-        let places = std::iter::once(INSIDE).chain(0..self.ports.len() as u32);
-        places.map(|place| self.answers.get(&place, 0).map_err(|error| refused(&error))).collect()
+        let ports = std::iter::once(INSIDE).chain(0..self.ports.len() as u32);
+        ports.map(|port| self.answers.get(&port, 0).map_err(|error| refused(&error))).collect()
     }
 
     /// Lets a member keep the rows that it owned before the last [`Plane::publish`] while frames come for them: until a row
@@ -534,7 +534,7 @@ impl Plane {
             self.seen.set(row, now, 0).map_err(|error| refused(&error))?;
         }
         let member = self.member(number)?;
-        self.write_member(number, told::Member { idle_ns: ns(idle_s), deadline_ns: now + ns(deadline_s), ..member })
+        self.write_member(number, maps::Member { idle_ns: ns(idle_s), deadline_ns: now + ns(deadline_s), ..member })
     }
 
     /// Says behind which outside interface a neighbour is; `None` forgets it.
@@ -552,7 +552,7 @@ impl Plane {
             .zip(&self.ports)
             .find(|(_, (port, _))| port.name == name)
             .ok_or_else(|| TesterError::value("interface", name, "an outside interface of this load balancer"))?;
-        let neighbour = told::Neighbour { index: port.index, mac: *own, port: number, pad: 0 };
+        let neighbour = maps::Neighbour { index: port.index, mac: *own, port: number, pad: 0 };
         self.neighbours.insert(key_of(mac), neighbour, 0).map_err(|error| refused(&error))
     }
 
@@ -594,18 +594,18 @@ impl Plane {
                 continue;
             }
             let health = self.health.get(&number, 0).map_err(|error| refused(&error))?;
-            let mut found = tallies(&self.counters, &MEMBER_COUNTERS, number)?;
-            found.insert("number".to_owned(), number.into());
-            found.insert("is_dead".to_owned(), (health.dead != 0 || member.is_silent != 0).into());
-            found.insert("is_draining".to_owned(), (member.deadline_ns > now).into());
-            found.insert("unanswered".to_owned(), health.sent.into());
-            found.insert("deaths".to_owned(), health.deaths.into());
-            found.insert("revivals".to_owned(), health.revivals.into());
+            let mut entry = tallies(&self.counters, &MEMBER_COUNTERS, number)?;
+            entry.insert("number".to_owned(), number.into());
+            entry.insert("is_dead".to_owned(), (health.dead != 0 || member.is_silent != 0).into());
+            entry.insert("is_draining".to_owned(), (member.deadline_ns > now).into());
+            entry.insert("unanswered".to_owned(), health.sent.into());
+            entry.insert("deaths".to_owned(), health.deaths.into());
+            entry.insert("revivals".to_owned(), health.revivals.into());
             let silent_ns = health.dead_ns.saturating_sub(health.noted_ns);
-            found.insert("silent_s".to_owned(), json!(silent_ns as f64 * 1e-9));
-            found.insert("dead_ns".to_owned(), health.dead_ns.into());
-            found.insert("alive_ns".to_owned(), health.alive_ns.into());
-            members.push(Value::Object(found));
+            entry.insert("silent_s".to_owned(), json!(silent_ns as f64 * 1e-9));
+            entry.insert("dead_ns".to_owned(), health.dead_ns.into());
+            entry.insert("alive_ns".to_owned(), health.alive_ns.into());
+            members.push(Value::Object(entry));
         }
         let mut ports = serde_json::Map::new();
         for (number, (interface, _)) in (0..).zip(&self.ports) {
@@ -627,12 +627,13 @@ impl Plane {
     }
 
     fn reasons_at(&self, port: u32) -> Result<Value> {
-        let mut found = serde_json::Map::new();
+        let mut reasons = serde_json::Map::new();
         for (reason, name) in (0..).zip(REASONS) {
-            let each = self.reasons.get(&(port * REASONS.len() as u32 + reason), 0).map_err(|error| refused(&error))?;
-            found.insert(name.to_owned(), each.iter().sum::<u64>().into());
+            let per_core =
+                self.reasons.get(&(port * REASONS.len() as u32 + reason), 0).map_err(|error| refused(&error))?;
+            reasons.insert(name.to_owned(), per_core.iter().sum::<u64>().into());
         }
-        Ok(Value::Object(found))
+        Ok(Value::Object(reasons))
     }
 
     /// Reads the rows that are in use out of the kernel: the digest of what it holds, and what it should hold.
@@ -643,7 +644,7 @@ impl Plane {
     pub fn audit(&self) -> Result<Value> {
         let version = self.version.get(&0, 0).map_err(|error| refused(&error))?;
         let from = (version & 1) as usize * ROWS;
-        let rows: Vec<u64> = (from..from + ROWS).map(|place| self.rows.get(place)).collect();
+        let rows: Vec<u64> = (from..from + ROWS).map(|row| self.rows.get(row)).collect();
         let mut neighbours: Vec<_> = self.neighbours.keys().filter_map(std::result::Result::ok).collect();
         neighbours.sort_unstable();
         Ok(json!({
@@ -663,12 +664,12 @@ impl Plane {
 }
 
 /// A free place for a port, or the one that it has already.
-fn place_of(ports: &Array<MapData, told::Port>, interface: &Interface) -> Result<u32> {
+fn slot_of(ports: &Array<MapData, maps::Port>, interface: &Interface) -> Result<u32> {
     for step in 0..NEXT_PLACES {
-        let place = (interface.index + step) % PLACES;
-        let there = ports.get(&place, 0).map_err(|error| refused(&error))?.index;
-        if there == 0 || there == interface.index {
-            return Ok(place);
+        let slot = (interface.index + step) % PLACES;
+        let occupant = ports.get(&slot, 0).map_err(|error| refused(&error))?.index;
+        if occupant == 0 || occupant == interface.index {
+            return Ok(slot);
         }
     }
     let why =
@@ -678,25 +679,25 @@ fn place_of(ports: &Array<MapData, told::Port>, interface: &Interface) -> Result
 
 /// Totals over all cores of the counters of one member or port.
 fn tallies(
-    counters: &PerCpuArray<MapData, told::Tally>,
+    counters: &PerCpuArray<MapData, maps::Tally>,
     names: &[(&str, Option<&str>)],
     of: u32,
 ) -> Result<serde_json::Map<String, Value>> {
-    let mut found = serde_json::Map::new();
+    let mut totals = serde_json::Map::new();
     for (what, (frames, octets)) in (0..).zip(names) {
         let counter = of * names.len() as u32 + what;
-        let each = counters.get(&counter, 0).map_err(|error| refused(&error))?;
-        found.insert((*frames).to_owned(), each.iter().map(|one| one.frames).sum::<u64>().into());
+        let per_core = counters.get(&counter, 0).map_err(|error| refused(&error))?;
+        totals.insert((*frames).to_owned(), per_core.iter().map(|count| count.frames).sum::<u64>().into());
         if let Some(octets) = octets {
-            found.insert((*octets).to_owned(), each.iter().map(|one| one.octets).sum::<u64>().into());
+            totals.insert((*octets).to_owned(), per_core.iter().map(|count| count.octets).sum::<u64>().into());
         }
     }
-    Ok(found)
+    Ok(totals)
 }
 
 /// The program before a back-end router: a cap, which emulates a slower machine, and a silent hang.
 pub struct Gate {
-    limits: Array<MapData, told::Limits>,
+    limits: Array<MapData, maps::Limits>,
     counters: Array<MapData, u64>,
     _ebpf: Option<Box<Ebpf>>,
 }
@@ -727,7 +728,7 @@ impl Gate {
     pub fn set(&mut self, cap_pps: f64, queue_frames: u64, hangs: bool, forwards: bool) -> Result<()> {
         let service_ns = if cap_pps > 0.0 { ns(1.0 / cap_pps) } else { 0 };
         let limits =
-            told::Limits { service_ns, queue: queue_frames, hangs: u64::from(hangs), forwards: u64::from(forwards) };
+            maps::Limits { service_ns, queue: queue_frames, hangs: u64::from(hangs), forwards: u64::from(forwards) };
         self.limits.set(0, limits, 0).map_err(|error| refused(&error))
     }
 
@@ -737,11 +738,11 @@ impl Gate {
     ///
     /// The kernel refuses.
     pub fn counters(&self) -> Result<Value> {
-        let mut found = serde_json::Map::new();
+        let mut counters = serde_json::Map::new();
         for (what, name) in (0..).zip(GATE_COUNTERS) {
             let count = self.counters.get(&what, 0).map_err(|error| refused(&error))?;
-            found.insert(name.to_owned(), count.into());
+            counters.insert(name.to_owned(), count.into());
         }
-        Ok(Value::Object(found))
+        Ok(Value::Object(counters))
     }
 }

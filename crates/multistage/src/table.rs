@@ -56,7 +56,7 @@ impl Table {
             .map(|row| {
                 scores.clear();
                 scores.extend(taking.iter().map(|&member| (score(row, member, seed), member.number)));
-                scores.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+                scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
                 let mut choices = [NOBODY; CHOICES];
                 for (choice, &(_, number)) in choices.iter_mut().zip(&scores) {
                     *choice = number;

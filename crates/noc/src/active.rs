@@ -57,8 +57,8 @@ impl ActiveSet {
         while level < self.summary.len() {
             let words = self.summary[level] & mask;
             if words != 0 {
-                let found = level * 64 + words.trailing_zeros() as usize;
-                return Some((found, self.words[found]));
+                let member = level * 64 + words.trailing_zeros() as usize;
+                return Some((member, self.words[member]));
             }
             level += 1;
             mask = u64::MAX;
@@ -87,13 +87,13 @@ mod tests {
                     plain.remove(&member);
                 }
             }
-            let mut found = Vec::new();
+            let mut iterated = Vec::new();
             let mut from = 0;
             while let Some((word, members)) = set.word(from) {
-                found.extend((0..64).filter(|bit| members >> bit & 1 == 1).map(|bit| 64 * word + bit));
+                iterated.extend((0..64).filter(|bit| members >> bit & 1 == 1).map(|bit| 64 * word + bit));
                 from = word + 1;
             }
-            prop_assert_eq!(found, plain.iter().copied().collect::<Vec<_>>());
+            prop_assert_eq!(iterated, plain.iter().copied().collect::<Vec<_>>());
             prop_assert_eq!(set.is_empty(), plain.is_empty());
         }
     }

@@ -86,8 +86,8 @@ pub fn ports(tables: &Tables) -> Vec<Port> {
     (0..tables.routers * tables.ports).map(port).collect()
 }
 
-fn spread<T: Clone>(tables: &Tables, one: &T, mut set: impl FnMut(&mut T, usize, u32)) -> Vec<T> {
-    let mut all = vec![one.clone(); tables.routers << tables.shift];
+fn spread<T: Clone>(tables: &Tables, template: &T, mut set: impl FnMut(&mut T, usize, u32)) -> Vec<T> {
+    let mut all = vec![template.clone(); tables.routers << tables.shift];
     for router in 0..tables.routers {
         for bit in 0..tables.ports * tables.vcs {
             let port = router * tables.ports + bit / tables.vcs;

@@ -66,18 +66,18 @@ impl Engine {
         let first = port * self.setup.tables.vcs;
         let base = router << self.setup.tables.shift;
         let free = self.routers.work[router].free >> first;
-        let (mut asked, mut fresh) = (0_u64, 0);
+        let (mut requested, mut fresh) = (0_u64, 0);
         while requests != 0 {
             let bit = requests.trailing_zeros() as usize;
             requests &= requests - 1;
             let chosen =
                 first_from((free & self.channels.allowed[base + bit]) << first, self.channels.input[base + bit].accept);
             self.routers.grants[chosen as usize & 63] |= 1 << bit;
-            asked |= 1 << chosen;
+            requested |= 1 << chosen;
         }
-        while asked != 0 {
-            let chosen = asked.trailing_zeros() as usize & 63;
-            asked &= asked - 1;
+        while requested != 0 {
+            let chosen = requested.trailing_zeros() as usize & 63;
+            requested &= requested - 1;
             let asking = std::mem::take(&mut self.routers.grants[chosen]);
             let bit = first_from(asking, self.channels.output[base + chosen].grant);
             self.take(router, bit, chosen as u32, true);

@@ -163,8 +163,8 @@ fn check_routing(network: &Network, routing: &Routing) -> Result<(), NocError> {
 /// Whether routers stand in rows of `columns` and all neighbours are joined both ways.
 fn check_grid(network: &Network, columns: usize) -> Result<(), NocError> {
     let routers = network.routers;
-    let whole = columns >= 1 && routers.is_multiple_of(columns);
-    number("routing.columns", columns, &format!("a divisor of the {routers} routers"), whole)?;
+    let divides = columns >= 1 && routers.is_multiple_of(columns);
+    number("routing.columns", columns, &format!("a divisor of the {routers} routers"), divides)?;
     let mut joined = vec![[false; 4]; routers];
     for link in &network.links {
         if let Some(direction) = direction(columns, link.from, link.to) {

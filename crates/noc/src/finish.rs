@@ -15,10 +15,10 @@ impl Engine {
         let mut flits = u64::from(this.left);
         let Some(mut source) = this.source.clone() else { return flits };
         // While flits of a packet leave, the one after it is not foreseen yet.
-        let mut made = this.next.unwrap_or_else(|| source.next(&self.setup.mixture));
-        while made.cycle < cycle {
-            flits += u64::from(made.length);
-            made = source.next(&self.setup.mixture);
+        let mut next = this.next.unwrap_or_else(|| source.next(&self.setup.mixture));
+        while next.cycle < cycle {
+            flits += u64::from(next.length);
+            next = source.next(&self.setup.mixture);
         }
         flits
     }
@@ -56,23 +56,23 @@ impl Engine {
             let Some(mut source) = self.sources.nodes[node].source.take() else { continue };
             let mut next = self.sources.nodes[node].next;
             loop {
-                let made = next.take().unwrap_or_else(|| {
-                    let made = source.next(&self.setup.mixture);
-                    self.statistics.made(node, &made);
-                    made
+                let packet = next.take().unwrap_or_else(|| {
+                    let packet = source.next(&self.setup.mixture);
+                    self.statistics.count_created(node, &packet);
+                    packet
                 });
-                if made.cycle >= end {
-                    self.statistics.unmake(node, &made);
+                if packet.cycle >= end {
+                    self.statistics.uncount_created(node, &packet);
                     break;
                 }
-                in_sources += u64::from(made.length);
+                in_sources += u64::from(packet.length);
             }
         }
         let buffered: u64 = self.channels.input.iter().map(|input| u64::from(input.waiting)).sum();
         let inside = buffered + self.flight.arrivals.iter().count() as u64;
         assert_eq!(inside, self.flight.inside, "flits are lost or doubled between routers");
         self.flight.inside = inside + in_sources;
-        assert_eq!(self.statistics.made, self.statistics.ejected + self.flight.inside, "flits are lost or doubled");
+        assert_eq!(self.statistics.created, self.statistics.ejected + self.flight.inside, "flits are lost or doubled");
     }
 
     /// What the run saw.
@@ -99,7 +99,7 @@ impl Engine {
             router_flits: statistics.crossed.chunks(ports).map(|outputs| outputs.iter().sum()).collect(),
             source_flits: statistics.source_flits,
             undelivered_flits: statistics.measured[0] - statistics.measured[1],
-            created_flits: statistics.made,
+            created_flits: statistics.created,
             ejected_flits: statistics.ejected,
             inside_flits: self.flight.inside,
             flit_hops,

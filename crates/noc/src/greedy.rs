@@ -53,14 +53,14 @@ pub fn greedy(routers: Routers, demand: &[f64], report: &dyn Fn(f64) -> ControlF
     let rate = |flow: usize| (demand[flow] * UNITS).round_ties_even() / UNITS;
     let (mut flows, idle): (Vec<usize>, Vec<usize>) = (0..count * count).partition(|&flow| rate(flow) > 0.0);
     // The sort is stable: flows that are alike stay in the order of their numbers.
-    flows.sort_by(|&one, &other| rate(other).total_cmp(&rate(one)).then_with(|| distance(one).cmp(&distance(other))));
+    flows.sort_by(|&a, &b| rate(b).total_cmp(&rate(a)).then_with(|| distance(a).cmp(&distance(b))));
     let mut paths = vec![EDGE; ends[count * count]];
     let mut search = Search::new(routers);
     for (done, &flow) in flows.iter().enumerate() {
         if done % LOOK == 0 && report(done as f64 / flows.len() as f64).is_break() {
             return Vec::new();
         }
-        search.place(flow / count, flow % count, demand[flow], &mut paths[ends[flow]..ends[flow + 1]]);
+        search.route(flow / count, flow % count, demand[flow], &mut paths[ends[flow]..ends[flow + 1]]);
     }
     for flow in idle {
         let (along_x, along_y) = routers.ways(flow / count, flow % count);
@@ -95,11 +95,11 @@ impl Routers {
         let mut leaving = [const { Vec::new() }; 4];
         let mut links = 0;
         for router in 0..self.columns * self.rows {
-            let places = [(router % self.columns, self.columns), (router / self.columns, self.rows)];
+            let coordinates = [(router % self.columns, self.columns), (router / self.columns, self.rows)];
             for (direction, numbers) in leaving.iter_mut().enumerate() {
-                let (place, size) = places[direction / 2];
+                let (coordinate, size) = coordinates[direction / 2];
                 let edge = if direction % 2 == 0 { size - 1 } else { 0 };
-                let is_there = if self.rings { size > 1 } else { place != edge };
+                let is_there = if self.rings { size > 1 } else { coordinate != edge };
                 numbers.push(if is_there { links } else { EDGE });
                 links += u32::from(is_there);
             }
@@ -117,7 +117,7 @@ struct Search {
     least: Vec<f64>,
     /// Whether the best path goes on along x, by hops left along x and then along y.
     goes_along_x: Vec<bool>,
-    found: Vec<u32>,
+    path: Vec<u32>,
 }
 
 impl Search {
@@ -128,12 +128,12 @@ impl Search {
             loads: vec![0.0; 4 * routers.columns * routers.rows],
             least: Vec::new(),
             goes_along_x: Vec::new(),
-            found: Vec::new(),
+            path: Vec::new(),
         }
     }
 
     /// Puts a flow on the shortest path whose most loaded link is least loaded.
-    fn place(&mut self, source: usize, target: usize, rate: f64, path: &mut [u32]) {
+    fn route(&mut self, source: usize, target: usize, rate: f64, path: &mut [u32]) {
         let (along_x, along_y) = self.routers.ways(source, target);
         let mut best = f64::INFINITY;
         for (number, &across) in along_x.iter().enumerate() {
@@ -145,7 +145,7 @@ impl Search {
                 let bottleneck = self.in_rectangle(source, across, down);
                 if bottleneck < best {
                     best = bottleneck;
-                    path.copy_from_slice(&self.found);
+                    path.copy_from_slice(&self.path);
                 }
             }
         }
@@ -157,7 +157,7 @@ impl Search {
 
     /// Finds the best path of one rectangle; returns its bottleneck.
     fn in_rectangle(&mut self, source: usize, across: isize, down: isize) -> f64 {
-        let Self { routers, leaving, loads, least, goes_along_x, found } = self;
+        let Self { routers, leaving, loads, least, goes_along_x, path } = self;
         let (wide, high) = (across.unsigned_abs(), down.unsigned_abs());
         let (horizontal, vertical) = (&leaving[usize::from(across <= 0)], &leaving[2 + usize::from(down <= 0)]);
         let (x, y) = (source % routers.columns, source / routers.columns);
@@ -172,23 +172,23 @@ impl Search {
             let mut nearer = f64::INFINITY;
             for (below, least) in least.iter_mut().enumerate() {
                 let router = at(left, below);
-                let over = |links: &[u32], after: f64| loads[links[router] as usize].max(after);
-                let along_x = if left > 0 { over(horizontal, *least) } else { f64::INFINITY };
-                let along_y = if below > 0 { over(vertical, nearer) } else { f64::INFINITY };
+                let bottleneck = |links: &[u32], after: f64| loads[links[router] as usize].max(after);
+                let along_x = if left > 0 { bottleneck(horizontal, *least) } else { f64::INFINITY };
+                let along_y = if below > 0 { bottleneck(vertical, nearer) } else { f64::INFINITY };
                 nearer = if left + below > 0 { along_x.min(along_y) } else { 0.0 };
                 *least = nearer;
                 goes_along_x.push(along_x < along_y || (along_x == along_y && left >= below));
             }
         }
-        found.clear();
+        path.clear();
         let (mut left, mut below) = (wide, high);
         while left + below > 0 {
             let router = at(left, below);
             if goes_along_x[left * (high + 1) + below] {
-                found.push(horizontal[router]);
+                path.push(horizontal[router]);
                 left -= 1;
             } else {
-                found.push(vertical[router]);
+                path.push(vertical[router]);
                 below -= 1;
             }
         }
@@ -217,10 +217,10 @@ fn step(from: usize, way: isize, hops: usize, size: usize) -> usize {
 /// The nearest number of 12 decimals, as written out in full and cut.
 fn rounded(load: f64) -> f64 {
     let scaled = load * UNITS;
-    let whole = scaled.round_ties_even();
+    let units = scaled.round_ties_even();
     // Scaling itself may round across a half: half a unit in the last place at most.
-    if scaled.abs() < 1e15 && ((scaled - whole).abs() - 0.5).abs() > scaled.abs() * f64::EPSILON {
-        whole / UNITS
+    if scaled.abs() < 1e15 && ((scaled - units).abs() - 0.5).abs() > scaled.abs() * f64::EPSILON {
+        units / UNITS
     } else {
         format!("{load:.12}").parse().unwrap_or(load)
     }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_told_to() {
+    fn a_report_that_breaks_ends_the_search() {
         let stop =
             greedy(Routers { columns: 2, rows: 1, rings: true }, &[0.0, 1.0, 1.0, 0.0], &|_| ControlFlow::Break(()));
         assert!(stop.is_empty());

@@ -24,8 +24,8 @@ pub struct Grid {
 /// `None` if they are no neighbours.
 #[must_use]
 pub fn direction(columns: usize, from: usize, to: usize) -> Option<usize> {
-    let place = |router: usize| (router % columns, router / columns);
-    let ((x, y), (to_x, to_y)) = (place(from), place(to));
+    let coordinates = |router: usize| (router % columns, router / columns);
+    let ((x, y), (to_x, to_y)) = (coordinates(from), coordinates(to));
     match (x.abs_diff(to_x), y.abs_diff(to_y)) {
         (1, 0) => Some(usize::from(to_x < x)),
         (0, 1) => Some(2 + usize::from(to_y < y)),
@@ -61,8 +61,8 @@ impl Grid {
                 let ((x, y), (to_x, to_y)) = (self.places[source as usize], self.places[target as usize]);
                 let wide = usize::from(x.abs_diff(to_x)) + 1;
                 let drawn = stream.random_range(0..wide * (usize::from(y.abs_diff(to_y)) + 1));
-                let (over_x, over_y) = (drawn % wide, drawn / wide);
-                (u32::from(y.min(to_y)) + over_y as u32) * self.columns + u32::from(x.min(to_x)) + over_x as u32
+                let (offset_x, offset_y) = (drawn % wide, drawn / wide);
+                (u32::from(y.min(to_y)) + offset_y as u32) * self.columns + u32::from(x.min(to_x)) + offset_x as u32
             }
             Way::OverAny => stream.random_range(0..self.places.len() as u32),
         }
@@ -76,8 +76,8 @@ impl Grid {
             Way::XFirst | Way::YFirst => (packet.target, 0),
             Way::Either => (packet.target, u8::from(packet.cursor == 1)),
             Way::OverRectangle | Way::OverAny => {
-                let over = packet.cursor;
-                if over == router || over == NONE { (packet.target, 1) } else { (over, 0) }
+                let waypoint = packet.cursor;
+                if waypoint == router || waypoint == NONE { (packet.target, 1) } else { (waypoint, 0) }
             }
         }
     }

@@ -3,7 +3,7 @@
 //! A virtual channel at an input or output has a number that carries its router: `router << shift | bit`, where `bit`
 //! is `port * vcs + vc`. The 64 bits of a word are all the virtual channels that one side of a router can have.
 
-use crate::scenario::{Network as Given, Queueing, Router};
+use crate::scenario::{Network, Queueing, Router};
 
 /// Marks a number that belongs to a node instead of a router: `NODE | node << node_shift | vc`.
 pub const NODE: u32 = 1 << 31;
@@ -70,14 +70,14 @@ pub struct Tables {
 
 /// Most ports of one side of a router.
 #[must_use]
-pub fn most_ports(given: &Given) -> usize {
-    let mut outputs = vec![0_usize; given.routers];
-    let mut inputs = vec![0_usize; given.routers];
-    for link in &given.links {
+pub fn most_ports(network: &Network) -> usize {
+    let mut outputs = vec![0_usize; network.routers];
+    let mut inputs = vec![0_usize; network.routers];
+    for link in &network.links {
         outputs[link.from] += 1;
         inputs[link.to] += 1;
     }
-    for &router in &given.nodes {
+    for &router in &network.nodes {
         outputs[router] += 1;
         inputs[router] += 1;
     }
@@ -86,20 +86,20 @@ pub fn most_ports(given: &Given) -> usize {
 
 /// Virtual channels of every channel.
 #[must_use]
-pub fn channels(given: &Given, router: &Router, classes: usize) -> usize {
+pub fn channels(network: &Network, router: &Router, classes: usize) -> usize {
     match router.queueing {
         Queueing::VirtualChannels { count } => count as usize,
-        Queueing::VirtualOutputQueues => most_ports(given) * classes,
+        Queueing::VirtualOutputQueues => most_ports(network) * classes,
     }
 }
 
 impl Tables {
     /// Builds the tables of a scenario that was checked.
     #[must_use]
-    pub fn new(given: &Given, router: &Router, classes: usize) -> Self {
-        let (routers, nodes) = (given.routers, given.nodes.len());
-        let ports = most_ports(given);
-        let vcs = channels(given, router, classes);
+    pub fn new(network: &Network, router: &Router, classes: usize) -> Self {
+        let (routers, nodes) = (network.routers, network.nodes.len());
+        let ports = most_ports(network);
+        let vcs = channels(network, router, classes);
         let output_queues = router.queueing == Queueing::VirtualOutputQueues;
         let shift = (ports * vcs).next_power_of_two().trailing_zeros();
         let mut port_of = [0; MOST];
@@ -121,7 +121,7 @@ impl Tables {
             output_queues,
             class,
             link_port: Vec::new(),
-            node_router: given.nodes.iter().map(|&router| router as u32).collect(),
+            node_router: network.nodes.iter().map(|&router| router as u32).collect(),
             node_port: Vec::new(),
             node_input: Vec::new(),
             down: vec![0; routers * ports],
@@ -132,19 +132,19 @@ impl Tables {
             up: vec![0; routers * ports],
             credit_cycles: vec![0; routers * ports],
             arrival: vec![0; routers * ports],
-            enter_cycles: 1 + given.node_link_cycles,
-            sink_credit_cycles: 1 + given.node_link_cycles + router.credit_cycles,
+            enter_cycles: 1 + network.node_link_cycles,
+            sink_credit_cycles: 1 + network.node_link_cycles + router.credit_cycles,
             head_cycles: router.routing_cycles + router.vc_allocation_cycles.saturating_sub(1),
         };
-        tables.join(given, router);
+        tables.join(network, router);
         tables
     }
 
-    fn join(&mut self, given: &Given, router: &Router) {
+    fn join(&mut self, network: &Network, router: &Router) {
         let (mut outputs, mut inputs) = (vec![0_usize; self.routers], vec![0_usize; self.routers]);
         let through = router.switch_allocation_cycles + router.traversal_cycles;
         let first = |shift: u32, vcs: usize, router: usize, port: usize| ((router << shift) + port * vcs) as u32;
-        for (number, link) in given.links.iter().enumerate() {
+        for (number, link) in network.links.iter().enumerate() {
             let (out, into) = (outputs[link.from], inputs[link.to]);
             outputs[link.from] += 1;
             inputs[link.to] += 1;
@@ -158,9 +158,9 @@ impl Tables {
             self.credit_cycles[input] = router.switch_allocation_cycles + link.cycles + router.credit_cycles;
             self.arrival[input] = number as u32;
         }
-        let wire = given.node_link_cycles;
+        let wire = network.node_link_cycles;
         let there_and_back = through + wire + self.sink_credit_cycles;
-        for (node, &at) in given.nodes.iter().enumerate() {
+        for (node, &at) in network.nodes.iter().enumerate() {
             let (out, into) = (outputs[at], inputs[at]);
             outputs[at] += 1;
             inputs[at] += 1;
@@ -173,7 +173,7 @@ impl Tables {
             self.endless[output] = there_and_back <= router.buffer_flits;
             self.up[input] = end;
             self.credit_cycles[input] = router.switch_allocation_cycles + wire;
-            self.arrival[input] = (given.links.len() + at) as u32;
+            self.arrival[input] = (network.links.len() + at) as u32;
         }
     }
 

@@ -7,14 +7,14 @@ use crate::packet::{NONE, Packet};
 use crate::rotate::first_from;
 use crate::routes::ANY_CLASS;
 use crate::scenario::Scenario;
-use crate::source::{Made, Source};
+use crate::source::{NewPacket, Source};
 
 /// One node.
 #[derive(Debug)]
 pub struct Node {
     pub(crate) source: Option<Source>,
     /// Its oldest packet whose head has not left.
-    pub(crate) next: Option<Made>,
+    pub(crate) next: Option<NewPacket>,
     /// Packet whose flits are leaving, and how many of them wait.
     pub(crate) packet: u32,
     pub(crate) left: u16,
@@ -57,12 +57,12 @@ impl Engine {
     /// Lets a node make its next packet, now or later.
     pub(crate) fn expect(&mut self, node: usize) {
         let Some(source) = &mut self.sources.nodes[node].source else { return };
-        let made = source.next(&self.setup.mixture);
-        self.sources.nodes[node].next = Some(made);
-        self.statistics.made(node, &made);
-        if made.cycle > self.now + 1 {
+        let next = source.next(&self.setup.mixture);
+        self.sources.nodes[node].next = Some(next);
+        self.statistics.count_created(node, &next);
+        if next.cycle > self.now + 1 {
             self.sources.sending.remove(node);
-            self.sources.waking.push(Reverse((made.cycle, node as u32)));
+            self.sources.waking.push(Reverse((next.cycle, node as u32)));
         } else {
             self.sources.sending.insert(node);
         }
@@ -91,8 +91,8 @@ impl Engine {
         let this = &self.sources.nodes[node];
         let head = if this.left == 0 {
             match this.next {
-                Some(made) if made.cycle <= self.now => {
-                    if !self.open(node, made) {
+                Some(next) if next.cycle <= self.now => {
+                    if !self.open(node, next) {
                         // A credit wakes it.
                         self.sources.sending.remove(node);
                         return;
@@ -126,10 +126,10 @@ impl Engine {
     }
 
     /// Begins a packet, if a virtual channel has room for its head.
-    fn open(&mut self, node: usize, made: Made) -> bool {
+    fn open(&mut self, node: usize, next: NewPacket) -> bool {
         let this = &mut self.sources.nodes[node];
         let (router, target) =
-            (self.setup.tables.node_router[node], self.setup.tables.node_router[made.target as usize]);
+            (self.setup.tables.node_router[node], self.setup.tables.node_router[next.target as usize]);
         let mut open = this.open;
         if open == 0 {
             return false;
@@ -137,16 +137,16 @@ impl Engine {
         let stream = &mut self.sources.path_streams[node];
         let way = *this.way.get_or_insert_with(|| self.setup.routes.draw(&self.setup.tables, router, target, stream));
         let packet = Packet {
-            made: made.at,
+            created: next.at,
             entered: self.now,
             target,
-            node: made.target,
+            node: next.target,
             cursor: way,
-            length: made.length,
+            length: next.length,
             ejected: 0,
             routers: 0,
-            eject_port: self.setup.tables.node_port[made.target as usize],
-            measured: self.statistics.counts(made.cycle),
+            eject_port: self.setup.tables.node_port[next.target as usize],
+            measured: self.statistics.counts(next.cycle),
         };
         let number = self.flight.slab.insert(packet);
         if self.setup.tables.output_queues {
@@ -164,10 +164,10 @@ impl Engine {
         let this = &mut self.sources.nodes[node];
         this.channel = first_from(open, this.channel + 1) as u8;
         this.packet = number;
-        this.left = made.length;
+        this.left = next.length;
         this.next = None;
         this.way = None;
-        self.statistics.sent(made.cycle);
+        self.statistics.sent(next.cycle);
         true
     }
 
@@ -181,7 +181,7 @@ impl Engine {
         let waits = if this.left > 0 {
             usize::from(this.channel) == channel
         } else {
-            this.next.is_some_and(|made| made.cycle <= self.now)
+            this.next.is_some_and(|next| next.cycle <= self.now)
         };
         if waits {
             self.sources.sending.insert(node);

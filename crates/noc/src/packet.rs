@@ -8,7 +8,7 @@ pub const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 pub struct Packet {
     /// When it was made, cycles of the plane; not whole where the clocks differ.
-    pub made: f64,
+    pub created: f64,
     /// When its head left the source queue.
     pub entered: u64,
     /// Router of its target.

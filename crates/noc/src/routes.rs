@@ -48,9 +48,9 @@ pub struct Flows {
 }
 
 impl Flows {
-    fn new(tables: &Tables, given: &[Path]) -> Self {
+    fn new(tables: &Tables, paths: &[Path]) -> Self {
         let flow = |path: &Path| path.source * tables.routers + path.target;
-        let mut order: Vec<&Path> = given.iter().filter(|path| path.share > 0.0).collect();
+        let mut order: Vec<&Path> = paths.iter().filter(|path| path.share > 0.0).collect();
         order.sort_by_key(|path| flow(path));
         let mut first = vec![0_u32; tables.routers * tables.routers + 1];
         for path in &order {
@@ -88,9 +88,9 @@ impl Flows {
 impl Routes {
     /// Compiles the routing of a scenario that was checked.
     #[must_use]
-    pub fn new(tables: &Tables, given: &Routing) -> Self {
+    pub fn new(tables: &Tables, routing: &Routing) -> Self {
         let routers = tables.routers;
-        match given {
+        match routing {
             Routing::Table { links, class, .. } => {
                 let mut hops = vec![Hop { port: 0, class: 0 }; routers * routers];
                 for (router, row) in links.iter().enumerate() {

@@ -46,10 +46,10 @@ pub fn simulate_all(
         .par_iter()
         .enumerate()
         .map(|(position, scenario)| {
-            let mine = AtomicU64::new(0);
+            let own_steps = AtomicU64::new(0);
             let advance = |share: f64| {
                 let step = (share * STEPS) as u64;
-                let before = mine.swap(step, Ordering::Relaxed);
+                let before = own_steps.swap(step, Ordering::Relaxed);
                 let sum = done.fetch_add(step.saturating_sub(before), Ordering::Relaxed);
                 report(sum as f64 / all)
             };

@@ -11,7 +11,7 @@ use crate::scenario::{Injection, Load, Stretch};
 
 /// The next packet of a node.
 #[derive(Debug, Clone, Copy)]
-pub struct Made {
+pub struct NewPacket {
     /// Instant in cycles of the plane.
     pub at: f64,
     /// First cycle in which the plane can take it.
@@ -113,7 +113,7 @@ impl Source {
     }
 
     /// Makes the next packet.
-    pub fn next(&mut self, mixture: &Mixture) -> Made {
+    pub fn next(&mut self, mixture: &Mixture) -> NewPacket {
         let mut at = self.cycle + geometric(&mut self.stream, self.trial) - 1;
         if let Injection::OnOff { on_cycles, off_cycles } = mixture.injection {
             while at >= self.on_until {
@@ -136,7 +136,7 @@ impl Source {
                 stretch.first + ((beyond / stretch.demand) as usize).min(stretch.count - 1)
             }
         };
-        Made { at: instant, cycle: instant.ceil() as u64, length, target: target as u32 }
+        NewPacket { at: instant, cycle: instant.ceil() as u64, length, target: target as u32 }
     }
 }
 

@@ -5,7 +5,7 @@ use routecast_sim::histogram::{Histogram, percentile};
 use crate::outcome::Latency;
 use crate::packet::Packet;
 use crate::scenario::Scenario;
-use crate::source::Made;
+use crate::source::NewPacket;
 
 /// Latencies of one kind.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ pub struct Statistics {
     pub(crate) crossed: Vec<u64>,
     pub(crate) source_flits: [u64; 2],
     /// Flits of all packets that were made, also those of a packet that is made after the end.
-    pub(crate) made: u64,
+    pub(crate) created: u64,
     pub(crate) ejected: u64,
     /// Measured packets that are inside.
     pub(crate) measured_inside: u64,
@@ -100,7 +100,7 @@ impl Statistics {
             accepted: vec![0; nodes],
             crossed: Vec::new(),
             source_flits: [0; 2],
-            made: 0,
+            created: 0,
             ejected: 0,
             measured_inside: 0,
             behind: scenario.load.demand.iter().filter(|row| row.iter().any(|stretch| stretch.demand > 0.0)).count(),
@@ -118,24 +118,24 @@ impl Statistics {
     }
 
     /// A node has made a packet.
-    pub fn made(&mut self, node: usize, made: &Made) {
-        let flits = u64::from(made.length);
-        self.made += flits;
-        if self.counts(made.cycle) {
+    pub fn count_created(&mut self, node: usize, packet: &NewPacket) {
+        let flits = u64::from(packet.length);
+        self.created += flits;
+        if self.counts(packet.cycle) {
             self.offered[node] += flits;
             self.measured[0] += flits;
         }
-        if made.cycle >= self.until && !self.past[node] {
+        if packet.cycle >= self.until && !self.past[node] {
             self.past[node] = true;
             self.behind -= 1;
         }
     }
 
     /// A packet that was counted when it was foreseen is made after the end only.
-    pub fn unmake(&mut self, node: usize, made: &Made) {
-        let flits = u64::from(made.length);
-        self.made -= flits;
-        if self.counts(made.cycle) {
+    pub fn uncount_created(&mut self, node: usize, packet: &NewPacket) {
+        let flits = u64::from(packet.length);
+        self.created -= flits;
+        if self.counts(packet.cycle) {
             self.offered[node] -= flits;
             self.measured[0] -= flits;
         }
@@ -166,16 +166,16 @@ impl Statistics {
         if !packet.measured {
             return;
         }
-        let ready = packet.made.ceil();
-        let (whole, part) = (now - ready as u64, ready - packet.made);
-        self.packets.record_with(whole, part);
+        let ready = packet.created.ceil();
+        let (cycles, fraction) = (now - ready as u64, ready - packet.created);
+        self.packets.record_with(cycles, fraction);
         self.network.record(now - packet.entered);
         self.routers += u64::from(packet.routers);
         self.measured_inside -= 1;
-        let share = (packet.made - self.from as f64) / (self.until - self.from) as f64;
+        let share = (packet.created - self.from as f64) / (self.until - self.from) as f64;
         let batches = self.batches.len();
         let batch = &mut self.batches[((share * batches as f64).max(0.0) as usize).min(batches - 1)];
-        batch.0 += whole as f64 + part;
+        batch.0 += cycles as f64 + fraction;
         batch.1 += 1;
     }
 

@@ -116,8 +116,8 @@ fn links_carry_what_their_flows_bring() {
         }
     }
     for (flits, expected) in outcome.link_flits.iter().zip(expected) {
-        let found = *flits as f64 / 200_000.0;
-        assert!((found / expected - 1.0).abs() < 0.04, "{found}, by flows {expected}");
+        let measured = *flits as f64 / 200_000.0;
+        assert!((measured / expected - 1.0).abs() < 0.04, "{measured}, by flows {expected}");
     }
     let through: u64 = outcome.router_flits.iter().sum();
     let ejected: u64 = outcome.accepted_flits.iter().sum();
@@ -268,8 +268,8 @@ fn over_a_rectangle_every_router_of_it_is_between_alike_often() {
     }
     let outcome = simulate(&scenario);
     for (&flits, expected) in outcome.link_flits.iter().zip(expected) {
-        let found = flits as f64 / cycles as f64;
-        assert!((found - expected).abs() < 0.03 * rate, "{found}, by the legs {expected}");
+        let measured = flits as f64 / cycles as f64;
+        assert!((measured - expected).abs() < 0.03 * rate, "{measured}, by the legs {expected}");
     }
 }
 

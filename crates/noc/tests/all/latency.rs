@@ -86,8 +86,8 @@ fn a_single_output_waits_like_the_discrete_queue_with_constant_service() {
     let pairs = senders * (senders - 1.0) * packets * packets;
     let second = service * service * (pairs + senders * packets) - service * senders * packets;
     let waiting = second / (2.0 * (1.0 - utilisation)) + service * (senders - 1.0) * packets / 2.0;
-    let found = outcome.packet_latency.mean - (4.0 + f64::from(flits) + 1.0);
-    assert!((found / waiting - 1.0).abs() < 0.03, "waits {found}, theory {waiting}");
+    let wait = outcome.packet_latency.mean - (4.0 + f64::from(flits) + 1.0);
+    assert!((wait / waiting - 1.0).abs() < 0.03, "waits {wait}, theory {waiting}");
 }
 
 /// Karol, Hluchyj, Morgan (1987), table I: an input-queued 8 x 8 switch with FIFOs carries 0.6184 of its capacity.
@@ -131,8 +131,8 @@ fn a_plane_with_a_slow_clock_has_the_same_latency_in_its_own_cycles() {
         assert!((offered / 0.3 - 1.0).abs() < 0.02, "{offered}");
         outcome.packet_latency.mean
     };
-    let whole = latency(1.0);
+    let full_clock = latency(1.0);
     // Instants between two cycles wait for the next one: half a cycle on average.
-    assert!((latency(0.61) / (whole + 0.5) - 1.0).abs() < 0.02);
-    assert!((latency(0.25) / whole - 1.0).abs() < 0.02, "{whole}");
+    assert!((latency(0.61) / (full_clock + 0.5) - 1.0).abs() < 0.02);
+    assert!((latency(0.25) / full_clock - 1.0).abs() < 0.02, "{full_clock}");
 }

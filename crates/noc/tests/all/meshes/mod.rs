@@ -138,14 +138,14 @@ pub fn load(demand: &[Vec<f64>], flits: u32) -> Load {
 
 /// What a node sends to each node, as a scenario says it.
 pub fn stretches(row: &[f64]) -> Vec<Stretch> {
-    let mut found: Vec<Stretch> = Vec::new();
+    let mut stretches: Vec<Stretch> = Vec::new();
     for (node, &demand) in row.iter().enumerate() {
-        match found.last_mut() {
+        match stretches.last_mut() {
             Some(last) if last.demand == demand => last.count += 1,
-            _ => found.push(Stretch { first: node, count: 1, demand }),
+            _ => stretches.push(Stretch { first: node, count: 1, demand }),
         }
     }
-    found
+    stretches
 }
 
 /// Every node sends `rate` to all nodes alike, itself included.
