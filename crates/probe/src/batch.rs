@@ -235,16 +235,16 @@ impl<'a> Batch<'a> {
     /// Gives frame `frame` a fault if it has none yet.
     #[inline]
     pub fn mark_fault(&mut self, frame: usize, fault: Fault) {
-        let place = &mut self.fault[frame];
-        *place = if *place == 0 { fault as u8 } else { *place };
+        let code = &mut self.fault[frame];
+        *code = if *code == 0 { fault as u8 } else { *code };
     }
 
     /// Gives a fault to those of the `frames` (bit `i`: frame `i`) that have none yet; branch-free.
     #[inline]
     pub fn mark_faults(&mut self, frames: u32, fault: Fault) {
-        for (frame, place) in self.fault.iter_mut().enumerate() {
-            let mark = (frames >> frame) & 1 == 1 && *place == 0;
-            *place = if mark { fault as u8 } else { *place };
+        for (frame, code) in self.fault.iter_mut().enumerate() {
+            let mark = (frames >> frame) & 1 == 1 && *code == 0;
+            *code = if mark { fault as u8 } else { *code };
         }
     }
 }

@@ -61,8 +61,8 @@ impl<'a> HeaderWriter<'a> {
     /// Writes bytes as they are.
     #[inline]
     pub fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self {
-        if let Some(place) = self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut::<N>()) {
-            *place = field;
+        if let Some(target) = self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut::<N>()) {
+            *target = field;
             self.at += N;
         } else {
             self.fits = false;
@@ -137,8 +137,8 @@ impl<'a> HeaderWriter<'a> {
         self.put([0xa0, 0]).ethertype(ETHERTYPE_IPV4).put([0; 4]).put(key.to_be_bytes());
         within(self);
         let checksum = internet_checksum(&self.bytes[start..self.at]);
-        if let Some(place) = self.bytes.get_mut(start + 4..start + 6).filter(|_| self.fits) {
-            place.copy_from_slice(&checksum.to_ne_bytes());
+        if let Some(target) = self.bytes.get_mut(start + 4..start + 6).filter(|_| self.fits) {
+            target.copy_from_slice(&checksum.to_ne_bytes());
         }
         self
     }

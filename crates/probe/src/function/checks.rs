@@ -14,8 +14,8 @@ pub fn all(count: usize) -> u32 {
 
 /// Marks the frames of a batch that a lookup did not find.
 #[inline]
-pub fn mark_missing(batch: &mut Batch<'_>, found: u32, fault: Fault) {
-    let missing = !found & all(batch.count());
+pub fn mark_missing(batch: &mut Batch<'_>, hits: u32, fault: Fault) {
+    let missing = !hits & all(batch.count());
     if missing != 0 {
         batch.mark_faults(missing, fault);
     }

@@ -172,16 +172,16 @@ impl ByHand for Ipv4Router {
 
     fn lookups(&mut self, keys: &[[u64; 2]]) -> usize {
         let first = self.routes.memory().as_slice::<u16>();
-        let mut found = 0;
+        let mut hits = 0;
         for group in keys.chunks(BATCH_FRAMES) {
             for key in group {
                 prefetch(first, key[0] as usize >> 8);
             }
             for key in group {
-                found += usize::from(first[(key[0] as usize >> 8) % FIRST_ENTRIES] != 0);
+                hits += usize::from(first[(key[0] as usize >> 8) % FIRST_ENTRIES] != 0);
             }
         }
-        found
+        hits
     }
 
     fn key(&self, flow: u64) -> [u64; 2] {

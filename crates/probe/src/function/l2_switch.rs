@@ -49,8 +49,8 @@ impl NetworkFunction for L2Switch {
         let mut keys: Words<1> = [[0]; BATCH_FRAMES];
         parse(batch, 0, ADDRESS, &mut keys);
         let mut values: Words<1> = [[0]; BATCH_FRAMES];
-        let found = ht_lookup(&self.table, &keys, count, &mut values);
-        checks::mark_missing(batch, found, Fault::NoEntry);
+        let hits = ht_lookup(&self.table, &keys, count, &mut values);
+        checks::mark_missing(batch, hits, Fault::NoEntry);
         with_count!(count, {
             for (port, value) in batch.port.iter_mut().zip(&values).take(count) {
                 *port = value[0] as u16;
@@ -91,10 +91,10 @@ impl ByHand for L2Switch {
             }
             for (frame, descriptor) in descriptors.iter().enumerate() {
                 let mut port = [0];
-                let found = Slots::<1, 1>::read(lines, at[frame], &[keys[frame]], &mut port);
-                let whole = usize::from(descriptor.length) >= HEADER + FCS_BYTES;
+                let hits = Slots::<1, 1>::read(lines, at[frame], &[keys[frame]], &mut port);
+                let is_complete = usize::from(descriptor.length) >= HEADER + FCS_BYTES;
                 outgoing[sent] = Descriptor { port: port[0] as u16, ..*descriptor };
-                sent += usize::from(found & whole);
+                sent += usize::from(hits & is_complete);
             }
         }
         sent
@@ -116,7 +116,7 @@ pub(super) fn look_up<const N: usize, const V: usize>(
     of: impl Fn(&[u64; 2]) -> [u64; N],
 ) -> usize {
     let lines = table.lines();
-    let mut found = 0;
+    let mut hits = 0;
     let mut at = [0; BATCH_FRAMES];
     for group in keys.chunks(BATCH_FRAMES) {
         for (at, key) in at.iter_mut().zip(group) {
@@ -125,9 +125,9 @@ pub(super) fn look_up<const N: usize, const V: usize>(
         }
         for (at, key) in at.iter().zip(group) {
             let mut value = [0; V];
-            found += usize::from(Slots::<N, V>::read(lines, *at, &of(key), &mut value));
+            hits += usize::from(Slots::<N, V>::read(lines, *at, &of(key), &mut value));
             std::hint::black_box(value);
         }
     }
-    found
+    hits
 }

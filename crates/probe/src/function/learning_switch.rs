@@ -68,7 +68,7 @@ impl NetworkFunction for LearningSwitch {
             key[0] = field[0] & ADDRESS | (field[1] & 0xff0f_0000_0000_0000);
         }
         let mut values: Words<1> = [[0]; BATCH_FRAMES];
-        let found = ht_lookup(&self.table, &keys, count, &mut values);
+        let hits = ht_lookup(&self.table, &keys, count, &mut values);
 
         let now = ticks() << 16;
         let mut renewed: Words<1> = [[0]; BATCH_FRAMES];
@@ -86,7 +86,7 @@ impl NetworkFunction for LearningSwitch {
         ct_insertion(&mut self.table, &keys, &renewed, count, which);
 
         for (frame, value) in values.iter().enumerate().take(count) {
-            let known = (found >> frame) & 1 == 1;
+            let known = (hits >> frame) & 1 == 1;
             batch.port[frame] = if known { value[0] as u16 } else { FLOOD };
         }
         mem_io(batch, ports.first, ports.outgoing, ports.drops)

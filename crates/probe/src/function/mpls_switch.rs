@@ -68,8 +68,8 @@ impl NetworkFunction for MplsSwitch {
             }
         });
         let mut values: Words<2> = [[0; 2]; BATCH_FRAMES];
-        let found = ht_lookup(&self.table, &keys, count, &mut values);
-        checks::mark_missing(batch, found, Fault::NoEntry);
+        let hits = ht_lookup(&self.table, &keys, count, &mut values);
+        checks::mark_missing(batch, hits, Fault::NoEntry);
         let used_up = decrease::<1, 1>(&mut fields, count, 5, 1);
         checks::mark(batch, used_up, Fault::TimeToLive);
         let mut addresses: Words<2> = [[0; 2]; BATCH_FRAMES];
@@ -125,9 +125,9 @@ impl ByHand for MplsSwitch {
             for (frame, descriptor) in descriptors.iter().enumerate() {
                 let mut value = [0; 2];
                 let field = fields[frame];
-                let found = Slots::<1, 2>::read(lines, at[frame], &[field & LABEL], &mut value);
-                let whole = usize::from(descriptor.length) >= HEADER + FCS_BYTES;
-                let goes = found & whole & (field & 0xffff == TYPE) & (field >> 40 > 1);
+                let hits = Slots::<1, 2>::read(lines, at[frame], &[field & LABEL], &mut value);
+                let is_complete = usize::from(descriptor.length) >= HEADER + FCS_BYTES;
+                let goes = hits & is_complete & (field & 0xffff == TYPE) & (field >> 40 > 1);
                 if goes {
                     let start = usize::from(descriptor.start).min(group[frame].bytes.len() - 20);
                     if let Some(bytes) = group[frame].bytes[start..].first_chunk_mut::<18>() {

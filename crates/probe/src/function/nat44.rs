@@ -145,8 +145,8 @@ impl NetworkFunction for Nat44 {
             }
         });
         let mut sessions: Words<2> = [[0; 2]; BATCH_FRAMES];
-        let found = ht_lookup(&self.sessions, &keys, count, &mut sessions);
-        checks::mark_missing(batch, found, Fault::NoEntry);
+        let hits = ht_lookup(&self.sessions, &keys, count, &mut sessions);
+        checks::mark_missing(batch, hits, Fault::NoEntry);
 
         // Source address and port, which the transport's checksum covers.
         let mut old: Words<1> = [[0]; BATCH_FRAMES];
@@ -247,10 +247,10 @@ impl ByHand for Nat44 {
                 prefetch(lines, at[frame]);
             }
             let counters = self.counters.entries();
-            let mut found = 0u32;
+            let mut hits = 0u32;
             for frame in 0..descriptors.len() {
                 let hit = Slots::<2, 2>::read(lines, at[frame], &keys[frame], &mut sessions[frame]);
-                found |= u32::from(hit) << frame;
+                hits |= u32::from(hit) << frame;
                 prefetch(counters, sessions[frame][1] as u32 as usize);
             }
             let counters = self.counters.entries_mut();
@@ -259,7 +259,7 @@ impl ByHand for Nat44 {
                 let bytes = group[frame].bytes[start..].first_chunk_mut::<64>().expect("a buffer is longer");
                 let total = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
                 // Only UDP here: that is what the frames of a run are.
-                let goes = ((found >> frame) & 1 == 1)
+                let goes = ((hits >> frame) & 1 == 1)
                     & (bytes[12..15] == [8, 0, 0x45])
                     & (bytes[20] & 0x3f | bytes[21] == 0)
                     & (total >= 28)
@@ -293,9 +293,9 @@ impl ByHand for Nat44 {
                     bytes[26..30].copy_from_slice(&(session[0] as u32).to_le_bytes());
                     bytes[34..36].copy_from_slice(&((session[0] >> 32) as u16).to_le_bytes());
                     bytes[40..42].copy_from_slice(&udp.to_le_bytes());
-                    let place = (session[1] as u32 as usize).min(counters.len() - 1);
-                    counters[place][0] += 1;
-                    counters[place][1] += u64::from(descriptor.length);
+                    let index = (session[1] as u32 as usize).min(counters.len() - 1);
+                    counters[index][0] += 1;
+                    counters[index][1] += u64::from(descriptor.length);
                 }
             }
         }

@@ -13,7 +13,7 @@ const DEEP_LENGTH: u8 = 28;
 /// Route `number` of those that a seed stands for, to one of `next_hops`; `deep` ones are longer than 24 bits.
 #[must_use]
 pub fn route(number: u64, next_hops: u64, deep: bool, seed: u64) -> Route {
-    let (length, place) = if deep {
+    let (length, nth) = if deep {
         (DEEP_LENGTH, number)
     } else {
         let class = (number % 20) as usize;
@@ -23,7 +23,7 @@ pub fn route(number: u64, next_hops: u64, deep: bool, seed: u64) -> Route {
     };
     let host_bits = 32 - u32::from(length);
     let blocks = FIRST_BYTES << (24 - host_bits);
-    let block = Scramble::new(blocks, seed ^ u64::from(length)).of(place);
+    let block = Scramble::new(blocks, seed ^ u64::from(length)).of(nth);
     let first = 1 + (block >> (24 - host_bits));
     let first = if first >= 127 { first + 1 } else { first };
     let within = block & ((1 << (24 - host_bits)) - 1);

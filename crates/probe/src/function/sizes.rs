@@ -158,8 +158,8 @@ impl Build {
 /// [`ProbeError::Function`] if there is none.
 pub fn twin(function: &str, direction: Option<&str>) -> Result<Twin> {
     let of_name = || FUNCTIONS.iter().filter(|twin| twin.function == function);
-    let found = of_name().find(|twin| direction.is_none_or(|direction| twin.direction == direction));
-    found.copied().ok_or_else(|| {
+    let twin = of_name().find(|twin| direction.is_none_or(|direction| twin.direction == direction));
+    twin.copied().ok_or_else(|| {
         if of_name().next().is_some() {
             let names: Vec<_> = of_name().map(|twin| twin.direction).collect();
             let got = format!("{function} has no direction `{}`; it has {}", direction.unwrap_or(""), names.join(", "));

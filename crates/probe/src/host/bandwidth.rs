@@ -52,8 +52,8 @@ pub fn bandwidths(
     clock: &Clock,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<BandwidthSample>> {
-    let mut found = Vec::new();
-    let Some(most) = sizes.iter().copied().max() else { return Ok(found) };
+    let mut samples = Vec::new();
+    let Some(most) = sizes.iter().copied().max() else { return Ok(samples) };
     let mut memory = HugeMemory::new("the working set of the bandwidth", most, Pages::Huge)?;
     for (number, &bytes) in sizes.iter().enumerate() {
         for kind in [Kind::Read, Kind::Write, Kind::Copy] {
@@ -66,23 +66,23 @@ pub fn bandwidths(
             let mut moved = 0;
             let took = effort.measure(|| moved = walk.slice(SLICE_BYTES));
             let bytes_per_s = took.into_iter().map(|took| moved as f64 / clock.seconds(took.ticks)).collect();
-            found.push(BandwidthSample { kind, bytes, bytes_per_s });
+            samples.push(BandwidthSample { kind, bytes, bytes_per_s });
         }
         progress.at((number + 1) as f64 / sizes.len() as f64)?;
     }
-    Ok(found)
+    Ok(samples)
 }
 
 /// Goes through a working set again and again.
 struct Walk<'a> {
     kind: Kind,
     words: &'a mut [u64],
-    place: usize,
+    next_word: usize,
 }
 
 impl<'a> Walk<'a> {
     fn new(kind: Kind, words: &'a mut [u64]) -> Self {
-        Self { kind, words, place: 0 }
+        Self { kind, words, next_word: 0 }
     }
 
     /// Moves at least `bytes`, in pieces from where it stands to the end at most; how many it moved.
@@ -90,17 +90,17 @@ impl<'a> Walk<'a> {
         let end = if self.kind == Kind::Copy { self.words.len() / 2 } else { self.words.len() };
         let mut moved = 0;
         while moved < bytes {
-            let to = (self.place + (bytes - moved) / 8).min(end).max(self.place + 1);
+            let to = (self.next_word + (bytes - moved) / 8).min(end).max(self.next_word + 1);
             match self.kind {
-                Kind::Read => read(&self.words[self.place..to]),
-                Kind::Write => write(&mut self.words[self.place..to]),
+                Kind::Read => read(&self.words[self.next_word..to]),
+                Kind::Write => write(&mut self.words[self.next_word..to]),
                 Kind::Copy => {
                     let (from, into) = self.words.split_at_mut(end);
-                    copy(&from[self.place..to], &mut into[self.place..to]);
+                    copy(&from[self.next_word..to], &mut into[self.next_word..to]);
                 }
             }
-            moved += (to - self.place) * 8;
-            self.place = if to >= end { 0 } else { to };
+            moved += (to - self.next_word) * 8;
+            self.next_word = if to >= end { 0 } else { to };
         }
         moved
     }
@@ -152,8 +152,8 @@ mod tests {
         let clock = Clock { tsc_hz: 1e9, core_hz_repeats: vec![1e9] };
         let mut report = |_| true;
         let effort = Effort { repeats: 2, slices: 3 };
-        let found = bandwidths(&[4096, 1 << 20], effort, &clock, &mut Progress::new(&mut report)).unwrap();
-        assert_eq!(found.len(), 6);
-        assert!(found.iter().all(|sample| sample.bytes_per_s.iter().all(|rate| rate.is_finite() && *rate > 0.0)));
+        let samples = bandwidths(&[4096, 1 << 20], effort, &clock, &mut Progress::new(&mut report)).unwrap();
+        assert_eq!(samples.len(), 6);
+        assert!(samples.iter().all(|sample| sample.bytes_per_s.iter().all(|rate| rate.is_finite() && *rate > 0.0)));
     }
 }

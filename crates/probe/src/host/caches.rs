@@ -25,12 +25,12 @@ pub fn caches(cpu: usize) -> Vec<Cache> {
 
 fn read(folder: &Path) -> Vec<Cache> {
     let mut caches: Vec<Cache> =
-        (0..16).map(|index| folder.join(format!("index{index}"))).filter_map(|index| one(&index)).collect();
-    caches.sort_by(|one, other| one.level.cmp(&other.level));
+        (0..16).map(|index| folder.join(format!("index{index}"))).filter_map(|index| read_cache(&index)).collect();
+    caches.sort_by(|read_cache, other| read_cache.level.cmp(&other.level));
     caches
 }
 
-fn one(folder: &Path) -> Option<Cache> {
+fn read_cache(folder: &Path) -> Option<Cache> {
     let field = |name: &str| Some(std::fs::read_to_string(folder.join(name)).ok()?.trim().to_owned());
     let kind = match field("type")?.as_str() {
         "Data" => "d",
@@ -86,9 +86,9 @@ mod tests {
                 std::fs::write(index.join(name), format!("{text}\n")).unwrap();
             }
         }
-        let found = read(&folder);
+        let caches = read(&folder);
         std::fs::remove_dir_all(&folder).unwrap();
-        let facts: Vec<_> = found.iter().map(|cache| (&*cache.level, cache.size_bytes, cache.shared_cpus)).collect();
+        let facts: Vec<_> = caches.iter().map(|cache| (&*cache.level, cache.size_bytes, cache.shared_cpus)).collect();
         assert_eq!(facts, [("L1d", 48 << 10, 1), ("L1i", 32 << 10, 1), ("L3", 260 << 20, 5)]);
     }
 

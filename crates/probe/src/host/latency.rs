@@ -116,41 +116,41 @@ impl Plan<'_> {
 /// [`ProbeError::Memory`] if the greatest working set does not fit; [`ProbeError::Request`] for a size that is not a
 /// power of two of 4 KiB or more; [`ProbeError::Interrupted`].
 pub fn latencies(plan: &Plan<'_>, pages: Pages, progress: &mut Progress<'_>) -> Result<Latencies> {
-    let mut found = Latencies::default();
+    let mut latencies = Latencies::default();
     if let Some(wrong) = plan.sizes.iter().find(|&&size| size < L1_BYTES || !size.is_power_of_two()) {
         let message = format!("got {wrong} bytes; a working set is a power of two of 4096 bytes or more");
         return Err(ProbeError::request("working set", message));
     }
-    let Some(most) = plan.sizes.iter().copied().max() else { return Ok(found) };
+    let Some(most) = plan.sizes.iter().copied().max() else { return Ok(latencies) };
     let mut memory = HugeMemory::new("the working set of the latency", most, pages)?;
     progress.at(0.1)?;
     if pages == Pages::Huge && memory.huge_ratio() < 0.5 {
-        return Ok(found);
+        return Ok(latencies);
     }
-    let (mut random, mut place) = (plan.seed, 0);
+    let (mut random, mut next_line) = (plan.seed, 0);
     let set = &memory.as_slice::<Line>()[..L1_BYTES / LINE_BYTES];
     // L1 hangs on the core's clock whatever `core_bytes` says.
     let l1 = Plan { core_bytes: L1_BYTES, ..*plan };
     let batched_l1 = median(&l1.cycles(L1_BYTES, BATCHED, 0.0, 0.0, || batched(set, &mut random)));
-    let streamed_l1 = median(&l1.cycles(L1_BYTES, STREAM_LINES, 0.0, 0.0, || streamed(set, &mut place)));
+    let streamed_l1 = median(&l1.cycles(L1_BYTES, STREAM_LINES, 0.0, 0.0, || streamed(set, &mut next_line)));
     let (mut done, all) = (0, plan.sizes.iter().sum::<usize>() + plan.sizes.len() * BIG);
     for &bytes in plan.sizes {
         let lines = bytes / LINE_BYTES;
-        lay_cycle(&mut memory.as_mut_slice::<u64>()[..lines * WORDS], plan.seed);
+        write_cycle(&mut memory.as_mut_slice::<u64>()[..lines * WORDS], plan.seed);
         let set = &memory.as_slice::<Line>()[..lines];
         let words = &memory.as_slice::<u64>()[..lines * WORDS];
         let sample = |cycles| LatencySample { bytes, pages, cycles };
         let cycles = plan.cycles(bytes, CHASED, 0.0, 0.0, || chase(words, &mut random));
-        found.latency.push(sample(cycles));
+        latencies.latency.push(sample(cycles));
         let cycles = plan.cycles(bytes, BATCHED, batched_l1, REST_RATIO, || batched(set, &mut random));
-        found.batched.push(sample(cycles));
-        place = 0;
-        let cycles = plan.cycles(bytes, STREAM_LINES, streamed_l1, 0.0, || streamed(set, &mut place));
-        found.streamed.push(sample(cycles));
+        latencies.batched.push(sample(cycles));
+        next_line = 0;
+        let cycles = plan.cycles(bytes, STREAM_LINES, streamed_l1, 0.0, || streamed(set, &mut next_line));
+        latencies.streamed.push(sample(cycles));
         done += bytes + BIG;
         progress.at(0.1 + 0.9 * done as f64 / all as f64)?;
     }
-    Ok(found)
+    Ok(latencies)
 }
 
 /// Bytes of a working set whose measurement takes as long as its preparation, about.
@@ -171,8 +171,8 @@ impl Shuffle {
     }
 
     /// Each step can be undone within the bits of the mask: adding, multiplying by an odd number, x ^ x >> n.
-    fn at(self, place: usize) -> usize {
-        let mut value = place.wrapping_add(self.seed) & self.mask;
+    fn at(self, number: usize) -> usize {
+        let mut value = number.wrapping_add(self.seed) & self.mask;
         for factor in [0x9e37_79b9_7f4a_7c15_u64, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
             value = value.wrapping_mul(factor as usize | 1) & self.mask;
             value ^= value >> self.half;
@@ -182,12 +182,12 @@ impl Shuffle {
 }
 
 /// Writes into the first word of each line the number of the first word of the next one: one cycle through all lines.
-fn lay_cycle(words: &mut [u64], seed: u64) {
+fn write_cycle(words: &mut [u64], seed: u64) {
     let count = words.len() / WORDS;
     let order = Shuffle::new(count, seed);
     let mut line = order.at(0);
-    for place in 1..=count {
-        let next = order.at(place & (count - 1));
+    for number in 1..=count {
+        let next = order.at(number & (count - 1));
         words[line * WORDS] = (next * WORDS) as u64;
         line = next;
     }
@@ -228,17 +228,17 @@ fn chase(words: &[u64], random: &mut u64) {
 #[inline(never)]
 fn batched(lines: &[Line], random: &mut u64) {
     let mut sum = 0;
-    let mut places = [0; BATCH_FRAMES];
-    let mut found = [0; BATCH_FRAMES];
+    let mut lines_at = [0; BATCH_FRAMES];
+    let mut values = [0; BATCH_FRAMES];
     for _ in 0..BATCHES {
-        for place in &mut places {
-            *place = somewhere(lines.len(), random);
-            prefetch(lines, *place);
+        for line in &mut lines_at {
+            *line = somewhere(lines.len(), random);
+            prefetch(lines, *line);
         }
-        for (value, &place) in found.iter_mut().zip(&places) {
-            *value = lines[place].0[0];
+        for (value, &line) in values.iter_mut().zip(&lines_at) {
+            *value = lines[line].0[0];
         }
-        for value in black_box(&mut found) {
+        for value in black_box(&mut values) {
             let mut count = *value;
             for _ in 0..WORK {
                 count ^= mix(&mut count);
@@ -251,16 +251,16 @@ fn batched(lines: &[Line], random: &mut u64) {
 
 /// Lines in order, from where the last call ended.
 #[inline(never)]
-fn streamed(lines: &[Line], place: &mut usize) {
+fn streamed(lines: &[Line], next_line: &mut usize) {
     let mut sum: u64 = 0;
     let mut left = STREAM_LINES;
     while left > 0 {
-        let end = (*place + left).min(lines.len());
-        for line in &lines[*place..end] {
+        let end = (*next_line + left).min(lines.len());
+        for line in &lines[*next_line..end] {
             sum = sum.wrapping_add(line.0[0]);
         }
-        left -= end - *place;
-        *place = end & (lines.len() - 1);
+        left -= end - *next_line;
+        *next_line = end & (lines.len() - 1);
     }
     black_box(sum);
 }
@@ -284,7 +284,7 @@ mod tests {
     fn a_chase_visits_every_line_once_and_comes_back() {
         for (lines, seed) in [(64, 1), (128, 7), (1 << 12, 2), (1 << 15, u64::MAX)] {
             let mut words = vec![0; lines * WORDS];
-            lay_cycle(&mut words, seed);
+            write_cycle(&mut words, seed);
             assert!(visits(&words).iter().all(|&visits| visits == 1), "{lines} lines, seed {seed}");
         }
     }
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn neighbours_in_a_chase_are_no_neighbours_in_memory() {
         let mut words = vec![0; (1 << 15) * WORDS];
-        lay_cycle(&mut words, 1);
+        write_cycle(&mut words, 1);
         let near = (0..1 << 15).filter(|line| (words[line * WORDS] as usize / WORDS).abs_diff(*line) <= 64).count();
         // Of a random permutation, 2 · 64 / 2^15 of the lines have their successor that close: 128 in the mean.
         assert!(near < 256, "{near}");
@@ -323,13 +323,13 @@ mod tests {
     #[test]
     fn a_line_far_away_does_not_cost_less_than_one_in_l1() {
         let effort = Effort { repeats: 3, slices: 10 };
-        let found = measured(&[4 << 10, 128 << 20], Pages::Normal, effort, &mut |_| true).unwrap();
-        let cost = |samples: &[LatencySample], place: usize| median(&samples[place].cycles);
+        let latencies = measured(&[4 << 10, 128 << 20], Pages::Normal, effort, &mut |_| true).unwrap();
+        let cost = |samples: &[LatencySample], size: usize| median(&samples[size].cycles);
         // Memory is tens of times slower than L1; half as slow would be a wrong measurement, not noise.
-        assert!(cost(&found.latency, 1) > 2.0 * cost(&found.latency, 0), "{:?}", found.latency);
-        assert!(cost(&found.batched, 1) >= cost(&found.batched, 0), "{:?}", found.batched);
+        assert!(cost(&latencies.latency, 1) > 2.0 * cost(&latencies.latency, 0), "{:?}", latencies.latency);
+        assert!(cost(&latencies.batched, 1) >= cost(&latencies.batched, 0), "{:?}", latencies.batched);
         // Asked for together, lines of memory cost less than one after the other.
-        assert!(cost(&found.batched, 1) < cost(&found.latency, 1), "{found:?}");
+        assert!(cost(&latencies.batched, 1) < cost(&latencies.latency, 1), "{latencies:?}");
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> R
     let call = call_cost(Effort { slices: 100, ..effort });
     progress.at(0.03)?;
     let mut notes = Vec::new();
-    let mut found = Latencies::default();
+    let mut memory = Latencies::default();
     let mut bandwidth = Vec::new();
     let most = usize::try_from(request.most_memory_bytes).unwrap_or(usize::MAX);
     let memory_ends = if wants(Part::Operations) { 0.5 } else { 0.98 };
@@ -155,9 +155,9 @@ pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> R
                     sizes.last().map_or(0, |bytes| bytes >> 20)
                 ));
             }
-            found.latency.extend(more.latency);
-            found.batched.extend(more.batched);
-            found.streamed.extend(more.streamed);
+            memory.latency.extend(more.latency);
+            memory.batched.extend(more.batched);
+            memory.streamed.extend(more.streamed);
         }
         let sizes = bandwidth_sets(&caches, sizes.last().copied().unwrap_or(most));
         bandwidth = bandwidths(&sizes, effort, &clock, &mut part.part(0.9, 1.0))?;
@@ -184,9 +184,9 @@ pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> R
         steal_ratio: noise.steal_ratio(),
         interruptions: noise.interruptions(),
         caches,
-        latency: found.latency,
-        batched: found.batched,
-        streamed: found.streamed,
+        latency: memory.latency,
+        batched: memory.batched,
+        streamed: memory.streamed,
         bandwidth,
         call,
         operations,
@@ -285,12 +285,12 @@ mod tests {
 
     #[test]
     fn a_request_that_makes_no_sense_is_refused_with_its_place() {
-        for (request, place) in [
+        for (request, name) in [
             (ProbeRequest { most_memory_bytes: 5, ..ProbeRequest::default() }, "most_memory_bytes: got 5"),
             (ProbeRequest { parts: vec![], ..ProbeRequest::default() }, "parts: got none"),
         ] {
             let message = probe(&request, &mut |_| true).unwrap_err().to_string();
-            assert!(message.starts_with(place), "{message}");
+            assert!(message.starts_with(name), "{message}");
         }
         assert!(serde_json::from_str::<ProbeRequest>(r#"{"quik": true}"#).is_err());
         assert!(serde_json::from_str::<ProbeRequest>(r#"{"parts": ["disk"]}"#).is_err());

@@ -42,16 +42,16 @@ mod tests {
 
     #[test]
     fn parts_of_parts_are_told_as_shares_of_the_whole() {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut report = |share| {
-            told.push(share);
+            reported.push(share);
             share < 0.7
         };
-        let mut whole = Progress::new(&mut report);
-        let mut half = whole.part(0.5, 1.0);
+        let mut all = Progress::new(&mut report);
+        let mut half = all.part(0.5, 1.0);
         half.at(0.0).unwrap();
         half.part(0.0, 0.5).at(0.5).unwrap();
         assert_eq!(half.at(7.0).unwrap_err().kind(), "interrupted");
-        assert_eq!(told, [0.5, 0.625, 1.0]);
+        assert_eq!(reported, [0.5, 0.625, 1.0]);
     }
 }

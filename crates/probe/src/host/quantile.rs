@@ -6,8 +6,8 @@ pub fn quantile(sample: &mut [f64], probability: f64) -> f64 {
     if sample.is_empty() {
         return f64::NAN;
     }
-    let place = ((sample.len() - 1) as f64 * probability) as usize;
-    *sample.select_nth_unstable_by(place, f64::total_cmp).1
+    let index = ((sample.len() - 1) as f64 * probability) as usize;
+    *sample.select_nth_unstable_by(index, f64::total_cmp).1
 }
 
 /// The middle of a sample; NaN of nothing.

@@ -139,8 +139,8 @@ mod tests {
             bytes in any::<[u16; 32]>(),
         ) {
             let mut buffers = vec![Buffer::default(); 3];
-            for (place, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
-                *byte = ((place * 13) >> 2) as u8 ^ seed;
+            for (index, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
+                *byte = ((index * 13) >> 2) as u8 ^ seed;
             }
             let before = buffers.clone();
             let mut batch = Batch::new(&mut buffers);

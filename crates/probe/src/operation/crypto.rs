@@ -103,12 +103,12 @@ fn split<'b>(
     if batch.fault[frame] != 0 {
         return None;
     }
-    let whole = aad + bytes + TAG_BYTES;
-    if aad > at || batch.slice_mut(frame, at - aad, whole).len() < whole {
+    let packet_bytes = aad + bytes + TAG_BYTES;
+    if aad > at || batch.slice_mut(frame, at - aad, packet_bytes).len() < packet_bytes {
         batch.mark_fault(frame, Fault::TooLong);
         return None;
     }
-    let (head, rest) = batch.slice_mut(frame, at - aad, whole).split_at_mut(aad);
+    let (head, rest) = batch.slice_mut(frame, at - aad, packet_bytes).split_at_mut(aad);
     let (text, tag) = rest.split_last_chunk_mut()?;
     Some((head, text, tag))
 }

@@ -62,7 +62,7 @@ mod tests {
         }
         let headers: Words<3> = [[0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908, 0x1312_1110]; BATCH_FRAMES];
         prepend::<20, 3>(&mut batch, &headers);
-        let expected: [u8; 21] = std::array::from_fn(|place| if place < 20 { place as u8 } else { 0xaa });
+        let expected: [u8; 21] = std::array::from_fn(|index| if index < 20 { index as u8 } else { 0xaa });
         for frame in 0..4 {
             assert_eq!(*batch.bytes::<21>(frame, 0), expected);
             assert_eq!((batch.start[frame], batch.length[frame], batch.fault[frame]), (108, 84, 0));

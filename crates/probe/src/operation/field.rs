@@ -55,8 +55,8 @@ pub fn deparse<const B: usize, const W: usize>(batch: &mut Batch<'_>, at: usize,
 /// Writes as many bytes of some words as fit.
 #[inline(always)]
 pub(super) fn write<const B: usize, const W: usize>(bytes: &mut [u8; B], words: &[u64; W]) {
-    let (whole, rest) = bytes.split_at_mut(B / 8 * 8);
-    for (chunk, word) in whole.chunks_exact_mut(8).zip(words) {
+    let (full_words, rest) = bytes.split_at_mut(B / 8 * 8);
+    for (chunk, word) in full_words.chunks_exact_mut(8).zip(words) {
         chunk.copy_from_slice(&word.to_le_bytes());
     }
     if !B.is_multiple_of(8) {
@@ -73,8 +73,8 @@ mod tests {
 
     fn numbered() -> Vec<Buffer> {
         let mut buffers = vec![Buffer::default(); 3];
-        for (place, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
-            *byte = (place * 7 % 251) as u8;
+        for (index, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
+            *byte = (index * 7 % 251) as u8;
         }
         buffers
     }

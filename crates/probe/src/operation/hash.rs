@@ -68,16 +68,16 @@ mod tests {
     const VECTORS: [Vector; 4] = [
         (|_| 0, [0xaa, 0x36, 0x91, 0x8a]),
         (|_| 0xff, [0x43, 0xab, 0xa8, 0x62]),
-        (|place| place, [0x4e, 0x79, 0xdd, 0x46]),
-        (|place| 31 - place, [0x5c, 0xdb, 0x3f, 0x11]),
+        (|index| index, [0x4e, 0x79, 0xdd, 0x46]),
+        (|index| 31 - index, [0x5c, 0xdb, 0x3f, 0x11]),
     ];
 
     #[test]
     fn both_ways_give_the_vectors_of_rfc_3720() {
         for (byte, crc) in VECTORS {
             let mut key = [0; 4];
-            for (place, word) in key.iter_mut().enumerate() {
-                *word = u64::from_le_bytes(std::array::from_fn(|within| byte((8 * place + within) as u8)));
+            for (index, word) in key.iter_mut().enumerate() {
+                *word = u64::from_le_bytes(std::array::from_fn(|within| byte((8 * index + within) as u8)));
             }
             assert_eq!(crc32c(&key), u32::from_le_bytes(crc));
             let mut hashes = [0; BATCH_FRAMES];

@@ -19,21 +19,21 @@ pub fn ht_lookup<const N: usize, const V: usize>(
     let count = count.min(BATCH_FRAMES);
     let lines = table.lines();
     let at = lines_of::<N, V>(lines, keys, count);
-    let (mut found, mut again) = (0, 0);
+    let (mut hits, mut overflowed) = (0, 0);
     with_count!(count, {
         for (frame, (value, key)) in values.iter_mut().zip(keys).enumerate().take(count) {
             let (hit, on) = Slots::compare(&lines[at[frame]], key, value);
-            found |= hit << frame;
-            again |= on << frame;
+            hits |= hit << frame;
+            overflowed |= on << frame;
         }
     });
-    while again != 0 {
-        let frame = again.trailing_zeros() as usize % BATCH_FRAMES;
-        again &= again - 1;
+    while overflowed != 0 {
+        let frame = overflowed.trailing_zeros() as usize % BATCH_FRAMES;
+        overflowed &= overflowed - 1;
         let next = Slots::<N, V>::next(at[frame], lines.len());
-        found |= u32::from(Slots::read(lines, next, &keys[frame], &mut values[frame])) << frame;
+        hits |= u32::from(Slots::read(lines, next, &keys[frame], &mut values[frame])) << frame;
     }
-    found
+    hits
 }
 
 /// First loop: the lines of keys, with a prefetch of each.
@@ -66,18 +66,18 @@ pub fn ct_insertion<const N: usize, const V: usize>(
     let count = count.min(BATCH_FRAMES);
     let lines = table.lines_mut();
     let at = lines_of::<N, V>(lines, keys, count);
-    let mut again = 0;
+    let mut overflowed = 0;
     with_count!(count, {
         for frame in 0..count {
             let allowed = (which >> frame) & 1 == 1;
             let hit = Slots::update(&mut lines[at[frame]], &keys[frame], &values[frame], allowed);
-            again |= u32::from(allowed & !hit) << frame;
+            overflowed |= u32::from(allowed & !hit) << frame;
         }
     });
     let mut refused = 0;
-    while again != 0 {
-        let frame = again.trailing_zeros() as usize % BATCH_FRAMES;
-        again &= again - 1;
+    while overflowed != 0 {
+        let frame = overflowed.trailing_zeros() as usize % BATCH_FRAMES;
+        overflowed &= overflowed - 1;
         refused |= u32::from(!table.write(at[frame], &keys[frame], &values[frame])) << frame;
     }
     refused

@@ -177,8 +177,8 @@ mod tests {
         assert_eq!(samples_of.keys().copied().collect::<Vec<_>>(), operations);
         for (operation, grid) in samples_of {
             assert!(grid.len() >= 4, "{operation} has {} samples", grid.len());
-            for (place, parameters) in grid.iter().enumerate() {
-                assert!(!grid[..place].contains(parameters), "{operation}{parameters:?} comes twice");
+            for (index, parameters) in grid.iter().enumerate() {
+                assert!(!grid[..index].contains(parameters), "{operation}{parameters:?} comes twice");
                 assert!(parameters.iter().map(|pair| pair.0).eq(grid[0].iter().map(|pair| pair.0)));
             }
         }

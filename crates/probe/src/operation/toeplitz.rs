@@ -25,9 +25,9 @@ impl<const B: usize> Toeplitz<B> {
     pub fn new(key: &[u8; 40]) -> Self {
         const { assert!(B >= 1 && B <= 36) };
         let mut tables = vec![[0; 256]; B];
-        for (place, table) in tables.iter_mut().enumerate() {
+        for (index, table) in tables.iter_mut().enumerate() {
             // Input bit i adds bits i..i + 32 of the key; the eight windows of this byte lie in 40 bits.
-            let window = key[place..place + 5].iter().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+            let window = key[index..index + 5].iter().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
             for (byte, entry) in table.iter_mut().enumerate() {
                 for bit in (0..8).filter(|bit| byte >> (7 - bit) & 1 == 1) {
                     *entry ^= (window >> (8 - bit)) as u32;

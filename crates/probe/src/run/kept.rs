@@ -22,13 +22,13 @@ static LAST: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 ///
 /// As [`build`].
 pub(super) fn take(wanted: &Build, core: usize) -> Result<Box<dyn NetworkFunction>> {
-    let found = {
+    let kept = {
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         last.retain(|kept| same_tables(&kept.build, wanted));
-        let place = last.iter().position(|kept| kept.core == core);
-        place.map(|place| last.swap_remove(place).function)
+        let index = last.iter().position(|kept| kept.core == core);
+        index.map(|index| last.swap_remove(index).function)
     };
-    let mut function = match found {
+    let mut function = match kept {
         Some(function) => function,
         None => build(wanted)?,
     };
@@ -44,6 +44,6 @@ pub(super) fn keep(build: &Build, core: usize, function: Box<dyn NetworkFunction
 }
 
 /// Flows do not matter to the tables, only to the frames.
-fn same_tables(one: &Build, other: &Build) -> bool {
-    Build { flows: 0, ..one.clone() } == Build { flows: 0, ..other.clone() }
+fn same_tables(a: &Build, b: &Build) -> bool {
+    Build { flows: 0, ..a.clone() } == Build { flows: 0, ..b.clone() }
 }

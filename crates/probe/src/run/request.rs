@@ -47,13 +47,13 @@ pub struct RunRequest {
     #[serde(default)]
     pub popularity: Popularity,
     /// Exponent of Zipf's law.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub exponent: f64,
     /// Processors, each with frames and tables of its own.
     #[serde(default = "first_core")]
     pub cores: Vec<usize>,
     /// Seconds to measure for (not to be waited for: refills between passes come on top).
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub duration_s: f64,
     /// Frames that arrive per second, summed over the cores; as fast as it goes if left out.
     #[serde(default)]
@@ -82,7 +82,7 @@ fn smallest() -> u16 {
     64
 }
 
-fn one() -> f64 {
+fn default_one() -> f64 {
     1.0
 }
 
@@ -110,9 +110,9 @@ impl RunRequest {
             tables: BTreeMap::new(),
             flows: None,
             popularity: Popularity::Uniform,
-            exponent: one(),
+            exponent: default_one(),
             cores: first_core(),
-            duration_s: one(),
+            duration_s: default_one(),
             offered_pps: None,
             frames_in_flight: frames_in_flight(),
             pages: Pages::Huge,
@@ -184,11 +184,11 @@ impl RunRequest {
             return Err(ProbeError::request("cores", "got no cores; name one or more, such as [0]"));
         }
         let allowed = allowed()?;
-        for (place, &cpu) in self.cores.iter().enumerate() {
+        for (index, &cpu) in self.cores.iter().enumerate() {
             if !allowed.contains(&cpu) {
                 return Err(ProbeError::Cpu { cpu, allowed });
             }
-            if self.cores[..place].contains(&cpu) {
+            if self.cores[..index].contains(&cpu) {
                 return Err(ProbeError::request("cores", format!("got core {cpu} twice; name each once")));
             }
         }
@@ -207,7 +207,7 @@ fn positive(place: &str, value: f64, most: f64) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn place(json: serde_json::Value) -> String {
+    fn refusal(json: serde_json::Value) -> String {
         let request: RunRequest = serde_json::from_value(json).unwrap();
         request.check().unwrap_err().to_string()
     }
@@ -215,9 +215,9 @@ mod tests {
     #[test]
     fn a_request_out_of_range_is_refused_where_it_is_wrong() {
         use serde_json::json;
-        assert!(place(json!({"function": "l3_switch"})).contains("l2_switch, learning_switch"));
+        assert!(refusal(json!({"function": "l3_switch"})).contains("l2_switch, learning_switch"));
         assert!(
-            place(json!({"function": "bng", "direction": "up"})).starts_with("direction: bng has no direction `up`")
+            refusal(json!({"function": "bng", "direction": "up"})).starts_with("direction: bng has no direction `up`")
         );
         for (wrong, name) in [
             (json!({"function": "l2_switch", "frame_bytes": 63}), "frame_bytes"),
@@ -236,7 +236,7 @@ mod tests {
             (json!({"function": "mpls_switch", "tables": {"label": 1_048_577}}), "tables.label"),
             (json!({"function": "l2_switch", "tables": {"mac": 2_000_000_000}}), "tables and frames of l2_switch"),
         ] {
-            let message = place(wrong.clone());
+            let message = refusal(wrong.clone());
             assert!(message.starts_with(name), "{wrong}: {message}");
         }
     }

@@ -64,8 +64,8 @@ impl Dir24 {
         let mut first = HugeMemory::new(what, 2 * FIRST_ENTRIES, pages)?;
         let level: &mut [u16] = first.as_mut_slice();
         let mut groups: Vec<[u16; 256]> = Vec::new();
-        for (place, route) in sorted.iter().enumerate() {
-            if sorted.get(place + 1).is_some_and(|next| key(next) == key(route)) {
+        for (index, route) in sorted.iter().enumerate() {
+            if sorted.get(index + 1).is_some_and(|next| key(next) == key(route)) {
                 continue;
             }
             let (length, prefix) = key(route);
@@ -169,19 +169,19 @@ impl Dir24 {
         next_hops: &mut [u32; BATCH_FRAMES],
     ) -> u32 {
         let (first, second) = (self.first(), self.second.as_slice::<u16>());
-        let mut places = [0u32; BATCH_FRAMES];
+        let mut second_indices = [0u32; BATCH_FRAMES];
         let mut entries = [0u16; BATCH_FRAMES];
         for frame in 0..count {
             let address = (fields[frame][word] as u32).swap_bytes();
             let entry = first[(address >> 8) as usize];
-            let place = u32::from(entry & !GROUP_BIT) * 256 + (address & 0xff);
-            places[frame] = if entry & GROUP_BIT == 0 { 0 } else { place };
+            let second_index = u32::from(entry & !GROUP_BIT) * 256 + (address & 0xff);
+            second_indices[frame] = if entry & GROUP_BIT == 0 { 0 } else { second_index };
             entries[frame] = entry;
-            prefetch(second, places[frame] as usize);
+            prefetch(second, second_indices[frame] as usize);
         }
         let mut missing = 0;
         for frame in 0..count {
-            let deep = second[places[frame] as usize];
+            let deep = second[second_indices[frame] as usize];
             let entry = if entries[frame] & GROUP_BIT == 0 { entries[frame] } else { deep };
             missing |= u32::from(entry == 0) << frame;
             next_hops[frame] = u32::from(entry.saturating_sub(1));

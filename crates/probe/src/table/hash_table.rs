@@ -75,7 +75,7 @@ impl<const N: usize, const V: usize> Slots<N, V> {
 
     /// The first word of the first of some slots.
     #[inline(always)]
-    fn place(hits: u32) -> usize {
+    fn first_word(hits: u32) -> usize {
         hits.trailing_zeros() as usize % Self::PER_LINE * Self::WORDS
     }
 
@@ -94,9 +94,9 @@ impl<const N: usize, const V: usize> Slots<N, V> {
     pub fn compare(line: &Line, key: &[u64; N], value: &mut [u64; V]) -> (u32, u32) {
         let words = &line.0;
         let hits = Self::find(words, key);
-        let place = Self::place(hits);
+        let first_word = Self::first_word(hits);
         for (word, value) in value.iter_mut().enumerate() {
-            *value = words[(place + N + word) % LINE_WORDS];
+            *value = words[(first_word + N + word) % LINE_WORDS];
         }
         // A key that begins with EMPTY "hits" an empty slot.
         let hit = (hits + 15) >> 4;
@@ -108,10 +108,10 @@ impl<const N: usize, const V: usize> Slots<N, V> {
     pub fn update(line: &mut Line, key: &[u64; N], value: &[u64; V], allowed: bool) -> bool {
         let words = &mut line.0;
         let hits = Self::find(words, key);
-        let place = Self::place(hits);
+        let first_word = Self::first_word(hits);
         let hit = (hits != 0) & (key[0] != EMPTY) & allowed;
         for (word, new) in value.iter().enumerate() {
-            let old = &mut words[(place + N + word) % LINE_WORDS];
+            let old = &mut words[(first_word + N + word) % LINE_WORDS];
             *old = if hit { *new } else { *old };
         }
         hit
@@ -155,12 +155,13 @@ impl<const N: usize, const V: usize> Slots<N, V> {
             }
             let words = &mut lines[at].0;
             let on = Self::overflows(words);
-            let free = (0..Self::PER_LINE).map(|slot| slot * Self::WORDS).find(|&place| words[place] == EMPTY);
+            let free =
+                (0..Self::PER_LINE).map(|slot| slot * Self::WORDS).find(|&first_word| words[first_word] == EMPTY);
             match free {
                 _ if !room && !on => return Written::Refused,
-                Some(place) if !on => {
-                    words[place..place + N].copy_from_slice(key);
-                    words[place + N..place + N + V].copy_from_slice(value);
+                Some(first_word) if !on => {
+                    words[first_word..first_word + N].copy_from_slice(key);
+                    words[first_word + N..first_word + N + V].copy_from_slice(value);
                     return Written::Inserted(distance);
                 }
                 _ => {}

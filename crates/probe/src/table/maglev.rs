@@ -47,7 +47,7 @@ impl Maglev {
     /// Place of a hash of 32 bits in the table: its share of the range instead of a remainder, which would divide.
     #[inline]
     #[must_use]
-    pub fn place(&self, hash: u32) -> usize {
+    pub fn index(&self, hash: u32) -> usize {
         ((u64::from(hash) * self.entries().len() as u64) >> 32) as usize
     }
 
@@ -56,10 +56,10 @@ impl Maglev {
     pub fn lookup(&self, hashes: &[u32; 32], count: usize, backends: &mut [u32; 32]) {
         let entries = self.entries();
         for &hash in hashes.iter().take(count) {
-            prefetch(entries, self.place(hash));
+            prefetch(entries, self.index(hash));
         }
         for (backend, &hash) in backends.iter_mut().zip(hashes).take(count) {
-            *backend = u32::from(entries[self.place(hash)]);
+            *backend = u32::from(entries[self.index(hash)]);
         }
     }
 }
@@ -121,9 +121,9 @@ mod tests {
             let shares = shares(&maglev, backends);
             let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
             assert!(most - least <= 1, "{least} to {most}");
-            let mut found = [0; 32];
-            maglev.lookup(&std::array::from_fn(|frame| frame as u32 * 0x0800_0000 + 3), 32, &mut found);
-            assert!(found.iter().all(|&backend| (backend as usize) < backends));
+            let mut backends_seen = [0; 32];
+            maglev.lookup(&std::array::from_fn(|frame| frame as u32 * 0x0800_0000 + 3), 32, &mut backends_seen);
+            assert!(backends_seen.iter().all(|&backend| (backend as usize) < backends));
         }
     }
 
@@ -148,6 +148,6 @@ mod tests {
     #[test]
     fn a_place_lies_within_the_table_for_every_hash() {
         let maglev = Maglev::new("a test", &[1, 2], 13, Pages::Normal).unwrap();
-        assert_eq!((maglev.place(0), maglev.place(u32::MAX)), (0, 12));
+        assert_eq!((maglev.index(0), maglev.index(u32::MAX)), (0, 12));
     }
 }

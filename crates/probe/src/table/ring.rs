@@ -62,8 +62,8 @@ impl Producer {
             room = items.len() - self.tail.wrapping_sub(self.head_seen);
         }
         let count = burst.len().min(room);
-        for (place, item) in burst.iter().take(count).enumerate() {
-            items[self.tail.wrapping_add(place) & (items.len() - 1)].store(*item, Ordering::Relaxed);
+        for (offset, item) in burst.iter().take(count).enumerate() {
+            items[self.tail.wrapping_add(offset) & (items.len() - 1)].store(*item, Ordering::Relaxed);
         }
         self.tail = self.tail.wrapping_add(count);
         self.shared.tail.0.store(self.tail, Ordering::Release);
@@ -82,8 +82,8 @@ impl Consumer {
             there = self.tail_seen.wrapping_sub(self.head);
         }
         let count = burst.len().min(there);
-        for (place, item) in burst.iter_mut().take(count).enumerate() {
-            *item = items[self.head.wrapping_add(place) & (items.len() - 1)].load(Ordering::Relaxed);
+        for (offset, item) in burst.iter_mut().take(count).enumerate() {
+            *item = items[self.head.wrapping_add(offset) & (items.len() - 1)].load(Ordering::Relaxed);
         }
         self.head = self.head.wrapping_add(count);
         self.shared.head.0.store(self.head, Ordering::Release);

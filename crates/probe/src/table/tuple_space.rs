@@ -73,13 +73,13 @@ impl TupleSpace {
         order.sort_by_key(|rule| std::cmp::Reverse(rule.priority));
 
         let mut tuples: Vec<Tuple> = Vec::new();
-        let mut places: HashMap<[u64; 2], usize> = HashMap::new();
+        let mut tuple_of: HashMap<[u64; 2], usize> = HashMap::new();
         for rule in &order {
-            let place = *places.entry(rule.mask).or_insert(tuples.len());
-            if place == tuples.len() {
+            let tuple = *tuple_of.entry(rule.mask).or_insert(tuples.len());
+            if tuple == tuples.len() {
                 tuples.push(Tuple { mask: rule.mask, first: 0, lines: 0 });
             }
-            tuples[place].lines += 1;
+            tuples[tuple].lines += 1;
         }
         let mut lines = 0;
         for tuple in &mut tuples {
@@ -91,14 +91,14 @@ impl TupleSpace {
         let mut memory = HugeMemory::new(what, lines.max(1) * size_of::<Line>(), pages)?;
         let all: &mut [Line] = memory.as_mut_slice();
         all.fill(Line([EMPTY; 8]));
-        for (place, rule) in order.iter().enumerate() {
-            let tuple = tuples[places[&rule.mask]];
+        for (index, rule) in order.iter().enumerate() {
+            let tuple = tuples[tuple_of[&rule.mask]];
             let lines = &mut all[tuple.first..tuple.first + tuple.lines];
             let key = rule.masked();
             let at = Tuples::line(&key, lines.len());
             // The best comes first: a rule with the same bits as an earlier one never counts.
             if !Tuples::read(lines, at, &key, &mut [0]) {
-                let rank = (order.len() - place) as u64;
+                let rank = (order.len() - index) as u64;
                 let written = Tuples::write(lines, at, &key, &[rank << 32 | u64::from(rule.action)], true);
                 debug_assert!(matches!(written, Written::Inserted(_)));
             }
@@ -202,8 +202,8 @@ mod tests {
             let rules: Vec<Rule> = rules.into_iter().filter(|rule| rule.masked()[0] != EMPTY).collect();
             let space = TupleSpace::new("a test", &rules, 77, Pages::Normal).unwrap();
             let mut batch: Words<2> = [[0; 2]; BATCH_FRAMES];
-            for (place, key) in batch.iter_mut().zip(&keys) {
-                *place = [key.0, key.1];
+            for (key_words, key) in batch.iter_mut().zip(&keys) {
+                *key_words = [key.0, key.1];
             }
             let mut actions = [5; BATCH_FRAMES];
             acl_lookup(&space, &batch, keys.len(), &mut actions);

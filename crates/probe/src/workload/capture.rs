@@ -40,7 +40,7 @@ pub struct Capture {
     /// When each came, ns since the epoch of the file; `None` where its block has no time.
     pub at_ns: Vec<Option<u64>>,
     /// Bytes that each had when it was captured.
-    pub whole_bytes: Vec<u32>,
+    pub original_bytes: Vec<u32>,
     /// Packets that were longer than what was captured of them.
     pub cut: u64,
     /// Whether there are more packets in the file.
@@ -49,11 +49,11 @@ pub struct Capture {
 
 impl Capture {
     /// Adds a packet, of which the first `keep` bytes are kept.
-    pub(super) fn take(&mut self, bytes: &[u8], whole_bytes: u32, at_ns: Option<u64>, keep: usize) {
-        self.cut += u64::from(bytes.len() < whole_bytes as usize);
+    pub(super) fn take(&mut self, bytes: &[u8], original_bytes: u32, at_ns: Option<u64>, keep: usize) {
+        self.cut += u64::from(bytes.len() < original_bytes as usize);
         self.packets.push(bytes[..keep.min(bytes.len())].to_vec());
         self.at_ns.push(at_ns);
-        self.whole_bytes.push(whole_bytes);
+        self.original_bytes.push(original_bytes);
     }
 }
 
@@ -100,16 +100,16 @@ impl Source {
 
 impl Read for Source {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let asked = Instant::now();
+        let began = Instant::now();
         loop {
             match self.file.read(into) {
                 Ok(0) if self.is_pipe && !self.begun => {
-                    if asked.elapsed() > UNOPENED {
+                    if began.elapsed() > UNOPENED {
                         return Err(io::Error::other("is a pipe that nobody wrote to; name a file"));
                     }
                 }
                 Err(error) if self.is_pipe && error.kind() == ErrorKind::WouldBlock => {
-                    if asked.elapsed() > SILENT {
+                    if began.elapsed() > SILENT {
                         return Err(io::Error::other(format!(
                             "is a pipe that nothing came through for {} s; write a file first and name that",
                             SILENT.as_secs()
@@ -302,18 +302,18 @@ fn sections<R: Read>(reader: &mut Reader<R>, most: usize, keep: usize) -> Parsed
             }
             SIMPLE_PACKET if body.len() >= 4 => {
                 ethernet(link(0)?.0)?;
-                let whole = reader.word(&body, 0);
-                Some((4, (whole as usize).min(body.len() - 4), whole, None))
+                let original = reader.word(&body, 0);
+                Some((4, (original as usize).min(body.len() - 4), original, None))
             }
             INTERFACE | ENHANCED_PACKET | SIMPLE_PACKET => return Err(short()),
             _ => None,
         };
-        if let Some((at, count, whole, at_ns)) = packet {
+        if let Some((at, count, original, at_ns)) = packet {
             if full(&capture, held, most) {
                 capture.more = true;
                 break;
             }
-            capture.take(body.get(at..at + count).ok_or_else(short)?, whole, at_ns, keep);
+            capture.take(body.get(at..at + count).ok_or_else(short)?, original, at_ns, keep);
             held += count.min(keep);
         }
         match reader.bytes(4)? {
@@ -388,7 +388,7 @@ mod tests {
             let read = parsed(&pcap(&packets, 1, big), 9).unwrap();
             assert_eq!(read.cut, 3);
             // Second 1 and microsecond 2; one byte more than was captured.
-            assert_eq!((read.at_ns, read.whole_bytes), (vec![Some(1_000_002_000); 3], vec![61, 62, 1515]));
+            assert_eq!((read.at_ns, read.original_bytes), (vec![Some(1_000_002_000); 3], vec![61, 62, 1515]));
         }
     }
 
@@ -407,7 +407,7 @@ mod tests {
             body.extend([7; 4]);
             file.extend(block(ENHANCED_PACKET, &body, false));
             let read = parsed(&file, 9).unwrap();
-            assert_eq!((read.at_ns, read.whole_bytes), (vec![Some(expected_ns)], vec![60]), "{resolution:?}");
+            assert_eq!((read.at_ns, read.original_bytes), (vec![Some(expected_ns)], vec![60]), "{resolution:?}");
         }
     }
 
@@ -437,8 +437,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("routecast-capture-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let pipe = folder.join("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
-        assert!(made.success());
+        let status = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(status.success());
         let message = read(&pipe, 9).unwrap_err().to_string();
         assert!(message.contains("nobody wrote to"), "{message}");
         let writer = thread::spawn({

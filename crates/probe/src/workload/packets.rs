@@ -32,7 +32,7 @@ const GOLDEN: f64 = 0.618_033_988_749_894_9;
 const WORDS: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct Span {
     start: usize,
     bytes: usize,
     ip: usize,
@@ -46,7 +46,7 @@ struct Place {
 pub struct Packets {
     incoming: HugeMemory,
     outgoing: HugeMemory,
-    places: Vec<Place>,
+    spans: Vec<Span>,
     /// Packets of the capture that are not IPv4, or shorter than their headers; left out.
     pub skipped: u64,
     /// Packets of the capture that it does not hold to their end.
@@ -76,7 +76,7 @@ impl Packets {
                 let mut packets = held(read.packets.iter().map(Vec::as_slice))?;
                 packets.cut = read.cut;
                 packets.more = read.more;
-                if packets.places.is_empty() {
+                if packets.spans.is_empty() {
                     let message =
                         format!("{} holds no IPv4 packet with its header; take another capture", path.display());
                     return Err(ProbeError::request("pcap", message));
@@ -89,36 +89,36 @@ impl Packets {
     /// How many there are; at least one.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.spans.len()
     }
 
     /// Whether there are none: never.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.spans.is_empty()
     }
 
     /// Packet `number`, going round.
     #[inline]
     #[must_use]
     pub fn packet(&mut self, number: usize) -> Packet<'_> {
-        let place = self.places[number % self.places.len()];
-        let frame = &self.incoming.as_slice::<u8>()[place.start..place.start + place.bytes];
-        let out = &mut self.outgoing.as_mut_slice::<u8>()[place.out..place.out + place.out_bytes];
-        Packet { number, frame, ip: place.ip, payload: place.payload, end: place.end, out }
+        let span = self.spans[number % self.spans.len()];
+        let frame = &self.incoming.as_slice::<u8>()[span.start..span.start + span.bytes];
+        let out = &mut self.outgoing.as_mut_slice::<u8>()[span.out..span.out + span.out_bytes];
+        Packet { number, frame, ip: span.ip, payload: span.payload, end: span.end, out }
     }
 
     /// Bytes of packet `number` as a frame, FCS included.
     #[must_use]
     pub fn frame_bytes(&self, number: usize) -> usize {
-        (self.places[number % self.places.len()].bytes + FCS_BYTES).max(usize::from(SMALLEST_FRAME_BYTES))
+        (self.spans[number % self.spans.len()].bytes + FCS_BYTES).max(usize::from(SMALLEST_FRAME_BYTES))
     }
 
     /// Bytes of packet `number` behind its headers.
     #[must_use]
     pub fn payload_bytes(&self, number: usize) -> usize {
-        let place = self.places[number % self.places.len()];
-        place.end - place.payload
+        let span = self.spans[number % self.spans.len()];
+        span.end - span.payload
     }
 
     /// Where packets lie: first address and bytes of the incoming and of the outgoing ones.
@@ -274,24 +274,24 @@ fn parts(frame: &[u8]) -> Option<(usize, usize, usize)> {
 fn held<'a>(frames: impl Iterator<Item = &'a [u8]> + Clone) -> Result<Packets> {
     let line = |bytes: usize| bytes.next_multiple_of(LINE_BYTES);
     let (mut start, mut out, mut skipped) = (0, 0, 0);
-    let mut places = Vec::new();
+    let mut spans = Vec::new();
     for frame in frames.clone() {
         let Some((ip, payload, end)) = parts(frame) else {
             skipped += 1;
             continue;
         };
         let out_bytes = line(2 * frame.len() + 1024);
-        places.push(Place { start, bytes: frame.len(), ip, payload, end, out, out_bytes });
+        spans.push(Span { start, bytes: frame.len(), ip, payload, end, out, out_bytes });
         start += line(frame.len());
         out += out_bytes;
     }
     let mut incoming = HugeMemory::new("packets", start.max(LINE_BYTES), Pages::Normal)?;
     let outgoing = HugeMemory::new("packets that leave", out.max(LINE_BYTES), Pages::Normal)?;
     let bytes = incoming.as_mut_slice::<u8>();
-    for (frame, place) in frames.filter(|frame| parts(frame).is_some()).zip(&places) {
-        bytes[place.start..place.start + place.bytes].copy_from_slice(frame);
+    for (frame, span) in frames.filter(|frame| parts(frame).is_some()).zip(&spans) {
+        bytes[span.start..span.start + span.bytes].copy_from_slice(frame);
     }
-    Ok(Packets { incoming, outgoing, places, skipped, cut: 0, more: false })
+    Ok(Packets { incoming, outgoing, spans, skipped, cut: 0, more: false })
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn of(capture: &Capture) -> std::result::Result<Recording, String> {
         };
         let next = flows.len() as u32;
         recording.at_s.push((at_ns - first_ns) as f64 / 1e9);
-        recording.frame_bytes.push((capture.whole_bytes[nth] + FCS_BYTES).max(SMALLEST_FRAME_BYTES));
+        recording.frame_bytes.push((capture.original_bytes[nth] + FCS_BYTES).max(SMALLEST_FRAME_BYTES));
         recording.flow.push(*flows.entry(key(&capture.packets[nth])).or_insert(next));
     }
     Ok(recording)
@@ -99,8 +99,8 @@ mod tests {
 
     fn capture(packets: &[(Option<u64>, u32, Vec<u8>)]) -> Capture {
         let mut capture = Capture::default();
-        for (at_ns, whole_bytes, bytes) in packets {
-            capture.take(bytes, *whole_bytes, *at_ns, usize::MAX);
+        for (at_ns, original_bytes, bytes) in packets {
+            capture.take(bytes, *original_bytes, *at_ns, usize::MAX);
         }
         capture
     }
@@ -110,13 +110,13 @@ mod tests {
         let mut tagged = udp(1, 7);
         tagged.splice(12..12, [0x81, 0x00, 0x00, 0x05]);
         let arp = [vec![0; 12], vec![0x08, 0x06], vec![0; 28]].concat();
-        let made = capture(&[
+        let captured = capture(&[
             (Some(5_000_000_000), 1514, udp(1, 7)),
             (Some(5_000_002_000), 42, arp),
             (Some(5_000_001_000), 60, udp(1, 8)),
             (Some(5_000_003_000), 64, tagged),
         ]);
-        let read = of(&made).unwrap();
+        let read = of(&captured).unwrap();
         assert_eq!(read.at_s, [0.0, 1e-6, 2e-6, 3e-6]);
         assert_eq!(read.frame_bytes, [1518, 64, 64, 68]);
         assert_eq!(read.flow, [0, 1, 2, 0]);

@@ -65,10 +65,10 @@ pub struct WorkloadRequest {
     #[serde(default)]
     pub traced: bool,
     /// Seed of all randomness.
-    #[serde(default = "one")]
+    #[serde(default = "default_seed")]
     pub seed: u64,
 }
 
-const fn one() -> u64 {
+const fn default_seed() -> u64 {
     1
 }

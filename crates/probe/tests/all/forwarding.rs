@@ -86,22 +86,22 @@ fn learned_addresses_are_found_afterwards_in_their_vlan_only() {
         let (frame, _) = frame_of(switch.as_ref(), 0, 64);
         u16::from_be_bytes([frame[14], frame[15]])
     };
-    let one = |switch: &mut Box<_>, frame: Vec<u8>, port| {
+    let port_of = |switch: &mut Box<_>, frame: Vec<u8>, port| {
         let switch: &mut Box<dyn routecast_probe::function::NetworkFunction> = switch;
         let output = through(switch.as_mut(), &[Input::new(frame, port)]);
         output.frames[0].as_ref().map(|&(_, port)| port)
     };
     // A station that moves to port 77 is found there, with the priority bits of the tag passed over.
-    assert_ne!(one(&mut switch, tagged(known, [2, 0, 0, 0, 0, 1], vlan), 3), Some(77));
-    assert_eq!(one(&mut switch, tagged([2; 6], known, vlan), 77), Some(FLOOD));
-    assert_eq!(one(&mut switch, tagged(known, known, vlan | 0xe000), 77), Some(77));
+    assert_ne!(port_of(&mut switch, tagged(known, [2, 0, 0, 0, 0, 1], vlan), 3), Some(77));
+    assert_eq!(port_of(&mut switch, tagged([2; 6], known, vlan), 77), Some(FLOOD));
+    assert_eq!(port_of(&mut switch, tagged(known, known, vlan | 0xe000), 77), Some(77));
     // In another VLAN nobody knows it.
-    assert_eq!(one(&mut switch, tagged(known, known, vlan ^ 1), 5), Some(FLOOD));
-    assert_eq!(one(&mut switch, tagged(known, known, vlan), 77), Some(77));
+    assert_eq!(port_of(&mut switch, tagged(known, known, vlan ^ 1), 5), Some(FLOOD));
+    assert_eq!(port_of(&mut switch, tagged(known, known, vlan), 77), Some(77));
     // A full table forgets nobody, and floods to strangers.
     let strangers: Vec<_> = (0..1000).map(|n| Input::new(tagged(known, mac((1 << 45) + n), vlan), 9)).collect();
     assert_eq!(through(switch.as_mut(), &strangers).tally.forwarded, 1000);
-    assert_eq!(one(&mut switch, tagged(known, [2, 0, 0, 0, 0, 1], vlan), 3), Some(77));
+    assert_eq!(port_of(&mut switch, tagged(known, [2, 0, 0, 0, 0, 1], vlan), 3), Some(77));
     // Group addresses are no sources; frames without a tag are not for this switch.
     let bad = [tagged(known, [0xff; 6], vlan), vec![0; 60]].map(|frame| Input::new(frame, 1));
     let output = through(switch.as_mut(), &bad);

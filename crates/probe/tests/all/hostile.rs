@@ -41,7 +41,7 @@ fn harmed(function: &dyn NetworkFunction, flow: u64, harm: Harm) -> Input {
     match harm {
         Harm::Nothing => {}
         Harm::Truncate(length) => frame.truncate(usize::from(length)),
-        Harm::Change(changes) => changes.into_iter().for_each(|(place, byte)| frame[usize::from(place)] = byte),
+        Harm::Change(changes) => changes.into_iter().for_each(|(at, byte)| frame[usize::from(at)] = byte),
         Harm::Random(bytes) => frame = bytes,
         Harm::Lie { start, length } => return Input { frame, port, start, length },
     }

@@ -113,25 +113,25 @@ fn the_gateway_drops_strangers_and_says_why() {
     let (good, port) = frame_of(access.as_ref(), 1, 100);
     let mut core = small("bng", Some("core"), 50);
     let (tunnelled, _) = frame_of(core.as_ref(), 1, 100);
-    let one = |gateway: &mut dyn NetworkFunction, frame: &[u8], change: &dyn Fn(&mut [u8]), reason: &str| {
+    let assert_drop = |gateway: &mut dyn NetworkFunction, frame: &[u8], change: &dyn Fn(&mut [u8]), reason: &str| {
         let mut frame = frame.to_vec();
         change(&mut frame);
         let output = through(gateway, &[Input::new(frame, port)]);
         assert_eq!((output.tally.forwarded, output.dropped(reason)), (0, 1), "{reason} {:?}", output.tally);
     };
-    one(access.as_mut(), &good, &|frame| frame[15] ^= 0xff, "no_entry");
-    one(access.as_mut(), &good, &|frame| frame[38] = 250, "no_entry");
-    one(access.as_mut(), &good, &|frame| frame[12] = 0x81, "wrong_protocol");
-    one(access.as_mut(), &good, &|frame| frame[22] = 0x46 ^ 0x20, "bad_header");
-    one(access.as_mut(), &good, &|frame| frame[24] = 9, "too_short");
-    one(access.as_mut(), &good, &|frame| frame[30] = 1, "time_to_live");
-    one(core.as_mut(), &tunnelled, &|frame| frame[38] = 0x20, "wrong_protocol");
-    one(core.as_mut(), &tunnelled, &|frame| frame[27] = 17, "wrong_protocol");
-    one(core.as_mut(), &tunnelled, &|frame| frame[16] &= !1, "wrong_protocol");
-    one(core.as_mut(), &tunnelled, &|frame| frame[46] ^= 0xff, "no_entry");
-    one(core.as_mut(), &tunnelled, &|frame| frame[66] ^= 0xff, "no_entry");
-    one(core.as_mut(), &tunnelled, &|frame| frame[58] = 1, "time_to_live");
-    one(core.as_mut(), &tunnelled, &|frame| frame[20..22].copy_from_slice(&[0, 60]), "too_long");
+    assert_drop(access.as_mut(), &good, &|frame| frame[15] ^= 0xff, "no_entry");
+    assert_drop(access.as_mut(), &good, &|frame| frame[38] = 250, "no_entry");
+    assert_drop(access.as_mut(), &good, &|frame| frame[12] = 0x81, "wrong_protocol");
+    assert_drop(access.as_mut(), &good, &|frame| frame[22] = 0x46 ^ 0x20, "bad_header");
+    assert_drop(access.as_mut(), &good, &|frame| frame[24] = 9, "too_short");
+    assert_drop(access.as_mut(), &good, &|frame| frame[30] = 1, "time_to_live");
+    assert_drop(core.as_mut(), &tunnelled, &|frame| frame[38] = 0x20, "wrong_protocol");
+    assert_drop(core.as_mut(), &tunnelled, &|frame| frame[27] = 17, "wrong_protocol");
+    assert_drop(core.as_mut(), &tunnelled, &|frame| frame[16] &= !1, "wrong_protocol");
+    assert_drop(core.as_mut(), &tunnelled, &|frame| frame[46] ^= 0xff, "no_entry");
+    assert_drop(core.as_mut(), &tunnelled, &|frame| frame[66] ^= 0xff, "no_entry");
+    assert_drop(core.as_mut(), &tunnelled, &|frame| frame[58] = 1, "time_to_live");
+    assert_drop(core.as_mut(), &tunnelled, &|frame| frame[20..22].copy_from_slice(&[0, 60]), "too_long");
 }
 
 /// Addresses, ports and checksum of a UDP or TCP packet whose checksums are right.
@@ -167,7 +167,7 @@ fn a_translator_gives_each_session_an_address_and_port_and_right_checksums() {
                 .ipv4(header.source, header.destination, 2 + (flow % 60) as u8)
                 .udp(from, to);
             let mut built = Vec::new();
-            let text: Vec<u8> = (0..size).map(|place| (place as u64 * 31 + flow) as u8).collect();
+            let text: Vec<u8> = (0..size).map(|index| (index as u64 * 31 + flow) as u8).collect();
             builder.write(&mut built, &text).unwrap();
             if flow % 10 == 0 {
                 built[40..42].fill(0);
@@ -197,20 +197,20 @@ fn a_translator_gives_each_session_an_address_and_port_and_right_checksums() {
 fn a_translator_drops_fragments_options_and_strangers() {
     let mut nat = small("nat44", None, 10);
     let (good, _) = frame_of(nat.as_ref(), 1, 100);
-    let mut one = |change: &dyn Fn(&mut [u8]), reason: &str| {
+    let mut assert_drop = |change: &dyn Fn(&mut [u8]), reason: &str| {
         let mut frame = good.clone();
         change(&mut frame);
         let output = through(nat.as_mut(), &[Input::new(frame, 0)]);
         assert_eq!((output.tally.forwarded, output.dropped(reason)), (0, 1), "{reason} {:?}", output.tally);
     };
-    one(&|frame| frame[20] |= 0x20, "wrong_protocol"); // more fragments
-    one(&|frame| frame[21] = 3, "wrong_protocol"); // not the first one
-    one(&|frame| frame[14] = 0x46, "wrong_protocol");
-    one(&|frame| frame[23] = 1, "wrong_protocol"); // ICMP
-    one(&|frame| frame[16..18].copy_from_slice(&[0, 27]), "too_short");
-    one(&|frame| frame[34] ^= 0xff, "no_entry");
-    one(&|frame| frame[23] = 6, "no_entry"); // the same five-tuple but for the protocol
-    one(&|frame| frame[22] = 1, "time_to_live");
+    assert_drop(&|frame| frame[20] |= 0x20, "wrong_protocol"); // more fragments
+    assert_drop(&|frame| frame[21] = 3, "wrong_protocol"); // not the first one
+    assert_drop(&|frame| frame[14] = 0x46, "wrong_protocol");
+    assert_drop(&|frame| frame[23] = 1, "wrong_protocol"); // ICMP
+    assert_drop(&|frame| frame[16..18].copy_from_slice(&[0, 27]), "too_short");
+    assert_drop(&|frame| frame[34] ^= 0xff, "no_entry");
+    assert_drop(&|frame| frame[23] = 6, "no_entry"); // the same five-tuple but for the protocol
+    assert_drop(&|frame| frame[22] = 1, "time_to_live");
 }
 
 #[test]

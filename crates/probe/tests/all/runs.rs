@@ -76,11 +76,11 @@ fn flat_out_and_paced_runs_conserve_frames() {
 fn who_asks_to_stop_stops_the_run() {
     let request = json!({"function": "l2_switch", "tables": {"mac": 100}, "duration_s": 3600, "cores": [core()]});
     let request: RunRequest = serde_json::from_value(request).unwrap();
-    let mut asked = 0;
+    let mut reports = 0;
     let error = run(&request, &mut |share| {
-        asked += 1;
+        reports += 1;
         assert!((0.0..=1.0).contains(&share));
-        asked < 3
+        reports < 3
     });
     assert_eq!(error.unwrap_err().kind(), "interrupted");
 }

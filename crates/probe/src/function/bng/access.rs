@@ -87,8 +87,8 @@ impl Access {
             let total = packets.total_bytes(frame);
             let sound = batch.fault[frame] == 0;
             *length = if sound { total } else { 0 };
-            let whole = total.saturating_add((ACCESS_HEADER + FCS_BYTES) as u16);
-            batch.length[frame] = if sound { whole } else { batch.length[frame] };
+            let frame_bytes = total.saturating_add((ACCESS_HEADER + FCS_BYTES) as u16);
+            batch.length[frame] = if sound { frame_bytes } else { batch.length[frame] };
         }
         packets
     }
@@ -147,8 +147,8 @@ impl NetworkFunction for Access {
             tag[0] &= VLANS;
         }
         let mut keys: Words<1> = [[0]; BATCH_FRAMES];
-        let found = ht_lookup(&self.qinq, &tags, count, &mut keys);
-        checks::mark_missing(batch, found, Fault::NoEntry);
+        let hits = ht_lookup(&self.qinq, &tags, count, &mut keys);
+        checks::mark_missing(batch, hits, Fault::NoEntry);
         let mut hops = [0; BATCH_FRAMES];
         let missing = lpm_lookup(&self.routes, &packets.destination, 0, count, &mut hops);
         checks::mark(batch, missing, Fault::NoEntry);

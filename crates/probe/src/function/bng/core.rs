@@ -69,8 +69,8 @@ fn check_headers(batch: &mut Batch<'_>, packets: &Packets) {
     }
     checks::mark(batch, long, Fault::TooLong);
     for frame in 0..count {
-        let whole = packets.total_bytes(frame).saturating_add((CORE_HEADER + FCS_BYTES) as u16);
-        batch.length[frame] = if batch.fault[frame] == 0 { whole } else { batch.length[frame] };
+        let frame_bytes = packets.total_bytes(frame).saturating_add((CORE_HEADER + FCS_BYTES) as u16);
+        batch.length[frame] = if batch.fault[frame] == 0 { frame_bytes } else { batch.length[frame] };
     }
 }
 
@@ -100,8 +100,8 @@ impl NetworkFunction for Core {
             keys[frame] = [gre_keys[frame][0], packets.destination[frame][0]];
         }
         let mut ways: Words<2> = [[0; 2]; BATCH_FRAMES];
-        let found = ht_lookup(&self.cpe, &keys, count, &mut ways);
-        checks::mark_missing(batch, found, Fault::NoEntry);
+        let hits = ht_lookup(&self.cpe, &keys, count, &mut ways);
+        checks::mark_missing(batch, hits, Fault::NoEntry);
         checks::hop(batch, CORE_HEADER, &mut packets.second);
 
         let types = [ETHERTYPE_QINQ, ETHERTYPE_VLAN, ETHERTYPE_IPV4].map(|ethertype| u64::from(ethertype.swap_bytes()));

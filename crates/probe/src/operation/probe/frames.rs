@@ -12,10 +12,10 @@ use crate::operation::{
 const PAYLOAD_FRAMES: usize = 8;
 
 pub(super) fn cases(cases: &mut Vec<Case>) {
-    macro_rules! each {
+    macro_rules! push_each {
         ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b>());)* };
     }
-    macro_rules! each_with_words {
+    macro_rules! push_each_with_words {
         ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b, { usize::div_ceil($b, 8) }>());)* };
     }
     cases.push(io_mem_case::<16>(48));
@@ -28,12 +28,12 @@ pub(super) fn cases(cases: &mut Vec<Case>) {
     for (hdr, data) in [(16, 48), (64, 0), (64, 1454), (128, 0)] {
         cases.push(mem_io_case(hdr, data));
     }
-    each_with_words!(parse_case: 1 2 4 6 8 13 16 20 32 40 64);
-    each_with_words!(deparse_case: 1 2 4 6 8 12 14 16 20 32 40 64);
-    each!(checksum_case: 8 16 20 32 40 64);
-    each!(payload_checksum_case: 128 256 512 1024 1500);
-    each_with_words!(inc_checksum_case: 2 4 8 16 32 64);
-    each_with_words!(prepend_case: 4 8 14 20 28 36 50 64);
+    push_each_with_words!(parse_case: 1 2 4 6 8 13 16 20 32 40 64);
+    push_each_with_words!(deparse_case: 1 2 4 6 8 12 14 16 20 32 40 64);
+    push_each!(checksum_case: 8 16 20 32 40 64);
+    push_each!(payload_checksum_case: 128 256 512 1024 1500);
+    push_each_with_words!(inc_checksum_case: 2 4 8 16 32 64);
+    push_each_with_words!(prepend_case: 4 8 14 20 28 36 50 64);
     for b in [4, 14, 18, 34] {
         cases.push(strip_case(b));
     }
@@ -45,8 +45,8 @@ pub(super) fn cases(cases: &mut Vec<Case>) {
 /// Buffers with bytes that are not all the same.
 fn buffers(count: usize) -> Vec<Buffer> {
     let mut buffers = vec![Buffer::default(); count];
-    for (place, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
-        *byte = ((place * 151) >> 3) as u8;
+    for (index, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
+        *byte = ((index * 151) >> 3) as u8;
     }
     buffers
 }

@@ -14,19 +14,19 @@ use crate::table::ring::ring;
 const RING_ITEMS: usize = 2 * SLICE_BATCHES * BATCH_FRAMES;
 
 pub(super) fn cases(cases: &mut Vec<Case>) -> Result<()> {
-    macro_rules! each {
+    macro_rules! push_each {
         ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b>());)* };
     }
-    macro_rules! each_with_words {
+    macro_rules! push_each_with_words {
         ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b, { usize::div_ceil($b, 8) }>());)* };
     }
-    each!(increase_case: 1 2 4 8);
-    each!(decrease_case: 1 2 4 8);
-    each_with_words!(sum_case: 4 8 16 32 64);
-    each!(check_case: 1 2 4 8);
-    each_with_words!(assemble_case: 8 16 24 40 56);
-    each_with_words!(crc_hash_case: 8 16 24 40 64);
-    each_with_words!(toeplitz_hash_case: 4 8 12 24 36);
+    push_each!(increase_case: 1 2 4 8);
+    push_each!(decrease_case: 1 2 4 8);
+    push_each_with_words!(sum_case: 4 8 16 32 64);
+    push_each!(check_case: 1 2 4 8);
+    push_each_with_words!(assemble_case: 8 16 24 40 56);
+    push_each_with_words!(crc_hash_case: 8 16 24 40 64);
+    push_each_with_words!(toeplitz_hash_case: 4 8 12 24 36);
     for burst in [1, 2, 4, 8, 16, 32] {
         cases.push(enqueue_case(burst)?);
         cases.push(dequeue_case(burst)?);
@@ -35,7 +35,7 @@ pub(super) fn cases(cases: &mut Vec<Case>) -> Result<()> {
 }
 
 fn values<const W: usize>() -> Words<W> {
-    let word = |place: usize| (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let word = |index: usize| (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     std::array::from_fn(|frame| std::array::from_fn(|within| word(frame * W + within)))
 }
 

@@ -39,13 +39,13 @@ fn follows_a_map<const N: usize, const V: usize>(numbers: &[u64], capacity: usiz
                 *key_of = key(number);
             }
             let mut values: Words<V> = [[0; V]; BATCH_FRAMES];
-            let found = ht_lookup(&table, &keys, batch.len(), &mut values);
+            let hits = ht_lookup(&table, &keys, batch.len(), &mut values);
             for frame in 0..batch.len() {
-                let there = (found >> frame & 1 == 1).then_some(values[frame]);
+                let there = (hits >> frame & 1 == 1).then_some(values[frame]);
                 assert_eq!(there, map.get(&keys[frame]).copied());
                 assert_eq!(table.get(&keys[frame]), there);
             }
-            assert_eq!(u64::from(found) >> batch.len(), 0);
+            assert_eq!(u64::from(hits) >> batch.len(), 0);
         }
     }
 }

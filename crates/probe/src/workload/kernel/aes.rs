@@ -71,7 +71,7 @@ impl Aes {
     }
 
     fn block(&self, block: [u32; 4]) -> [u32; 4] {
-        let byte = |word: u32, place: usize| usize::from(word.to_be_bytes()[place]);
+        let byte = |word: u32, index: usize| usize::from(word.to_be_bytes()[index]);
         let mut state: [u32; 4] = std::array::from_fn(|column| block[column] ^ self.keys[0][column]);
         for key in &self.keys[1..ROUNDS] {
             state = std::array::from_fn(|column| {
@@ -83,7 +83,7 @@ impl Aes {
             });
         }
         std::array::from_fn(|column| {
-            let bytes = std::array::from_fn(|place| self.substitution[byte(state[(column + place) % 4], place)]);
+            let bytes = std::array::from_fn(|index| self.substitution[byte(state[(column + index) % 4], index)]);
             u32::from_be_bytes(bytes) ^ self.keys[ROUNDS][column]
         })
     }
@@ -96,8 +96,8 @@ impl Aes {
         let mut done = 0;
         for (block, out) in payload.chunks_exact(BLOCK_BYTES).zip(out.chunks_exact_mut(BLOCK_BYTES)) {
             chained = self.block(std::array::from_fn(|at| word(block, at) ^ chained[at]));
-            for (place, word) in out.chunks_exact_mut(4).zip(chained) {
-                place.copy_from_slice(&word.to_be_bytes());
+            for (out_word, word) in out.chunks_exact_mut(4).zip(chained) {
+                out_word.copy_from_slice(&word.to_be_bytes());
             }
             done += BLOCK_BYTES;
         }

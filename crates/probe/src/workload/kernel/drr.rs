@@ -38,12 +38,12 @@ impl Drr {
 
     /// A packet comes.
     pub fn enqueue(&mut self, queue: u32, packet: u32, bytes: u32) {
-        let place = &mut self.queues[queue as usize];
-        place.packets.push_back((packet, bytes));
+        let queue_state = &mut self.queues[queue as usize];
+        queue_state.packets.push_back((packet, bytes));
         self.waiting += 1;
-        if !place.active {
-            place.active = true;
-            place.deficit_bytes = QUANTUM_BYTES;
+        if !queue_state.active {
+            queue_state.active = true;
+            queue_state.deficit_bytes = QUANTUM_BYTES;
             self.turns.push_back(queue);
         }
     }
@@ -52,19 +52,19 @@ impl Drr {
     pub fn dequeue(&mut self) -> Option<(u32, u32, u32)> {
         loop {
             let queue = *self.turns.front()?;
-            let place = &mut self.queues[queue as usize];
-            let &(packet, bytes) = place.packets.front()?;
-            if bytes <= place.deficit_bytes {
-                place.deficit_bytes -= bytes;
-                place.packets.pop_front();
+            let queue_state = &mut self.queues[queue as usize];
+            let &(packet, bytes) = queue_state.packets.front()?;
+            if bytes <= queue_state.deficit_bytes {
+                queue_state.deficit_bytes -= bytes;
+                queue_state.packets.pop_front();
                 self.waiting -= 1;
-                if place.packets.is_empty() {
-                    place.active = false;
+                if queue_state.packets.is_empty() {
+                    queue_state.active = false;
                     self.turns.pop_front();
                 }
                 return Some((queue, packet, bytes));
             }
-            place.deficit_bytes += QUANTUM_BYTES;
+            queue_state.deficit_bytes += QUANTUM_BYTES;
             self.turns.rotate_left(1);
         }
     }

@@ -47,9 +47,10 @@ impl Kernel for Frag {
             // All but the last begin and end at multiples of 8 bytes.
             let piece = if bytes - from <= room { bytes - from } else { room & !7 };
             let last = from + piece == bytes;
-            let place = ((flags & 0x1fff) + (from / 8) as u16) | flags & WHOLE | if last { flags & MORE } else { MORE };
+            let fragment_field =
+                ((flags & 0x1fff) + (from / 8) as u16) | flags & WHOLE | if last { flags & MORE } else { MORE };
             plain[2..4].copy_from_slice(&((HEADER_BYTES + piece) as u16).to_be_bytes());
-            plain[6..8].copy_from_slice(&place.to_be_bytes());
+            plain[6..8].copy_from_slice(&fragment_field.to_be_bytes());
             plain[10..12].fill(0);
             let checksum = internet_checksum(&plain);
             plain[10..12].copy_from_slice(&checksum.to_ne_bytes());

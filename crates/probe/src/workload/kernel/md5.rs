@@ -32,8 +32,8 @@ impl Md5 {
             let sum = a.wrapping_add(mixed).wrapping_add(self.sines[step]).wrapping_add(words[word]);
             (a, d, c, b) = (d, c, b, b.wrapping_add(sum.rotate_left(SHIFTS[step / 16][step % 4])));
         }
-        for (place, value) in state.iter_mut().zip([a, b, c, d]) {
-            *place = place.wrapping_add(value);
+        for (sum, value) in state.iter_mut().zip([a, b, c, d]) {
+            *sum = sum.wrapping_add(value);
         }
     }
 
@@ -54,8 +54,8 @@ impl Md5 {
         last[56..].copy_from_slice(&(8 * bytes.len() as u64).to_le_bytes());
         self.block(&mut state, &last);
         let mut digest = [0; 16];
-        for (place, word) in digest.chunks_exact_mut(4).zip(state) {
-            place.copy_from_slice(&word.to_le_bytes());
+        for (out_word, word) in digest.chunks_exact_mut(4).zip(state) {
+            out_word.copy_from_slice(&word.to_le_bytes());
         }
         digest
     }

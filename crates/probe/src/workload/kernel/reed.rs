@@ -31,11 +31,11 @@ impl Field {
         field
     }
 
-    fn product(&self, one: u8, other: u8) -> u8 {
-        if one == 0 || other == 0 {
+    fn product(&self, a: u8, b: u8) -> u8 {
+        if a == 0 || b == 0 {
             return 0;
         }
-        self.powers[usize::from(self.logarithms[usize::from(one)]) + usize::from(self.logarithms[usize::from(other)])]
+        self.powers[usize::from(self.logarithms[usize::from(a)]) + usize::from(self.logarithms[usize::from(b)])]
     }
 }
 
@@ -74,8 +74,8 @@ impl Reed {
             rest[CHECK_BYTES - 1] = 0;
             if lead != 0 {
                 let logarithm = usize::from(self.field.logarithms[usize::from(lead)]);
-                for (place, &coefficient) in rest.iter_mut().zip(&self.generator) {
-                    *place ^= self.field.powers[logarithm + usize::from(coefficient)];
+                for (symbol, &coefficient) in rest.iter_mut().zip(&self.generator) {
+                    *symbol ^= self.field.powers[logarithm + usize::from(coefficient)];
                 }
             }
         }
@@ -106,14 +106,14 @@ mod tests {
     use crate::workload::request::Content;
 
     /// The product without tables: shift and add.
-    fn slow_product(mut one: u8, mut other: u8) -> u8 {
+    fn slow_product(mut a: u8, mut b: u8) -> u8 {
         let mut product = 0;
-        while other > 0 {
-            if other & 1 == 1 {
-                product ^= one;
+        while b > 0 {
+            if b & 1 == 1 {
+                product ^= a;
             }
-            one = (one << 1) ^ if one & 0x80 == 0 { 0 } else { (POLYNOMIAL & 0xff) as u8 };
-            other >>= 1;
+            a = (a << 1) ^ if a & 0x80 == 0 { 0 } else { (POLYNOMIAL & 0xff) as u8 };
+            b >>= 1;
         }
         product
     }
@@ -128,7 +128,7 @@ mod tests {
 
     /// Finds the bytes that are missing at known places: solves the equations of the roots by Gauss.
     fn mended(word: &mut [u8], missing: &[usize]) {
-        let inverse = |value: u8| (1..=255).find(|&other| slow_product(value, other) == 1).unwrap();
+        let inverse = |value: u8| (1..=255).find(|&b| slow_product(value, b) == 1).unwrap();
         for &at in missing {
             word[at] = 0;
         }
@@ -147,7 +147,7 @@ mod tests {
             let pivot = rows[column].clone();
             for (_, row) in rows.iter_mut().enumerate().filter(|&(row, _)| row != column) {
                 let factor = row[column];
-                row.iter_mut().zip(&pivot).for_each(|(value, &other)| *value ^= slow_product(factor, other));
+                row.iter_mut().zip(&pivot).for_each(|(value, &b)| *value ^= slow_product(factor, b));
             }
         }
         for (row, &at) in rows.iter().zip(missing) {

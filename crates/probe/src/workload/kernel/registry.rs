@@ -199,8 +199,8 @@ impl KernelInfo {
     /// # Errors
     ///
     /// As [`Self::make`].
-    pub fn entries_of(&self, asked: Option<u64>) -> Result<u64> {
-        match asked {
+    pub fn entries_of(&self, entries: Option<u64>) -> Result<u64> {
+        match entries {
             None => Ok(self.entries),
             Some(_) if self.entries == 0 => {
                 Err(ProbeError::request("entries", format!("{} has no table; leave it out", self.name)))

@@ -124,8 +124,8 @@ impl Kernel for Tcp {
         // The filter counts from a plain Ethernet header; that a VLAN tag ends with the type makes it look like one.
         let taken = run(&self.program, &packet.frame[packet.ip - 14..]);
         if taken > 0 {
-            let place = (u128::from(packet.flow_hash()) * self.counts.len() as u128) >> 64;
-            let count = &mut self.counts[place as usize];
+            let index = (u128::from(packet.flow_hash()) * self.counts.len() as u128) >> 64;
+            let count = &mut self.counts[index as usize];
             count.packets += 1;
             count.bytes += packet.frame.len() as u64;
         }

@@ -82,11 +82,11 @@ mod tests {
             let (flow, packet) = wfq.dequeue().unwrap();
             wfq.enqueue(flow, packet + 50, sizes[flow as usize]);
             sent[flow as usize] += u64::from(sizes[flow as usize]);
-            for (one, other) in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)] {
-                let over = |flow: usize, bytes: u64| bytes as f64 / WEIGHTS[flow] as f64;
-                let apart = (over(one, sent[one]) - over(other, sent[other])).abs();
-                let bound = over(one, u64::from(sizes[one])) + over(other, u64::from(sizes[other]));
-                assert!(apart <= bound, "{one} and {other}: {apart} of {bound}");
+            for (a, b) in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)] {
+                let service = |flow: usize, bytes: u64| bytes as f64 / WEIGHTS[flow] as f64;
+                let apart = (service(a, sent[a]) - service(b, sent[b])).abs();
+                let bound = service(a, u64::from(sizes[a])) + service(b, u64::from(sizes[b]));
+                assert!(apart <= bound, "{a} and {b}: {apart} of {bound}");
             }
         }
     }

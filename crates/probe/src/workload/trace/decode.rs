@@ -88,8 +88,8 @@ impl Decoded {
     /// Where it reads and writes with these registers. Gathers and scatters, whose places stand in vectors, are left
     /// out, as is a repetition that has come to its end.
     pub fn accesses<'a>(&'a self, registers: &'a user_regs_struct) -> impl Iterator<Item = Access> + 'a {
-        let over = self.repeats && registers.rcx == 0;
-        self.memory.iter().filter(move |_| !over).filter_map(|&(used, bytes, reads, writes)| {
+        let is_finished = self.repeats && registers.rcx == 0;
+        self.memory.iter().filter(move |_| !is_finished).filter_map(|&(used, bytes, reads, writes)| {
             let address = used.virtual_address(0, |register, _, _| value(register, registers))?;
             Some(Access { address, bytes, reads, writes })
         })
@@ -97,7 +97,7 @@ impl Decoded {
 }
 
 fn value(register: Register, registers: &user_regs_struct) -> Option<u64> {
-    let whole = match register.full_register() {
+    let full_value = match register.full_register() {
         Register::RAX => registers.rax,
         Register::RBX => registers.rbx,
         Register::RCX => registers.rcx,
@@ -121,8 +121,8 @@ fn value(register: Register, registers: &user_regs_struct) -> Option<u64> {
         _ => return None,
     };
     Some(match register.size() {
-        4 if register.is_gpr() => whole & 0xffff_ffff,
-        _ => whole,
+        4 if register.is_gpr() => full_value & 0xffff_ffff,
+        _ => full_value,
     })
 }
 
@@ -141,7 +141,7 @@ mod tests {
         let decoded = met.at(0x5000, || bytes);
         assert_eq!(decoded.bytes, code.len());
         let accesses = decoded.accesses(&registers);
-        (decoded.class, accesses.map(|one| (one.address, one.bytes, one.reads, one.writes)).collect())
+        (decoded.class, accesses.map(|access| (access.address, access.bytes, access.reads, access.writes)).collect())
     }
 
     #[allow(unsafe_code)] // a struct of numbers without a constructor

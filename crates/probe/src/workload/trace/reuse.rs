@@ -90,16 +90,16 @@ impl Reuse {
 
     fn count(&mut self, distance: usize, counts: bool) {
         // The least p with distance < 2^p.
-        let place = (usize::BITS - distance.leading_zeros()) as usize;
-        if self.distances.len() <= place {
-            self.distances.resize(place + 1, 0);
+        let class = (usize::BITS - distance.leading_zeros()) as usize;
+        if self.distances.len() <= class {
+            self.distances.resize(class + 1, 0);
         }
-        self.distances[place] += u64::from(counts);
+        self.distances[class] += u64::from(counts);
     }
 
-    fn add(&mut self, mut at: usize, one_more: bool) {
+    fn add(&mut self, mut at: usize, is_more: bool) {
         while let Some(count) = self.tree.get_mut(at) {
-            *count = if one_more { *count + 1 } else { *count - 1 };
+            *count = if is_more { *count + 1 } else { *count - 1 };
             at += at & at.wrapping_neg();
         }
     }
@@ -119,9 +119,9 @@ impl Reuse {
         order.sort_unstable();
         self.tree = vec![0; (2 * order.len() + 2).max(1 << 16)];
         self.now = order.len();
-        for (place, (_, line)) in order.into_iter().enumerate() {
-            self.last.insert(line, place + 1);
-            self.add(place + 1, true);
+        for (index, (_, line)) in order.into_iter().enumerate() {
+            self.last.insert(line, index + 1);
+            self.add(index + 1, true);
         }
     }
 }
@@ -144,7 +144,7 @@ mod tests {
         let mut misses = 0;
         for line in lines {
             match cache.iter().position(|held| held == line) {
-                Some(place) => drop(cache.remove(place)),
+                Some(index) => drop(cache.remove(index)),
                 None => misses += 1,
             }
             cache.push(*line);

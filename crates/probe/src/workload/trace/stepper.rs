@@ -101,11 +101,11 @@ impl Tracee {
     /// Bytes of its code; those behind the end of a mapping are zeros.
     fn code(&self, address: u64) -> [u8; LONGEST_BYTES] {
         let mut bytes = [0; 16];
-        for (word, place) in bytes.chunks_exact_mut(8).enumerate() {
+        for (word, octets) in bytes.chunks_exact_mut(8).enumerate() {
             let from = (address + 8 * word as u64) as *mut c_void;
             // SAFETY: the kernel reads the memory of the child and answers with a word of it.
             let value = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, from, null_mut::<c_void>()) };
-            place.copy_from_slice(&value.to_ne_bytes());
+            octets.copy_from_slice(&value.to_ne_bytes());
         }
         std::array::from_fn(|byte| bytes[byte])
     }
@@ -191,12 +191,12 @@ impl Tracee {
 
     /// Why the program failed, in its own last words.
     fn failure(&mut self) -> ProbeError {
-        let mut said = String::new();
+        let mut message = String::new();
         if let Some(mut pipe) = self.child.stderr.take() {
             // What cannot be read is not told.
-            let _ = pipe.read_to_string(&mut said);
+            let _ = pipe.read_to_string(&mut message);
         }
-        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+        let last = message.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
         ProbeError::System {
             what: "the traced workload failed".to_owned(),
             error: std::io::Error::other(last.trim().to_owned()),

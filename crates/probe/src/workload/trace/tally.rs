@@ -207,7 +207,7 @@ impl Tally {
     /// All of it; `bytes` tells how long an instruction is.
     pub fn outcome(self, complete: bool, bytes: impl Fn(u64) -> usize) -> TraceOutcome {
         let mut counts: Vec<u64> = self.executed.values().copied().collect();
-        counts.sort_unstable_by(|one, other| other.cmp(one));
+        counts.sort_unstable_by(|a, b| b.cmp(a));
         let total: u64 = counts.iter().sum();
         let fewest = |percent: u64| {
             let mut sum = 0;

@@ -100,8 +100,8 @@ pub fn through(function: &mut dyn NetworkFunction, inputs: &[Input]) -> Output {
             // Outside the frames that came in and left, nothing has changed.
             let old = usize::from(inputs[number].start);
             let within = start.min(old)..stop.max(old + usize::from(inputs[number].length));
-            for (place, (now, then)) in memory[number + 1].bytes.iter().zip(&before[number + 1].bytes).enumerate() {
-                assert!(now == then || within.contains(&place), "byte {place} outside the frame was written");
+            for (index, (now, then)) in memory[number + 1].bytes.iter().zip(&before[number + 1].bytes).enumerate() {
+                assert!(now == then || within.contains(&index), "byte {index} outside the frame was written");
             }
         }
     }
@@ -126,7 +126,7 @@ pub fn checksum(bytes: &[u8]) -> u16 {
 
 /// Bytes that look like a payload.
 pub fn payload(frame: &mut [u8], from: usize) {
-    for (place, byte) in frame.iter_mut().enumerate().skip(from) {
-        *byte = (place * 37 + 11) as u8;
+    for (index, byte) in frame.iter_mut().enumerate().skip(from) {
+        *byte = (index * 37 + 11) as u8;
     }
 }
