@@ -1,17 +1,17 @@
-//! The row of a flow: what `bpf/balance.bpf.c` computes of a frame's headers.
+//! The row of a flow: what `bpf/balance.bpf.c` computes from a frame's headers.
 
 use std::net::IpAddr;
 
 use crate::table::ROWS;
 
-/// What a frame's headers say of its flow.
+/// The fields of a frame's headers that identify its flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
-    /// Where it is from.
+    /// Source address.
     pub source: IpAddr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: IpAddr,
-    /// Number of the protocol (IANA), 17 for UDP; behind what IPv6 steps over.
+    /// Protocol number (IANA), 17 for UDP; for IPv6 the one after the extension headers.
     pub protocol: u8,
     /// Source and destination port of TCP, UDP or SCTP; `None` for a fragment and for other protocols.
     pub ports: Option<(u16, u16)>,

@@ -5,8 +5,8 @@
 //!                          └── Table, health ┘
 //! ```
 //!
-//! [`table`] says which back-end router takes which flow, as a pure function; `plane` writes it, with what else the eBPF
-//! programs need, into their maps and reads what they counted.
+//! [`table`] maps each flow to a back-end router, as a pure function; `plane` writes the table and the other settings of
+//! the eBPF programs into their maps, and reads their counters.
 
 mod flow;
 mod plane;

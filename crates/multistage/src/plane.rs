@@ -20,7 +20,7 @@ use crate::table::{MEMBERS, ROWS, Table, Weight, digest};
 /// An address of a link.
 pub type Mac = [u8; 6];
 
-/// What an eBPF program is told by its maps; mirrors the structures of `bpf/balance.bpf.c` and `bpf/member.bpf.c`.
+/// The structures in the maps of the eBPF programs; they mirror those of `bpf/balance.bpf.c` and `bpf/member.bpf.c`.
 mod maps {
     use super::Mac;
 
@@ -126,7 +126,7 @@ mod plain {
     unsafe impl aya::Pod for super::maps::Limits {}
 }
 
-/// By number of the counter: names of its frames and its octets.
+/// Names of the frames and the octets of each counter, by number.
 const MEMBER_COUNTERS: [(&str, Option<&str>); 4] = [
     ("sent_frames", Some("sent_octets")),
     ("returned_frames", Some("returned_octets")),
@@ -135,10 +135,10 @@ const MEMBER_COUNTERS: [(&str, Option<&str>); 4] = [
 ];
 const REASONS: [&str; 6] = ["no_member", "to_kernel", "unknown_neighbour", "malformed", "no_room", "rerouted"];
 const PORT_COUNTERS: [(&str, Option<&str>); 2] = [("in_frames", Some("in_octets")), ("out_frames", Some("out_octets"))];
-/// Places of the array of ports, and how many of them an interface may have: its index says the first.
+/// Slots of the array of ports, and how many an interface may try: its index gives the first one.
 const PLACES: u32 = 256;
 const NEXT_PLACES: u32 = 4;
-/// The interface to the members, among those that answers are counted of.
+/// The number of the interface to the members among the counters of answers.
 const INSIDE: u32 = 64;
 const ROLES: [&str; 3] = ["works", "stands_by", "hangs"];
 const GATE_COUNTERS: [&str; 4] = ["to_kernel", "over_the_cap", "hung", "in_xdp"];
@@ -147,22 +147,22 @@ const GATE_COUNTERS: [&str; 4] = ["to_kernel", "over_the_cap", "hung", "in_xdp"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
-    /// That of its flow's row.
+    /// The router of its flow's row.
     FlowHash,
-    /// That of the next row.
+    /// The router of the next row.
     RoundRobin,
-    /// That of the interface it came by.
+    /// The router of the interface on which the frame arrived.
     LocalOnly,
 }
 
-/// What a load balancer is.
+/// The role of a load balancer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// It forwards.
     Works,
-    /// It drops what comes, and hears whether the one that works answers.
+    /// It drops all frames, and checks whether the active one answers.
     StandsBy,
-    /// It drops everything without a word: a fault, on demand.
+    /// It drops everything silently: an emulated fault.
     Hangs,
 }
 
@@ -170,19 +170,19 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Detector {
-    /// T: how long a member is silent while others return, s.
+    /// T: how long a member is silent while others return frames, s.
     pub silence_s: f64,
     /// The same where no other member returns anything, s.
     pub alone_s: f64,
-    /// N: frames without an answer before the clock is looked at.
+    /// N: unanswered frames before the clock is read.
     pub unanswered: u64,
-    /// Own frames without an answer before a verdict.
+    /// Unanswered probes before a verdict.
     pub probes: u64,
-    /// Own frames answered before a revival.
+    /// Answered probes before a revival.
     pub returns: u64,
     /// Least time that a member stays dead, s.
     pub hold_s: f64,
-    /// Most verdicts in a second.
+    /// Largest number of verdicts in a second.
     pub verdicts_per_s: u64,
 }
 
@@ -210,12 +210,12 @@ struct Config {
     inside: String,
     inside_mac: Mac,
     inside_mtu: u32,
-    /// Source and destination of the load balancer's own frames.
+    /// Source and destination addresses of the load balancer's probes.
     probe: [[u8; 4]; 2],
-    /// Folder in a BPF file system: programs and maps stay there, and what stays there is taken over.
+    /// Folder in a BPF file system where programs and maps are pinned; a later process reuses what is pinned there.
     #[serde(default)]
     pins: Option<PathBuf>,
-    /// Members and seed of the table that is in use, where programs are taken over.
+    /// Members and seed of the table in use, where pinned programs are reused.
     #[serde(default)]
     in_use: Option<(Vec<(u8, f64)>, u64)>,
 }
@@ -236,7 +236,7 @@ fn key_of(mac: Mac) -> u64 {
     u64::from_ne_bytes([mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], 0, 0])
 }
 
-/// IPv6 as it stands; IPv4 in the last four octets.
+/// An IPv6 address unchanged; an IPv4 address in the last four octets.
 fn octets_of(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V6(address) => address.octets(),
@@ -248,15 +248,15 @@ fn octets_of(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Where maps come from: an object that was loaded just now, or files of a BPF file system.
+/// The source of the maps: an object that this process loaded, or files in a BPF file system.
 enum Source {
     Loaded(Box<Ebpf>),
     Pinned(PathBuf),
 }
 
 impl Source {
-    /// Loads an object, and leaves its maps in a folder; or finds there what an earlier process left. `links` are the names
-    /// of the files that hold its programs: where one is missing nothing is taken over.
+    /// Loads an object and pins its maps in a folder, or opens what an earlier process pinned there. `links` are the names
+    /// of the files that hold its programs: if one is missing, nothing is reused.
     fn new(name: &str, programs: &[&str], pins: Option<&Path>, links: &[String]) -> Result<Self> {
         let Some(folder) = pins else {
             return Ok(Self::Loaded(Box::new(programs::load(name, programs, |_| {})?)));
@@ -272,7 +272,7 @@ impl Source {
         std::fs::create_dir(folder).map_err(failed("making the folder of eBPF programs"))?;
         let ebpf = programs::load(name, programs, |_| {})?;
         for (name, map) in ebpf.maps() {
-            // Constants and zeroes of the compiler's have a dot in their names, which no pin may have.
+            // The compiler's sections for constants and zeroes have a dot in their names, which a pin must not have.
             if !name.contains('.') {
                 map.pin(folder.join(name)).map_err(|error| refused(&error))?;
             }
@@ -291,7 +291,7 @@ impl Source {
         Array::try_from(self.map(name, Map::Array)?).map_err(|error| refused(&error))
     }
 
-    /// An array that this process shares with the programs, so that writing all of it takes no call for each value.
+    /// An array in memory shared with the programs: writing it needs no system call per value.
     fn mapped(&mut self, name: &str, values: usize) -> Result<Mapping<u64>> {
         let Map::Array(array) = self.map(name, Map::Array)? else {
             return Err(TesterError::value("map", name, "an array"));
@@ -307,7 +307,7 @@ impl Source {
         HashMap::try_from(self.map(name, Map::HashMap)?).map_err(|error| refused(&error))
     }
 
-    /// Attaches a program of what was loaded; what was taken over is attached.
+    /// Attaches a program of a loaded object; a pinned program is already attached.
     fn attach(&mut self, program: &str, interface: &Interface, pin: Option<&Path>) -> Result<Option<Mode>> {
         let Self::Loaded(ebpf) = self else { return Ok(None) };
         let xdp = programs::xdp(ebpf, program)?;
@@ -319,7 +319,7 @@ impl Source {
         .map(Some)
     }
 
-    /// What has to live as long as the programs are to run.
+    /// The object that must live as long as its programs run.
     fn kept(self, pins: Option<&Path>) -> Option<Box<Ebpf>> {
         match self {
             Self::Loaded(ebpf) if pins.is_none() => Some(ebpf),
@@ -345,14 +345,14 @@ pub struct Plane {
     own: HashMap<MapData, [u8; 16], u32>,
     hints: Array<MapData, u64>,
     ports: Vec<(Interface, Mac)>,
-    /// How the program of each interface runs; `None` where it was taken over.
+    /// The mode of the program at each interface; `None` where it was pinned.
     modes: Vec<(String, Option<Mode>)>,
     table: Table,
     ebpf: Option<Box<Ebpf>>,
 }
 
 impl Plane {
-    /// Loads and attaches the programs as a configuration in JSON says. Without members it drops what comes, and counts it.
+    /// Loads and attaches the programs of a configuration in JSON. Without members it drops and counts all frames.
     ///
     /// # Errors
     ///
@@ -423,7 +423,7 @@ impl Plane {
         let ports = &plane.ports;
         plane.modes = netns::inside(at, || {
             let pin = |link: &String| pins.map(|folder| folder.join(link));
-            // The way back first: no frame may go in that does not come out.
+            // The return path first, so that no forwarded frame lacks a way back.
             let mut modes = Vec::new();
             let interfaces = std::iter::once(&inside).chain(ports.iter().map(|(interface, _)| interface));
             for (interface, link) in interfaces.zip(&links) {
@@ -437,11 +437,11 @@ impl Plane {
         Ok(plane)
     }
 
-    /// Writes the rows of these members into the half that is not in use, and switches to it at once.
+    /// Writes the rows of these members into the unused half of the map, and switches to it atomically.
     ///
     /// # Errors
     ///
-    /// The kernel refuses. What was in use stays in use.
+    /// The kernel refuses. The table in use does not change.
     pub fn publish(&mut self, members: &[Weight], seed: u64, epoch: u64) -> Result<u64> {
         let table = Table::new(members, seed);
         let before = self.version.get(&0, 0).map_err(|error| refused(&error))?;
@@ -454,7 +454,7 @@ impl Plane {
         Ok(self.table.digest())
     }
 
-    /// Says who a member is: its MAC address ends in its number. `None` takes it out, and forgets what is known of it.
+    /// Sets the MAC address of a member, which ends in its number. `None` removes the member and its state.
     ///
     /// # Errors
     ///
@@ -479,8 +479,8 @@ impl Plane {
         Ok(())
     }
 
-    /// Says whether a member does not answer the own frames of the process that holds the router: it then gets no others, as
-    /// if it were dead.
+    /// Sets whether a member leaves the probes of the controlling process unanswered: it then receives no frames, like a
+    /// dead one.
     ///
     /// # Errors
     ///
@@ -512,7 +512,7 @@ impl Plane {
         self.role.set(0, role as u64, 0).map_err(|error| refused(&error))
     }
 
-    /// How often the load balancer that works has answered this one: by the inside interface, and by each outside one.
+    /// Answers of the active load balancer to this one: over the inside interface, then over each outside one.
     ///
     /// # Errors
     ///
@@ -522,8 +522,8 @@ impl Plane {
         ports.map(|port| self.answers.get(&port, 0).map_err(|error| refused(&error))).collect()
     }
 
-    /// Lets a member keep the rows that it owned before the last [`Plane::publish`] while frames come for them: until a row
-    /// has had none for `idle_s`, or until `deadline_s` from now.
+    /// Lets a member keep the rows that it owned before the last [`Plane::publish`] while they have traffic: until a row
+    /// has received no frame for `idle_s`, or until `deadline_s` from now.
     ///
     /// # Errors
     ///
@@ -537,14 +537,14 @@ impl Plane {
         self.write_member(number, maps::Member { idle_ns: ns(idle_s), deadline_ns: now + ns(deadline_s), ..member })
     }
 
-    /// Says behind which outside interface a neighbour is; `None` forgets it.
+    /// Sets the outside interface of a neighbour; `None` removes the neighbour.
     ///
     /// # Errors
     ///
     /// There is no such interface, or the kernel refuses.
     pub fn set_neighbour(&mut self, mac: Mac, interface: Option<&str>) -> Result<()> {
         let Some(name) = interface else {
-            // What is not there need not be forgotten.
+            // An absent entry needs no removal.
             let _ = self.neighbours.remove(&key_of(mac));
             return Ok(());
         };
@@ -570,7 +570,7 @@ impl Plane {
         self.hints.set(bits / 64, hint | 1 << (bits % 64), 0).map_err(|error| refused(&error))
     }
 
-    /// Says that the process which holds the router lives: it looks for dead members itself.
+    /// Records that the controlling process is alive: it detects dead members itself.
     ///
     /// # Errors
     ///
@@ -579,7 +579,7 @@ impl Plane {
         self.heartbeat.set(0, monotonic_ns(), 0).map_err(|error| refused(&error))
     }
 
-    /// What the programs know and have counted: epoch, digest, members, ports with reasons.
+    /// State and counters of the programs: epoch, digest, members, ports with reasons for drops.
     ///
     /// # Errors
     ///
@@ -636,7 +636,7 @@ impl Plane {
         Ok(Value::Object(reasons))
     }
 
-    /// Reads the rows that are in use out of the kernel: the digest of what it holds, and what it should hold.
+    /// Reads the rows in use from the kernel: their digest, and the expected one.
     ///
     /// # Errors
     ///
@@ -655,7 +655,7 @@ impl Plane {
         }))
     }
 
-    /// The members of a row, in the order in which they take it.
+    /// The members of a row in order of preference.
     #[must_use]
     pub fn choices(&self, row: usize) -> Vec<u8> {
         let choices = self.table.rows[row % ROWS].to_le_bytes();
@@ -663,7 +663,7 @@ impl Plane {
     }
 }
 
-/// A free place for a port, or the one that it has already.
+/// The slot of a port: the one that it has already, or a free one.
 fn slot_of(ports: &Array<MapData, maps::Port>, interface: &Interface) -> Result<u32> {
     for step in 0..NEXT_PLACES {
         let slot = (interface.index + step) % PLACES;
@@ -677,7 +677,7 @@ fn slot_of(ports: &Array<MapData, maps::Port>, interface: &Interface) -> Result<
     Err(TesterError::value("interface", &interface.name, why))
 }
 
-/// Totals over all cores of the counters of one member or port.
+/// The counters of one member or port, summed over all cores.
 fn tallies(
     counters: &PerCpuArray<MapData, maps::Tally>,
     names: &[(&str, Option<&str>)],
@@ -695,7 +695,7 @@ fn tallies(
     Ok(totals)
 }
 
-/// The program before a back-end router: a cap, which emulates a slower machine, and a silent hang.
+/// The program in front of a back-end router: a rate limit, which emulates a slower machine, and a silent hang.
 pub struct Gate {
     limits: Array<MapData, maps::Limits>,
     counters: Array<MapData, u64>,
@@ -719,8 +719,8 @@ impl Gate {
         Ok(Self { limits, counters, _ebpf: source.kept(pins) })
     }
 
-    /// Sets the cap, frames/s (0: none), the frames that may wait, whether everything is dropped without a word, and whether
-    /// frames are forwarded in XDP.
+    /// Sets the rate limit, frames/s (0: none), the queue, frames, whether everything is dropped silently, and whether frames
+    /// are forwarded in XDP.
     ///
     /// # Errors
     ///
@@ -732,7 +732,7 @@ impl Gate {
         self.limits.set(0, limits, 0).map_err(|error| refused(&error))
     }
 
-    /// What it counted, by name.
+    /// Its counters, by name.
     ///
     /// # Errors
     ///

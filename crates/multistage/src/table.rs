@@ -11,7 +11,7 @@ pub const ROWS: usize = 1 << 16;
 pub const MEMBERS: usize = 64;
 /// Choices that a row holds, an octet each.
 pub const CHOICES: usize = 8;
-/// Stands where a row has no further choice.
+/// Marks that a row has no further choice.
 pub const NOBODY: u8 = 0xff;
 
 /// A member of the router: its number, which is that of its tables, and its share of the flows (relative).
@@ -31,7 +31,7 @@ pub struct Table {
     pub rows: Vec<u64>,
 }
 
-/// Sixty-four bits that look drawn (`SplitMix64`'s finaliser).
+/// 64 pseudo-random bits (`SplitMix64`'s finaliser).
 fn mixed(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -46,7 +46,7 @@ fn score(row: u64, member: Weight, seed: u64) -> f64 {
 }
 
 impl Table {
-    /// The table of these members; the order in which they are given does not matter, nor do those of weight 0.
+    /// The table of these members; their order does not matter, and members of weight 0 own no rows.
     #[must_use]
     pub fn new(members: &[Weight], seed: u64) -> Self {
         let mut taking: Vec<Weight> = members.iter().copied().filter(|member| member.weight > 0.0).collect();
@@ -67,7 +67,7 @@ impl Table {
         Self { rows }
     }
 
-    /// Who takes a row while all live.
+    /// The owner of a row while all members are alive.
     #[must_use]
     pub fn owner(&self, row: usize) -> u8 {
         self.rows[row].to_le_bytes()[0]
@@ -85,7 +85,7 @@ impl Table {
         shares
     }
 
-    /// Share of the rows whose owner is another one than in `before`.
+    /// Share of the rows whose owner differs from the one in `before`.
     #[must_use]
     pub fn moved_from(&self, before: &Self) -> f64 {
         let moved = (0..ROWS).filter(|&row| self.owner(row) != before.owner(row)).count();
@@ -99,7 +99,7 @@ impl Table {
     }
 }
 
-/// The hash of [`Table::digest`], of rows that were read back.
+/// The hash of [`Table::digest`] for rows that were read back.
 #[must_use]
 pub fn digest(rows: &[u64]) -> u64 {
     rows.iter()

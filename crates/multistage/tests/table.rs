@@ -1,4 +1,4 @@
-//! What a table of rows has to keep, whatever its members are.
+//! Invariants of a table of rows, for any members.
 
 use proptest::prelude::*;
 use routecast_multistage::table::{CHOICES, NOBODY, ROWS, Table, Weight};
@@ -25,7 +25,7 @@ proptest! {
         let (with, without) = (Table::new(&all, seed), Table::new(&rest, seed));
         for row in 0..ROWS {
             if usize::from(with.owner(row)) == gone {
-                // Its rows go to their second choice, which is whom a failure reroutes them to as well.
+                // Its rows go to their second choice, as they do after a failure.
                 prop_assert_eq!(without.owner(row), with.rows[row].to_le_bytes()[1]);
             } else {
                 prop_assert_eq!(without.owner(row), with.owner(row));

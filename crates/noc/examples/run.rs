@@ -1,10 +1,10 @@
-//! Runs a scenario from a JSON file and prints what it saw, and flit-hops for each second of the processor: something to profile.
+//! Runs a scenario from a JSON file and prints its outcome and the flit-hops per second of processor time, for profiling.
 
 use std::ops::ControlFlow;
 
 use routecast_noc::{Scenario, simulate};
 
-/// Time of the processor of this thread: the machine may be busy with other things.
+/// Processor time of this thread, which other work on the machine does not change.
 fn cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("this example needs Linux");
     text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).expect("nanoseconds come first") * 1e-9

@@ -1,6 +1,6 @@
-//! A set of small numbers whose members are found without a look at the others.
+//! A set of small numbers that iterates over its members only.
 
-/// A bitmap with a summary of its words: an empty set of 4096 is seen in one look.
+/// A bitmap with a summary of its words: one read tells that a set of 4096 is empty.
 #[derive(Debug, Clone)]
 pub struct ActiveSet {
     words: Vec<u64>,
@@ -15,7 +15,7 @@ impl ActiveSet {
         Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)] }
     }
 
-    /// Puts a number in.
+    /// Inserts a number.
     #[inline]
     pub fn insert(&mut self, member: usize) {
         let word = member / 64;
@@ -23,7 +23,7 @@ impl ActiveSet {
         self.summary[word / 64] |= 1 << (word % 64);
     }
 
-    /// Puts a number in where a condition holds that nobody can foresee.
+    /// Inserts a number if a condition holds, without a branch: the condition is unpredictable.
     #[inline]
     pub fn insert_if(&mut self, condition: bool, member: usize) {
         let word = member / 64;
@@ -31,7 +31,7 @@ impl ActiveSet {
         self.summary[word / 64] |= u64::from(condition) << (word % 64);
     }
 
-    /// Takes a number out.
+    /// Removes a number.
     #[inline]
     pub fn remove(&mut self, member: usize) {
         let word = member / 64;
@@ -41,14 +41,14 @@ impl ActiveSet {
         }
     }
 
-    /// Whether nothing is in it.
+    /// Whether the set is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.summary.iter().all(|&word| word == 0)
     }
 
-    /// The first word from `word` on with a member, and its members as they are now: bit `b` of word `w` is `64 w + b`.
+    /// The first word from `word` on with a member, and its current members: bit `b` of word `w` is `64 w + b`.
     #[inline]
     #[must_use]
     pub fn word(&self, word: usize) -> Option<(usize, u64)> {

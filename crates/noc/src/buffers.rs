@@ -1,4 +1,4 @@
-//! State of the virtual channels: what waits at inputs, and what outputs know about the far end.
+//! State of the virtual channels: the flits at inputs, and the credits of outputs.
 
 use crate::network::Tables;
 use crate::packet::NONE;
@@ -27,9 +27,9 @@ pub struct Input {
 pub struct Output {
     /// The virtual channel at the far end.
     pub down: u32,
-    /// Room there, as far as is known here.
+    /// Credits: free places at the far end, as known here.
     pub credits: u16,
-    /// Bit of the input whose packet has it, or `NOBODY`.
+    /// Bit of the input whose packet owns it, or `NOBODY`.
     pub owner: u8,
     /// Where the search among requests begins.
     pub grant: u8,
@@ -50,7 +50,7 @@ pub struct Port {
     pub accept: u8,
     /// Of the input: bit where the search among its virtual channels begins.
     pub channel: u8,
-    /// Of the output: whether there is always room.
+    /// Of the output: whether its credits are unlimited.
     pub endless: bool,
 }
 
@@ -64,7 +64,7 @@ pub fn inputs(tables: &Tables) -> Vec<Input> {
     spread(tables, &empty, |input, port, vc| input.up = tables.up[port] + vc)
 }
 
-/// Outputs that know of `flits` free places in each buffer.
+/// Outputs with `flits` credits each.
 #[must_use]
 pub fn outputs(tables: &Tables, flits: u32) -> Vec<Output> {
     let free = Output { down: 0, credits: flits as u16, owner: NOBODY, grant: 0 };

@@ -1,4 +1,4 @@
-//! Which packet gets which virtual channel of its output.
+//! Allocation of output virtual channels to packets.
 
 use crate::engine::Engine;
 use crate::packet::NONE;
@@ -6,7 +6,7 @@ use crate::rotate::first_from;
 use crate::scenario::Allocator;
 
 impl Engine {
-    /// Lets the packets at the front of a router's inputs have output virtual channels. Returns the inputs that got one.
+    /// Allocates output virtual channels to the packets at the front of a router's inputs; returns the inputs that got one.
     pub(crate) fn allocate_channels(&mut self, router: usize) -> u64 {
         let mut trying = self.routers.work[router].trying;
         let mut ports = 0_u64;
@@ -33,8 +33,8 @@ impl Engine {
         fresh
     }
 
-    /// The output that an input's packet asks for, or `None` if nothing there can be had. Such a packet waits outside
-    /// of the allocation until a virtual channel of its output is given back.
+    /// The output that an input's packet requests, or `None` if it has no free virtual channel. Such a packet takes no part
+    /// in the allocation until a virtual channel of its output is released.
     fn request(&mut self, router: usize, bit: u32) -> Option<usize> {
         let index = router << self.setup.tables.shift | bit as usize;
         let free = self.routers.work[router].free;
@@ -61,7 +61,7 @@ impl Engine {
         None
     }
 
-    /// Every packet asks for one virtual channel, every channel takes one packet.
+    /// Every packet requests one virtual channel, every channel accepts one packet.
     fn packets_first(&mut self, router: usize, port: usize, mut requests: u64) -> u64 {
         let first = port * self.setup.tables.vcs;
         let base = router << self.setup.tables.shift;
@@ -145,7 +145,7 @@ impl Engine {
         asking
     }
 
-    /// A packet takes a virtual channel; with `turn` the priorities move past both.
+    /// Gives a virtual channel to a packet; with `turn` the priorities move past both.
     fn take(&mut self, router: usize, bit: u32, chosen: u32, turn: bool) {
         let base = router << self.setup.tables.shift;
         if turn {
@@ -173,7 +173,7 @@ impl Engine {
         fresh
     }
 
-    /// The input with the longest queue among some; equals take turns by the output's priority.
+    /// The input with the longest queue among some; the output's priority breaks ties.
     pub(crate) fn longest(&mut self, router: usize, port: usize, requests: u64) -> u32 {
         let base = router << self.setup.tables.shift;
         let (mut rest, mut most, mut equals) = (requests, 0, 0_u64);
@@ -191,7 +191,7 @@ impl Engine {
         first_from(equals, self.routers.ports[router * self.setup.tables.ports + port].grant)
     }
 
-    /// An output virtual channel belongs to an input's packet from here until its tail has crossed.
+    /// Marks an output virtual channel as owned by an input's packet, until the tail has crossed.
     fn own(&mut self, router: usize, bit: u32, chosen: u32) {
         let base = router << self.setup.tables.shift;
         self.channels.input[base + bit as usize].out = chosen as u8;

@@ -1,4 +1,4 @@
-//! Whether a scenario can be simulated, and which entry is wrong if not.
+//! Checks that a scenario can be simulated, and names the first wrong entry.
 
 use crate::error::NocError;
 use crate::grid::direction;
@@ -23,7 +23,7 @@ fn number(name: &str, value: impl std::fmt::Display + Copy, allowed: &str, holds
     Err(NocError::Number { name: name.to_owned(), value: value.to_string(), allowed: allowed.to_owned() })
 }
 
-/// Checks everything that the engine relies on.
+/// Checks all assumptions of the engine.
 ///
 /// # Errors
 ///
@@ -220,12 +220,12 @@ fn check_load(network: &Network, load: &Load) -> Result<(), NocError> {
     Ok(())
 }
 
-/// Every flow with traffic must have a way that ends.
+/// Every flow with traffic must have a path that reaches its target.
 fn check_ways(scenario: &Scenario) -> Result<(), NocError> {
     let network = &scenario.network;
     let routers = network.routers;
     if matches!(scenario.routing, Routing::Grid { .. }) {
-        // All neighbours are joined: every way arrives.
+        // All neighbours are joined, so every path arrives.
         return Ok(());
     }
     let mut flows = vec![false; routers * routers];
@@ -282,7 +282,7 @@ fn arriving(network: &Network, links: &[Vec<u32>]) -> Vec<bool> {
                 seen[at] = true;
                 walk.push(at);
                 let link = links[at][target] as usize;
-                // An entry that is never used may say anything; one that is used is found out by the flow.
+                // An unused entry may hold any value; following the flows checks the used ones.
                 let Some(link) = network.links.get(link).filter(|link| link.from == at) else { break };
                 at = link.to;
             }
@@ -296,7 +296,7 @@ fn arriving(network: &Network, links: &[Vec<u32>]) -> Vec<bool> {
     state
 }
 
-/// Every router that a flow may come to must let it go on.
+/// Every router that a flow may reach must have a way on for it.
 fn check_choices(network: &Network, choices: &[Vec<Vec<u32>>], from: usize, to: usize) -> Result<(), NocError> {
     let mut seen = std::collections::BTreeSet::new();
     let mut open = vec![network.links.len() + from];

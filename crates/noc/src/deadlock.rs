@@ -1,4 +1,4 @@
-//! Whether some packets can never move again, though others may.
+//! Detects packets that can never move again, while others may.
 
 use crate::buffers::NOBODY;
 use crate::engine::Engine;
@@ -6,8 +6,8 @@ use crate::network::NODE;
 use crate::packet::NONE;
 
 impl Engine {
-    /// Whether flits wait that only wait for each other. Everything that can move, or will once others that can move
-    /// have moved, is marked until nothing more can be; a flit that waits in an unmarked channel waits for ever.
+    /// Whether some flits wait only for each other. Channels whose flits can move, at once or after others have moved, are
+    /// marked until no more can be marked; a flit in an unmarked channel waits for ever.
     pub(crate) fn is_deadlocked(&self) -> bool {
         let tables = &self.setup.tables;
         let mut live = vec![0_u64; tables.routers];
@@ -47,7 +47,7 @@ impl Engine {
             return self.can_have(live, router, bit);
         }
         if input.waiting == 0 {
-            // The rest of its packet is behind it; a node sends, because there is room.
+            // The rest of its packet is behind it; the node can send, because there is room.
             let owner = if input.up & NODE == 0 { self.channels.output[input.up as usize].owner } else { return true };
             return owner != NOBODY && is_live((input.up as usize & !tables.low) + usize::from(owner));
         }
@@ -55,7 +55,7 @@ impl Engine {
         output.credits > 0 || output.down & NODE != 0 || is_live(output.down as usize)
     }
 
-    /// Whether a packet can have an output virtual channel, now or when its owner has moved on.
+    /// Whether a packet can get an output virtual channel, now or after its owner has moved on.
     fn can_have(&self, live: &[u64], router: usize, bit: usize) -> bool {
         let tables = &self.setup.tables;
         let index = (router << tables.shift) + bit;

@@ -1,9 +1,9 @@
 //! One plane, cycle by cycle.
 //!
-//! A cycle is: what arrives (flits, credits, heads out of the routing stage); nodes send; routers allocate virtual
-//! channels and then their switch. What a router decides takes effect elsewhere a cycle later at the earliest, so the
-//! order of routers within a cycle means nothing. Only routers with a request and nodes with something to send are
-//! looked at, and cycles in which nothing happens are skipped.
+//! In a cycle, flits, credits and heads from the routing stage arrive; then nodes send; then routers allocate virtual
+//! channels and their switch. A decision of a router takes effect elsewhere a cycle later at the earliest, so the order
+//! of routers within a cycle does not matter. The engine visits only routers with a request and nodes with a packet to
+//! send, and skips cycles without events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ use crate::wheel::Wheel;
 /// A flit that arrives: the virtual channel, and the packet if it is a head.
 pub type Arrival = (u32, u32);
 
-/// What a router has to do.
+/// Pending work of a router.
 #[derive(Debug, Clone, Default)]
 pub struct Work {
     /// Inputs in which a flit waits.
@@ -48,7 +48,7 @@ pub struct Engine {
     pub(crate) now: u64,
 }
 
-/// What does not change while a plane runs.
+/// The constants of a run.
 pub struct Setup {
     pub(crate) tables: Tables,
     pub(crate) routes: Routes,
@@ -74,7 +74,7 @@ pub struct Channels {
     pub(crate) sinks: Vec<u32>,
 }
 
-/// What the routers have to do, and what they grant.
+/// Pending work and grants of the routers.
 pub struct Routers {
     pub(crate) work: Vec<Work>,
     pub(crate) ports: Vec<Port>,
@@ -84,7 +84,7 @@ pub struct Routers {
     pub(crate) grants: [u64; MOST],
 }
 
-/// Packets under way, and what arrives on wires.
+/// Packets under way, and arrivals on wires.
 pub struct Flight {
     pub(crate) slab: Slab,
     pub(crate) arrivals: Wheel<Arrival>,
@@ -96,7 +96,7 @@ pub struct Flight {
     pub(crate) moved: bool,
 }
 
-/// Nodes that make packets, and when.
+/// The nodes that create packets, and their next instants.
 pub struct Sources {
     pub(crate) nodes: Vec<Node>,
     pub(crate) sending: ActiveSet,
@@ -105,7 +105,7 @@ pub struct Sources {
 }
 
 impl Engine {
-    /// A plane at rest, from a scenario that was checked.
+    /// An idle plane, from a checked scenario.
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
         let tables = Tables::new(&scenario.network, &scenario.router, scenario.routing.classes());
@@ -228,7 +228,7 @@ impl Engine {
         }
     }
 
-    /// Inputs that got a virtual channel want the switch, if there is room ahead.
+    /// Inputs that got a virtual channel request the switch, if there is room ahead.
     fn enable(&mut self, router: usize, mut fresh: u64) {
         let base = router << self.setup.tables.shift;
         while fresh != 0 {

@@ -9,12 +9,12 @@ impl Engine {
         self.statistics.all_arrived()
     }
 
-    /// Flits that wait at a node: packets made before `cycle` whose flits have not left.
+    /// Flits that wait at a node, of packets created before `cycle`.
     fn waiting_at(&self, node: usize, cycle: u64) -> u64 {
         let this = &self.sources.nodes[node];
         let mut flits = u64::from(this.left);
         let Some(mut source) = this.source.clone() else { return flits };
-        // While flits of a packet leave, the one after it is not foreseen yet.
+        // While flits of a packet leave, the next packet is not drawn yet.
         let mut next = this.next.unwrap_or_else(|| source.next(&self.setup.mixture));
         while next.cycle < cycle {
             flits += u64::from(next.length);
@@ -23,7 +23,7 @@ impl Engine {
         flits
     }
 
-    /// Begin or end of the measurement: nothing has happened yet in `cycle`.
+    /// Takes the snapshot at the begin or end of the measurement, before the events of `cycle`.
     pub(crate) fn snapshot(&mut self, cycle: u64) {
         let waiting = (0..self.setup.tables.nodes).map(|node| self.waiting_at(node, cycle)).sum();
         let crossed = self.crossed();
@@ -44,7 +44,7 @@ impl Engine {
         self.routers.ports.iter().map(|port| port.crossed).collect()
     }
 
-    /// Lets the nodes make what they would have made until the end, so that every packet is counted once.
+    /// Draws the packets that nodes create until the end, so that every packet is counted once.
     pub(crate) fn finish(&mut self) {
         let end = self.now;
         while self.statistics.snapshots < 2 {
@@ -75,7 +75,7 @@ impl Engine {
         assert_eq!(self.statistics.created, self.statistics.ejected + self.flight.inside, "flits are lost or doubled");
     }
 
-    /// What the run saw.
+    /// The outcome of the run.
     #[must_use]
     pub fn outcome(mut self) -> Outcome {
         let ports = self.setup.tables.ports;

@@ -54,7 +54,7 @@ impl Node {
 }
 
 impl Engine {
-    /// Lets a node make its next packet, now or later.
+    /// Draws the next packet of a node, and wakes the node when the packet is due.
     pub(crate) fn expect(&mut self, node: usize) {
         let Some(source) = &mut self.sources.nodes[node].source else { return };
         let next = source.next(&self.setup.mixture);
@@ -68,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// Every node with a packet sends a flit, if there is room.
+    /// Sends a flit from every node with a packet, if there is room.
     pub(crate) fn send_from_nodes(&mut self) {
         while let Some(&Reverse((cycle, node))) = self.sources.waking.peek() {
             if cycle > self.now {
@@ -125,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// Begins a packet, if a virtual channel has room for its head.
+    /// Starts sending a packet, if a virtual channel has room for its head.
     fn open(&mut self, node: usize, next: NewPacket) -> bool {
         let this = &mut self.sources.nodes[node];
         let (router, target) =
@@ -171,7 +171,7 @@ impl Engine {
         true
     }
 
-    /// A virtual channel of its router has a place more.
+    /// Adds a credit to a virtual channel of a node.
     #[inline]
     pub(crate) fn node_credit(&mut self, end: usize) {
         let (node, channel) = (end >> self.setup.tables.node_shift, end & ((1 << self.setup.tables.node_shift) - 1));

@@ -7,7 +7,7 @@ pub const NONE: u32 = u32::MAX;
 /// A packet from the moment its head leaves the source queue until its tail is ejected.
 #[derive(Debug, Clone)]
 pub struct Packet {
-    /// When it was made, cycles of the plane; not whole where the clocks differ.
+    /// When it was created, cycles of the plane; not an integer where the clocks differ.
     pub created: f64,
     /// When its head left the source queue.
     pub entered: u64,
@@ -15,7 +15,7 @@ pub struct Packet {
     pub target: u32,
     /// Node that receives it.
     pub node: u32,
-    /// Where its routing goes on: next hop of its path, or router between its legs.
+    /// State of its routing: next hop of its path, or router between its legs.
     pub cursor: u32,
     /// Flits.
     pub length: u16,
@@ -29,7 +29,7 @@ pub struct Packet {
     pub measured: bool,
 }
 
-/// Records of packets, used again and again.
+/// A pool of packet records.
 #[derive(Debug, Clone, Default)]
 pub struct Slab {
     packets: Vec<Packet>,
@@ -38,7 +38,7 @@ pub struct Slab {
 }
 
 impl Slab {
-    /// Takes a packet in.
+    /// Adds a packet; returns its number.
     pub fn insert(&mut self, packet: Packet) -> u32 {
         if let Some(number) = self.free.pop() {
             self.packets[number as usize] = packet;
@@ -50,7 +50,7 @@ impl Slab {
         (self.packets.len() - 1) as u32
     }
 
-    /// Lets a packet go.
+    /// Removes a packet.
     pub fn remove(&mut self, number: u32) {
         self.free.push(number);
     }

@@ -1,4 +1,4 @@
-//! From the first cycle to the last: warm-up, measurement, drain, and when nothing can move any more.
+//! The phases of a run: warm-up, measurement and drain; a deadlock ends them early.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use crate::engine::Engine;
 
 impl Engine {
-    /// Runs all phases. `report` hears the finished share now and then and may stop the run.
+    /// Runs all phases. `report` receives the finished share from time to time and may stop the run.
     pub fn run(&mut self, report: &dyn Fn(f64) -> ControlFlow<()>) -> ControlFlow<()> {
         let measured_until = self.setup.run.warmup_cycles + self.setup.run.measure_cycles;
         let last = measured_until + self.setup.run.drain_cycles;
         let mut steps = 0_u32;
-        // Some packets may block each other while others move. That is looked for seldom: it costs a look at everything.
+        // Some packets may block each other while others move. The check is rare, because it visits all channels.
         let mut look = 4096;
         loop {
             self.statistics_at(self.now);
@@ -38,7 +38,7 @@ impl Engine {
         ControlFlow::Continue(())
     }
 
-    /// Takes the snapshots whose cycles have come.
+    /// Takes the snapshots that are due.
     fn statistics_at(&mut self, now: u64) {
         let boundaries = [self.setup.run.warmup_cycles, self.setup.run.warmup_cycles + self.setup.run.measure_cycles];
         while let Some(&boundary) = boundaries.get(self.statistics.snapshots).filter(|&&boundary| boundary <= now) {
@@ -60,7 +60,7 @@ impl Engine {
         self.sources.waking.peek().map_or(u64::MAX, |Reverse((cycle, _))| *cycle).max(next)
     }
 
-    /// Nothing moves, nothing is on its way, and flits are inside: only what is not inside yet can move any more.
+    /// Whether flits are inside while none moves or is on a wire: then only packets outside can still move.
     fn is_stuck(&self) -> bool {
         self.flight.inside > 0
             && self.flight.arrivals.is_empty()

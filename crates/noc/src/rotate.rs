@@ -4,7 +4,7 @@
 #[inline]
 #[must_use]
 pub fn first_from(word: u64, from: u8) -> u32 {
-    // Sums instead of two ways: nobody can foresee which one it would be.
+    // Sums instead of a branch, which would be unpredictable.
     (word.rotate_right(u32::from(from)).trailing_zeros() + u32::from(from)) & 63
 }
 

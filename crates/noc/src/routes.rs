@@ -7,12 +7,12 @@ use crate::network::Tables;
 use crate::packet::Packet;
 use crate::scenario::{Path, Routing};
 
-/// Where a packet goes next.
+/// The next hop of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
     /// Output port.
     pub port: u8,
-    /// Virtual channels allowed on it, of one channel.
+    /// Virtual-channel class allowed on it.
     pub class: u8,
 }
 
@@ -86,7 +86,7 @@ impl Flows {
 }
 
 impl Routes {
-    /// Compiles the routing of a scenario that was checked.
+    /// Compiles the routing of a checked scenario.
     #[must_use]
     pub fn new(tables: &Tables, routing: &Routing) -> Self {
         let routers = tables.routers;
@@ -119,7 +119,7 @@ impl Routes {
         }
     }
 
-    /// Draws what a packet carries from its source router on.
+    /// Draws the routing state of a packet at its source router.
     pub fn draw(&self, tables: &Tables, source: u32, target: u32, stream: &mut impl Rng) -> u32 {
         match self {
             Self::Paths(flows) => flows.draw(source as usize * tables.routers + target as usize, stream),
@@ -147,7 +147,7 @@ impl Routes {
         }
     }
 
-    /// Notes that a packet's next hop at a router is decided: the one after it is next.
+    /// Advances a packet's path past the hop that was decided at a router.
     #[inline]
     pub fn advance(&self, router: u32, packet: &mut Packet) {
         match self {
@@ -157,7 +157,7 @@ impl Routes {
         }
     }
 
-    /// Whether routers choose among outputs.
+    /// Whether routers choose among several outputs.
     #[inline]
     #[must_use]
     pub fn is_adaptive(&self) -> bool {

@@ -1,23 +1,23 @@
-//! One plane, one load, one seed, as data. This is what the bindings hand over.
+//! The scenario of one simulation as data: a plane, a load and a seed. The bindings pass it as JSON.
 //!
 //! Names and geometry stay with the caller; here routers, links, nodes are indices. Times are cycles of the plane's
 //! clock unless a name says node cycles (the clock of the processing elements).
 
 use serde::Deserialize;
 
-/// Everything that one simulation needs.
+/// The input of one simulation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Routers and what joins them.
+    /// Routers, links and nodes.
     pub network: Network,
     /// What is inside a router.
     pub router: Router,
-    /// How packets find their way.
+    /// The routing of packets.
     pub routing: Routing,
-    /// What the nodes send.
+    /// The traffic of the nodes.
     pub load: Load,
-    /// How long and from which seed.
+    /// Duration and seed.
     pub run: Run,
 }
 
@@ -51,7 +51,7 @@ pub struct Link {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Router {
-    /// How arriving flits wait.
+    /// How arriving flits queue.
     pub queueing: Queueing,
     /// Flits that each virtual channel (or virtual output queue) of an input holds.
     pub buffer_flits: u32,
@@ -69,7 +69,7 @@ pub struct Router {
     pub credit_cycles: u32,
 }
 
-/// How arriving flits wait.
+/// How arriving flits queue.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Queueing {
@@ -97,7 +97,7 @@ pub enum Allocator {
     GreedyWeight,
 }
 
-/// How packets find their way.
+/// The routing of packets.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Routing {
@@ -182,7 +182,7 @@ pub struct Path {
     pub share: f64,
 }
 
-/// What the nodes send.
+/// The traffic of the nodes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
@@ -198,7 +198,7 @@ pub struct Load {
     pub clock_ratio: f64,
 }
 
-/// Nodes one after another that get the same from a node. Written as `[first, count, demand]`.
+/// Consecutive nodes that receive the same demand from a node. Written as `[first, count, demand]`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(from = "(usize, usize, f64)")]
 pub struct Stretch {
@@ -245,7 +245,7 @@ pub enum Injection {
     },
 }
 
-/// How long and from which seed.
+/// Duration and seed.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
@@ -253,11 +253,11 @@ pub struct Run {
     pub seed: u64,
     /// Number of the replication; another one has other streams.
     pub replication: u64,
-    /// Cycles before anything counts.
+    /// Cycles before the measurement.
     pub warmup_cycles: u64,
-    /// Cycles whose packets count.
+    /// Cycles whose packets are measured.
     pub measure_cycles: u64,
-    /// At most so many cycles more, until every packet that counts has arrived; sources go on.
+    /// The longest drain, cycles, until every measured packet has arrived; sources go on.
     pub drain_cycles: u64,
     /// Parts of the measurement whose means are given (batch means).
     pub batches: u32,

@@ -1,4 +1,4 @@
-//! The way in: one scenario, or many in parallel.
+//! Simulates one scenario, or many in parallel.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 /// Steps of a scenario's progress.
 const STEPS: f64 = 1e6;
 
-/// Simulates a scenario. `report` hears the finished share, 0..1, now and then; the run ends when it answers `Break`.
+/// Simulates a scenario. `report` receives the finished share, 0..1, from time to time; `Break` ends the run.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
-//! Nodes that make packets, without a queue: the process that makes them is followed only as far as they are sent.
+//! Nodes that create packets, without a stored queue: packets are drawn from the process only when they are sent.
 //!
-//! The gap to a node's next packet, its length and its target come from one stream in this order. A packet that waits
-//! needs no memory, because the stream remembers it: a node keeps its oldest packet only, however long its queue is.
-//! Where the queue's length is asked for, a copy of the stream runs ahead.
+//! The gap to a node's next packet, its length and its target come from one stream in this order. A waiting packet
+//! needs no memory, because the stream reproduces it: a node stores only its oldest packet, however long its queue is.
+//! A copy of the stream runs ahead to compute the length of a queue.
 
 use rand::RngExt;
 use routecast_sim::random::{Stream, stream};
@@ -22,7 +22,7 @@ pub struct NewPacket {
     pub target: u32,
 }
 
-/// What all nodes have in common.
+/// The parameters that all nodes share.
 #[derive(Debug)]
 pub struct Mixture {
     lengths: Vec<(f64, u16)>,
@@ -31,7 +31,7 @@ pub struct Mixture {
 }
 
 impl Mixture {
-    /// From a load that was checked.
+    /// The mixture of a checked load.
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let mut sum = 0.0;
@@ -82,7 +82,7 @@ fn geometric(stream: &mut Stream, probability: f64) -> u64 {
     // 1 - u is in (0, 1], so that the logarithm is finite.
     let tail = 1.0 - stream.random::<f64>();
     let trials = (tail.ln() / (-probability).ln_1p()).floor();
-    // Beyond 2^53 cycles nobody looks.
+    // No run reaches 2^53 cycles.
     1 + if trials < 9e15 { trials as u64 } else { 9_000_000_000_000_000 }
 }
 
@@ -112,7 +112,7 @@ impl Source {
         Some(Self { stream, targets: targets.into(), trial, cycle, on_until })
     }
 
-    /// Makes the next packet.
+    /// Draws the next packet.
     pub fn next(&mut self, mixture: &Mixture) -> NewPacket {
         let mut at = self.cycle + geometric(&mut self.stream, self.trial) - 1;
         if let Injection::OnOff { on_cycles, off_cycles } = mixture.injection {

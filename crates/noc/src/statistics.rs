@@ -1,4 +1,4 @@
-//! What is counted during a run.
+//! The counters of a run.
 
 use routecast_sim::histogram::{Histogram, percentile};
 
@@ -20,7 +20,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Counts one of whole cycles.
+    /// Counts a latency of whole cycles.
     #[inline]
     pub fn record(&mut self, cycles: u64) {
         self.histogram.record(cycles);
@@ -31,7 +31,7 @@ impl Spans {
         }
     }
 
-    /// Counts one that began a part of a cycle before its first whole cycle.
+    /// Counts a latency that began a part of a cycle before its first whole cycle.
     pub fn record_with(&mut self, cycles: u64, part: f64) {
         self.record(cycles);
         self.parts += part;
@@ -68,7 +68,7 @@ pub struct Statistics {
     /// Flits over each output when the measurement began, then during it.
     pub(crate) crossed: Vec<u64>,
     pub(crate) source_flits: [u64; 2],
-    /// Flits of all packets that were made, also those of a packet that is made after the end.
+    /// Flits of all created packets, and of the one drawn for after the end.
     pub(crate) created: u64,
     pub(crate) ejected: u64,
     /// Measured packets that are inside.
@@ -82,7 +82,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Nothing counted.
+    /// Counters at 0.
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
         let nodes = scenario.network.nodes.len();
@@ -110,14 +110,14 @@ impl Statistics {
         }
     }
 
-    /// Whether packets made in a cycle count.
+    /// Whether packets created in a cycle are measured.
     #[inline]
     #[must_use]
     pub fn counts(&self, cycle: u64) -> bool {
         (self.from..self.until).contains(&cycle)
     }
 
-    /// A node has made a packet.
+    /// Counts a packet that a node creates.
     pub fn count_created(&mut self, node: usize, packet: &NewPacket) {
         let flits = u64::from(packet.length);
         self.created += flits;
@@ -131,7 +131,7 @@ impl Statistics {
         }
     }
 
-    /// A packet that was counted when it was foreseen is made after the end only.
+    /// Uncounts a packet that was drawn, and counted, but is due after the end.
     pub fn uncount_created(&mut self, node: usize, packet: &NewPacket) {
         let flits = u64::from(packet.length);
         self.created -= flits;
@@ -141,14 +141,14 @@ impl Statistics {
         }
     }
 
-    /// The head of a packet leaves its source queue.
+    /// Counts a packet whose head leaves its source queue.
     pub fn sent(&mut self, cycle: u64) {
         if self.counts(cycle) {
             self.measured_inside += 1;
         }
     }
 
-    /// A flit is ejected.
+    /// Counts an ejected flit.
     #[inline]
     pub fn flit(&mut self, node: usize, measured: bool, age: u64) {
         self.ejected += 1;
@@ -161,7 +161,7 @@ impl Statistics {
         }
     }
 
-    /// A tail is ejected.
+    /// Counts a packet whose tail is ejected.
     pub fn packet(&mut self, packet: &Packet, now: u64) {
         if !packet.measured {
             return;
@@ -179,7 +179,7 @@ impl Statistics {
         batch.1 += 1;
     }
 
-    /// Whether every packet that counts has arrived.
+    /// Whether every measured packet has arrived.
     #[must_use]
     pub fn all_arrived(&self) -> bool {
         self.behind == 0 && self.measured_inside == 0

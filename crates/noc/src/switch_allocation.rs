@@ -1,4 +1,4 @@
-//! Which flits cross a router in a cycle: at most one from every input port, at most one to every output port.
+//! Switch allocation: at most one flit from every input port, and one to every output port, crosses in a cycle.
 
 use crate::buffers::NOBODY;
 use crate::engine::Engine;
@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// Every input asks for one of its flits, every output takes one input.
+    /// Every input requests for one of its flits, every output grants one input.
     fn inputs_first(&mut self, router: usize, mut ready: u64) {
         let (base, lanes) = (router << self.setup.tables.shift, router * self.setup.tables.ports);
         let mut ports = 0_u64;
@@ -127,7 +127,7 @@ impl Engine {
         turns.channel = bit as u8 + 1;
     }
 
-    /// The longest queue crosses first, then the longest among those that can still cross.
+    /// Grants the longest queue first, then the longest among those that can still cross.
     fn heaviest_first(&mut self, router: usize, mut ready: u64) {
         let base = router << self.setup.tables.shift;
         // Equal queues take turns from cycle to cycle.
@@ -151,7 +151,7 @@ impl Engine {
         }
     }
 
-    /// The front flit of an input crosses to its output and goes on its way; a credit goes back.
+    /// Moves the front flit of an input to its output and onto the wire, and returns a credit.
     #[inline]
     fn cross(&mut self, router: usize, port: usize, bit: u32) {
         let (base, lanes) = (router << self.setup.tables.shift, router * self.setup.tables.ports);
@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// The tail has crossed: its output virtual channel is free, and the next packet comes to the front.
+    /// After a tail has crossed: releases its output virtual channel, and brings the next packet to the front.
     fn release(&mut self, router: usize, port: usize, bit: u32) {
         let base = router << self.setup.tables.shift;
         let index = base + bit as usize;

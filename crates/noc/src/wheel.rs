@@ -1,11 +1,11 @@
-//! What happens a few cycles from now: flits on wires, credits on their way back, heads in the routing stage.
+//! Events of the next cycles: flits on wires, credits on their way back, heads in the routing stage.
 
 /// A ring of lists, two for each cycle of the near future: for routers and for nodes.
 #[derive(Debug, Clone)]
 pub struct Wheel<T> {
     slots: Vec<Vec<T>>,
     mask: usize,
-    /// How many things are in it.
+    /// Number of events.
     count: usize,
 }
 
@@ -23,15 +23,15 @@ impl<T> Wheel<T> {
         &mut self.slots[slot]
     }
 
-    /// Whether nothing is to come.
+    /// Whether it holds no event.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Lets a thing happen at `cycle`, which is later than the current one by at most the longest delay, at a router
-    /// (`node` is 0) or at a node (1).
+    /// Schedules an event at `cycle`, at most the longest delay after the current cycle, at a router (`node` is 0) or at a
+    /// node (1).
     #[inline]
     pub fn push(&mut self, cycle: u64, node: u32, thing: T) {
         self.slot(cycle, node).push(thing);
@@ -53,7 +53,7 @@ impl<T> Wheel<T> {
         *self.slot(cycle, node) = list;
     }
 
-    /// All that is to come, in no order of meaning.
+    /// All pending events, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()
     }

@@ -1,4 +1,4 @@
-//! What must hold on every network: flits are neither lost nor doubled, runs repeat, loads are where routing puts them.
+//! Invariants on every network: flits are neither lost nor doubled, runs repeat, and link loads follow the routing.
 
 use crate::meshes::{go, grid, load, mesh, o1turn, plain, ring, router, run, simulate, stretches, west_first, xy};
 use proptest::prelude::*;
@@ -294,7 +294,7 @@ fn valiant_routing_spreads_a_permutation_like_two_legs_of_uniform_traffic() {
     assert!((load / (2.0 * rate) - 1.0).abs() < 0.04, "{load}");
 }
 
-/// The ring again, beside two routers that go on talking: the run ends long before its last cycle.
+/// The ring again, beside two routers whose traffic goes on: the run ends long before its last cycle.
 #[test]
 fn packets_that_block_each_other_are_seen_while_others_move() {
     let mut network = ring(4);

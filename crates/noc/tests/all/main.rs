@@ -1,4 +1,4 @@
-//! Every integration test of this crate in one program: each one more is linked anew.
+//! Every integration test of this crate in one binary, because each further binary is linked anew.
 
 mod conservation;
 mod latency;
