@@ -182,7 +182,7 @@ impl Plan {
     /// Adds the frames from `before` on, counted from the start of the trial or of its warm-up.
     fn add(&mut self, cycle: &Cycle, piece: &Piece, before: u64, area: f64) {
         let table = self.slots.len();
-        let ahead_s = ((cycle.position(before) - area) / piece.rate_pps).max(0.0);
+        let ahead_s = ((cycle.place(before) - area) / piece.rate_pps).max(0.0);
         self.segments.push(Segment {
             first_frame: self.warmup_frames + before,
             first_due: ticks(piece.from_s + ahead_s),

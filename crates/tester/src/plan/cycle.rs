@@ -90,22 +90,22 @@ impl Cycle {
     }
 
     /// The place of a frame.
-    pub fn position(&self, frame: u64) -> f64 {
+    pub fn place(&self, frame: u64) -> f64 {
         let length = self.len() as u64;
         (frame / length) as f64 * self.span + self.places[(frame % length) as usize]
     }
 
     /// How many frames stand before a place. Rate times duration is not exact: frames within 1e-12 of it are not.
-    pub fn frames_before(&self, position: f64) -> u64 {
-        let position = position * (1.0 - 1e-12);
-        if position <= 0.0 {
+    pub fn frames_before(&self, place: f64) -> u64 {
+        let place = place * (1.0 - 1e-12);
+        if place <= 0.0 {
             return 0;
         }
-        if self.span == 0.0 || position.is_infinite() {
+        if self.span == 0.0 || place.is_infinite() {
             return self.most;
         }
-        let cycles = (position / self.span).floor();
-        let rest = position - cycles * self.span;
+        let cycles = (place / self.span).floor();
+        let rest = place - cycles * self.span;
         cycles as u64 * self.len() as u64 + self.places.partition_point(|&at| at < rest) as u64
     }
 }
@@ -224,9 +224,9 @@ fn exponential(length: usize, seed: u64, index: usize) -> Vec<f64> {
     let scale = strata / gaps.iter().sum::<f64>();
     gaps.iter()
         .scan(0.0, |at, gap| {
-            let position = *at;
+            let place = *at;
             *at += gap * scale;
-            Some(position)
+            Some(place)
         })
         .collect()
 }

@@ -278,9 +278,9 @@ fn a_recording_is_sent_as_it_was_and_again() {
     let plan = plan(0.009, None, 1000.0, &more);
     assert_eq!((plan.cycle(), plan.frames()), (4, 11));
     for frame in 0..plan.frames() {
-        let (turn, position) = (frame / 4, [0.0, 0.5, 0.5, 3.5][(frame % 4) as usize]);
+        let (turn, place) = (frame / 4, [0.0, 0.5, 0.5, 3.5][(frame % 4) as usize]);
         let due_s = seconds(plan.due(frame));
-        assert!((due_s - (turn as f64 * 4.0 + position) / 1000.0).abs() < 1e-12, "{frame}: {due_s}");
+        assert!((due_s - (turn as f64 * 4.0 + place) / 1000.0).abs() < 1e-12, "{frame}: {due_s}");
         let slot = plan.slot(frame);
         assert_eq!(slot.bytes, [64, 1518, 64, 570][(frame % 4) as usize]);
         assert_eq!(slot.flow, [2, 0, 2, 1][(frame % 4) as usize]);
