@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 /// How often the calling thread looks for signals and reports progress.
 const LISTEN: Duration = Duration::from_millis(50);
 
-/// What work calls with its share, 0..1.
+/// The callback that receives the finished share, 0..1.
 type Report<'a> = dyn Fn(f64) -> ControlFlow<()> + Sync + 'a;
 
 /// Runs `work` without the interpreter lock. It reports its share, 0..1, and must end soon when that answers `Break`:
@@ -27,7 +27,7 @@ pub fn listen<T: Send>(
     Ok(result)
 }
 
-/// The part that is the same for all results, and so is compiled once.
+/// The part that does not depend on the type of the result, and so is compiled once.
 fn attend(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
@@ -36,7 +36,7 @@ fn attend(
     let stop = AtomicBool::new(false);
     let share = AtomicU64::new(0);
     std::thread::scope(|threads| {
-        // Nothing is sent: whoever waits wakes when the work, however it ends, lets go of its side.
+        // Nothing is sent: the receiver wakes when the work ends and drops its sender.
         let (working, done) = channel::<Infallible>();
         // Only this thread receives; the lock is there because `detach` may run its closure anywhere.
         let done = Mutex::new(done);

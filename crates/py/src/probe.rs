@@ -17,7 +17,7 @@ pyo3::create_exception!(
     "A host that cannot be probed or a function that cannot be run. Arguments: kind, message."
 );
 
-/// A measurement that is told its progress and asks whether to go on.
+/// A measurement that reports its progress and asks whether to go on.
 type Work<Request, Outcome> = fn(&Request, &mut dyn FnMut(f64) -> bool) -> Result<Outcome, Refusal>;
 
 fn convert(error: &Refusal) -> PyErr {

@@ -24,7 +24,7 @@ fn broken() -> PyErr {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What a panic left is closed or still whole: every trial resets what it uses.
+    // After a panic the tester is closed or still consistent: every trial resets the state that it uses.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,11 +1,10 @@
-//! What became of the frames of each flow; kept only where a run asks for it.
+//! Counts of frames by flow; kept only if the run asks for them.
 
 use crate::frame::Frame;
 use crate::ledger::SEGMENTS;
 use crate::source::Arrival;
 
-/// Frames by segment of the trial and flow: those of one segment lie together, as it is them that are counted at a
-/// time.
+/// Frames by segment of the trial and flow: the counts of one segment lie together, because they are used together.
 #[derive(Debug)]
 pub struct ByFlow {
     flows: usize,
@@ -28,7 +27,7 @@ pub struct Counts {
 }
 
 impl ByFlow {
-    /// No frame of so many flows.
+    /// Counters of so many flows, at 0.
     #[must_use]
     pub fn new(flows: usize) -> Self {
         let none = || vec![0; SEGMENTS * flows];

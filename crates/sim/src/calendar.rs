@@ -1,4 +1,4 @@
-//! The event calendar: a winner tree over slots, one slot per lane, timer or whatever can have one event pending.
+//! The event calendar: a winner tree over slots, one slot for each activity that can have one pending event.
 //!
 //! Every activity of the model has at most one next event, so the calendar holds one key per activity and replays a
 //! tournament of `log2(slots)` comparisons when a key changes. Revoking a unit reschedules its lane in place; a heap
@@ -33,7 +33,7 @@ impl Calendar {
         Self { tree: vec![IDLE; 2 * leaves], leaves, sequence: 0 }
     }
 
-    /// Sets the slot's next event, in place of the one that it may have had.
+    /// Sets the slot's next event, which replaces a pending one.
     #[inline]
     pub fn schedule(&mut self, slot: Slot, at_ps: u64, priority: u8) {
         self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
@@ -72,7 +72,7 @@ impl Calendar {
         while node > 1 {
             winner = winner.min(tree[node ^ 1]);
             node >>= 1;
-            // Who wins here as before leaves all that is above as it is.
+            // If the winner here is unchanged, so is everything above.
             if tree[node] == winner {
                 break;
             }

@@ -7,11 +7,11 @@ use crate::scenario::{
 use crate::windows;
 
 impl Scenario {
-    /// Checks every index and number, so that the engine need not.
+    /// Checks every index and number.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong.
+    /// The first wrong value.
     pub fn check(&self) -> Result<(), SimError> {
         let (ports, tasks, pools) = (self.model.ports.len(), self.model.tasks.len(), self.model.pools.len());
         for (i, port) in self.model.ports.iter().enumerate() {

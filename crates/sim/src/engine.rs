@@ -39,7 +39,7 @@ use crate::windows::ends;
 
 const EVENTS_PER_REPORT: u32 = 1 << 20;
 
-/// A frame for a node, at an instant.
+/// A delivery of a frame to a node, at an instant.
 pub type Delivery = (Frame, u32);
 
 /// Marks the node of a delivery for which room was promised there.
@@ -66,7 +66,7 @@ pub struct Engine {
     timer_task: Vec<u32>,
     changes: Changes,
     change_slot: u32,
-    /// Whether there are copies of frames, which go nowhere and need no room ahead.
+    /// Whether there are copies of frames, which end where they are served and need no room ahead.
     makes_copies: bool,
     stations: Vec<Option<(u32, Station)>>,
     groups: Vec<Group>,
@@ -166,7 +166,7 @@ impl Engine {
 
     /// Processes all events before `bound`, fed by `inbox` (in order of time, then number).
     ///
-    /// `report` hears the finished share of the trial now and then, and may stop the run.
+    /// `report` receives the finished share of the trial from time to time, and may stop the run.
     pub fn run(
         &mut self,
         inbox: &[Delivery],
@@ -209,7 +209,7 @@ impl Engine {
                 let first = self.instant.first().map_or((u64::MAX, 0), |&(held, _)| key(held));
                 let (frame, node) = &inbox.as_slice()[0];
                 if first < (frame.at, frame.seq) {
-                    // Arrivals of one instant go by number, whether they come from inside or from before.
+                    // Arrivals of one instant are in order of number, from inside and from the prefix alike.
                     let (held, node) = self.instant.remove(0);
                     self.arrive(node, held, graph, ledger);
                     continue;
@@ -266,7 +266,7 @@ impl Engine {
         self.units[task as usize].as_mut().expect("event nodes have a unit")
     }
 
-    /// Hands a frame to its next node: at once where nothing else happens at this instant, else in its turn.
+    /// Delivers a frame to its next node: at once if it is the only event of this instant, else in order.
     #[inline]
     fn deliver(&mut self, held: Held, node: u32, next_in: u64, graph: &mut Graph, ledger: &mut Ledger) {
         if node == EXIT || !self.inside[(node & !(PROMISED | REFUSED)) as usize] {
@@ -281,7 +281,7 @@ impl Engine {
         }
     }
 
-    /// A frame arrives that was inside before.
+    /// Receives a frame from inside the events.
     #[inline]
     fn arrive(&mut self, node: u32, held: Held, graph: &mut Graph, ledger: &mut Ledger) {
         if node & (PROMISED | REFUSED) != 0 {
@@ -298,7 +298,7 @@ impl Engine {
         }
     }
 
-    /// A frame arrives from before the events.
+    /// Receives a frame from the prefix.
     #[inline]
     fn come_in(&mut self, node: u32, frame: &Frame, graph: &mut Graph, ledger: &mut Ledger) {
         if self.stations[node as usize].is_some() {

@@ -1,12 +1,12 @@
-//! What a scenario can get wrong.
+//! The errors of a scenario.
 
-/// A scenario that cannot be simulated, with the values that make it so.
+/// Why a scenario cannot be simulated, with the wrong values.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SimError {
     /// An index points past the end of the list that it refers to.
     #[error("{place}: index {got} is out of range: there are {len}")]
     Index {
-        /// Where the index stands.
+        /// Path of the index in the scenario.
         place: String,
         /// The index.
         got: usize,
@@ -16,7 +16,7 @@ pub enum SimError {
     /// A number is outside its range.
     #[error("{place}: got {got}; {allowed}")]
     Number {
-        /// Where the number stands.
+        /// Path of the number in the scenario.
         place: String,
         /// The number.
         got: f64,
@@ -53,7 +53,7 @@ pub enum SimError {
 }
 
 impl SimError {
-    /// A word for the kind, for programs.
+    /// The kind of the error in one word, for programs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl SimError {
     }
 }
 
-/// A span in the unit that a person would choose.
+/// A span in a readable unit.
 fn span(seconds: f64) -> String {
     let (scale, unit) = match seconds {
         s if s >= 1.0 => (1.0, "s"),

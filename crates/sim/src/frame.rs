@@ -31,7 +31,7 @@ impl Frame {
 impl Frame {
     /// The frame after a station that served it from `start` to `done`.
     ///
-    /// Made anew, field by field: changing a frame and copying it at once stalls on store forwarding.
+    /// It is built anew, field by field: copying a frame right after a change stalls on store forwarding.
     #[inline]
     #[must_use]
     pub fn passed(&self, start: u64, done: u64) -> Self {
@@ -50,7 +50,7 @@ impl Frame {
         Self { seq: self.seq | COPY, ..*self }
     }
 
-    /// Whether it is a copy: no frame of the load, it counts as none.
+    /// Whether it is a copy: copies are not frames of the load and are not counted.
     #[inline]
     #[must_use]
     pub fn is_copy(&self) -> bool {
@@ -58,7 +58,7 @@ impl Frame {
     }
 }
 
-/// What became of a frame; kept only where a run is asked to.
+/// The fate of a frame; kept only if the run asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fate {
     /// The frame's number.
@@ -71,7 +71,7 @@ pub struct Fate {
     pub dropped_at: Option<u32>,
 }
 
-/// A frame's stay at a node; kept only where a run is asked to.
+/// A frame's stay at a node; kept only if the run asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop {
     /// When its service began, picoseconds.
@@ -95,7 +95,7 @@ pub struct Hops {
 }
 
 impl Hops {
-    /// None yet, from an instant on.
+    /// An empty list of stays, from an instant on.
     #[must_use]
     pub fn from(from_ps: u64) -> Self {
         Self { from_ps, kept: Vec::new() }

@@ -1,7 +1,7 @@
 //! The scenario compiled to a graph of nodes and the ways between them.
 //!
-//! Nodes are the task units, then the ports (on their way out). Where flows alone decide the way, it is worked out
-//! beforehand, so that a frame's next node costs one look into a table.
+//! Nodes are the task units, then the outgoing ports. Where flows alone decide the way, it is computed beforehand, so that
+//! a frame's next node costs one table lookup.
 
 use crate::activities;
 use crate::error::SimError;
@@ -10,7 +10,7 @@ use crate::random::mix;
 use crate::scenario::{Event, Route, RouteKind, Scenario, Target};
 use crate::windows::{check_ways, most_frames};
 
-/// The place outside the router.
+/// The outside of the router.
 pub const EXIT: u32 = u32::MAX;
 
 /// No single node: a turn or a chance decides.
@@ -113,7 +113,7 @@ pub enum Next {
     Fixed(u32),
     /// By flow.
     ByFlow(Vec<u32>),
-    /// It takes a turn or a chance: ask [`Graph::onward`] for each frame.
+    /// By turn or at random: [`Graph::onward`] decides for each frame.
     Dynamic,
 }
 
@@ -134,7 +134,7 @@ pub struct Graph {
     inward: Vec<u32>,
     /// Entry task unit of each flow.
     entry: Vec<u32>,
-    /// Event nodes that are stations all the same, with the number of their group of servers; see [`Group`].
+    /// Event nodes that are nevertheless stations, with the number of their group of servers; see [`Group`].
     pub grouped: Vec<Option<u32>>,
     /// Groups of servers inside the events.
     pub groups: Vec<Group>,
@@ -215,7 +215,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// From now on frames go another way after a task unit, which is none that frames merely pass.
+    /// Changes the route of a task unit, which must not be a passthrough.
     pub fn reroute(&mut self, node: u32, router: Router, copies: Vec<u32>) {
         let flows = self.inward.len();
         self.routers[node as usize] = router;

@@ -16,13 +16,13 @@ use crate::random::{Stream, stream};
 use crate::random_time::Times;
 use crate::scenario::Scenario;
 
-/// The interruptions of the units that one task unit works on; none for most.
+/// The interruptions of the units of one task unit; most have none.
 #[derive(Debug, Default)]
 pub struct Interruptions {
     strikes: Vec<Strikes>,
 }
 
-/// Those of the units of one pool.
+/// The interruptions of the units of one pool.
 #[derive(Debug)]
 struct Strikes {
     /// Mean working time between two.
@@ -34,7 +34,7 @@ struct Strikes {
 }
 
 impl Interruptions {
-    /// Those that strike a node of a scenario; a port has none.
+    /// The interruptions of a node of a scenario; a port has none.
     #[must_use]
     pub fn of_node(scenario: &Scenario, node: usize) -> Self {
         let Some(task) = scenario.model.tasks.get(node) else { return Self::default() };

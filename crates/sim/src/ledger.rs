@@ -1,4 +1,4 @@
-//! The ledger of one run: what was offered, forwarded, dropped, how long it took, by segment of the trial.
+//! The ledger of one run: offered, forwarded and dropped frames and their latencies, by segment of the trial.
 //!
 //! The trial is cut into [`SEGMENTS`] equal segments of [`MINIS`] / [`SEGMENTS`] mini-batches each. Mini-batches carry
 //! the series that decides where the transient ends and the batch means of the confidence intervals; segments carry
@@ -42,7 +42,7 @@ impl Mini {
     }
 }
 
-/// What one source offered, by segment.
+/// Frames and bytes offered by one source, by segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offered {
     /// Frames.
@@ -51,7 +51,7 @@ pub struct Offered {
     pub bytes: Row,
 }
 
-/// What one node (task unit or outgoing port) did.
+/// The account of one node (task unit or outgoing port).
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     /// Picoseconds of work, all units together.
@@ -72,7 +72,7 @@ pub struct Account {
     pub polls: Row,
 }
 
-/// What the units of one pool did while they did not work; empty where they do not sleep and nobody carries them on.
+/// Time of the units of one pool outside work; empty where they do not sleep and no frame carries them.
 #[derive(Debug, Clone, Default)]
 pub struct Rest {
     /// Picoseconds asleep by state, all units together.
@@ -81,12 +81,12 @@ pub struct Rest {
     pub wakes: Vec<Row>,
     /// Picoseconds of waking up, all units together.
     pub waking_ps: Row,
-    /// Picoseconds in the hands of frames that carry units on, all units together.
+    /// Picoseconds for which frames carried units, all units together.
     pub held_ps: Row,
 }
 
 impl Rest {
-    /// Of units with so many sleep states.
+    /// Counters for units with so many sleep states, at 0.
     #[must_use]
     pub fn new(states: usize) -> Self {
         let zeros = vec![[0; SEGMENTS]; states];
@@ -122,11 +122,11 @@ pub struct Ledger {
     pub accounts: Vec<Account>,
     /// One for each pool.
     pub rests: Vec<Rest>,
-    /// Frames that had not left when the trial ended, as far as the exits know.
+    /// Frames that leave after the end of the trial, as counted at the exits.
     pub late: u64,
     /// When the first and the last of the dropped frames came in, picoseconds.
     pub lost: Option<(u64, u64)>,
-    /// Whether anything of the following is kept.
+    /// Whether any of the following records is kept.
     details: bool,
     /// Fates, where they are kept.
     pub fates: Option<Vec<Fate>>,
@@ -220,8 +220,8 @@ impl Ledger {
         self.offered.iter().flat_map(|offered| offered.frames).sum()
     }
 
-    /// A frame left (or will leave) the router: first bit out at `first_ps`, last bit at `last_ps`, after a last wait
-    /// of `wait_ps` that the frame does not know of yet.
+    /// Counts a frame that leaves the router: first bit out at `first_ps`, last bit at `last_ps`, after a last wait of
+    /// `wait_ps`, which the frame's own waiting time does not include.
     #[expect(clippy::inline_always, reason = "called once per frame; keeps the sums in registers")]
     #[inline(always)]
     pub fn forward(&mut self, frame: &Frame, wait_ps: u64, first_ps: u64, last_ps: u64) {
@@ -237,8 +237,7 @@ impl Ledger {
         }
     }
 
-    /// Keeps of a frame that left what a run may ask for. Out of the way of the runs that do not: one branch is what
-    /// the fastest path can bear.
+    /// Keeps the records of a frame that left. A separate function, because the fastest path affords one branch only.
     #[inline(never)]
     fn forward_in_detail(&mut self, frame: &Frame, last_ps: u64) {
         if let Some(by_flow) = &mut self.by_flow {
@@ -271,7 +270,7 @@ impl Ledger {
         true
     }
 
-    /// A node had no room for a frame, or lost it.
+    /// Counts a frame that a node dropped or lost.
     #[inline]
     pub fn drop_frame(&mut self, node: usize, frame: &Frame) {
         let segment = self.segment_of(frame.at);
@@ -297,7 +296,7 @@ impl Ledger {
         }
     }
 
-    /// A node works from one instant to another.
+    /// Books work of a node between two instants.
     #[inline]
     pub fn work(&mut self, node: usize, from_ps: u64, to_ps: u64) {
         if from_ps >= self.segment_begin && to_ps <= self.segment_end {
@@ -307,7 +306,7 @@ impl Ledger {
         }
     }
 
-    /// A frame waits at a node from one instant to another.
+    /// Books the wait of a frame at a node between two instants.
     #[inline]
     pub fn wait(&mut self, node: usize, from_ps: u64, to_ps: u64) {
         if from_ps >= self.segment_begin && to_ps <= self.segment_end {
@@ -317,7 +316,7 @@ impl Ledger {
         }
     }
 
-    /// A frame that came to a node at one instant is served there from another on.
+    /// Keeps the stay of a frame at a node: its arrival and the start of its service.
     #[inline]
     pub fn hop(&mut self, node: u32, frame: &Frame, at_ps: u64, start_ps: u64) {
         if let Some(hops) = &mut self.hops {
@@ -325,7 +324,7 @@ impl Ledger {
         }
     }
 
-    /// A node's lane spins, holding its units without work, from one instant to another.
+    /// Books the spinning of a node's lane, which holds its units without work, between two instants.
     #[inline]
     pub fn spin(&mut self, node: usize, from_ps: u64, to_ps: u64) {
         if from_ps >= self.segment_begin && to_ps <= self.segment_end {
@@ -335,7 +334,7 @@ impl Ledger {
         }
     }
 
-    /// A node had no room for a frame or a copy, or lost it.
+    /// Counts a frame or a copy that a node dropped or lost.
     #[inline(never)]
     pub fn lose(&mut self, node: usize, frame: &Frame) {
         if frame.is_copy() {
@@ -346,30 +345,30 @@ impl Ledger {
         }
     }
 
-    /// A node has served a copy, now.
+    /// Counts a copy that a node has served.
     pub fn copied(&mut self, node: usize) {
         self.accounts[node].copied[self.segment] += 1;
     }
 
-    /// A node takes an interrupt, now.
+    /// Counts an interrupt of a node.
     #[inline]
     pub fn interrupt(&mut self, node: usize) {
         self.accounts[node].interrupts[self.segment] += 1;
     }
 
-    /// A poll or grant of a node found frames, now.
+    /// Counts a poll or grant of a node that found frames.
     #[inline]
     pub fn poll(&mut self, node: usize) {
         self.accounts[node].polls[self.segment] += 1;
     }
 
-    /// A unit of a pool sleeps in a state from one instant to another.
+    /// Books the sleep of a unit in a state between two instants.
     pub fn sleep(&mut self, pool: usize, state: usize, from_ps: u64, to_ps: u64) {
         let spans = self.spread(from_ps, to_ps);
         spans.for_each(|(segment, ps)| self.rests[pool].asleep_ps[state][segment] += ps);
     }
 
-    /// A frame had units of a pool in hand from one instant to another.
+    /// Books the time for which a frame carried units of a pool.
     #[inline]
     pub fn hold(&mut self, pool: usize, units: u64, from_ps: u64, to_ps: u64) {
         if from_ps >= self.segment_begin && to_ps <= self.segment_end {
@@ -380,13 +379,13 @@ impl Ledger {
         }
     }
 
-    /// Units of a pool wake up from one instant to another.
+    /// Books the wake-up of units of a pool between two instants.
     pub fn waking(&mut self, pool: usize, units: u64, from_ps: u64, to_ps: u64) {
         let spans = self.spread(from_ps, to_ps);
         spans.for_each(|(segment, ps)| self.rests[pool].waking_ps[segment] += units * ps);
     }
 
-    /// A unit of a pool begins to wake from a state.
+    /// Counts a unit of a pool that begins to wake from a state.
     pub fn wake(&mut self, pool: usize, state: usize, at_ps: u64) {
         let segment = self.segment_of(at_ps);
         self.rests[pool].wakes[state][segment] += 1;

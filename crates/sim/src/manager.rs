@@ -28,7 +28,7 @@ struct Pool {
     free: u128,
     speed: Vec<f64>,
     last_task: Vec<u32>,
-    /// Linux policy: units that interrupts borrowed from a thread, which has not had them back.
+    /// Linux policy: units that interrupts borrowed from a thread and have not returned.
     lent: u128,
     switch: u64,
     migration: u64,
@@ -42,11 +42,11 @@ struct Pool {
     virtual_time: f64,
     /// Lane that holds each unit.
     holder: Vec<LaneId>,
-    /// Linux policy: what threads of priority 0 compete for.
+    /// Linux policy: the sets of units for which threads of priority 0 compete.
     markets: Vec<Market>,
 }
 
-/// What a grant costs and how fast its units work.
+/// The cost of a grant, and the speed of its units.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
     /// Switching and migration, picoseconds.
@@ -58,7 +58,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// A processor of its own, always awake.
+    /// A grant of an own processor, which is always awake.
     pub const OWN: Self = Self { overhead_ps: 0, slowness: 1.0, waking_ps: 0 };
 }
 
@@ -80,7 +80,7 @@ pub enum Kind {
 pub struct Message {
     /// Picoseconds.
     pub at_ps: u64,
-    /// What it says.
+    /// Its kind.
     pub kind: Kind,
     /// Task unit.
     pub task: u32,
@@ -97,7 +97,7 @@ pub struct Managers {
     /// Units held by each lane: `(pool, unit)`.
     held: Vec<Vec<(u32, u32)>>,
     held_since: Vec<u64>,
-    /// What each lane may ask for.
+    /// The claim of each lane.
     applicants: Vec<Applicant>,
     /// Service received by each thread over its weight (policies fair and linux).
     virtual_runtime: Vec<f64>,
@@ -120,7 +120,7 @@ impl Managers {
             .enumerate()
             .map(|(number, pool)| Pool {
                 policy: pool.policy,
-                // Pools with more units are never asked here: stations and windows count theirs themselves.
+                // Pools with more units receive no requests: stations and windows count their own units.
                 free: if pool.speed.len() >= 128 { u128::MAX } else { (1 << pool.speed.len()) - 1 },
                 speed: pool.speed.clone(),
                 last_task: vec![NOBODY; pool.speed.len()],
@@ -248,14 +248,14 @@ impl Managers {
         }
     }
 
-    /// Takes a lane off the waiting lists of its pools: it asks no more.
+    /// Removes a lane from the waiting lists of its pools.
     pub fn withdraw(&mut self, lane: LaneId, claim: &Claim) {
         for need in &claim.needs {
             self.pools[need.pool].waiting.retain(|&other| other != lane);
         }
     }
 
-    /// Whether anybody waits for a unit of the claim's pools, whom it would have to let in.
+    /// Whether a lane waits for a unit of the claim's pools that the claim's holder must yield.
     #[inline]
     #[must_use]
     pub fn is_contested(&self, claim: &Claim) -> bool {
@@ -305,7 +305,7 @@ impl Managers {
         let chosen = match self.pools[pool].policy {
             Policy::Fifo | Policy::RoundRobin { .. } => fitting.next()?,
             Policy::Priority | Policy::Preemptive => {
-                // `max_by_key` would keep the youngest of equals; the oldest is wanted.
+                // `max_by_key` would keep the youngest of equals; the oldest must be served first.
                 fitting.reduce(|a, b| if claim(b).priority > claim(a).priority { b } else { a })?
             }
             Policy::Fair { .. } => {

@@ -1,4 +1,4 @@
-//! What a simulation says: rates, loss, delays, work, with the transient removed and 95 % intervals.
+//! The outcome of a simulation: rates, loss, delays and work, with the transient removed and with 95 % intervals.
 
 use std::ops::ControlFlow;
 
@@ -23,7 +23,7 @@ pub struct Estimate {
     pub half_width: f64,
 }
 
-/// What one node did, after the transient.
+/// The work of one node after the transient.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct NodeOutcome {
     /// Units at work, on average.
@@ -36,30 +36,30 @@ pub struct NodeOutcome {
     pub copied_pps: f64,
     /// Copies of frames dropped per second.
     pub copies_lost_pps: f64,
-    /// Units held without work (a poll that finds nothing), on average; known only of what events ran.
+    /// Units held without work (a poll that finds nothing), on average; known only for nodes run by events.
     pub spinning_units: f64,
     /// Interrupts taken per second.
     pub interrupts_per_s: f64,
-    /// Polls and grants that found frames, per second; known only of what events ran.
+    /// Polls and grants that found frames, per second; known only for nodes run by events.
     pub polls_per_s: f64,
-    /// Whether events ran it, or recursion.
+    /// Whether events ran it, and not recursion.
     pub by_events: bool,
 }
 
-/// What the units of one pool did while they did not work, after the transient.
+/// The units of one pool outside work, after the transient.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct PoolOutcome {
     /// Units asleep by state, on average.
     pub asleep_units: Vec<f64>,
     /// Units waking up, on average.
     pub waking_units: f64,
-    /// Units in the hands of frames that carry them on, on average.
+    /// Units carried by frames, on average.
     pub held_units: f64,
     /// Wake-ups per second from each state.
     pub wakes_per_s: Vec<f64>,
 }
 
-/// What one source offered, after the transient.
+/// The load offered by one source, after the transient.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct SourceOutcome {
     /// Frames per second.
@@ -68,7 +68,7 @@ pub struct SourceOutcome {
     pub offered_bytes_per_s: f64,
 }
 
-/// What became of one flow, after the transient.
+/// The rates of one flow, after the transient.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct FlowOutcome {
     /// Offered frames per second.
@@ -107,7 +107,7 @@ pub struct MessageRow {
     pub unit: Option<u32>,
 }
 
-/// What became of a frame, for the trace.
+/// The fate of a frame, for the trace.
 #[derive(Debug, Clone, Serialize)]
 pub struct FateRow {
     /// Number in order of arrival.
@@ -158,7 +158,7 @@ pub struct Outcome {
     pub last_loss_s: Option<f64>,
     /// Offered frames per second after the transient.
     pub offered_pps: f64,
-    /// By source: what it offered after the transient.
+    /// The load offered by each source, after the transient.
     pub sources: Vec<SourceOutcome>,
     /// Forwarded frames per second.
     pub forwarded_pps: Estimate,
@@ -215,7 +215,7 @@ pub fn require_steady_state(scenario: &Scenario, outcome: &Outcome) -> Result<()
     }
     let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
     let frames = outcome.offered_frames as f64;
-    // Rounded up to two digits: a suggestion, to be typed by hand.
+    // Rounded up to two digits, because a person types it.
     let (needed_s, why) = if frames < FEWEST_FRAMES as f64 {
         let growth = 2.0 * FEWEST_FRAMES as f64 / frames.max(1.0);
         (duration_s * growth, format!("only {frames} frames were offered"))
@@ -228,7 +228,7 @@ pub fn require_steady_state(scenario: &Scenario, outcome: &Outcome) -> Result<()
     Err(SimError::Transient { duration_s, needed_s: (needed_s / digit).ceil() * digit, why })
 }
 
-/// Puts replications of one scenario together.
+/// Combines replications of one scenario.
 ///
 /// # Panics
 ///
@@ -242,7 +242,7 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     let half_widths = match records.len() {
         1 if is_changed => HalfWidths::none(),
         1 => HalfWidths::of_batches(&records, duration_s, window.first),
-        // Parts of a trial in which something happens are no samples of one thing, whole trials are.
+        // Parts of a trial with changes are not samples of one distribution; whole trials are.
         _ if is_changed => HalfWidths::of_means(&means),
         _ => HalfWidths::of_replications(&means, &records, duration_s, window.first),
     };

@@ -1,7 +1,7 @@
-//! Which part of the engine runs a node: recursion where its departures follow from its arrivals, events where not.
+//! Assigns each node to recursion, where its departures follow from its arrivals, or to events.
 //!
-//! A node whose units nobody else can touch is a queueing station, and its departures follow Lindley's recursion;
-//! everything else needs events. Nodes fed only by sources and recursive nodes form the *prefix*, recursive nodes that
+//! A node that shares its units with no other node is a queueing station, and its departures follow Lindley's recursion;
+//! all other nodes need events. Nodes fed only by sources and recursive nodes form the *prefix*, recursive nodes that
 //! feed no event node the *suffix*:
 //!
 //! ```text
@@ -18,7 +18,7 @@ const MOST_UNITS: usize = 128;
 /// Which part of the engine runs a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plane {
-    /// Nothing happens there: frames go on at once.
+    /// A passthrough: frames go on at once.
     Passthrough,
     /// Recursion before the events.
     Prefix,
@@ -45,7 +45,7 @@ pub struct Planes {
     pub sources_only: Vec<bool>,
     /// Groups of servers inside the events.
     pub groups: Vec<Group>,
-    /// The group of each event node that is a station all the same.
+    /// The group of each event node that is nevertheless a station.
     pub grouped: Vec<Option<u32>>,
     /// The group that frames leave a node by whose units they carry on.
     pub doors: Vec<Option<u32>>,
@@ -114,7 +114,7 @@ impl Planes {
     }
 }
 
-/// Nodes whose queue others look at, to hold frames back while it is full: it must be kept frame by frame.
+/// Nodes whose queue makes others hold frames back while it is full: it must be kept frame by frame.
 fn watched(scenario: &Scenario, successors: &[Vec<u32>]) -> Vec<bool> {
     let mut watched = vec![false; successors.len()];
     for (task, _) in scenario.model.tasks.iter().enumerate().filter(|(_, task)| task.holds_back) {
@@ -156,7 +156,7 @@ fn check_pools(scenario: &Scenario, planes: &[Plane], grouped: &[Option<u32>]) -
     Ok(())
 }
 
-/// Nothing to do and nobody to ask (the distributor of Meyer et al. 2014, Fig. 7).
+/// Whether a task unit has no work and no needs (the distributor of Meyer et al. 2014, Fig. 7).
 fn is_passthrough(task: &Task, sources_only: bool) -> bool {
     task.needs.is_empty()
         && task.per_frame_ps == 0.0
@@ -167,7 +167,7 @@ fn is_passthrough(task: &Task, sources_only: bool) -> bool {
         && (task.route.kind != RouteKind::RoundRobin || sources_only)
 }
 
-/// Whether something happens to a task unit during the trial, or it makes or gets copies: it is kept frame by frame.
+/// Whether a task unit changes during the trial, or sends or gets copies: it is kept frame by frame.
 fn is_touched(scenario: &Scenario, task: usize) -> bool {
     let Scenario { model, run, .. } = scenario;
     run.events.iter().any(|event| event.task() == task || event.copies().contains(&task))
@@ -271,10 +271,10 @@ fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>
     (groups, grouped)
 }
 
-/// Servers that are more than lanes are kept for: even where events are asked for, such a task unit is a station.
+/// The number of servers above which a task unit is a station even if events are asked for, because lanes cost too much.
 const WIDE: usize = 1024;
 
-/// Whether a task unit is a delay rather than a server: frames by themselves, and hardly ever too many.
+/// Whether a task unit is a delay rather than a server: frames do not wait for each other, and rarely exceed its room.
 fn is_wide(scenario: &Scenario, node: usize) -> bool {
     scenario.model.tasks.get(node).is_some_and(|task| {
         task.needs.is_empty()
@@ -283,7 +283,7 @@ fn is_wide(scenario: &Scenario, node: usize) -> bool {
     })
 }
 
-/// Gives the task units whose frames carry units on a group each, for the frames that leave them.
+/// Assigns a group to each task unit whose frames carry units, for the frames that leave it.
 fn doors(scenario: &Scenario, nodes: usize, groups: &mut Vec<Group>) -> Vec<Option<u32>> {
     let mut doors = vec![None; nodes];
     for (task, door) in scenario.model.tasks.iter().zip(&mut doors).filter(|(task, _)| carried(task).is_some()) {

@@ -1,4 +1,4 @@
-//! Random times by themselves: how long a wake-up or an interruption takes.
+//! Random times of wake-ups and interruptions.
 
 use rand::RngExt as _;
 
@@ -30,7 +30,7 @@ impl Times {
         Self { law, rng }
     }
 
-    /// Draws one, picoseconds.
+    /// Draws a time, picoseconds.
     pub fn draw_ps(&mut self) -> f64 {
         match &self.law {
             Law::Mean { mean_ps, factor } => {

@@ -1,4 +1,4 @@
-//! Independent replications on all cores, until the answer is sure enough (semantics S10).
+//! Independent replications on all cores, until the interval is narrow enough (semantics S10).
 //!
 //! Without the feature `parallel` they run one after the other, with the same result.
 
@@ -13,19 +13,19 @@ use crate::outcome::{Outcome, combine, require_steady_state};
 use crate::run::{Record, run};
 use crate::scenario::Scenario;
 
-/// How many replications.
+/// The number of replications.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// At least so many.
+    /// The fewest.
     pub replications: usize,
     /// Go on until the half-width of the mean latency is at most this share of the mean.
     pub target_relative_half_width: Option<f64>,
-    /// At most so many.
+    /// The most.
     pub most: usize,
 }
 
 /// Runs replications of a scenario in parallel. Their streams differ, their results do not depend on the number of
-/// threads. `report` hears the finished share of the present round, 0..1, and may stop everything.
+/// threads. `report` receives the finished share of the present round, 0..1, and may stop the run.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub fn replicate(
         let outcome = combine(scenario, records?);
         require_steady_state(scenario, &outcome)?;
         let unsure = plan.target_relative_half_width.is_some_and(|target| {
-            // NaN, where there is no interval, counts as unsure.
+            // NaN, where there is no interval, counts as too wide.
             let share = outcome.latency_half_width_s / outcome.latency.mean_s;
             share.is_nan() || share > target
         });

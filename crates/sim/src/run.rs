@@ -21,7 +21,7 @@ use crate::station::{Passage, Servers, Sink, Station};
 
 const BLOCKS_PER_REPORT: u64 = 64;
 
-/// What one run left behind.
+/// The record of one run.
 #[derive(Debug)]
 pub struct Record {
     /// The ledger, all segments closed.
@@ -36,8 +36,8 @@ pub struct Record {
 
 /// Frames on their way to a recursive node.
 ///
-/// They come from several stages, each in order (nearly). They are kept in runs, each in order of (time, number), as in
-/// patience sorting: there are no more runs than stages that feed the node, and what is not due yet stays where it is.
+/// They come from several stages, each nearly in order. They are kept in runs in order of (time, number), as in patience
+/// sorting: there are no more runs than stages that feed the node, and frames that are not due yet stay in place.
 #[derive(Debug, Default)]
 struct Pending {
     /// Frames straight from the sources, where only they feed the node: in order, and all of them due.
@@ -59,7 +59,7 @@ impl Pending {
         self.runs[self.current].push_back(frame);
     }
 
-    /// Turns to the fullest run that ends before `key`: that with the greatest end.
+    /// Selects the run with the greatest end before `key`.
     #[cold]
     fn change_run(&mut self, key: (u64, u64)) {
         let end = |run: &VecDeque<Frame>| run.back().map_or((0, 0), |last| (last.at, last.seq));
@@ -90,7 +90,7 @@ impl Pending {
     }
 }
 
-/// Runs a scenario that [`Scenario::check`] has passed. `report` hears the finished share, 0..1, and may stop the run.
+/// Runs a scenario that [`Scenario::check`] has passed. `report` receives the finished share, 0..1, and may stop the run.
 ///
 /// # Errors
 ///
@@ -149,7 +149,7 @@ pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Resu
     Ok(pipeline.finish(scenario.run.duration_ps))
 }
 
-/// Buffers that stages lend each other.
+/// Buffers that stages share.
 #[derive(Default)]
 struct Scratch {
     frames: Vec<Frame>,
@@ -298,7 +298,7 @@ struct Through<'a> {
 }
 
 impl Through<'_> {
-    /// Lets them through into a sink; their stays are noted where a run keeps them.
+    /// Passes them into a sink, and notes their stays if the run keeps them.
     #[inline]
     fn pass(&mut self, refused: &mut Vec<Frame>, beyond: &mut Vec<(u64, Passage)>, mut sink: impl Sink) {
         let Self { node, hops, station, servers, frames, limit } = self;
@@ -325,7 +325,7 @@ impl<S: Sink> Sink for Noting<'_, S> {
     }
 }
 
-/// Frames leave through a port: the first bit goes when the transmission starts (S9).
+/// A sink at a port: the first bit leaves when the transmission starts (S9).
 struct FromPort<'a>(&'a mut Ledger);
 
 impl Sink for FromPort<'_> {
@@ -335,7 +335,7 @@ impl Sink for FromPort<'_> {
     }
 }
 
-/// Frames leave from a task unit, all at once.
+/// A sink at a task unit: a frame leaves at one instant.
 struct FromTask<'a>(&'a mut Ledger);
 
 impl Sink for FromTask<'_> {
@@ -346,7 +346,7 @@ impl Sink for FromTask<'_> {
     }
 }
 
-/// Frames go on to another node.
+/// A sink that passes frames to another node.
 struct Onward<'a> {
     node: u32,
     graph: &'a mut Graph,
@@ -363,7 +363,7 @@ impl Sink for Onward<'_> {
     }
 }
 
-/// Where frames come in.
+/// The arrivals of the frames.
 struct Entrance<'a> {
     graph: &'a mut Graph,
     pending: &'a mut [Pending],
@@ -373,7 +373,7 @@ struct Entrance<'a> {
 }
 
 impl Entrance<'_> {
-    /// Lets two sorted runs in, merged; of equals the first run's comes first.
+    /// Adds two sorted runs, merged; of equals the first run's comes first.
     fn merge(&mut self, mut first: &[Arrival], mut second: &[Arrival]) {
         while let (Some((a, rest_a)), Some((b, rest_b))) = (first.split_first(), second.split_first()) {
             if a.at <= b.at {
@@ -392,7 +392,7 @@ impl Entrance<'_> {
     fn enter(&mut self, arrival: Arrival) {
         let node = self.graph.enter(arrival.flow, self.seq);
         if let Some(true) = self.graph.direct.get(node as usize) {
-            // Sources come in order: no need to watch it.
+            // Sources are in order, which needs no check.
             self.pending[node as usize].fresh.push(Frame::new(arrival, self.seq));
         } else {
             route(self.graph, self.pending, self.inbox, self.ledger, Frame::new(arrival, self.seq), node);

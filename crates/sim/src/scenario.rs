@@ -1,4 +1,4 @@
-//! A scenario as data: the router, the load, the run. This is what the bindings hand over.
+//! A scenario as data: the router, the load, the run. The bindings pass it as JSON.
 //!
 //! All times are picoseconds in `f64`, all rates per second; names stay with the caller, here everything is an index.
 
@@ -15,15 +15,15 @@ pub use model::{
 };
 pub use run::{Event, Path, Run};
 
-/// Everything that one simulation needs.
+/// The input of one simulation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// The router.
     pub model: Model,
-    /// What arrives.
+    /// The load.
     pub load: Load,
-    /// How to run it.
+    /// The run.
     pub run: Run,
 }
 

@@ -1,4 +1,4 @@
-//! What is left of a run without its transient: where to cut it, its means, and how sure they are.
+//! A run without its transient: where it is cut, its means, and their intervals.
 
 use crate::ledger::{MINIS, Mini, Row, SEGMENTS};
 use crate::run::Record;
@@ -8,10 +8,10 @@ use crate::time::PS_PER_S;
 
 const MINIS_PER_SEGMENT: usize = MINIS / SEGMENTS;
 
-/// Fewer frames than this say nothing about a steady state.
+/// The fewest frames of a steady state.
 pub(crate) const FEWEST_FRAMES: u64 = 200;
 
-/// Segments that are left out at least: every trial starts with an empty router.
+/// The fewest segments that are left out, because every trial starts with an empty router.
 const LEAST_CUT: usize = 1;
 
 /// How many leading segments are the transient of all replications, and whether it ended within them.
@@ -23,10 +23,10 @@ pub(crate) struct Window {
 
 /// Decides on the transient from the mean latencies of all replications together.
 ///
-/// One cut for all of them: a cut for each would leave out what happens to be high at its beginning, and so bias the
+/// All replications share one cut: a cut for each would leave out a beginning that happens to be high, and so bias the
 /// mean.
 ///
-/// Where something happens during the trial, that is the question, and nothing is left out.
+/// In a trial with changes the transient is the subject, so nothing is left out.
 pub(crate) fn window(scenario: &Scenario, records: &[Record]) -> Window {
     if !scenario.run.events.is_empty() {
         return Window { first: 0, settled: false };
@@ -47,7 +47,7 @@ pub(crate) fn window(scenario: &Scenario, records: &[Record]) -> Window {
             let first = (cut * SEGMENTS).div_ceil(series.len()).clamp(LEAST_CUT, SEGMENTS / 2);
             Window { first, settled: true }
         }
-        // Of a trial that is all transient, everything is reported.
+        // A trial that is all transient is reported whole.
         Truncation::NotSettled => Window { first: 0, settled: false },
     }
 }
@@ -89,7 +89,7 @@ impl Means {
     }
 }
 
-/// Adds pieces of a run up.
+/// Sums pieces of a run.
 pub(crate) fn total(minis: &[Mini]) -> Mini {
     let mut sum = Mini::default();
     for mini in minis {
@@ -107,7 +107,7 @@ pub(crate) struct HalfWidths {
 }
 
 impl HalfWidths {
-    /// From the batch means of runs, one after the other.
+    /// Half-widths from the batch means of runs, one after the other.
     pub fn of_batches(records: &[Record], duration_s: f64, first: usize) -> Self {
         let minis: Vec<&Mini> =
             records.iter().flat_map(|record| &record.ledger.minis[first * MINIS_PER_SEGMENT..]).collect();
@@ -130,7 +130,7 @@ impl HalfWidths {
         }
     }
 
-    /// Of one run in which something happens: its parts are no samples of one thing.
+    /// No half-widths, for one run with changes: its parts are not samples of one distribution.
     pub fn none() -> Self {
         Self { forwarded_pps: f64::NAN, loss: f64::NAN, latency_s: f64::NAN, waited_s: f64::NAN }
     }
@@ -159,8 +159,8 @@ impl HalfWidths {
     }
 }
 
-/// How much a rate of frames that come at equal distances hangs on where counting begins and ends. They are as many in each
-/// batch and each run, so that no spread shows it.
+/// The error of a rate of equally spaced frames by where counting begins and ends. Each batch and each run counts the same
+/// number, so the spread does not show it.
 fn edge_pps(frames: &[f64], spans_s: &[f64]) -> f64 {
     let most = frames.iter().copied().fold(0.0, f64::max);
     let least = frames.iter().copied().fold(most, f64::min);

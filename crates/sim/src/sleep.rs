@@ -1,4 +1,4 @@
-//! Sleep of idle units: states that they fall into after a while, and the time that it takes to get out (S11).
+//! Sleep of idle units: the states that they enter after an idle time, and the exit times (S11).
 //!
 //! ```text
 //!   released ── after 1 ──► state 1 ── after 2 ──► state 2 ── granted ──► waking (exit 2) ──► at work
@@ -14,7 +14,7 @@ use crate::time::Span;
 /// Sleep of the units of one pool.
 #[derive(Debug)]
 pub struct Sleepers {
-    /// Idle time before a state, and time to get out of it.
+    /// Idle time before each state, and its exit time.
     states: Vec<(u64, u64)>,
     idle_since: Vec<u64>,
     /// When a unit that is waking up will be awake.
@@ -22,7 +22,7 @@ pub struct Sleepers {
 }
 
 impl Sleepers {
-    /// So many units, idle and awake.
+    /// The sleep of so many units, all idle and awake.
     #[must_use]
     pub fn new(states: &[Sleep], units: usize) -> Self {
         let units = if states.is_empty() { 0 } else { units };
@@ -41,7 +41,7 @@ impl Sleepers {
 
     fn awaken(&mut self, pool: usize, unit: usize, now: u64, ledger: &mut Ledger) -> u64 {
         if self.awake_at[unit] > now {
-            // Taken back while it woke: the rest is still to come.
+            // It was taken back while it woke: the rest of the wake-up remains.
             return self.awake_at[unit] - now;
         }
         let Some(state) = self.book(pool, self.idle_since[unit], now, ledger) else { return 0 };
@@ -51,7 +51,7 @@ impl Sleepers {
         exit
     }
 
-    /// A unit is idle from now on.
+    /// Marks a unit as idle from now on.
     #[inline]
     pub fn release(&mut self, unit: usize, now: u64) {
         if let Some(since) = self.idle_since.get_mut(unit) {
@@ -66,7 +66,7 @@ impl Sleepers {
         }
     }
 
-    /// Books what a unit that was idle slept in each state; returns the deepest.
+    /// Books the sleep of an idle unit in each state; returns the deepest.
     fn book(&self, pool: usize, since: u64, until: u64, ledger: &mut Ledger) -> Option<usize> {
         let mut deepest = None;
         for (state, &(after, _)) in self.states.iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::time::PS_PER_S;
 /// Bytes that a frame adds on the wire: preamble, start of frame delimiter, inter-frame gap.
 pub const WIRE_OVERHEAD_BYTES: u32 = 20;
 
-/// Frames made ahead.
+/// Frames drawn ahead.
 const BUFFER: usize = 512;
 
 /// Generator of one port's frames.
@@ -100,7 +100,7 @@ impl Source {
         &self.buffer[from..self.head]
     }
 
-    /// Makes frames ahead, where few are left.
+    /// Draws frames ahead when few are left.
     pub fn refill(&mut self) {
         if self.exhausted || self.buffer.len() - self.head > BUFFER / 2 {
             return;

@@ -13,23 +13,23 @@ use crate::random::stream;
 use crate::scenario::Scenario;
 use crate::service::Service;
 
-/// Like servers: when each is free again.
+/// Identical servers, by the instant at which each is free again.
 #[derive(Debug)]
 pub struct Servers {
-    /// By server, of few.
+    /// Few servers, in a list.
     free_at: Vec<u64>,
-    /// Of many.
+    /// Many servers, in a heap.
     many: Option<Many>,
 }
 
-/// So many servers that it does not pay to look at each: those that were busy when last asked, and until when.
+/// Servers too many to scan: those that were busy at the last offer, and until when.
 #[derive(Debug)]
 struct Many {
     servers: usize,
     busy: BinaryHeap<Reverse<u64>>,
 }
 
-/// More servers than these are many.
+/// The most servers of a list.
 const FEW: usize = 16;
 
 impl Servers {
@@ -55,7 +55,7 @@ impl Servers {
         Passage { start, done }
     }
 
-    /// The server that is free first. Written for conditional moves: which one it is, is anybody's guess.
+    /// The server that is free first. Written for conditional moves, because the choice is unpredictable.
     #[inline]
     fn earliest(&self) -> (usize, u64) {
         let (mut best, mut free_at) = (0, self.free_at[0]);
@@ -102,7 +102,7 @@ pub struct Passage {
     pub done: u64,
 }
 
-/// Starts of the frames that wait, and of some that no longer do: they are forgotten when room is short, many at once,
+/// Starts of the frames that wait, and of some that have started: these are removed when room is short, many at once,
 /// which is cheaper than one by one. A ring whose length is a power of two.
 #[derive(Debug)]
 struct Starts {
@@ -111,15 +111,15 @@ struct Starts {
     tail: u64,
 }
 
-/// Where the frames that pass a station go: told of each frame as it arrived, and when its service began and ended.
+/// Receives the frames that pass a station: each frame as it arrived, with the start and end of its service.
 ///
 /// A trait and not a closure, because its one method must be inlined into the loop of the station.
 pub trait Sink {
-    /// A frame passed.
+    /// Receives a frame.
     fn take(&mut self, frame: &Frame, start: u64, done: u64);
 }
 
-/// What a station did since it was last asked.
+/// The work of a station since the last report.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
     /// Sum of the waiting times of the frames that were done by the limits given, picoseconds.
@@ -166,7 +166,7 @@ impl Starts {
         let mask = self.ring.len() - 1;
         let mut ring: Vec<u64> = (self.head..self.tail).map(|i| self.ring[i as usize & mask]).collect();
         (self.head, self.tail) = (0, ring.len() as u64);
-        // At most half full, so that there is something to forget the next time.
+        // At most half full, so that the next call has starts to remove.
         ring.resize((2 * (ring.len() + more)).next_power_of_two().max(self.ring.len()), 0);
         self.ring = ring;
     }
@@ -280,7 +280,7 @@ impl Station {
             }
             let start = free_at.max(at);
             free_at = start.saturating_add(known.1);
-            // A frame that starts at once never waits: it stays outside of the ring.
+            // A frame that starts at once never waits, so it needs no entry in the ring.
             ring[tail & mask] = start;
             tail += usize::from(start > at);
             if free_at <= limit {
@@ -295,7 +295,7 @@ impl Station {
         (self.known, self.tally) = (known, tally);
     }
 
-    /// What was done since the last call.
+    /// The work since the last call.
     pub fn tally(&mut self) -> Tally {
         std::mem::take(&mut self.tally)
     }

@@ -1,9 +1,9 @@
-//! Where the transient ends (MSER-5, and a test that there is one) and how sure a mean is (batch means), semantics S10.
+//! The end of the transient (MSER-5, and a test that there is one) and intervals of means (batch means), semantics S10.
 
 /// Result of the MSER rule on a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Truncation {
-    /// Leave out so many leading values.
+    /// The number of leading values to leave out.
     After(usize),
     /// The best cut lies in the second half: the series has not settled.
     NotSettled,
@@ -12,8 +12,8 @@ pub enum Truncation {
 /// MSER-5 (White 1997): the cut that minimises the squared standard error of the mean of what is left, over a series
 /// of means of five.
 ///
-/// Of all cuts that come within a tenth of the least error the earliest is taken: the least one itself would leave out
-/// what happens to be high at the beginning of a series that has no transient, and so bias its mean. Only the first
+/// The earliest cut within a tenth of the least error is taken: the cut of least error itself would leave out a beginning
+/// that happens to be high in a series without a transient, and so bias its mean. Only the first
 /// half is eligible; the least error at its very end says that the series has not settled.
 #[must_use]
 pub fn mser5(series: &[f64]) -> Truncation {
@@ -46,13 +46,13 @@ pub fn mser5(series: &[f64]) -> Truncation {
 
 /// Parts of a series whose ranks are compared.
 const RANKED: usize = 100;
-/// Two means of ranks differ by no more than half of how many there are; by this share of it they are apart.
+/// Share of the greatest possible difference between two means of ranks from which on they count as apart.
 const APART: f64 = 0.9;
-/// Of fewer independent parts nobody can say that the rest of a series is steady.
+/// The fewest independent parts from which a series can be called steady.
 const FEWEST_RANKED: f64 = 5.0;
 
-/// Where the transient of a series ends that may have none: the cut of [`mser5`], if what it leaves out differs from the
-/// rest.
+/// The end of the transient of a series that may have none: the cut of [`mser5`], if the values that it leaves out differ
+/// from the rest.
 ///
 /// MSER alone leaves out a burst that happens to stand at the beginning, and so biases the mean low: with service times
 /// of squared coefficient of variation 10 by 3 to 9 %. The test compares *ranks* of a hundred means. A burst is high
@@ -126,17 +126,17 @@ fn unbiased(r: f64, count: f64) -> f64 {
     r + (1.0 + 4.0 * r) / count
 }
 
-/// Batches at least.
+/// The fewest batches.
 const FEWEST_BATCHES: usize = 19;
-/// Frames, or whatever is counted, of a batch, on average, at least.
+/// The fewest frames (or other counted items) of a batch, on average.
 const FEWEST_IN_A_BATCH: f64 = 4.0;
-/// Batches that resemble each other and count as fewer than this say nothing about how sure a mean is.
+/// The fewest independent batches from which an interval is computed.
 const FEWEST_WORTH: f64 = 5.0;
 /// Greatest lag-1 autocorrelation that passes for none, in standard errors: the 5 % level of one side.
 const ALIKE: f64 = 1.645;
 /// How skewness widens an interval: see [`ratio_half_width`].
 const SKEWED: f64 = 280.0;
-/// By no more than this.
+/// The largest factor of that widening.
 const MOST_WIDENED: f64 = 6.0;
 
 /// Half-width of the 95 % interval of the ratio of two sums over one series: of latencies over frames, say. NaN where the

@@ -1,4 +1,4 @@
-//! What was offered and dropped over time; kept only where a run asks for it. What was forwarded is known anyway.
+//! Offered and dropped frames over time; kept only if the run asks for them. Forwarded frames are counted in any case.
 
 use crate::ledger::{MINIS, mini_boundary};
 
@@ -19,13 +19,13 @@ impl Timeline {
         Self { end: duration_ps, offered: vec![0; MINIS], dropped: vec![0; MINIS] }
     }
 
-    /// A frame is offered.
+    /// Counts an offered frame.
     pub fn offer(&mut self, at_ps: u64) {
         let mini = self.mini(at_ps);
         self.offered[mini] += 1;
     }
 
-    /// A frame is dropped.
+    /// Counts a dropped frame.
     pub fn drop_frame(&mut self, at_ps: u64) {
         let mini = self.mini(at_ps);
         self.dropped[mini] += 1;

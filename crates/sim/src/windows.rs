@@ -1,11 +1,11 @@
-//! Windows in the graph: where frames take units along, where they give them back, how many can be in between.
+//! Windows in the graph: where frames take units, where they give them back, and how many frames fit in between.
 
 use std::collections::BTreeMap;
 
 use crate::error::SimError;
 use crate::scenario::{Activation, Model, Need, Policy, Scenario, Task};
 
-/// What a task unit asks for that its frames carry on; none if its units are its own.
+/// The need of a task unit whose frames carry its units along, if any.
 #[must_use]
 pub fn carried(task: &Task) -> Option<&Need> {
     task.needs.iter().find(|need| need.until.is_some())
@@ -88,7 +88,7 @@ type Hands = BTreeMap<usize, (usize, Vec<usize>)>;
 #[must_use]
 pub fn most_frames(scenario: &Scenario, order: &[u32], successors: &[Vec<u32>]) -> Vec<usize> {
     let model = &scenario.model;
-    // None: nothing is known to come.
+    // None: no frames are known to arrive.
     let mut before: Vec<Option<Hands>> = vec![None; successors.len()];
     for entry in model.ports.iter().filter_map(|port| port.entry) {
         before[entry] = Some(Hands::new());
@@ -111,7 +111,7 @@ pub fn most_frames(scenario: &Scenario, order: &[u32], successors: &[Vec<u32>]) 
     most
 }
 
-/// What two kinds of frames both have in hand.
+/// The units that two kinds of frames both carry.
 fn common(mut some: Hands, others: &Hands) -> Hands {
     some.retain(|pool, _| others.contains_key(pool));
     for (pool, (units, until)) in &mut some {

@@ -59,7 +59,7 @@ enum Answer {
 }
 
 impl Answer {
-    /// A request that is none.
+    /// The error of a malformed request.
     fn malformed(message: String) -> Self {
         Self::Error { kind: "scenario", message, duration_s: 0.0, needed_s: 0.0 }
     }
@@ -72,7 +72,7 @@ impl From<SimError> for Answer {
     }
 }
 
-/// Answers a request; `report` hears the finished share, 0..1, and may stop the run.
+/// Answers a request; `report` receives the finished share, 0..1, and may stop the run.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -123,7 +123,7 @@ pub extern "C" fn alloc(len: usize) -> *mut u8 {
     keep(block.into_boxed_slice())
 }
 
-/// Gives a block back. What is not the address and the length of one is ignored.
+/// Frees a block. An address or a length that is not of a block is ignored.
 #[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn free(block: *mut u8, len: usize) {
     let mut blocks = blocks();
@@ -156,7 +156,7 @@ pub extern "C" fn simulate(block: *mut u8, len: usize) -> *mut u8 {
 fn report(share: f64) -> ControlFlow<()> {
     #[link(wasm_import_module = "env")]
     unsafe extern "C" {
-        /// Hears the finished share of the run, 0..1; stops it by an answer other than 0.
+        /// Receives the finished share of the run, 0..1; an answer other than 0 stops the run.
         safe fn progress(share: f64) -> i32;
     }
     if progress(share) == 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -1,4 +1,4 @@
-//! Activation (S6): when a lane asks for its units, what it does when a poll is over, how its units wake up.
+//! Activation (S6): when a lane requests its units, what follows a poll, and how units wake up.
 //!
 //! ```text
 //!              frame                 awake                  short poll                time is up
@@ -7,8 +7,8 @@
 //!   └────────┘        └────────┘             └─────────┘     frame      └───────────┘
 //! ```
 //!
-//! A lane that lingers holds its units and polls: a frame that comes meanwhile is served at once, without interrupt.
-//! It gives its units up as soon as somebody else asks for one of them.
+//! A lingering lane holds its units and polls: a frame that arrives meanwhile is served at once, without an interrupt. The
+//! lane gives its units up as soon as another lane requests one of them.
 
 use super::Engine;
 use super::unit::State;
@@ -18,7 +18,7 @@ use crate::scenario::Activation;
 use crate::time::Span;
 
 impl Engine {
-    /// Sees to it that the frames of a queue will be served; `asleep` unless its task unit worked up to now.
+    /// Ensures that the frames of a queue are served; `asleep` unless its task unit worked until now.
     #[inline]
     pub(super) fn wake(&mut self, node: u32, asleep: bool, ledger: &mut Ledger) {
         let now = self.now;
@@ -61,7 +61,7 @@ impl Engine {
         }
     }
 
-    /// A lane of the node that spins in the given state, if any, finds the frame that came.
+    /// Lets a lane of the node that spins in this state, if any, find the frame that arrived.
     #[inline]
     fn find(&mut self, node: u32, state: State, ledger: &mut Ledger) {
         let mut lanes = self.unit(node).lanes.clone();
@@ -81,7 +81,7 @@ impl Engine {
         self.request(lane, ledger);
     }
 
-    /// The batch is done: go on, give the units back, or hold them.
+    /// After a batch: continues, gives the units back, or holds them.
     #[inline]
     pub(super) fn end_of_poll(&mut self, lane: LaneId, ledger: &mut Ledger) {
         let (task, polled, quantum_end) = {
@@ -129,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// Nothing to do: the lane holds its units and polls, for good or until its quantum is over.
+    /// Lets an idle lane hold its units and poll, permanently or until its quantum is over.
     pub(super) fn spin(&mut self, lane: LaneId) {
         let holder = &mut self.lanes[lane as usize];
         holder.state = State::Holding;
@@ -145,18 +145,18 @@ impl Engine {
         }
     }
 
-    /// Nothing to do: the lane holds its units and polls for a while.
+    /// Lets an idle lane hold its units and poll for its linger time.
     fn linger(&mut self, lane: LaneId, for_ps: u64) {
         let until = self.now.saturating_add(for_ps);
         self.lingering.push(lane);
         self.hold(lane, State::Lingering, until);
     }
 
-    /// A grant of units that sleep: they wake up first, all together, and the frame waits.
+    /// Wakes the sleeping units of a grant, all together, while the frame waits.
     pub(super) fn rouse(&mut self, lane: LaneId, terms: Terms) {
         let task = self.lanes[lane as usize].task;
         self.lanes[lane as usize].overhead_ps = terms.overhead_ps;
-        // Its frame is spoken for, as if it still waited for its grant.
+        // Its frame is reserved, as if it still waited for its grant.
         self.unit(task).requesting += 1;
         self.hold(lane, State::Waking, self.now + terms.waking_ps);
     }
@@ -168,7 +168,7 @@ impl Engine {
         self.calendar.schedule(lane, until, priority);
     }
 
-    /// The units of a lane are awake, or its thread is, or it lingered for long enough.
+    /// Ends a wake-up of a lane's units or thread, or its lingering.
     pub(super) fn end_rest(&mut self, lane: LaneId, ledger: &mut Ledger) {
         self.calendar.cancel(lane);
         match self.lanes[lane as usize].state {
@@ -187,7 +187,7 @@ impl Engine {
         }
     }
 
-    /// Lanes that linger on units which a task unit asks for give them up. Returns their task units.
+    /// Lets lanes give up the units on which they linger and which a task unit requests; returns their task units.
     pub(super) fn relieve(&mut self, task: u32, ledger: &mut Ledger) -> Vec<u32> {
         let mut relieved = Vec::new();
         for index in (0..self.lingering.len()).rev() {

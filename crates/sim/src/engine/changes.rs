@@ -1,7 +1,7 @@
-//! What happens to the router during a trial: task units go down and come up again, routes change.
+//! Changes of the router during a trial: task units go down and come up again, routes change.
 //!
-//! Changes come before everything else at their instant: a frame whose service ends right then goes the new way, one
-//! that comes right then finds its task unit down, or up again.
+//! Changes precede all other events of their instant: a frame whose service ends then goes the new way, and a frame that
+//! arrives then finds its task unit already down, or already up.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::manager::{Kind, LaneId};
 use crate::scenario::{Activation, Event, Scenario};
 use crate::time::Span;
 
-/// Changes that are still to come, in order of time.
+/// Pending changes, in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Changes(VecDeque<Change>);
 
@@ -33,7 +33,7 @@ enum What {
     Reroute { router: Router, copies: Vec<u32> },
 }
 
-/// A task unit's queue while it may be down: how many outages last, and how many frames it holds when none does.
+/// State of a task unit with outages: the number of present outages, and its queue size without one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Outages {
     lasting: u32,
@@ -60,7 +60,7 @@ impl Changes {
             };
             changes.push(Change { at: Span::from_ps(from_ps).0, node: task as u32, what });
         }
-        // Of outages that touch, the later begins before the earlier ends: nothing is up for an instant.
+        // Where two outages touch, the later begins before the earlier ends, so the task unit is not up between them.
         changes.sort_by_key(|change| (change.at, matches!(change.what, What::Up)));
         Self(changes.into())
     }
@@ -71,7 +71,7 @@ impl Changes {
 }
 
 impl Engine {
-    /// The next change takes place, now.
+    /// Applies the next change.
     #[cold]
     pub(super) fn change(&mut self, graph: &mut Graph, ledger: &mut Ledger) {
         let Change { node, what, .. } = self.changes.0.pop_front().expect("a scheduled change is there");
@@ -86,7 +86,7 @@ impl Engine {
         self.expect_change();
     }
 
-    /// Puts the next change into the calendar.
+    /// Schedules the next change.
     pub(super) fn expect_change(&mut self) {
         match self.changes.next_at() {
             Some(at) => self.calendar.schedule(self.change_slot, at, 0),
@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// A task unit fails: it loses what waits and what it serves, and has no room until it is up again.
+    /// Takes a task unit down: it loses its queue and the frames in service, and has no room until it is up again.
     fn go_down(&mut self, node: u32, ledger: &mut Ledger) {
         let unit = self.units[node as usize].as_mut().expect("nodes that change have a unit");
         if unit.outages.lasting == 0 {
@@ -111,7 +111,7 @@ impl Engine {
             ledger.wait(node as usize, self.frames[held].at, self.now);
             self.lose(node, held, ledger);
         }
-        // Those that found no room wait for none at a task unit that is down.
+        // Refused task units do not wait for a task unit that is down.
         self.notice_room(node);
         if let Some(timer) = timer {
             self.calendar.cancel(timer);
@@ -127,7 +127,7 @@ impl Engine {
         self.dispatch(node, ledger);
     }
 
-    /// A task unit of a thread fails: the thread goes on with the others, if any is up.
+    /// Takes a task unit of a thread down: the thread continues with the others, if any is up.
     fn leave_thread(&mut self, node: u32, thread: u32, ledger: &mut Ledger) {
         let lane = self.threads[thread as usize].lane;
         let served = self.lanes[lane as usize].task == node && self.lose_what_is_served(lane, ledger);
@@ -145,7 +145,7 @@ impl Engine {
                 self.poll_in_turn(lane, thread, 0.0, ledger);
             }
             State::Requesting | State::Stirring
-                // One that was revoked asks for its units to go on with the frame of another member.
+                // A revoked thread requests its units for the frame of another member.
                 if self.lanes[lane as usize].left.is_none()
                     && self.unit(node).activation != Activation::Polling
                     && !members.iter().any(|&member| self.can_go_on(member)) =>
@@ -156,7 +156,7 @@ impl Engine {
         }
     }
 
-    /// A task unit is up again, with an empty queue.
+    /// Brings a task unit up again, with an empty queue.
     fn come_up(&mut self, node: u32, ledger: &mut Ledger) {
         let unit = self.unit(node);
         unit.outages.lasting -= 1;
@@ -167,7 +167,7 @@ impl Engine {
         if unit.activation != Activation::Polling {
             return;
         }
-        // It holds its units for good again. Those of its thread that stayed up may never have given them back.
+        // It holds its units permanently again. Other members of its thread that stayed up may still hold them.
         unit.idle.clear();
         for lane in unit.lanes.clone() {
             if self.lanes[lane as usize].state == State::Idle {
@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// The frames in the hands of a lane are lost; whether there were any.
+    /// Drops the frames of a lane; returns whether there were any.
     fn lose_what_is_served(&mut self, lane: LaneId, ledger: &mut Ledger) -> bool {
         let holder = &mut self.lanes[lane as usize];
         let node = holder.task;
@@ -201,7 +201,7 @@ impl Engine {
         ledger.lose(node as usize, &Frame { at: self.now, ..frame });
     }
 
-    /// A lane stops what it does, gives its units back and asks for none.
+    /// Stops a lane: it gives its units back and requests none.
     fn let_go(&mut self, lane: LaneId, ledger: &mut Ledger) {
         let (task, state) = (self.lanes[lane as usize].task, self.lanes[lane as usize].state);
         match state {

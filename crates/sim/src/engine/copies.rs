@@ -1,4 +1,4 @@
-//! Copies of frames, which a hub floods with: each is served by the task unit that gets it, and ends there.
+//! Copies of frames, for a hub that floods: each is served by the task unit that gets it, and ends there.
 
 use super::Engine;
 use super::frames::Held;
@@ -6,8 +6,8 @@ use crate::graph::Graph;
 use crate::ledger::Ledger;
 
 impl Engine {
-    /// A task unit has served a frame: copies of it go to others, after all frames of this instant. The node that the
-    /// frame itself goes to; none if the task unit has served a copy.
+    /// Sends copies of a served frame, after all frames of this instant, and returns the next node of the frame itself; none
+    /// for a copy.
     #[cold]
     pub(super) fn next_with_copies(
         &mut self,

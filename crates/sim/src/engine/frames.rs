@@ -1,7 +1,7 @@
-//! Frames inside the events: each has a place of its own, and queues, lanes and batches pass on the number of the place.
+//! Storage of the frames inside the events: each has a place, and queues, lanes and batches pass on the index of the place.
 //!
-//! A frame visits many task units and is in a queue, a batch and a lane at each. To change its time and to copy all of
-//! it right afterwards makes the processor wait for its own store; that was half of what a visit cost.
+//! A frame visits many task units and is in a queue, a batch and a lane at each. Copying it right after its time has
+//! changed stalls on store forwarding, which was half of the cost of a visit.
 
 use std::ops::{Index, IndexMut};
 
@@ -12,7 +12,7 @@ use crate::frame::Frame;
 pub(super) struct Held(u32);
 
 impl Held {
-    /// Its number.
+    /// Its index.
     #[inline]
     pub(super) fn index(self) -> usize {
         self.0 as usize
@@ -27,7 +27,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Gives a frame a place.
+    /// Stores a frame; returns its place.
     #[inline]
     pub(super) fn put(&mut self, frame: &Frame) -> Held {
         if let Some(place) = self.free.pop() {
@@ -39,7 +39,7 @@ impl Frames {
         }
     }
 
-    /// Puts a frame whose time has changed back into its place, or gives it one.
+    /// Writes a frame with a new time back into its place, or into a new one.
     #[inline]
     pub(super) fn put_back(&mut self, place: Option<Held>, frame: &Frame, at: u64, waited: u64) -> Held {
         let Some(held) = place else { return self.put(&Frame { at, waited, ..*frame }) };
@@ -48,7 +48,7 @@ impl Frames {
         held
     }
 
-    /// A frame that was copied out of its place does not come back.
+    /// Frees the place of a frame that was copied out.
     #[inline]
     pub(super) fn forget(&mut self, place: Option<Held>) {
         self.free.extend(place);

@@ -33,14 +33,14 @@ impl Engine {
         self.wake(node, true, ledger);
     }
 
-    /// A frame finds no room.
+    /// Drops a frame that finds no room.
     pub(super) fn turn_away(&mut self, node: u32, held: Held, ledger: &mut Ledger) {
         self.drop_units(held, ledger);
         let frame = self.frames.take(held);
         ledger.lose(node as usize, &frame);
     }
 
-    /// REQ, and REP at once where units are free or can be revoked.
+    /// Sends REQ, answered by REP at once where units are free or can be revoked.
     #[inline]
     pub(super) fn request(&mut self, lane: LaneId, ledger: &mut Ledger) {
         let task = self.lanes[lane as usize].task;
@@ -63,7 +63,7 @@ impl Engine {
         self.request_from_others(lane, ledger);
     }
 
-    /// Lanes that lingered have given up their units: the lane gets them, and others what is left.
+    /// Grants the units that lingering lanes gave up: first to the lane, the rest to others.
     #[cold]
     fn request_again(&mut self, lane: LaneId, relieved: &[u32], ledger: &mut Ledger) {
         let task = self.lanes[lane as usize].task;
@@ -76,11 +76,11 @@ impl Engine {
         }
     }
 
-    /// No unit is free: some are revoked where that is allowed, else the lane waits.
+    /// Revokes units for a lane where that is allowed; otherwise the lane waits.
     fn request_from_others(&mut self, lane: LaneId, ledger: &mut Ledger) {
         let task = self.lanes[lane as usize].task;
         if let Some(victims) = self.managers.victims(&self.claims[task as usize], self.now) {
-            // They may go on at once where another unit is free.
+            // The revoked lanes may resume at once where another unit is free.
             let others: Vec<u32> = victims.iter().map(|&victim| self.lanes[victim as usize].task).collect();
             for victim in victims {
                 self.revoke(victim, ledger);
@@ -96,7 +96,7 @@ impl Engine {
         self.line_up(lane, false);
     }
 
-    /// The lane waits for its units; one that was revoked may come before its equals.
+    /// Enqueues a lane for its units; a revoked lane may come before its equals.
     pub(super) fn line_up(&mut self, lane: LaneId, revoked: bool) {
         let task = self.lanes[lane as usize].task;
         self.lanes[lane as usize].state = State::Requesting;
@@ -115,7 +115,7 @@ impl Engine {
         }
     }
 
-    /// The units of a grant are awake: takes up what was revoked, or polls.
+    /// Starts a lane whose units are awake: it resumes revoked work, or polls.
     #[inline]
     pub(super) fn begin(&mut self, lane: LaneId, overhead_ps: u64, ledger: &mut Ledger) {
         let now = self.now;
@@ -190,7 +190,7 @@ impl Engine {
         self.work_for(lane, with_interruptions);
     }
 
-    /// Goes on with work that was revoked: its interruptions are in what is left of it.
+    /// Resumes revoked work, whose remainder includes its interruptions.
     fn resume(&mut self, lane: LaneId, work: f64) {
         let holder = &mut self.lanes[lane as usize];
         holder.factor = self.managers.begin_work(&self.claims[holder.task as usize]);
@@ -216,7 +216,7 @@ impl Engine {
         self.managers.end_work(&self.claims[holder.task as usize]);
     }
 
-    /// A frame is done.
+    /// Handles the end of a frame's service.
     #[inline]
     pub(super) fn finish(&mut self, lane: LaneId, graph: &mut Graph, ledger: &mut Ledger) -> Option<(Held, u32)> {
         self.stop_work(lane, ledger);
@@ -230,7 +230,7 @@ impl Engine {
             self.serve(lane, next, 0.0, ledger);
         } else {
             self.end_of_poll(lane, ledger);
-            // Most lanes go on at once and have replaced their event; one cancellation less matters here.
+            // Most lanes continue at once and have replaced their event, so a cancellation here would be wasted.
             if matches!(self.lanes[lane as usize].state, State::Idle | State::Requesting) {
                 self.calendar.cancel(lane);
             }
@@ -238,8 +238,8 @@ impl Engine {
         moved
     }
 
-    /// The frame of a lane goes on. To another task unit of the same thread it goes at once, which then need not be
-    /// woken for it.
+    /// Passes on the frame of a lane. A frame for another task unit of the same thread arrives at once, without waking the
+    /// thread.
     #[inline]
     fn move_on(&mut self, lane: LaneId, held: Held, graph: &mut Graph, ledger: &mut Ledger) -> Option<(Held, u32)> {
         let holder = &self.lanes[lane as usize];
@@ -270,7 +270,7 @@ impl Engine {
         Some((held, node))
     }
 
-    /// The next frame of a poll that takes also what came meanwhile.
+    /// The next frame of a poll that also takes the frames that arrived during it.
     #[inline]
     fn drained(&mut self, lane: LaneId) -> Option<Held> {
         let holder = &mut self.lanes[lane as usize];
@@ -288,7 +288,7 @@ impl Engine {
         Some(frame)
     }
 
-    /// REL or REV, then the managers serve whoever waits; `again` asks for the units anew, behind the others.
+    /// Sends REL or REV, then serves the waiting lanes; with `again` the lane requests its units anew, behind the others.
     #[inline]
     pub(super) fn give_back(&mut self, lane: LaneId, kind: Kind, again: bool, ledger: &mut Ledger) {
         let task = self.lanes[lane as usize].task;
@@ -344,7 +344,7 @@ impl Engine {
         }
     }
 
-    /// REV: the lane keeps what is left of its work and lines up again.
+    /// REV: the lane keeps the rest of its work and waits again.
     pub(super) fn revoke(&mut self, lane: LaneId, ledger: &mut Ledger) {
         match self.lanes[lane as usize].state {
             State::Working => {
@@ -362,7 +362,7 @@ impl Engine {
         self.line_up(lane, true);
     }
 
-    /// A quantum is over.
+    /// Handles the end of a quantum.
     pub(super) fn expire(&mut self, lane: LaneId, ledger: &mut Ledger) {
         let task = self.lanes[lane as usize].task;
         if self.managers.is_contested(&self.claims[task as usize]) {

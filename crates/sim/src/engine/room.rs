@@ -1,8 +1,8 @@
 //! Room ahead: a task unit that holds back takes no frame for which there is none at its next node.
 //!
-//! Room is what the queue of the next node can still take, less what others that hold back have taken for it and are
-//! still working on: so much is *promised*. One that was refused is remembered there, and woken when that queue
-//! shrinks; those that were refused first are woken first.
+//! Room is the free part of the next node's queue, less the frames *promised* to it: those that other task units which
+//! hold back have taken for it and still work on. A refused task unit is remembered there and woken when that queue
+//! shrinks, in order of refusal.
 
 use super::frames::Held;
 use super::{Engine, PROMISED};
@@ -11,7 +11,7 @@ use crate::graph::{EXIT, Next};
 use crate::ledger::Ledger;
 
 impl Engine {
-    /// Whether a task unit has a frame and may take it. One that may not is woken when it may.
+    /// Whether a task unit has a frame and may take it; otherwise it is woken when it may.
     pub(super) fn can_go_on(&mut self, task: u32) -> bool {
         let unit = self.units[task as usize].as_ref().expect("event nodes have a unit");
         let Some(head) = unit.queue.front() else { return false };
@@ -56,7 +56,7 @@ impl Engine {
         takes
     }
 
-    /// Frames that a queue can take beyond those that are promised. Nobody waits for one that takes none at all.
+    /// Room of a queue beyond the promised frames. Nobody waits for a queue of size 0.
     fn room(&self, node: u32) -> usize {
         let unit = self.units[node as usize].as_ref().expect("a node that is watched has a unit");
         if unit.capacity == 0 {
@@ -65,7 +65,7 @@ impl Engine {
         unit.capacity.saturating_sub(unit.queue.len() + unit.promised)
     }
 
-    /// A queue has shrunk: those that it refused are told when the present event is over.
+    /// Notes that a queue has shrunk: the task units that it refused are woken after the present event.
     #[inline]
     pub(super) fn notice_room(&mut self, node: u32) {
         if !self.unit(node).refused.is_empty() {
@@ -73,14 +73,14 @@ impl Engine {
         }
     }
 
-    /// A frame arrives that room may have been promised to.
+    /// Receives a frame to which room may have been promised.
     pub(super) fn hand_over(&mut self, marked: u32, held: Held, ledger: &mut Ledger) {
         let node = marked & !PROMISED;
         self.unit(node).promised -= usize::from(marked != node);
         self.queue_up(node, held, ledger);
     }
 
-    /// Wakes those that were refused where there is room now.
+    /// Wakes the refused task units for which there is room now.
     pub(super) fn tell_of_room(&mut self, ledger: &mut Ledger) {
         let mut position = 0;
         while let Some(&node) = self.roomier.get(position) {
@@ -96,7 +96,7 @@ impl Engine {
         self.roomier.clear();
     }
 
-    /// A frame that a task unit has taken is lost: the room that was promised to it is free again.
+    /// Releases the room promised to a frame that was lost in service.
     pub(super) fn take_promise_back(&mut self, task: u32, frame: &Frame) {
         let ahead = self.unit(task).ahead.as_ref();
         if let Some(next) = ahead.and_then(|ahead| node_ahead(ahead, frame)) {
@@ -105,8 +105,8 @@ impl Engine {
         }
     }
 
-    /// The way on from a task unit has changed. What it has taken goes the new way, with a promise of room there that
-    /// nobody asked for; what it was refused, it may be granted now.
+    /// Moves promises after a change of a route: frames in service go the new way, with room promised there unconditionally;
+    /// a refused task unit may be granted room now.
     pub(super) fn look_ahead_anew(&mut self, task: u32, next: &Next, ledger: &mut Ledger) {
         if self.unit(task).ahead.is_none() {
             return;
@@ -133,7 +133,7 @@ impl Engine {
         self.wake(task, true, ledger);
     }
 
-    /// Marks a frame that goes where room was promised to it.
+    /// Marks a frame on its way to promised room.
     #[inline]
     pub(super) fn with_promise(&self, task: u32, next: u32) -> u32 {
         let holds_back = self.units[task as usize].as_ref().is_some_and(|unit| unit.ahead.is_some());

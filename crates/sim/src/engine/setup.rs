@@ -12,7 +12,7 @@ use crate::random::stream;
 use crate::scenario::{Activation, Scenario, Task};
 use crate::service::Service;
 
-/// Who works in the events, and on which queues.
+/// The lanes of the events, and the queues that they serve.
 pub(super) struct Staff {
     pub(super) lanes: Vec<Lane>,
     /// The task unit, or the first one of the thread, of each lane.
@@ -23,7 +23,7 @@ pub(super) struct Staff {
 }
 
 impl Staff {
-    /// The staff of some nodes; `ports` are the outgoing ports as task units.
+    /// The lanes of some nodes; `ports` are the outgoing ports as task units.
     pub(super) fn new(scenario: &Scenario, graph: &Graph, ports: &[Task], nodes: &[usize]) -> Self {
         let tasks = &scenario.model.tasks;
         let units = (0..graph.planes.len()).map(|_| None).collect();
@@ -102,7 +102,7 @@ fn are_mates(task: &Task, other: &Task) -> bool {
     task.thread.is_some() && other.thread == task.thread
 }
 
-/// Whether a task unit asks before each poll which of its thread can go on.
+/// Whether a task unit checks before each poll which members of its thread can run.
 fn works_in_turn(task: &Task) -> bool {
     matches!(task.activation, Activation::Thread { .. }) || task.thread.is_some() || task.holds_back
 }

@@ -30,7 +30,7 @@ pub(super) struct Leaving {
 /// Frames that are looked at one by one.
 const NEAR: usize = 8;
 
-/// What becomes of a frame whose departure from a station is known.
+/// The next step of a frame whose departure from a station is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// Its next node has other feeders too: it waits for its turn in the calendar.
@@ -42,10 +42,10 @@ pub(super) enum Way {
 }
 
 impl Engine {
-    /// A frame goes through a station, and through those behind that only this one feeds: its departures are known.
+    /// Passes a frame through a station, and through the stations behind that only this one feeds.
     ///
-    /// `place` is where it is kept, if it was inside before. What changes stands apart from the frame: to change it and
-    /// to copy it at once stalls on store forwarding.
+    /// `place` is its place, if it was inside before. The changing values are kept apart from the frame, because copying it
+    /// right after a change stalls on store forwarding.
     #[inline]
     pub(super) fn pass(
         &mut self,
@@ -76,7 +76,7 @@ impl Engine {
             }
             (at, waited) = (done, waited + (start - at));
             match self.ways[node as usize] {
-                // What would happen after the end of the trial does not: such frames stay inside.
+                // No departure after the end of the trial: such frames stay inside.
                 Way::Chain(next) if done < self.end => {
                     before = Some(node);
                     node = next;
@@ -99,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// A frame finds no room; `before` is the station that it came through just now, ahead of time.
+    /// Drops a frame that finds no room; `before` is the station that it has just passed, ahead of time.
     #[inline(never)]
     fn refuse(&mut self, node: u32, frame: &Frame, place: Option<Held>, before: Option<u32>, ledger: &mut Ledger) {
         if let Some(held) = place.filter(|&held| self.windows.is_carrying(held)) {
@@ -114,7 +114,7 @@ impl Engine {
         ledger.drop_frame(node as usize, frame);
     }
 
-    /// A frame will find no room where it comes after the station `before`, and gives back its units only then.
+    /// Schedules the drop of a frame after the station `before`: it gives back its units only then.
     #[cold]
     fn refuse_later(&mut self, before: u32, held: Held, at: u64) {
         let (number, _) = self.stations[before as usize].as_ref().expect("the frame went through it");
@@ -123,7 +123,7 @@ impl Engine {
         }
     }
 
-    /// The first frame of a group departs.
+    /// Handles the departure of the first frame of a group.
     #[inline]
     pub(super) fn depart(&mut self, slot: u32, graph: &mut Graph, ledger: &mut Ledger) -> (Held, u32) {
         let group = &mut self.groups[(slot - self.first_group_slot) as usize];
@@ -142,7 +142,7 @@ impl Engine {
 }
 
 impl Group {
-    /// Puts a frame among those that leave; true if it leaves first.
+    /// Inserts a frame by departure; true if it departs first.
     #[expect(clippy::inline_always, reason = "a frame handed over in memory stalls on store forwarding")]
     #[inline(always)]
     pub(super) fn insert(&mut self, at: u64, held: Held, node: u32) -> bool {
@@ -156,7 +156,7 @@ impl Group {
         }
     }
 
-    /// Several servers may finish out of order, but mostly not by much: looks for the place from the back first.
+    /// Several servers may finish out of order, mostly by little: the search for the position starts at the back.
     #[inline(never)]
     fn insert_before(&mut self, at: u64, held: Held, node: u32) -> bool {
         let mut position = self.leaving.len();

@@ -8,8 +8,8 @@
 //!                none can go on                                       revoke
 //! ```
 //!
-//! What comes for a thread that is not blocked wakes nothing: it is found at the next turn (a driver suppresses its
-//! notifications meanwhile). A polling thread does not block; it spins.
+//! A frame for a thread that is not blocked wakes nothing: the thread finds it at its next turn (as a driver suppresses
+//! notifications while it polls). A polling thread does not block; it spins.
 
 use super::Engine;
 use super::unit::State;
@@ -18,7 +18,7 @@ use crate::manager::{Kind, LaneId};
 use crate::scenario::Activation;
 use crate::time::Span;
 
-/// Task units that have one lane between them.
+/// Task units that share one lane.
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) lane: LaneId,
@@ -34,7 +34,7 @@ impl Thread {
 }
 
 impl Engine {
-    /// A frame, or room for one, has come for a task unit of a thread.
+    /// Wakes a thread when a frame, or room for one, has come for one of its task units.
     pub(super) fn wake_thread(&mut self, node: u32, thread: u32, ledger: &mut Ledger) {
         let lane = self.threads[thread as usize].lane;
         let state = self.lanes[lane as usize].state;
@@ -58,13 +58,13 @@ impl Engine {
         }
     }
 
-    /// The thread of a lane turns to the next task unit that can go on and takes a batch from its queue; `extra` is
-    /// work that comes first.
+    /// Turns the thread of a lane to the next runnable task unit and takes a batch from its queue; `extra` is work that comes
+    /// first.
     pub(super) fn poll_in_turn(&mut self, lane: LaneId, thread: u32, extra: f64, ledger: &mut Ledger) {
         let Some(task) = self.turn(thread) else {
             self.lanes[lane as usize].polled = 0;
             if extra > 0.0 {
-                // Woken, or switched to, in vain: that work is done all the same.
+                // A vain wake-up or switch costs its work all the same.
                 self.work(lane, extra);
             } else {
                 self.end_of_turns(lane, ledger);
@@ -88,7 +88,7 @@ impl Engine {
         self.serve(lane, frame, extra, ledger);
     }
 
-    /// The task unit of a thread whose turn it is: the next that can go on; none if none can.
+    /// The next runnable task unit of a thread in its order of turns, if any.
     fn turn(&mut self, thread: u32) -> Option<u32> {
         let Thread { next, ref members, .. } = self.threads[thread as usize];
         let count = members.len();
@@ -102,7 +102,7 @@ impl Engine {
         None
     }
 
-    /// A batch of a thread is done: the next, unless others wait and its time is up.
+    /// After a batch: starts the next one, unless others wait and the quantum is over.
     #[inline]
     pub(super) fn end_of_batch(&mut self, lane: LaneId, thread: u32, ledger: &mut Ledger) {
         let holder = &self.lanes[lane as usize];
@@ -118,7 +118,7 @@ impl Engine {
         self.poll_in_turn(lane, thread, 0.0, ledger);
     }
 
-    /// None of its task units can go on: a thread blocks, a polling one spins.
+    /// Blocks a thread without a runnable task unit; a polling thread spins.
     fn end_of_turns(&mut self, lane: LaneId, ledger: &mut Ledger) {
         if self.unit_of(lane).activation == Activation::Polling {
             self.spin(lane);

@@ -1,4 +1,4 @@
-//! What an event node has: a queue, and lanes that serve it.
+//! An event node: a queue, and lanes that serve it.
 
 use std::collections::VecDeque;
 
@@ -20,9 +20,9 @@ pub(super) enum State {
     Waking,
     /// Has its units, but nothing to do (polling).
     Holding,
-    /// As `Holding`, until its time is up (interrupts that linger).
+    /// Like `Holding`, until its time is up (interrupts that linger).
     Lingering,
-    /// Has been woken, and does not ask for its units yet (threads).
+    /// Is woken, and does not request its units yet (threads).
     Stirring,
 }
 
@@ -72,13 +72,13 @@ pub(super) struct Unit {
     pub(super) thread: Option<u32>,
     /// Whether its frames carry their units on: it has no lanes.
     pub(super) is_door: bool,
-    /// Where its frames go, if it holds them back.
+    /// The next node of its frames, if it holds them back.
     pub(super) ahead: Option<Next>,
     /// Frames on their way to this queue that room was promised to.
     pub(super) promised: usize,
-    /// Task units that found no room here.
+    /// Task units that were refused room here.
     pub(super) refused: Vec<u32>,
-    /// Whether it is among those that some other node refused.
+    /// Whether some other node refused it room.
     pub(super) is_refused: bool,
     pub(super) outages: Outages,
 }
@@ -104,7 +104,7 @@ impl Lane {
     }
 }
 
-/// How long a task unit takes to wake up, drawn from a stream of its own; none if it does not sleep or wakes at once.
+/// Wake-up time of a task unit, drawn from its own stream; none if it does not sleep or wakes at once.
 pub(super) fn wakeup_of(scenario: &Scenario, node: usize, task: &Task) -> Option<Times> {
     let (Activation::Interrupt { wakeup: Some(wakeup), .. } | Activation::Thread { wakeup: Some(wakeup), .. }) =
         &task.activation
@@ -114,7 +114,7 @@ pub(super) fn wakeup_of(scenario: &Scenario, node: usize, task: &Task) -> Option
     Some(Times::new(wakeup, stream(scenario.run.seed, scenario.run.replication, "wake-up", node as u64)))
 }
 
-/// A port on its way out is a task unit with a processor of its own.
+/// An outgoing port as a task unit with its own processor.
 pub(super) fn port_as_task(port: &Port) -> Task {
     Task {
         needs: vec![],

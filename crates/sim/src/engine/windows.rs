@@ -1,4 +1,4 @@
-//! Windows at work: frames ask at a door, carry their units on, and give them back where the window ends.
+//! Windows: frames request units at a door, carry them along, and give them back where the window ends.
 //!
 //! ```text
 //!            arrival                  units, in order of arrival               end of service
@@ -8,8 +8,8 @@
 //!                                       units    └───────────────────────────┘ ─────────► lost, without units
 //! ```
 //!
-//! A door has a queue like every task unit and no lanes: its service is a delay of each frame by itself. What a frame
-//! carries is kept by its place, which it keeps as long as it carries anything.
+//! A door has a queue like every task unit and no lanes: its service delays each frame independently. The units of a frame
+//! are stored by its place, which does not change while the frame carries units.
 
 use std::collections::VecDeque;
 
@@ -41,14 +41,14 @@ struct Door {
     pool: usize,
     units: usize,
     until: u32,
-    /// Number of the group that its frames leave by.
+    /// Number of the group through which its frames leave.
     group: u32,
 }
 
 #[derive(Debug)]
 struct Pool {
     free: usize,
-    /// A door for each frame that waits, in order of arrival.
+    /// The door of each waiting frame, in order of arrival.
     waiting: VecDeque<u32>,
 }
 
@@ -74,7 +74,7 @@ impl Windows {
         Self { any: doors.iter().any(Option::is_some), doors, ends, pools: pools.collect(), carried: Vec::new() }
     }
 
-    /// Whether a frame has anything in hand.
+    /// Whether a frame carries units.
     pub(super) fn is_carrying(&self, held: Held) -> bool {
         self.carried.get(held.index()).is_some_and(|carried| !carried.is_empty())
     }
@@ -107,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// The frame that has waited longest at a door has its units, and is served there.
+    /// Starts the service of the frame that has waited longest at a door, after its grant.
     fn admit(&mut self, node: u32, door: Door, ledger: &mut Ledger) {
         let now = self.now;
         let unit = self.units[node as usize].as_mut().expect("doors have a queue");
@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// A door is down: nobody waits there, and the frames in service are lost.
+    /// Takes a door down: its queue and the frames in service are lost.
     #[cold]
     pub(super) fn shut(&mut self, node: u32, ledger: &mut Ledger) {
         let Some(Door { pool, group, .. }) = self.windows.doors[node as usize] else { return };

@@ -1,9 +1,9 @@
-//! What task units ask their managers for.
+//! The claims of task units on their managers.
 
 use crate::planes::allowed_units;
 use crate::scenario::{Activation, Model, Need, Policy};
 
-/// What a lane asks for; fixed for each task unit.
+/// The units that a lane requests; fixed for each task unit.
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// Units by pool, ascending by pool.
@@ -19,7 +19,7 @@ pub struct Claim {
     pub(super) account: u32,
     /// Whether one of its pools is under the policy `linux`.
     pub(super) linux: bool,
-    /// Whether it interrupts whatever thread runs at its unit, in that one's context: no switch, there or back.
+    /// Whether it interrupts the thread at its unit and runs in its context, without a switch there or back.
     pub(super) borrows: bool,
 }
 

@@ -10,7 +10,7 @@
 use super::{Claim, LaneId, Managers, NOBODY};
 use crate::scenario::Policy;
 
-/// What the managers know of a lane.
+/// State of a lane in the managers.
 #[derive(Debug, Clone)]
 pub(super) struct Applicant {
     pub(super) account: u32,
@@ -54,7 +54,8 @@ pub(super) fn markets(pool: usize, applicants: &[Applicant]) -> Vec<Market> {
 }
 
 impl Managers {
-    /// A thread asks for its units: sleeping earned it little, and leads that nobody paid for are forgiven.
+    /// Updates the virtual runtimes when a thread requests its units: limits the credit of its sleep, and forgives leads that
+    /// cost no other thread anything.
     pub(super) fn admit(&mut self, claim: &Claim, now: u64) {
         for (need, &allowed) in claim.needs.iter().zip(&claim.allowed) {
             if let Policy::Linux { quantum_ps, .. } = self.pools[need.pool].policy
@@ -91,7 +92,7 @@ impl Managers {
         }
     }
 
-    /// Whether anybody waits for a unit of the claim's pools whom it has to let in: not the less urgent.
+    /// Whether a lane that is not less urgent waits for a unit of the claim's pools.
     pub(super) fn is_contested_under_linux(&self, claim: &Claim) -> bool {
         claim.needs.iter().zip(&claim.allowed).any(|(need, allowed)| {
             let pool = &self.pools[need.pool];
@@ -126,8 +127,8 @@ impl Managers {
         market.clock
     }
 
-    /// The lane that comes next: the first of the most urgent ones; of priority 0 the one most at home, and of equals
-    /// the least served. One that is ahead of the least served by more than the granularity does not have back the
+    /// The lane that is served next: the first of the most urgent ones; at priority 0 the one of highest affinity, and of
+    /// equals the least served. One that is ahead of the least served by more than the granularity does not have back the
     /// unit that an interrupt borrowed.
     pub(super) fn next_under_linux(
         &self,
@@ -169,7 +170,7 @@ impl Managers {
         Some(best.0)
     }
 
-    /// How much at home a thread is at the free units of a pool: 2 where an interrupt borrowed one from it, which it
+    /// Affinity of a thread for the free units of a pool: 2 where an interrupt borrowed one from it, which it
     /// has back before anybody else; 1 where it would not have to move (it ran there last, or nowhere, or may run
     /// nowhere else); 0 elsewhere. A core serves its own threads first and takes others only when it has none.
     fn is_at_home(&self, p: usize, claim: &Claim) -> u8 {

@@ -1,4 +1,4 @@
-//! Revoking: whom a more urgent claim takes its units from.
+//! Revocation: the lanes that lose their units to a more urgent claim.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use crate::scenario::Policy;
 impl Managers {
     /// Lanes to revoke so that the claim fits: the least urgent first, only less urgent ones; none if that is not enough.
     ///
-    /// Under the policy `linux` that at the thread's last unit comes first among equals, which saves a migration.
+    /// Under the policy `linux` the lane at the thread's last unit comes first among equals, which saves a migration.
     #[must_use]
     pub fn victims(&self, claim: &Claim, now: u64) -> Option<Vec<LaneId>> {
         let mut victims: Vec<LaneId> = Vec::new();
