@@ -1,7 +1,7 @@
 //! Embeds the eBPF programs: those of `bpf/objects`, which `make bpf` compiled, so that no build needs clang.
 //!
-//! Where `ROUTECAST_CLANG` names a clang, they are compiled with it instead. So they must be for a big-endian machine:
-//! those of `bpf/objects` are little-endian, and without others such a build has no programs and says so when it runs.
+//! If `ROUTECAST_CLANG` names a clang, this script compiles them with it instead. A big-endian machine needs that: the
+//! programs of `bpf/objects` are little-endian, and a build without others has no programs and reports so when it runs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a tester is opened with: its ports, its cores and its priority.
+//! The configuration of a tester: its ports, its cores and its priority.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ pub enum Send {
     /// The fastest one that the interface offers.
     #[default]
     Auto,
-    /// Frames made and paced in the kernel, `BPF_PROG_TEST_RUN` with live frames.
+    /// Frames built and paced in the kernel, `BPF_PROG_TEST_RUN` with live frames.
     Live,
     /// An `AF_XDP` socket.
     AfXdp,
@@ -84,8 +84,8 @@ pub enum Timestamps {
     /// Hardware where the interface has it.
     #[default]
     Auto,
-    /// The kernel's.
+    /// The kernel's clock.
     Software,
-    /// The interface's.
+    /// The interface's clock.
     Hardware,
 }

@@ -1,4 +1,4 @@
-//! Programs of a device under test: pass, slow down, forward or do wrong on purpose, attached to its ingress.
+//! Programs at the ingress of a device under test: they pass, slow down or forward frames, or inject faults.
 
 use aya::maps::{Array, Map, MapData, PerCpuArray};
 use serde::Deserialize;
@@ -9,11 +9,11 @@ use crate::programs::{Loaded, Mode, map_error};
 use crate::sys::interface::Interface;
 use crate::sys::netns;
 
-/// What is attached where; the settings stand beside these fields.
+/// The program and its interface; the settings are further keys of the same object.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    /// Which program.
+    /// The program.
     program: Program,
     /// The interface whose received frames it sees.
     interface: String,
@@ -32,11 +32,11 @@ pub enum Program {
     Slow,
     /// Routes by the kernel's FIB.
     Forward,
-    /// Does wrong exactly as told.
+    /// Injects the faults of its settings.
     Fault,
 }
 
-/// What a program does; mirrors `struct settings` of `bpf/test_frame.h`.
+/// The settings of a program; mirrors `struct settings` of `bpf/test_frame.h`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -52,7 +52,7 @@ pub struct Settings {
     /// All test frames are dropped if not 0 (fault).
     #[serde(deserialize_with = "flag")]
     pub swallow: u64,
-    /// Test frames go back where they came from if not 0 (fault).
+    /// Test frames return to the sender if not 0 (fault).
     #[serde(deserialize_with = "flag")]
     pub reflect: u64,
 }
@@ -124,7 +124,7 @@ fn refused(error: &(dyn std::error::Error + 'static)) -> TesterError {
 }
 
 impl Settings {
-    /// Reads the settings of a program out of what is left of a configuration.
+    /// Reads the settings of a program from the remaining keys of a configuration.
     fn read(program: Program, from: Object) -> Result<Self> {
         let known = program.settings();
         if let Some(name) = from.keys().find(|name| !known.contains(&name.as_str())) {
@@ -153,7 +153,7 @@ fn wrong(error: &serde_json::Error) -> TesterError {
 }
 
 impl Device {
-    /// Attaches a program as a configuration in JSON says.
+    /// Attaches the program of a configuration in JSON.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl Device {
         Ok(Self { program: config.program, interface, mode, settings, counters, _loaded: loaded })
     }
 
-    /// Changes what the program does, from the next frame on; settings that are not named become 0.
+    /// Replaces the settings of the program, from the next frame on; settings that are not named become 0.
     ///
     /// # Errors
     ///

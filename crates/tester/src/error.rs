@@ -1,20 +1,20 @@
-//! What can go wrong between asking for a trial and its outcome.
+//! The errors of testers and trials.
 
 /// Why a tester cannot be opened or a trial cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum TesterError {
-    /// The text of a configuration or a request is not what it should be.
+    /// The text of a configuration or a request is malformed.
     #[error("{place}: {message}")]
     Text {
         /// "config" or "request".
         place: &'static str,
-        /// What the parser found.
+        /// The message of the parser.
         message: String,
     },
     /// A value is outside what is allowed.
     #[error("{place}: got {got}; {allowed}")]
     Value {
-        /// Where the value stands.
+        /// Path of the value in the request.
         place: String,
         /// The value.
         got: String,
@@ -51,7 +51,7 @@ pub enum TesterError {
         /// What is missing and what to do.
         why: String,
     },
-    /// Somebody else's XDP program is at the interface.
+    /// Another XDP program is attached to the interface.
     #[error(
         "`{interface}` has an XDP program already (`ip link show {interface}` names it); end the process that attached it, or \
          detach it with `ip link set {interface} xdp off`"
@@ -63,17 +63,17 @@ pub enum TesterError {
     /// The kernel refused a call.
     #[error("{what}: {error}")]
     System {
-        /// What was attempted.
+        /// The attempted action.
         what: String,
-        /// What the kernel answered.
+        /// The error of the kernel.
         error: std::io::Error,
     },
     /// The kernel refused an eBPF program or a map.
     #[error("{what}: {message}")]
     Bpf {
-        /// What was attempted.
+        /// The attempted action.
         what: String,
-        /// What the loader or the verifier answered.
+        /// The error of the loader or the verifier.
         message: String,
     },
     /// The tester was closed before.
@@ -86,7 +86,7 @@ fn place(netns: Option<&str>) -> String {
 }
 
 impl TesterError {
-    /// One word that a program can decide by.
+    /// The kind of the error in one word, for programs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -115,5 +115,5 @@ impl TesterError {
     }
 }
 
-/// What every fallible function of this crate returns.
+/// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, TesterError>;

@@ -1,4 +1,4 @@
-//! Test frames: how they are built, which octets change from frame to frame, what a received one must look like.
+//! Test frames: how they are built, which octets change from frame to frame, and how a received one is verified.
 //!
 //! ```text
 //! Ethernet 14 │ IPv4 20 or IPv6 40 │ UDP 8 │ signature 18 │ pattern 0..      │ FCS 4 (counted, not handed over: S1)
@@ -46,7 +46,7 @@ pub use verify::{Verdict, signature, verify};
 pub const MAGIC: u16 = 0x5243;
 /// Length of the signature.
 pub const SIGNATURE_BYTES: usize = 18;
-/// What the medium appends and no socket hands over (S1).
+/// Octets of the FCS, which the medium appends and no socket delivers (S1).
 pub const FCS_BYTES: usize = 4;
 /// The longest frame that is built, FCS included: all of RFC 6985's letters fit.
 pub const MAX_FRAME_BYTES: u16 = 16_384;
@@ -70,7 +70,7 @@ static PATTERN: [u8; MAX_FRAME_BYTES as usize] = {
     octets
 };
 
-/// What the tester writes at the start of the UDP payload: 18 octets in network order.
+/// The signature at the start of the UDP payload: 18 octets in network order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
     /// Number of the frame in its stream, from 0 in every trial.
@@ -97,7 +97,7 @@ impl Signature {
         octets
     }
 
-    /// The signature at the start of a UDP payload, where there is one.
+    /// The signature at the start of a UDP payload, if there is one.
     #[must_use]
     pub fn read(payload: &[u8]) -> Option<Self> {
         let (octets, _) = payload.split_first_chunk::<SIGNATURE_BYTES>()?;
@@ -112,7 +112,7 @@ impl Signature {
         })
     }
 
-    /// What the fields that change from frame to frame add to the UDP checksum.
+    /// The contribution of the fields that change from frame to frame to the UDP checksum.
     fn sum(&self) -> u32 {
         let time = self.sent_ns;
         (self.sequence >> 16)
@@ -192,19 +192,19 @@ impl Template {
         Ok(Self { head, datagram, outer_ip, ipv6, flow: index, ipv4_sum, udp_sum })
     }
 
-    /// Octets up to the end of the signature as every frame of the flow begins; what changes is 0.
+    /// The first octets of every frame of the flow, to the end of the signature; fields that change are 0.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head[..self.head_bytes() + SIGNATURE_BYTES]
     }
 
-    /// Octets of the headers: 42, with IPv6 62, and what tags and tunnel add. The signature begins here.
+    /// Octets of the headers: 42, or 62 with IPv6, plus tags and tunnel. The signature begins here.
     #[must_use]
     pub fn head_bytes(&self) -> usize {
         self.datagram + ip_bytes(self.ipv6) + UDP_BYTES
     }
 
-    /// Where the IP datagram of the test begins: 14, and what tags and tunnel add.
+    /// Offset of the IP datagram of the test: 14, plus tags and tunnel.
     #[must_use]
     pub fn datagram(&self) -> usize {
         self.datagram
@@ -222,8 +222,7 @@ impl Template {
         self.ipv6
     }
 
-    /// The shortest frame that has room for the signature, FCS included: 64 B, with IPv6 84 B, and what tags and tunnel
-    /// add.
+    /// The shortest frame that has room for the signature, FCS included: 64 B, or 84 B with IPv6, plus tags and tunnel.
     #[must_use]
     pub fn smallest_frame_bytes(&self) -> u16 {
         (self.head_bytes() + SIGNATURE_BYTES + FCS_BYTES) as u16
@@ -235,7 +234,7 @@ impl Template {
         self.ipv4_sum
     }
 
-    /// Folded sum of what the UDP checksum covers and all frames of the flow share.
+    /// Folded sum of the words under the UDP checksum that all frames of the flow share.
     #[must_use]
     pub fn udp_sum(&self) -> u16 {
         self.udp_sum
@@ -284,7 +283,7 @@ pub fn pattern() -> &'static [u8] {
     &PATTERN
 }
 
-/// What the pattern adds to the UDP checksum of a frame of `frame_bytes`, FCS included, with headers of `head_bytes`.
+/// The contribution of the pattern to the UDP checksum of a frame of `frame_bytes`, FCS included, with headers of `head_bytes`.
 #[must_use]
 pub fn pattern_sum(frame_bytes: u16, head_bytes: usize) -> u16 {
     let payload = (frame_bytes as usize).saturating_sub(FCS_BYTES + head_bytes);

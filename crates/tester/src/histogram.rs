@@ -12,7 +12,7 @@ use crate::port::Tally;
 
 const STEP_BITS: u32 = 6;
 const STEPS: u64 = 1 << STEP_BITS;
-/// Longest span that has a bucket of its own, as a power of two of ns: 18 minutes.
+/// Longest span with an own bucket, as a power of two of ns: 18 minutes.
 const TOP_BITS: u32 = 40;
 /// Number of buckets; longer spans are counted in the last one.
 pub const SLOTS: usize = ((TOP_BITS - STEP_BITS) as usize + 1) * STEPS as usize;
@@ -87,7 +87,7 @@ impl Distribution {
                 seen += count;
                 seen >= rank
             });
-            // The middle of an outer bucket may lie outside of what was seen.
+            // The middle of an outer bucket may lie outside the range of the counted spans.
             let middle = slot.map_or(0.0, |&(slot, _)| middle_ns(slot));
             middle.clamp(tally.min_ns as f64, tally.max_ns as f64) / 1e9
         };

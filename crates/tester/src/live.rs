@@ -1,4 +1,4 @@
-//! Frames made and paced in the kernel: `BPF_PROG_TEST_RUN` with live frames runs `bpf/generate.bpf.c` once per frame.
+//! Frames built and paced in the kernel: `BPF_PROG_TEST_RUN` with live frames runs `bpf/generate.bpf.c` once per frame.
 //!
 //! One call sends a whole trial, because each call costs more than 10 ms of its own. The program waits until a frame is
 //! due, writes it and redirects it to its port; the ports may be in different network namespaces. The kernel hands
@@ -25,24 +25,24 @@ use crate::sys::{netns, test_run};
 
 use layout::{Flow, Generator, Stream};
 
-/// Between frames the program holds its core, so these must not be rare: another back end sends those.
+/// The lowest rate, frames/s: the program holds its core between frames, so another back end sends rarer ones.
 const LEAST_PPS: f64 = 1_000.0;
 /// Frames are handed over one by one below this rate.
 pub const BATCHED_FROM_PPS: f64 = 1.5e6;
-/// From which rates on how many are handed over together.
+/// Batch sizes, by the rate from which they apply.
 const BATCHES: [(f64, u32); 2] = [(3e6, 16), (BATCHED_FROM_PPS, 8)];
-/// What the kernel's page has room for besides its own headers, without FCS.
+/// Octets of a frame, without FCS, that fit in the kernel's page beside its own headers.
 pub const LONGEST_OCTETS: u16 = 3_400;
-/// A frame later than this, or than a batch explains, is late.
+/// A frame is late beyond this, and beyond the time of a batch.
 const LATE_NS: f64 = 10_000.0;
-/// How long after its end a trial may go on to send what is due, ns.
+/// How long a trial may go on after its end to send frames that are due, ns.
 const OVERTIME_NS: u64 = 2_000_000;
-/// Lateness that is made up for at once; what is longer would be a burst at the device.
+/// Lateness that is caught up at once; a longer one would be a burst at the device.
 const HARDLY_LATE_NS: u64 = 16_000;
-/// Streams from this length on, 10 ms, make up for a stall little by little.
+/// Streams of this length or more, 10 ms, catch up after a stall gradually.
 const LEAST_PACED_TICKS: u64 = 10_000_000 << 16;
 
-/// Where a port is.
+/// The interface of a port.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// Index in the configuration.
@@ -202,7 +202,7 @@ pub fn longest_octets(plan: &Plan) -> u16 {
     plan.slots().iter().map(|slot| slot.bytes - FCS_BYTES as u16).max().unwrap_or(60)
 }
 
-/// Whether the stream ends before a stall could be made up for little by little: a burst keeps its mean rate instead.
+/// Whether the stream is too short to catch up gradually after a stall: it keeps its mean rate instead.
 fn is_burst(stream: &Sending<'_>) -> bool {
     stream.plan.end().saturating_sub(stream.plan.start()) < LEAST_PACED_TICKS
 }
@@ -242,7 +242,7 @@ impl Sender for Live {
                 format!("live frames of at most {} B; send with `af_packet`", LONGEST_OCTETS + FCS_BYTES as u16);
             return Err(TesterError::value("sizes", longest + FCS_BYTES as u16, allowed));
         }
-        // A link that is full needs longer than the plan.
+        // A full link needs longer than the plan.
         let link: u64 = streams.iter().map(|stream| stream.plan.link_ticks()).sum();
         let ends = |stream: &Sending<'_>| stream.plan.end().max(stream.plan.start() + link) / TICKS_PER_NS;
         let mut work = Generator {
@@ -281,7 +281,7 @@ impl Sender for Live {
                     stop.store(1, Ordering::Release);
                 }
                 if stop.load(Ordering::Acquire) != 0 {
-                    // What is left of the call would only be dropped.
+                    // The rest of the call would only be dropped.
                     thread.wake();
                 }
             });

@@ -1,28 +1,28 @@
-//! What a trial found, as it is handed out in JSON.
+//! The outcome of a trial, which is returned as JSON.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::histogram::Distribution;
 
-/// What one trial found.
+/// The outcome of one trial.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
-    /// One per stream of the request.
+    /// One entry per stream of the request.
     pub streams: Vec<StreamOutcome>,
-    /// Frames that arrived at the tester's ports and were not its own.
+    /// Foreign frames that arrived at the tester's ports.
     pub foreign_frames: u64,
     /// How long after the end of the sending the counters last changed, seconds.
     pub settled_s: f64,
-    /// Which back ends ran and with which batches.
+    /// The back ends and their batches.
     pub back_end: Value,
-    /// What the sending thread used.
+    /// Processor use of the sending thread.
     pub cpu: Cpu,
     /// When the first counted frame was due.
     pub clock: Clock,
     /// The trial was stopped before its end.
     pub stopped: bool,
-    /// How it went over time, where that was asked for and the parts could be counted.
+    /// Frames over time, if the request asks for them and the parts could be counted.
     pub over_time: Option<OverTime>,
 }
 
@@ -44,7 +44,7 @@ pub struct OverTime {
 /// Frames of one stream.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StreamOutcome {
-    /// Frames that the schedule holds.
+    /// Frames of the schedule.
     pub intended_frames: u64,
     /// Frames handed to the wire.
     pub sent_frames: u64,
@@ -78,11 +78,11 @@ pub struct StreamOutcome {
     pub last_sent_s: f64,
     /// Frames per second that the schedule asks for.
     pub intended_pps: f64,
-    /// Frames per second that left: the plan's rate, slowed as its frames took longer to leave.
+    /// Achieved rate, frames per second: the plan's rate, scaled by planned over actual time from first to last frame.
     pub achieved_pps: f64,
-    /// Frames that left later than due by more than what the batch explains.
+    /// Frames that left later than due by more than the time of a batch.
     pub late_frames: u64,
-    /// How late the latest one left, seconds.
+    /// Largest lateness of a frame, seconds.
     pub latest_s: f64,
     /// Bytes of the received frames, with FCS.
     pub received_bytes: u64,
@@ -103,16 +103,16 @@ pub struct FlowOutcome {
     pub received: u64,
 }
 
-/// What the sending thread used.
+/// Processor use of the sending thread.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Cpu {
-    /// Share of the trial that the thread ran or waited actively, 0..1.
+    /// Share of the trial for which the thread ran or waited actively, 0..1.
     pub send_busy_ratio: f64,
     /// Times that the scheduler took the core away from it.
     pub send_preemptions: u64,
 }
 
-/// When the trial ran.
+/// The time of the trial.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Clock {
     /// `CLOCK_MONOTONIC` when the first counted frame was due, seconds.

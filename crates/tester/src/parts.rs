@@ -1,4 +1,4 @@
-//! How a trial went over time: frames by equal parts of it.
+//! Frames by equal parts of a trial.
 //!
 //! Received frames count where they arrive, sent and lost ones where they were due. A trial may begin later than planned
 //! (its back end was not ready), so receivers count more parts than it has.
@@ -10,7 +10,7 @@ pub const PARTS: usize = 1000;
 /// Parts that receivers count; the last one holds everything later.
 pub const ROOM: usize = 2048;
 
-/// When the first part begins, and how long each one is.
+/// The beginning of the first part, and the length of each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Grid {
     /// `CLOCK_MONOTONIC`, ns.
@@ -20,7 +20,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The parts of a trial that begins then.
+    /// The parts of a trial that begins at an instant.
     #[must_use]
     pub fn new(begin_ns: u64, duration_s: f64) -> Self {
         let ticks = duration_s * 1e9 * TICKS_PER_NS as f64 / PARTS as f64;
@@ -53,13 +53,13 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// None so far.
+    /// Counters at 0.
     #[must_use]
     pub fn new(grid: Grid) -> Self {
         Self { grid, counts: vec![0; ROOM], ..Self::default() }
     }
 
-    /// One more.
+    /// Counts a frame.
     pub fn add(&mut self, at_ns: u64) {
         if self.counts.is_empty() {
             return;
@@ -72,7 +72,7 @@ impl Arrivals {
         self.counts[self.part] += 1;
     }
 
-    /// Frames by part, [`ROOM`] of them; none where nobody said when the parts begin.
+    /// Frames by part, [`ROOM`] of them; empty if the beginning of the parts was not set.
     #[must_use]
     pub fn counts(&self) -> &[u64] {
         &self.counts
@@ -156,7 +156,7 @@ mod tests {
             prop_assert!(part + 1 == ROOM || at < grid.begin_of(part + 1));
         }
 
-        /// In whatever order: as many as were added, each where its instant lies.
+        /// In any order: every added frame is counted in the part of its instant.
         #[test]
         fn arrivals_are_counted_where_they_lie(times in prop::collection::vec(0_u64..3_000_000, 0..300)) {
             let grid = Grid::new(1_000_000, 1e-3);
@@ -169,7 +169,7 @@ mod tests {
             prop_assert_eq!(arrivals.counts(), &expected[..]);
         }
 
-        /// Against looking at one bit after the other.
+        /// Compared with a check bit by bit.
         #[test]
         fn missing_bits_are_counted(words in prop::collection::vec(any::<u64>(), 0..5), a in 0_u64..300, b in 0_u64..300) {
             let (from, until) = (a.min(b), a.max(b));

@@ -10,7 +10,7 @@
 //! slots[table 0 + position]   slots[table 1 + position]        slots[table 2 + position]
 //! ```
 //!
-//! What a sender does for every frame, in a BPF program as in [`Merge`], which is the reference:
+//! A sender, in a BPF program as in [`Merge`], which is the reference, does this for every frame:
 //!
 //! ```text
 //! if next segment and frame == next.first_frame { segment = next; position = its position; due = its first_due }
@@ -66,11 +66,11 @@ pub struct Slot {
 pub struct Segment {
     /// Number of its first frame, counted from the start of the plan.
     pub first_frame: u64,
-    /// When that is due, ticks from the start of the plan.
+    /// The instant at which that frame is due, ticks from the start of the plan.
     pub first_due: u64,
     /// Index of the first slot of its table.
     pub table: u32,
-    /// Where in the cycle its first frame stands.
+    /// Position of its first frame in the cycle.
     pub position: u32,
 }
 
@@ -122,7 +122,7 @@ pub struct Plan {
 impl Plan {
     /// The plan of stream `index` of a request, whose frames are `templates`.
     ///
-    /// Streams that ask for more than the link of their port carries are slowed down in proportion: the plan then
+    /// Streams that exceed the link of their port are slowed down in proportion: the plan then
     /// has fewer frames than intended.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ impl Plan {
                 (warming_up, plan.warmup_frames, before, area) = (false, before, 0, 0.0);
             }
             let limit = if piece.counted { stream.frames.unwrap_or(u64::MAX) } else { u64::MAX };
-            // A number of frames that is asked for is sent, however long it takes.
+            // A requested number of frames is sent, however long it takes.
             let until_end = piece.last && stream.frames.is_some();
             let next_area = if until_end { f64::INFINITY } else { area + piece.rate_pps * piece.seconds() };
             let after = if piece.rate_pps == 0.0 { before } else { cycle.frames_before(next_area).min(limit) };
@@ -241,13 +241,13 @@ impl Plan {
         self.wire
     }
 
-    /// Frames before the trial, which do not count.
+    /// Frames of the warm-up, which do not count.
     #[must_use]
     pub fn warmup_frames(&self) -> u64 {
         self.warmup_frames
     }
 
-    /// Frames that count.
+    /// Counted frames.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.frames
@@ -271,7 +271,7 @@ impl Plan {
         self.end
     }
 
-    /// How long its frames, with those of the warm-up, occupy the link at least, ticks; 0 where the wire imposes that.
+    /// The least time for which its frames, with those of the warm-up, occupy the link, ticks; 0 where the wire imposes it.
     #[must_use]
     pub fn link_ticks(&self) -> u64 {
         let Some(wire) = self.wire else { return 0 };
@@ -280,7 +280,7 @@ impl Plan {
         u64::try_from(cycle * frames / self.cycle as u128).unwrap_or(u64::MAX)
     }
 
-    /// When a frame is due, ticks from the start of the plan; what the link adds is not in it.
+    /// When a frame is due, ticks from the start of the plan, without the waiting for the link.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! What every back end offers: sending a set of streams on time, receiving and counting them.
+//! The interfaces of a back end: sending streams on time, and receiving and counting them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -11,7 +11,7 @@ use crate::histogram::Sparse;
 use crate::parts::Grid;
 use crate::plan::Plan;
 
-/// What a trial asks of a stream that a sender sends.
+/// A stream to send.
 #[derive(Debug, Clone, Copy)]
 pub struct Sending<'a> {
     /// Index of the stream in the trial, the `stream` of its signature.
@@ -26,7 +26,7 @@ pub struct Sending<'a> {
     pub warmup_frames: u64,
 }
 
-/// What runs beside a sender and talks to it.
+/// Shared state of a sender and the threads beside it.
 #[derive(Default)]
 pub struct Control {
     /// Set to end the sending within 100 ms.
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// Leaves something with the waiting thread, which does it every few milliseconds: a sender that is inside one long
+    /// Registers a watcher, which the waiting thread runs every few milliseconds: a sender that is inside one long
     /// system call cannot look at `stop` itself.
     ///
     /// # Panics
@@ -55,7 +55,7 @@ impl Control {
         *self.watcher.lock().expect("no watcher panics") = Some(Box::new(watcher));
     }
 
-    /// Takes it back; it does not run any more when this returns.
+    /// Removes the watcher; it does not run any more when this returns.
     ///
     /// # Panics
     ///
@@ -64,7 +64,7 @@ impl Control {
         *self.watcher.lock().expect("no watcher panics") = None;
     }
 
-    /// Does what was left to do. Called by the waiting thread.
+    /// Runs the watcher. Called by the waiting thread.
     ///
     /// # Panics
     ///
@@ -76,7 +76,7 @@ impl Control {
     }
 }
 
-/// What a sender did for one stream.
+/// Report of a sender on one stream.
 #[derive(Debug, Clone, Default)]
 pub struct Sent {
     /// Counted frames handed to the wire; always the first ones of the plan.
@@ -87,11 +87,11 @@ pub struct Sent {
     pub last_ns: u64,
     /// Frames later than due by more than `max(10 us, one gap times the batch)`.
     pub late_frames: u64,
-    /// How late the latest one was, ns.
+    /// Largest lateness, ns.
     pub latest_ns: u64,
 }
 
-/// What a sender did.
+/// Report of a sender.
 #[derive(Debug, Clone, Default)]
 pub struct SendReport {
     /// `CLOCK_MONOTONIC` at which the plans began, ns (with the warm-up: at its first frame).
@@ -106,7 +106,7 @@ pub struct SendReport {
 
 /// Sends streams. Called on a thread of its own that has its priority and core already.
 pub trait Sender: Send {
-    /// What it is, with the driver and the modes that it found.
+    /// Its kind, driver and modes.
     fn facts(&self) -> Value;
 
     /// Fewest and most frames per second that it sends well.
@@ -125,13 +125,13 @@ pub trait Sender: Send {
 pub struct Expected {
     /// The `stream` of its signature.
     pub stream: u8,
-    /// Counted frames at most.
+    /// Largest number of counted frames.
     pub frames: u64,
     /// Number of flows.
     pub flows: u32,
 }
 
-/// What a receiver counted of one stream.
+/// Counts of a receiver for one stream.
 #[derive(Debug, Clone, Default)]
 pub struct Received {
     /// The `stream` of its signature.
@@ -162,14 +162,14 @@ pub struct Received {
     pub longest_gap_ns: u64,
     /// When that began, ns.
     pub longest_gap_at_ns: u64,
-    /// Frames by part of the trial, [`crate::parts::ROOM`] of them; none where the parts were not told.
+    /// Frames by part of the trial, [`crate::parts::ROOM`] of them; empty if the parts were not set.
     pub parts: Vec<u64>,
 }
 
 /// Exact moments and a histogram of spans.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Their sum, ns.
     pub sum_ns: u64,
@@ -181,7 +181,7 @@ pub struct Tally {
     pub histogram: Sparse,
 }
 
-/// What a receiver counted.
+/// Counts of a receiver.
 #[derive(Debug, Clone, Default)]
 pub struct ReceiveReport {
     /// One per expected stream that arrived here, in the order given.

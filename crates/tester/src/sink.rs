@@ -157,7 +157,7 @@ impl Sink {
     }
 }
 
-/// Where each stream's bits and flows lie, and how many there are together.
+/// The ranges of each stream's bits and flows in the maps, and their totals.
 fn places(expected: &[Expected]) -> (Vec<layout::Expected>, Room) {
     let mut room = Room { words: 0, flows: 0 };
     let layout_of = |stream: &Expected| {

@@ -24,14 +24,14 @@ use crate::sys::{capabilities, clock, lock};
 const LOOK: Duration = Duration::from_millis(10);
 /// How often progress is reported.
 const REPORT: Duration = Duration::from_millis(50);
-/// How long before the first frame everything is ready.
+/// How long before the first frame the set-up ends.
 const LEAD_NS: u64 = 30_000_000;
-/// The counters must stand still at least as long, even if no wait was asked for.
+/// Least time for which the counters must not change, even if the request sets no wait.
 const LEAST_SETTLED: Duration = Duration::from_millis(20);
-/// Counters that have not settled after the wait and this are read as they are.
+/// Counters that still change after the wait and this time are read as they are.
 const MOST_SETTLING: Duration = Duration::from_secs(2);
 
-/// How long another trial on the same core is waited for.
+/// How long to wait for another trial on the same core.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Ports of this machine that send and receive test frames.
@@ -59,7 +59,7 @@ impl Tester {
         Ok(Self { ports: Ports::open(&config)?, config })
     }
 
-    /// Back ends and why, drivers, modes, time stamps, kernel.
+    /// Facts: back ends and the reasons for them, drivers, modes, time stamps, kernel.
     #[must_use]
     pub fn facts(&self) -> Value {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -75,7 +75,7 @@ impl Tester {
         })
     }
 
-    /// Core of the sending thread, as it was asked for.
+    /// Configured core of the sending thread.
     #[must_use]
     pub fn send_cpu(&self) -> Option<usize> {
         self.config.send_cpu
@@ -146,7 +146,7 @@ impl Tester {
         Ok(outcome)
     }
 
-    /// Which ports the kernel's generator sends for, by port.
+    /// Whether the kernel's generator sends for each port.
     fn choose(&self, sending: &[Sending<'_>]) -> Result<Vec<bool>> {
         let mut live = vec![false; self.ports.ports.len()];
         for stream in sending {
@@ -157,7 +157,7 @@ impl Tester {
         Ok(live)
     }
 
-    /// Tells the receivers what is to come.
+    /// Resets the receivers to the streams of a request.
     fn expect(&mut self, request: &Request, plans: &[Plan]) -> Result<()> {
         for (index, port) in self.ports.ports.iter_mut().enumerate() {
             let streams = request.streams.iter().enumerate().filter(|(_, stream)| stream.to_port == index);
@@ -180,7 +180,7 @@ impl Tester {
         Ok(())
     }
 
-    /// What the kernel counted at each port, which must have sent something if its generator did.
+    /// The kernel's counters at each port; an error if it counted far fewer than its generator sent.
     fn kernel_frames_since(
         &self,
         before: &[Option<(u64, u64)>],
@@ -215,7 +215,7 @@ impl Tester {
         Ok(Value::Array(counted))
     }
 
-    /// Waits until the counters stand still, at least `wait_s`; how long after the sending they last changed.
+    /// Waits until the counters no longer change, at least `wait_s`; returns how long after the sending they last changed.
     fn settle(&mut self, wait_s: f64, control: &Control, listen: &dyn Fn()) -> Result<(f64, Vec<ReceiveReport>)> {
         let wait = Duration::from_secs_f64(wait_s).max(LEAST_SETTLED);
         let began = Instant::now();

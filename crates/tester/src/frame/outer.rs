@@ -1,4 +1,4 @@
-//! VLAN tags and tunnels: what stands between the Ethernet addresses of a frame and the datagram of the test.
+//! VLAN tags and tunnels: the headers between the Ethernet addresses of a frame and the datagram of the test.
 //!
 //! ```text
 //! addresses 12 │ tags 0, 4, 8 │ type 2 │                                                        │ datagram …
@@ -17,7 +17,7 @@ pub(super) const MOST_BYTES: usize = ETHERNET_BYTES + 8 + 40 + UDP_BYTES + VXLAN
 /// UDP port of VXLAN (RFC 7348 sec. 8).
 pub(super) const VXLAN_PORT: u16 = 4789;
 pub(super) const VXLAN_BYTES: usize = 8;
-/// First octet of a VXLAN header that says that there is an identifier.
+/// First octet of a VXLAN header with an identifier.
 pub(super) const VXLAN_HAS_VNI: u8 = 0x08;
 pub(super) const GRE_PROTOCOL: u8 = 47;
 pub(super) const GRE_BYTES: usize = 4;
@@ -31,13 +31,13 @@ const LAST_VNI: u32 = (1 << 24) - 1;
 /// The IP header of a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OuterIp {
-    /// Where it begins in the frame.
+    /// Its offset in the frame.
     pub at: usize,
     /// Whether it is IPv6.
     pub ipv6: bool,
     /// Folded sum of an IPv4 header with total length and checksum 0.
     pub ipv4_sum: u16,
-    /// Whether UDP follows it, whose length is to be written too.
+    /// Whether UDP follows it, which has a length field too.
     pub udp: bool,
 }
 
@@ -53,7 +53,7 @@ impl OuterIp {
     }
 }
 
-/// Where the datagram begins, and what is around it.
+/// The offset of the datagram, and the tunnel around it.
 pub(super) struct Outer {
     pub datagram: usize,
     pub ip: Option<OuterIp>,

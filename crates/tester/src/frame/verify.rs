@@ -1,21 +1,21 @@
-//! What a received frame is: a test frame as sent, a damaged one, or somebody else's.
+//! Verification of received frames: intact, corrupted or foreign.
 
 use super::outer::{GRE_BYTES, GRE_PROTOCOL, SERVICE_VLAN, VLAN, VXLAN_BYTES, VXLAN_HAS_VNI, VXLAN_PORT};
 use super::{ETHERNET_BYTES, PATTERN, SIGNATURE_BYTES, Signature, UDP_BYTES, UDP_PROTOCOL, fold, ip_bytes, sum16};
 
-/// What a received frame turned out to be.
+/// The verdict on a received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Not a test frame: another protocol, or no signature where one must be.
     Foreign,
-    /// It has a signature, but a length, a checksum or the pattern is wrong. The signature itself may be what is
-    /// damaged, so its sequence number must not count as received: a corrupted frame is lost and counted beside.
+    /// It has a signature, but a length, a checksum or the pattern is wrong. The signature itself may be damaged, so its
+    /// sequence number must not count as received: a corrupted frame counts as lost, and separately as corrupted.
     Corrupted(Signature),
-    /// As sent, but for what a router changes: Ethernet addresses, tags, TTL.
+    /// As sent, except for the fields that a router changes: Ethernet addresses, tags, TTL.
     Intact(Signature),
 }
 
-/// Judges a frame as it was received, without FCS. Any octets at all are fine: nothing is trusted.
+/// Judges a received frame without its FCS. It accepts arbitrary octets.
 #[must_use]
 pub fn verify(frame: &[u8]) -> Verdict {
     let Some((outer, ipv6)) = datagram(frame) else { return Verdict::Foreign };
@@ -46,7 +46,7 @@ fn judge(datagram: &[u8], ipv6: bool) -> Verdict {
     }
 }
 
-/// The signature of a frame, however much of it is there; nothing is checked.
+/// The signature of a possibly truncated frame, unchecked.
 #[must_use]
 pub fn signature(frame: &[u8]) -> Option<Signature> {
     let (outer, ipv6) = datagram(frame)?;
@@ -91,7 +91,7 @@ const FRAGMENTS: usize = 0x3fff;
 
 struct Udp<'a> {
     segment: &'a [u8],
-    /// What the IP header says that the datagram is long.
+    /// The length of the datagram according to the IP header.
     datagram_bytes: usize,
     /// Whether the IP header's own checksum is right.
     intact: bool,
@@ -99,7 +99,7 @@ struct Udp<'a> {
     pseudo_sum: u32,
 }
 
-/// What follows the Ethernet header and up to two tags (IEEE 802.1Q), and whether it is IPv6.
+/// The datagram after the Ethernet header and up to two tags (IEEE 802.1Q), and whether it is IPv6.
 fn datagram(frame: &[u8]) -> Option<(&[u8], bool)> {
     let mut at = ETHERNET_BYTES - 2;
     for _ in 0..=2 {

@@ -12,11 +12,11 @@ use crate::error::{Result, TesterError};
 use crate::frame::{MAX_FRAME_BYTES, Template, Templates, pattern_sum};
 use crate::request::{Recording, Request, Schedule, Size};
 
-/// Enough gaps for a rate that is exact to 1e-8.
+/// Fewest gaps of a cycle, so that the rate is exact to 1e-8.
 const LEAST_SLOTS: usize = 64;
 /// Gaps of a cycle of exponential gaps.
 const POISSON_SLOTS: usize = 1 << 16;
-/// Most slots of a cycle without regard to the arrivals.
+/// Most slots of a cycle of sizes and flows.
 const MOST_MIXED: usize = 1 << 20;
 /// Weights that have no common measure are rounded to shares of this.
 const SHARES: f64 = 4096.0;
@@ -95,7 +95,7 @@ impl Cycle {
         (frame / length) as f64 * self.span + self.places[(frame % length) as usize]
     }
 
-    /// How many frames stand before a place. Rate times duration is not exact: frames within 1e-12 of it are not.
+    /// Number of frames before a place. Rate times duration is not exact, so frames within a relative 1e-12 do not count.
     pub fn frames_before(&self, place: f64) -> u64 {
         let place = place * (1.0 - 1e-12);
         if place <= 0.0 {
@@ -110,7 +110,7 @@ impl Cycle {
     }
 }
 
-/// Sizes and flows as they were recorded.
+/// The sizes and flows of a recording.
 fn recorded(recording: &Recording, index: usize, templates: &Templates) -> Result<Vec<Slot>> {
     let place = |field: &str| format!("streams[{index}].schedule.{field}");
     let Recording { places, bytes, flows } = recording;
@@ -178,7 +178,7 @@ fn mix(sizes: &[Size], index: usize, templates: &Templates) -> Result<Vec<Slot>>
         .collect())
 }
 
-/// Weights as whole numbers without a common divisor.
+/// Weights as integers without a common divisor.
 pub(super) fn integer_ratio(weights: &[f64]) -> Vec<u64> {
     let least = weights.iter().copied().filter(|&weight| weight > 0.0).fold(f64::INFINITY, f64::min);
     let total: f64 = weights.iter().sum();
@@ -190,7 +190,7 @@ pub(super) fn integer_ratio(weights: &[f64]) -> Vec<u64> {
     let times =
         (1..=1000).map(f64::from).take_while(|times| total / least * times <= SHARES).find(|&times| near(times));
     let scale = times.map_or(SHARES / total, |times| times / least);
-    // A size with a weight, however small, occurs.
+    // Every size of positive weight occurs.
     weights.iter().map(|&weight| ((weight * scale).round() as u64).max(u64::from(weight > 0.0))).collect()
 }
 

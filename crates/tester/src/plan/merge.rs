@@ -2,7 +2,7 @@
 
 use super::{Plan, Slot, Wire};
 
-/// A frame that is next to leave.
+/// The next frame to leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
     /// When it leaves, ticks from the start of the plans: when it is due or when the link is free.
@@ -24,7 +24,7 @@ pub struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// Begins with the first frames.
+    /// Starts at the first frames.
     #[must_use]
     pub fn new(plans: &[&'a Plan]) -> Self {
         let cursors = plans.iter().map(|plan| Cursor::new(plan)).collect();

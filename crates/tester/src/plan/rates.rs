@@ -1,21 +1,21 @@
-//! The rate of a stream over time, as the link of its port allows.
+//! The rate of a stream over time, limited by the link of its port.
 
 use super::Wire;
 use crate::error::{Result, TesterError};
 use crate::request::{Request, Stream};
 
-/// A time of constant rate.
+/// A period of constant rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Piece {
-    /// From the start of the plan.
+    /// Its beginning, from the start of the plan.
     pub from_s: f64,
     pub to_s: f64,
-    /// What the link leaves of it.
+    /// The rate that the link allows.
     pub rate_pps: f64,
     pub intended_pps: f64,
-    /// Not the warm-up.
+    /// Whether its frames count: it is not the warm-up.
     pub counted: bool,
-    /// The last one.
+    /// Whether it is the last period.
     pub last: bool,
 }
 

@@ -5,12 +5,12 @@ use crate::histogram::{self, SLOTS};
 use crate::parts::{Arrivals, Grid};
 use crate::port::{Expected, ReceiveReport, Received, Tally};
 
-/// What was received since the last reset.
+/// The frames received since the last reset.
 #[derive(Debug)]
 pub(super) struct Counting {
     trial: u8,
     streams: Vec<Stream>,
-    /// Place in `streams` plus one, by the stream number of a signature; 0: not expected here.
+    /// Index in `streams` plus one, by the stream number of a signature; 0: not expected here.
     places: [u8; 256],
     foreign: u64,
     stale: u64,
@@ -28,7 +28,7 @@ impl Counting {
         Self { trial, streams, places, foreign: 0, stale: 0, misrouted: 0 }
     }
 
-    /// Counts by these parts of the trial too.
+    /// Sets the parts of the trial by which frames are counted.
     pub fn begins(&mut self, grid: Grid) {
         for stream in &mut self.streams {
             stream.arrivals = Arrivals::new(grid);
@@ -58,7 +58,7 @@ impl Counting {
         }
     }
 
-    /// What was counted; the ring knows what it had no room for.
+    /// The counts, without the frames for which the ring had no room.
     pub fn report(&self) -> ReceiveReport {
         ReceiveReport {
             streams: self.streams.iter().map(Stream::report).collect(),

@@ -21,13 +21,13 @@ const FILTER_ALL: i32 = 1;
 const SYS_OFFSET_EXTENDED: libc::c_ulong = 0xc4c0_3d09;
 const READINGS: u32 = 5;
 
-/// What to add to `CLOCK_REALTIME` for `CLOCK_MONOTONIC`, ns. It changes when the clock is set.
+/// `CLOCK_MONOTONIC` minus `CLOCK_REALTIME`, ns. It changes when the clock is set.
 pub(super) fn real_to_monotonic_ns() -> i64 {
     let reading = || {
         let (before, real, after) = (monotonic_ns(), realtime_ns(), monotonic_ns());
         (after - before, (before + (after - before) / 2) as i64 - real as i64)
     };
-    // The tightest of three: an interruption between the readings would be taken for a distance.
+    // The closest of three pairs of readings, because an interruption between two readings adds to their distance.
     [reading(), reading(), reading()].into_iter().min().map_or(0, |(_, distance_ns)| distance_ns)
 }
 
@@ -38,7 +38,7 @@ pub(super) struct HardwareClock {
     index: i32,
     socket: OwnedFd,
     name: String,
-    /// What was set before.
+    /// The previous setting.
     before: libc::hwtstamp_config,
 }
 
@@ -114,7 +114,7 @@ impl HardwareClock {
         }
     }
 
-    /// What to add to a time stamp of the interface for `CLOCK_MONOTONIC`, ns.
+    /// `CLOCK_MONOTONIC` minus the clock of the interface, ns.
     pub fn to_monotonic_ns(&self) -> Option<i64> {
         let zero = ClockTime { seconds: 0, nanoseconds: 0, reserved: 0 };
         let mut readings = Readings { count: READINGS, reserved: [0; 3], times: [[zero; 3]; 25] };

@@ -38,7 +38,7 @@ impl Region {
         Ok(Self { base, octets })
     }
 
-    /// Where it begins.
+    /// Its beginning.
     pub fn address(&self) -> u64 {
         self.base.as_ptr() as u64
     }
@@ -64,7 +64,7 @@ impl Region {
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) }
     }
 
-    /// A word in a frame or a descriptor that is user space's at the moment.
+    /// Reads a word in a frame or a descriptor that user space owns at the moment.
     pub fn read32(&self, at: usize) -> u32 {
         self.word(at).load(Ordering::Relaxed)
     }
@@ -75,12 +75,12 @@ impl Region {
         u16::from_ne_bytes([octets[0], octets[1]])
     }
 
-    /// Copies octets to a place that is user space's at the moment.
+    /// Copies octets to memory that user space owns at the moment.
     pub fn write(&mut self, at: usize, octets: &[u8]) {
         self.frame_mut(at, octets.len()).copy_from_slice(octets);
     }
 
-    /// Everything before is visible to the kernel before everything after (rings that it also polls).
+    /// A full memory barrier: the kernel sees all earlier writes before all later ones (for rings that it also polls).
     pub fn full_fence() {
         fence(Ordering::SeqCst);
     }

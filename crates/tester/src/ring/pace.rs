@@ -16,14 +16,14 @@ use crate::sys::interface::Interface;
 
 /// How long before a frame is due the sleep ends: more than a real-time thread on a virtual machine takes to wake.
 const WATCH_NS: u64 = 200_000;
-/// Longest sleep, so that a wish to stop is heard.
+/// Longest sleep, so that a request to stop takes effect.
 const NAP_NS: u64 = 50_000_000;
-/// How long after the end of the plan frames that are late may still leave.
+/// How long after the end of the plan late frames may still leave.
 const GRACE_NS: u64 = 10_000_000;
-/// What is not late: the clock is read and a frame written in less.
+/// Lateness that does not count: reading the clock and writing a frame takes less.
 const LATE_NS: u64 = 10_000;
 
-/// Where frames are handed to the kernel.
+/// The interface to the kernel of a back end.
 pub(super) trait Outlet {
     /// Most frames that are handed over together.
     const BATCH: usize;

@@ -29,7 +29,7 @@ const BLOCK_OCTETS: usize = 1 << 18;
 const BLOCKS: usize = 256;
 /// How long frames in the ring may wait to be counted when a trial has ended.
 const MOST_WAIT: Duration = Duration::from_secs(2);
-/// Longest wait, so that the end is heard.
+/// Longest wait, so that the thread notices its end.
 const NAP_MS: i32 = 20;
 
 /// How frames are received.
@@ -51,7 +51,7 @@ pub struct PacketReceiver {
     counter: Option<JoinHandle<()>>,
     stamps: Stamps,
     filters: bool,
-    /// At the last reset.
+    /// Counters at the last reset.
     before: Arrived,
 }
 
@@ -65,7 +65,7 @@ struct Shared {
     socket: Socket,
 }
 
-/// What the kernel says of the ring since it was opened.
+/// Counters of the kernel since the ring was opened.
 #[derive(Debug, Clone, Copy, Default)]
 struct Arrived {
     /// Frames put into the ring, counted or not.
@@ -85,7 +85,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counting> {
-        // A panic while counting leaves numbers, however wrong, and no broken invariant.
+        // A panic while counting may leave wrong numbers, but no broken invariant.
         self.counting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

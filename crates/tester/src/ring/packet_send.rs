@@ -3,7 +3,7 @@
 //! `sendmmsg` and not a ring (`PACKET_TX_RING`): it handed over 0.8 million frames of 64 B a second one by one, 1.02
 //! million by eight and 1.08 million by 32, stamped and with the receiver on the same core, where trafgen reached 1.15
 //! million with its ring and without writing into its frames. What the kernel did not take is known at once, frame by
-//! frame; a ring tells later.
+//! frame; a ring reports it later.
 //!
 //! A frame carries the time just before its call. Some are probes: the driver stamps them too when it takes them, and
 //! the difference, read from the socket's error queue after the trial, says how much of a delay is the tester's own.
@@ -53,7 +53,7 @@ impl PacketSender {
                 .set(libc::SOL_SOCKET, libc::SO_SNDBUF, &send_buffer)
                 .map_err(system(refused("raising the send buffer")))?;
         }
-        // Copies of probes come back through the receive buffer. Without them there is one fact less.
+        // Copies of probes come back through the receive buffer. Without them that fact is missing.
         let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(4_i32 << 20));
         let _ = socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &libc::SOF_TIMESTAMPING_SOFTWARE);
         // No protocol: the socket receives nothing.
@@ -165,7 +165,7 @@ impl Outlet for Messages {
         let distance_ns = real_to_monotonic_ns();
         while let Some((stamp_ns, octets)) = self.socket.probe(&mut frame) {
             let sent_ns = signature(&frame[..octets.min(frame.len())]).map(|signature| signature.sent_ns);
-            // A clock that was set since, or a driver that does not stamp, tells nothing.
+            // The stamp is useless if the clock was set since, and absent if the driver does not stamp.
             let taken_ns = u64::try_from(stamp_ns as i64 + distance_ns).ok().filter(|_| stamp_ns > 0);
             self.hand_over_ns.extend(taken_ns.zip(sent_ns).and_then(|(taken, sent)| taken.checked_sub(sent)));
         }

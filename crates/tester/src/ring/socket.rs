@@ -47,7 +47,7 @@ impl Socket {
         answer(result)
     }
 
-    /// Asks for an option of integers. `value` is what the kernel leaves as it is.
+    /// Reads an option of integers; the kernel leaves the rest of `value` unchanged.
     pub fn get<const WORDS: usize>(&self, level: libc::c_int, name: libc::c_int) -> io::Result<[u32; WORDS]> {
         let mut value = [0_u32; WORDS];
         let mut length = size_of_val(&value) as libc::socklen_t;
@@ -93,7 +93,7 @@ impl Socket {
         answer(unsafe { libc::bind(self.0.as_raw_fd(), std::ptr::from_ref(address).cast(), length) })
     }
 
-    /// Lets the kernel work on a ring, without waiting.
+    /// Makes the kernel process a ring, without waiting.
     pub fn kick(&self) -> io::Result<()> {
         // SAFETY: a message of no octets and no address.
         let sent =
@@ -104,7 +104,7 @@ impl Socket {
     /// Waits until there is something to receive; `false` after `timeout_ms`.
     pub fn wait(&self, timeout_ms: i32) -> bool {
         let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one structure, as told.
+        // SAFETY: one structure, as the count says.
         unsafe { libc::poll(&raw mut poll, 1, timeout_ms) > 0 }
     }
 
@@ -121,7 +121,7 @@ impl Socket {
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = control.0.len() as _;
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-        // SAFETY: the part and the control data outlive the call and have the lengths told.
+        // SAFETY: the part and the control data outlive the call and have the given lengths.
         let received = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, flags) };
         let octets = usize::try_from(received).ok()?;
         // SAFETY: the kernel wrote well-formed control messages of the length in the header.

@@ -6,8 +6,8 @@
 //!       └─────────────── completion ring ◄───────────┘
 //! ```
 //!
-//! In zero-copy mode the driver receives into the same memory, from the chunks of the fill ring: without any, the queue
-//! would go deaf, also for the XDP program that counts at a port that sends and receives.
+//! In zero-copy mode the driver receives into the same memory, from the chunks of the fill ring. Without chunks the queue
+//! would receive nothing, not even for the XDP program that counts at a port that sends and receives.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -46,7 +46,7 @@ impl XdpSender {
     pub fn open(interface: &Interface) -> Result<Self> {
         let open = |flags| Rings::open(interface, flags);
         let zero_copy = open(libc::XDP_ZEROCOPY | libc::XDP_USE_NEED_WAKEUP);
-        // A driver that cannot says EOPNOTSUPP, EINVAL or EBUSY; copying tells whether it is something else.
+        // A driver without zero-copy answers EOPNOTSUPP, EINVAL or EBUSY; an attempt to copy reveals other causes.
         let outlet = zero_copy.or_else(|_| open(libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP))?;
         Ok(Self { interface: interface.clone(), outlet })
     }
@@ -180,7 +180,7 @@ impl Rings {
         self.transmit.produced(Ordering::Relaxed).wrapping_sub(self.transmit.consumed(Ordering::Acquire))
     }
 
-    /// Lets the kernel send what is in the ring.
+    /// Makes the kernel send the frames of the ring.
     fn kick(&mut self) -> Result<()> {
         Region::full_fence();
         if self.zero_copy && !self.transmit.wants_kick() {
@@ -207,7 +207,7 @@ impl Outlet for Rings {
     const BATCH: usize = 8;
 
     fn prepare(&mut self, _octets: usize) -> Result<()> {
-        // What an earlier trial left in the ring must not leave in this one.
+        // Frames of an earlier trial in the ring must not leave in this one.
         self.finish()
     }
 

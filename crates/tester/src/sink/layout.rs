@@ -5,7 +5,7 @@ use crate::port;
 use crate::request::MOST_STREAMS;
 use crate::sys::mapping::Plain;
 
-/// What a stream may send here.
+/// The frames and flows that a stream may send here.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Expected {
@@ -15,7 +15,7 @@ pub struct Expected {
     pub flows: u32,
 }
 
-/// What a trial may send here.
+/// The streams that a trial may send here.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Expectation {
@@ -37,7 +37,7 @@ pub struct Spans {
     pub slots: [u32; SLOTS],
 }
 
-/// What one core counted of one stream.
+/// Counts of one core for one stream.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Tally {
@@ -59,7 +59,7 @@ pub struct Tally {
     pub ipdv: Spans,
 }
 
-/// What one core counted of everything else.
+/// Counts of one core for all other frames.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Others {
@@ -81,7 +81,7 @@ impl Spans {
 }
 
 impl Tally {
-    /// Nothing counted.
+    /// Counters at 0.
     pub const ZERO: Self = Self {
         frames: 0,
         bytes: 0,
@@ -108,7 +108,7 @@ impl Tally {
     }
 }
 
-/// What several cores counted, together.
+/// The sum of the counts of several cores.
 #[must_use]
 pub fn merge(cores: &[Tally], of: fn(&Tally) -> &Spans) -> port::Tally {
     let counted = || cores.iter().map(of).filter(|spans| spans.count > 0);

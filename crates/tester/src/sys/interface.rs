@@ -1,4 +1,4 @@
-//! What the kernel says about an interface of the calling thread's namespace.
+//! The kernel's facts on an interface of the calling thread's namespace.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -69,11 +69,11 @@ impl Asking {
 }
 
 impl Interface {
-    /// Asks for an interface of the calling thread's namespace; `netns` is only for the message.
+    /// Finds an interface of the calling thread's namespace; `netns` is only for the message.
     ///
     /// # Errors
     ///
-    /// There is none of that name.
+    /// There is no interface of that name.
     pub fn find(name: &str, netns: Option<&str>) -> Result<Self> {
         let absent = || TesterError::NoInterface {
             interface: name.to_owned(),

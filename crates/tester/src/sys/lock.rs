@@ -5,14 +5,14 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often a core that is taken is asked for again.
+/// How often to retry a core that is taken.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The right to send on a core, until it is dropped or its process ends.
 #[derive(Debug)]
 pub struct Alone {
     _file: Option<File>,
-    /// How long it took to get.
+    /// How long it took to acquire.
     pub waited: Duration,
 }
 

@@ -34,11 +34,11 @@ fn call(arguments: &mut Arguments) -> std::io::Result<()> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives one frame to a program; what it answers.
+/// Runs a program on one frame; returns its verdict.
 ///
 /// # Errors
 ///
-/// What the kernel answered.
+/// The error of the kernel.
 pub fn once(program: BorrowedFd<'_>, frame: &[u8]) -> std::io::Result<u32> {
     let mut arguments = Arguments {
         prog_fd: program.as_raw_fd() as u32,
@@ -55,7 +55,7 @@ pub fn once(program: BorrowedFd<'_>, frame: &[u8]) -> std::io::Result<u32> {
 ///
 /// # Errors
 ///
-/// What the kernel answered; `EINTR` if a signal ended it before all frames were made.
+/// The error of the kernel; `EINTR` if a signal ended it before all frames were made.
 pub fn live_frames(program: BorrowedFd<'_>, frame: &[u8], repeat: u32, batch: u32) -> std::io::Result<()> {
     let mut arguments = Arguments {
         prog_fd: program.as_raw_fd() as u32,

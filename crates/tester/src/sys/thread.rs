@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-/// What a thread was given.
+/// The scheduling of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheduling {

@@ -1,4 +1,4 @@
-//! Every frame is accounted for: what the tester says of a wire and of a device that does wrong on purpose.
+//! Every frame is accounted for, on a wire and behind a device that injects faults.
 
 use crate::bed::{Bed, MACS, all_sent, flow, flow_ipv6, one_trial, request, trial};
 use routecast_tester::Device;
@@ -36,7 +36,7 @@ fn what_is_sent_over_a_plain_wire_is_received_and_the_kernel_agrees() {
         let before = bed.counter(1, "s0", "rx_packets");
         let outcome = trial(&mut tester, &request(&flow(false, 0), rate_pps, 0.2));
         assert_clean(&outcome["streams"][0], (rate_pps * 0.2) as u64);
-        // Neighbour discovery of the kernel goes the same way.
+        // Neighbour discovery of the kernel uses the same link.
         let ours = number(&outcome["streams"][0]["received_frames"]);
         let kernel_frames = &outcome["back_end"]["kernel_frames"];
         let kernel = bed.counter(1, "s0", "rx_packets") - before;
@@ -44,7 +44,7 @@ fn what_is_sent_over_a_plain_wire_is_received_and_the_kernel_agrees() {
             assert!((ours..=ours + 8).contains(&counted), "the kernel counted {counted}, the tester {ours}");
         }
         let achieved_pps = outcome["streams"][0]["achieved_pps"].as_f64().unwrap();
-        // A machine that others keep busy may send the first frames late, by as long as it says.
+        // Other work on the machine may delay the first frames, by no more than the reported lateness.
         let late_s = outcome["streams"][0]["latest_s"].as_f64().unwrap();
         assert!((achieved_pps / rate_pps - 1.0).abs() < 1e-3 + late_s / 0.2, "{achieved_pps}, {late_s}");
     }
@@ -188,7 +188,7 @@ fn frames_with_tags_and_tunnels_are_counted_to_the_frame_and_the_byte_by_every_b
 #[test]
 fn what_a_device_drops_and_damages_of_tagged_and_tunnelled_frames_is_found_exactly() {
     let bed = bed!(Bed::chain("wrong"));
-    // A bridge forwards tagged frames as they are; behind it a device does wrong.
+    // A bridge forwards tagged frames unchanged; a device behind it injects faults.
     bed.exec(1, "ip link add br0 type bridge");
     for interface in ["d0", "d1"] {
         bed.exec(1, &format!("ip link set {interface} master br0"));
@@ -258,7 +258,7 @@ fn the_forwarder_in_xdp_routes_both_ip_versions_past_the_kernel() {
         assert_clean(&stream, 5_000);
         assert_eq!((forwarded, number(&stream["received_bytes"])), (5_000, 5_000 * 200));
     }
-    // An address that nobody has: the kernel is asked, and has no route either.
+    // An address without a host: the program passes the frame to the kernel, which has no route either.
     let mut nowhere = flow(true, 0);
     nowhere["destination_address"] = json!("198.18.77.1");
     let (stream, unrouted) = counted("no_route", &request(&nowhere, 20_000.0, 0.05));

@@ -33,7 +33,7 @@ fn a_delay_that_the_device_adds_is_found() {
             };
             let added_s = f64::from(delay_ns) * 1e-9;
             let (mut floor_s, mut with_s, mut error_s) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
-            // The machine may be busy: the least disturbed of a few trials, as for any floor.
+            // Other work may disturb a trial: the least value of a few trials counts, as for any floor.
             for _ in 0..12 {
                 (floor_s, with_s) = (p50_s(0).min(floor_s), p50_s(delay_ns).min(with_s));
                 error_s = (with_s - floor_s - added_s).abs();
@@ -83,7 +83,7 @@ fn a_trial_stops_soon_after_it_is_asked_to_and_the_next_one_is_whole() {
         };
         let outcome = tester.trial(&trial_request, &progress).unwrap();
         assert!(outcome.stopped);
-        // A trial of a minute: anything near that means that the wish was not heard.
+        // The trial lasts a minute: anything near that means that the request to stop had no effect.
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         eprintln!(
             "{rate_pps} frames/s: stopped {:?} after the wish",
@@ -106,7 +106,7 @@ fn a_closed_tester_leaves_nothing_at_its_interfaces() {
     assert!(links().iter().all(|link| link.contains("xdp")), "{:?}", links());
     drop(tester);
     assert!(!links().concat().contains("xdp"), "{:?}", links());
-    // A second one finds its place free.
+    // A second tester finds the interface free.
     drop(bed.tester());
 }
 

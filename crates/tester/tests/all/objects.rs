@@ -38,8 +38,8 @@ fn succeeds(command: &mut Command) -> String {
     String::from_utf8(done.stdout).expect("text")
 }
 
-/// What a program is, whatever paths, debug information and names of local symbols go with it: the octets of its
-/// sections, what the loader puts where into them, and its maps.
+/// The meaning of an object, without paths, debug information and names of local symbols: the octets of its sections,
+/// its relocations and its maps.
 fn meaning(octets: &[u8]) -> BTreeMap<String, String> {
     let file = object::File::parse(octets).expect("an ELF object");
     let mut sections = BTreeMap::from([("endianness".to_owned(), format!("{:?}", file.endianness()))]);
@@ -68,7 +68,7 @@ fn meaning(octets: &[u8]) -> BTreeMap<String, String> {
     sections
 }
 
-/// What differs between two objects, by name.
+/// The names of the parts in which two objects differ.
 fn differences(a: &[u8], b: &[u8]) -> Vec<String> {
     let (a, b) = (meaning(a), meaning(b));
     let names: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).cloned().collect();
@@ -79,11 +79,11 @@ fn differences(a: &[u8], b: &[u8]) -> Vec<String> {
 fn the_shipped_programs_are_what_clang_makes_of_their_sources() {
     let major = |version: &str| version.split('.').next().unwrap_or_default().trim().to_owned();
     let requested = env::var("ROUTECAST_CLANG").ok().filter(|name| !name.is_empty());
-    // Where there are several, the one that made them, as Debian names it.
+    // Where there are several versions, the one that compiled the shipped programs, under its Debian name.
     let same = format!("clang-{}", major(MADE_WITH));
     let same = Command::new(&same).arg("--version").output().is_ok().then_some(same);
     let clang = requested.or(same).unwrap_or_else(|| "clang".to_owned());
-    // Past the capture of `cargo test`, so that it is seen.
+    // Written past the capture of `cargo test`, so that it is visible.
     let skip = |why: &str| {
         let _ = writeln!(std::io::stderr(), "SKIPPED: the eBPF programs are not compared with their sources: {why}");
     };
@@ -105,7 +105,7 @@ fn the_shipped_programs_are_what_clang_makes_of_their_sources() {
         .filter(|(_, differences)| !differences.is_empty())
         .collect();
     let is_other = major(&version) != major(MADE_WITH);
-    // A developer's clang may be another one; where changes are judged, nothing goes unseen.
+    // A developer's clang may have another version; in CI a difference is an error.
     if is_other && !differing.is_empty() && env::var_os("CI").is_none() {
         return skip(&format!("clang {version} makes others than clang {}, which made them", MADE_WITH.trim()));
     }
@@ -193,7 +193,7 @@ fn a_build_that_finds_no_clang_embeds_all_programs() {
         succeeds(&mut Command::new(compile(&source, "embeds"))).lines().map(str::to_owned).collect();
     embedded.sort();
     assert_eq!(embedded, PROGRAMS.map(|name| format!("{name} {}", shipped(name).len())));
-    // What this program embeds is the same: the tests on a wire run what such a build runs.
+    // This test binary embeds the same programs, so the tests on a wire run those of such a build.
     if env::var_os("ROUTECAST_CLANG").is_none() {
         assert!(OBJECTS.iter().all(|(name, octets)| *octets == shipped(name)));
     }

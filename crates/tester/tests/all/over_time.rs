@@ -1,4 +1,4 @@
-//! How a trial went over time agrees with what it counted as a whole, whichever back end receives.
+//! The counts over time agree with the totals of the trial, for each receiving back end.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -70,7 +70,7 @@ fn a_device_that_stops_during_a_trial_forwards_nothing_in_later_parts() {
     trial_request["over_time"] = json!(true);
     let outcome = all_sent(|| {
         fault.borrow_mut().set(&json!({"swallow": false}).to_string()).unwrap();
-        // However late this machine says half: what is checked follows from the first lost frame.
+        // The instant of the half may be late: the checks start at the first lost frame.
         let outcome = tester.trial(&trial_request.to_string(), &|share| {
             if share > 0.4 {
                 fault.borrow_mut().set(&json!({"swallow": true}).to_string()).unwrap();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// MAC addresses of the ports, in the order of the chain.
 pub const MACS: [&str; 4] = ["02:00:00:00:01:02", "02:00:00:00:01:01", "02:00:00:00:02:01", "02:00:00:00:02:02"];
 
-/// Tests share two cores and the kernel's memory; one at a time measures itself and not the others.
+/// Tests share two cores and the kernel's memory, so only one runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub fn run(command: &str) -> String {
@@ -36,7 +36,7 @@ pub fn obstacle() -> Option<String> {
     routecast_tester::programs::obstacle().map(|why| format!("needs eBPF: {why}"))
 }
 
-/// Ends a test loudly where it cannot run.
+/// Ends a test with a message where it cannot run.
 #[macro_export]
 macro_rules! bed {
     ($make:expr) => {
@@ -189,8 +189,8 @@ pub fn request(flow: &Value, rate_pps: f64, duration_s: f64) -> Value {
     })
 }
 
-/// Runs a trial; the outcome as JSON, as others see it. Other work on the machine can keep a sender from its core beyond
-/// the end of a trial, which leaves frames unsent: then the first of a few trials that sent all.
+/// Runs a trial and returns its outcome as JSON. Other work on the machine can keep a sender from its core beyond the end
+/// of a trial, which leaves frames unsent: a trial is therefore repeated a few times until all frames are sent.
 pub fn trial(tester: &mut Tester, request: &Value) -> Value {
     all_sent(|| one_trial(tester, request))
 }
