@@ -5,8 +5,8 @@
 //!                          └── Table, health ┘
 //! ```
 //!
-//! [`table`] maps each flow to a back-end router, as a pure function; `plane` writes the table and the other settings of
-//! the eBPF programs into their maps, and reads their counters.
+//! [`table`] maps each flow to a back-end router, as a pure function; `plane` writes the table and the other settings
+//! of the eBPF programs into their maps, and reads their counters.
 
 mod flow;
 mod plane;

@@ -255,8 +255,8 @@ enum Source {
 }
 
 impl Source {
-    /// Loads an object and pins its maps in a folder, or opens what an earlier process pinned there. `links` are the names
-    /// of the files that hold its programs: if one is missing, nothing is reused.
+    /// Loads an object and pins its maps in a folder, or opens what an earlier process pinned there. `links` are the
+    /// names of the files that hold its programs: if one is missing, nothing is reused.
     fn new(name: &str, programs: &[&str], pins: Option<&Path>, links: &[String]) -> Result<Self> {
         let Some(folder) = pins else {
             return Ok(Self::Loaded(Box::new(programs::load(name, programs, |_| {})?)));
@@ -479,8 +479,8 @@ impl Plane {
         Ok(())
     }
 
-    /// Sets whether a member leaves the probes of the controlling process unanswered: it then receives no frames, like a
-    /// dead one.
+    /// Sets whether a member leaves the probes of the controlling process unanswered: it then receives no frames, like
+    /// a dead one.
     ///
     /// # Errors
     ///
@@ -522,8 +522,8 @@ impl Plane {
         ports.map(|port| self.answers.get(&port, 0).map_err(|error| refused(&error))).collect()
     }
 
-    /// Lets a member keep the rows that it owned before the last [`Plane::publish`] while they have traffic: until a row
-    /// has received no frame for `idle_s`, or until `deadline_s` from now.
+    /// Lets a member keep the rows that it owned before the last [`Plane::publish`] while they have traffic: until a
+    /// row has received no frame for `idle_s`, or until `deadline_s` from now.
     ///
     /// # Errors
     ///
@@ -719,8 +719,8 @@ impl Gate {
         Ok(Self { limits, counters, _ebpf: source.kept(pins) })
     }
 
-    /// Sets the rate limit, frames/s (0: none), the queue, frames, whether everything is dropped silently, and whether frames
-    /// are forwarded in XDP.
+    /// Sets the rate limit, frames/s (0: none), the queue, frames, whether everything is dropped silently, and whether
+    /// frames are forwarded in XDP.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Runs a scenario from a JSON file and prints its outcome and the flit-hops per second of processor time, for profiling.
+//! Runs a scenario from a JSON file and prints its outcome and the flit-hops per second of processor time, for
+//! profiling.
 
 use std::ops::ControlFlow;
 

@@ -6,7 +6,8 @@ use crate::rotate::first_from;
 use crate::scenario::Allocator;
 
 impl Engine {
-    /// Allocates output virtual channels to the packets at the front of a router's inputs; returns the inputs that got one.
+    /// Allocates output virtual channels to the packets at the front of a router's inputs; returns the inputs that got
+    /// one.
     pub(crate) fn allocate_channels(&mut self, router: usize) -> u64 {
         let mut trying = self.routers.work[router].trying;
         let mut ports = 0_u64;
@@ -33,8 +34,8 @@ impl Engine {
         fresh
     }
 
-    /// The output that an input's packet requests, or `None` if it has no free virtual channel. Such a packet takes no part
-    /// in the allocation until a virtual channel of its output is released.
+    /// The output that an input's packet requests, or `None` if it has no free virtual channel. Such a packet takes no
+    /// part in the allocation until a virtual channel of its output is released.
     fn request(&mut self, router: usize, bit: u32) -> Option<usize> {
         let index = router << self.setup.tables.shift | bit as usize;
         let free = self.routers.work[router].free;

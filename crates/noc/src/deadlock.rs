@@ -6,8 +6,8 @@ use crate::network::NODE;
 use crate::packet::NONE;
 
 impl Engine {
-    /// Whether some flits wait only for each other. Channels whose flits can move, at once or after others have moved, are
-    /// marked until no more can be marked; a flit in an unmarked channel waits for ever.
+    /// Whether some flits wait only for each other. Channels whose flits can move, at once or after others have moved,
+    /// are marked until no more can be marked; a flit in an unmarked channel waits for ever.
     pub(crate) fn is_deadlocked(&self) -> bool {
         let tables = &self.setup.tables;
         let mut live = vec![0_u64; tables.routers];

@@ -30,8 +30,8 @@ impl<T> Wheel<T> {
         self.count == 0
     }
 
-    /// Schedules an event at `cycle`, at most the longest delay after the current cycle, at a router (`node` is 0) or at a
-    /// node (1).
+    /// Schedules an event at `cycle`, at most the longest delay after the current cycle, at a router (`node` is 0) or
+    /// at a node (1).
     #[inline]
     pub fn push(&mut self, cycle: u64, node: u32, thing: T) {
         self.slot(cycle, node).push(thing);

@@ -1,4 +1,4 @@
-//! Up to 32 frames in their buffers: what every stage of a network function works on.
+//! Batches of up to 32 frames in their buffers, on which every stage of a network function works.
 //!
 //! ```text
 //!   Buffer, 33 lines of 64 bytes            start[i]      start[i] + length[i]
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Buffers are an odd number of lines long, so that the headers of consecutive frames fall into all sets of a cache.
-//! A frame that cannot go on gets a [`Fault`] and stays in its place: later stages work on it as on any other, within
+//! A frame that must be dropped gets a [`Fault`] and stays in its place: later stages process it like any other, within
 //! its buffer, and [`mem_io`](crate::operation::mem_io) drops and counts it.
 #![allow(unsafe_code)] // says that a buffer is plain memory
 
@@ -16,7 +16,7 @@ use crate::memory::Plain;
 pub const BATCH_FRAMES: usize = 32;
 /// Bytes of a buffer.
 pub const BUFFER_BYTES: usize = 2112;
-/// Bytes ahead of a frame that has just come in, for headers to be written ahead of it.
+/// Free bytes ahead of a received frame, for further headers.
 pub const HEADROOM_BYTES: usize = 128;
 /// Bytes of the frame check sequence: part of a frame's length, never read.
 pub const FCS_BYTES: usize = 4;
@@ -28,7 +28,7 @@ pub type Words<const W: usize> = [[u64; W]; BATCH_FRAMES];
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Buffer {
-    /// Headroom, frame and what is free behind it.
+    /// Headroom, frame and free bytes behind it.
     pub bytes: [u8; BUFFER_BYTES],
 }
 
@@ -49,11 +49,11 @@ pub enum Fault {
     None = 0,
     /// Shorter than the headers that the function reads, or than 64 bytes.
     TooShort = 1,
-    /// Longer than what is left of its buffer, or than the function's headers say.
+    /// Longer than the rest of its buffer, or than the length in the function's headers.
     TooLong = 2,
     /// Not of the protocol that the function works on.
     WrongProtocol = 3,
-    /// A version or length in a header that cannot be.
+    /// An invalid version or length in a header.
     BadHeader = 4,
     /// The header checksum does not match.
     BadChecksum = 5,
@@ -76,7 +76,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All faults, at the place of their number.
+    /// All faults, indexed by their number.
     pub const ALL: [Self; 14] = [
         Self::None,
         Self::TooShort,
@@ -116,13 +116,13 @@ impl Fault {
     }
 }
 
-/// Places in a count of frames by fault; a power of two, so that any fault number masked falls into it.
+/// Length of a count of frames by fault; a power of two, so that every masked fault number is an index.
 pub const FAULT_KINDS: usize = 16;
 
 /// Runs a stage for `count` frames: with the constant where a batch is full, as nearly all are.
 ///
-/// The compiler then knows how often the stage's loop runs, and leaves out what only other batches need. A macro, so
-/// that the stage stands in both branches whatever its size.
+/// The compiler then knows the trip count of the stage's loop, and omits the code for other counts. It is a macro, so
+/// that both branches contain the stage whatever its size.
 macro_rules! with_count {
     ($count:ident, $stage:block) => {
         if $count == $crate::batch::BATCH_FRAMES {
@@ -151,7 +151,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// A batch of the first 32 of some buffers; [`io_mem`](crate::operation::io_mem) fills in what the frames are.
+    /// A batch of the first 32 of some buffers; [`io_mem`](crate::operation::io_mem) fills in the frames.
     #[inline]
     pub fn new(buffers: &'a mut [Buffer]) -> Self {
         let count = buffers.len().min(BATCH_FRAMES);

@@ -1,4 +1,4 @@
-//! What can go wrong between asking for a probe or a run and its outcome.
+//! The errors of probes and runs.
 
 use crate::memory::mebibytes;
 
@@ -8,12 +8,12 @@ pub enum ProbeError {
     /// A request that cannot be read, or a value in it outside what is allowed.
     #[error("{place}: {message}")]
     Request {
-        /// Where the value stands: `tables.mac`, `frame_bytes`, or `request` if it is not JSON at all.
+        /// Path of the value: `tables.mac`, `frame_bytes`, or `request` if it is not JSON at all.
         place: String,
-        /// What was got, what is allowed and what to do.
+        /// The value, the allowed values and what to do.
         message: String,
     },
-    /// More memory is asked for than there is.
+    /// A request exceeds the memory.
     #[error(
         "{what} needs {} MiB of memory, but {} MiB are available; ask for less or free some memory",
         mebibytes(*needed_bytes),
@@ -30,9 +30,9 @@ pub enum ProbeError {
     /// The kernel refused a call.
     #[error("{what}: {error}")]
     System {
-        /// What was attempted.
+        /// The attempted action.
         what: String,
-        /// What the kernel answered.
+        /// The error of the kernel.
         error: std::io::Error,
     },
     /// A processor that this thread may not run on.
@@ -43,20 +43,20 @@ pub enum ProbeError {
         /// Processors that are allowed.
         allowed: Vec<usize>,
     },
-    /// A network function, or a direction of it, that is not here.
+    /// An unknown network function, or an unknown direction of one.
     #[error("function: there is no `{function}` that runs for real; there are {}", allowed.join(", "))]
     Function {
         /// The name asked for.
         function: String,
-        /// Names that are there.
+        /// The known names.
         allowed: Vec<String>,
     },
-    /// A table that a function does not have or that cannot be made.
+    /// A table that a function does not have or that cannot be built.
     #[error("tables.{table}: {message}")]
     Table {
         /// Its name in the request.
         table: String,
-        /// What was got, what is allowed and what to do.
+        /// The value, the allowed values and what to do.
         message: String,
     },
     /// The caller asked to stop.
@@ -64,17 +64,17 @@ pub enum ProbeError {
     Interrupted,
 }
 
-/// What a probe or a run comes to.
+/// The result of a probe or a run.
 pub type Result<T> = std::result::Result<T, ProbeError>;
 
 impl ProbeError {
-    /// A wrong value in a request.
+    /// The error of a wrong value in a request.
     #[must_use]
     pub fn request(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Request { place: place.into(), message: message.into() }
     }
 
-    /// One word by which the caller tells errors apart.
+    /// The kind of the error in one word, for programs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl ProbeError {
         }
     }
 
-    /// What the kernel answered to the last call of this thread.
+    /// The error of the last system call of this thread.
     #[must_use]
     pub fn last_os(what: impl Into<String>) -> Self {
         Self::System { what: what.into(), error: std::io::Error::last_os_error() }

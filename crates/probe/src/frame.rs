@@ -1,4 +1,4 @@
-//! Frames in memory: the ring that stands for a network card's, and writers for headers that cannot write too far.
+//! Frames in memory: a ring like that of a network card, and bounded writers of headers.
 //!
 //! ```text
 //!   descriptors   | 0 | 1 | 2 | … | 4095 |       start, length, port of each frame
@@ -6,9 +6,9 @@
 //!   buffers       | 0 | 1 | 2 | … | 4095 |       33 lines each: headroom, frame, free
 //! ```
 //!
-//! A function moves starts and rewrites headers; a refill puts every frame back to where it came in and gives it the
-//! headers of a new flow. It touches the lines that hold headers, in the order of the ring, as a pass does, and no
-//! others. Payloads are zeros from the beginning on.
+//! A function moves starts and rewrites headers; a refill moves every frame back to its first start and writes the
+//! headers of a new flow. It touches only the lines that hold headers, in the order of the ring, as a pass does.
+//! Payloads are zeros.
 
 mod header;
 
@@ -25,7 +25,7 @@ use crate::traffic::Scramble;
 
 /// Bytes of the smallest frame of an Ethernet, FCS included (IEEE 802.3, sec. 3.2.7).
 pub const SMALLEST_FRAME_BYTES: u16 = 64;
-/// Bytes of the largest frame that comes in.
+/// Bytes of the largest received frame.
 pub const LARGEST_FRAME_BYTES: u16 = 1522;
 /// Most frames of a ring: numbers of buffers have 16 bits.
 pub const MOST_FRAMES: usize = 1 << 16;
@@ -43,8 +43,8 @@ impl FrameRing {
     ///
     /// # Errors
     ///
-    /// [`ProbeError::Request`] for no frames or too many, for sizes out of range or weights that are none;
-    /// [`ProbeError::Memory`] if there is not that much.
+    /// [`ProbeError::Request`] for no frames or too many, for sizes out of range or invalid weights;
+    /// [`ProbeError::Memory`] if memory is short.
     pub fn new(frames: usize, mix: &[(u16, f64)], seed: u64, pages: Pages) -> Result<Self> {
         if !(1..=MOST_FRAMES).contains(&frames) {
             let got = format!("got {frames}; a ring has 1 to {MOST_FRAMES} frames");
@@ -74,13 +74,14 @@ impl FrameRing {
         self.descriptors.len()
     }
 
-    /// Whether there are none: never.
+    /// Whether it is empty: never.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.descriptors.is_empty()
     }
 
-    /// Puts every frame back and has its headers written: `headers(frame, port)` gets the frame without its FCS.
+    /// Moves every frame back and lets a callback write its headers: `headers(frame, port)` gets the frame without its
+    /// FCS.
     pub fn refill(&mut self, headers: impl FnMut(&mut [u8]) -> u16) {
         self.refill_part(0, self.len(), headers);
     }
@@ -113,7 +114,7 @@ impl FrameRing {
     }
 }
 
-/// Refuses sizes out of range and weights that are none.
+/// Refuses sizes out of range and invalid weights.
 fn check_mix(mix: &[(u16, f64)]) -> Result<()> {
     if mix.is_empty() {
         return Err(ProbeError::request("mix", "got no sizes; name at least one with its weight: [[64, 1]]"));

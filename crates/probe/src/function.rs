@@ -29,23 +29,23 @@ use crate::batch::{BATCH_FRAMES, Batch, Buffer, FAULT_KINDS};
 use crate::memory::HugeMemory;
 use crate::operation::Descriptor;
 
-/// Port that stands for all ports but the one that the frame came from.
+/// Port number that means all ports except the one that the frame came from.
 pub const FLOOD: u16 = u16::MAX;
 
-/// Where a batch comes from and goes to.
+/// The input and output of a batch.
 #[derive(Debug)]
 pub struct Ports<'a> {
-    /// What came in, one descriptor per frame of the batch.
+    /// Received frames, one descriptor per frame of the batch.
     pub incoming: &'a [Descriptor],
     /// Number of the batch's first buffer.
     pub first: u16,
-    /// What goes out: as many at the front as [`NetworkFunction::process`] says.
+    /// Sent frames: as many at the front as [`NetworkFunction::process`] returns.
     pub outgoing: &'a mut [Descriptor; BATCH_FRAMES],
     /// Frames dropped so far, by [`Fault`](crate::batch::Fault).
     pub drops: &'a mut [u64; FAULT_KINDS],
 }
 
-/// A table of a function as it is.
+/// The size and layout of a function's table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableFacts {
     /// Its name in a request.
@@ -72,13 +72,13 @@ pub trait NetworkFunction: Send {
     /// Writes the headers of a flow's frame into the frame, FCS left out, behind which are zeros; says its port.
     fn headers(&self, flow: u64, frame: &mut [u8]) -> u16;
 
-    /// How many flows there will be, for those that depend on it.
+    /// Sets the number of flows, for functions that depend on it.
     fn expect_flows(&mut self, _flows: u64) {}
 
     /// The tables.
     fn tables(&self) -> Vec<TableFacts>;
 
-    /// The loop optimised by hand for the same lookup, where there is one.
+    /// The hand-optimised loop for the same lookup, if there is one.
     fn by_hand(&mut self) -> Option<&mut dyn ByHand> {
         None
     }
@@ -86,10 +86,10 @@ pub trait NetworkFunction: Send {
 
 /// One fused loop over a ring that does the same as the function, for a reference.
 pub trait ByHand {
-    /// Goes over a whole ring once; descriptors of the frames that leave go to `outgoing`; says how many.
+    /// Processes a ring once, writes the descriptors of the sent frames to `outgoing` and returns their number.
     fn pass(&mut self, buffers: &mut [Buffer], incoming: &[Descriptor], outgoing: &mut [Descriptor]) -> usize;
 
-    /// Looks up keys of flows that were written down before, as fast as the table allows; says how many were found.
+    /// Looks up the keys of prepared flows as fast as the table allows; returns the number of hits.
     fn lookups(&mut self, keys: &[[u64; 2]]) -> usize;
 
     /// The key under which the lookup finds a flow.

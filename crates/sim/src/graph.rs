@@ -1,7 +1,7 @@
 //! The scenario compiled to a graph of nodes and the ways between them.
 //!
-//! Nodes are the task units, then the outgoing ports. Where flows alone decide the way, it is computed beforehand, so that
-//! a frame's next node costs one table lookup.
+//! Nodes are the task units, then the outgoing ports. Where flows alone decide the way, it is computed beforehand, so
+//! that a frame's next node costs one table lookup.
 
 use crate::activities;
 use crate::error::SimError;

@@ -1,8 +1,8 @@
 //! Assigns each node to recursion, where its departures follow from its arrivals, or to events.
 //!
-//! A node that shares its units with no other node is a queueing station, and its departures follow Lindley's recursion;
-//! all other nodes need events. Nodes fed only by sources and recursive nodes form the *prefix*, recursive nodes that
-//! feed no event node the *suffix*:
+//! A node that shares its units with no other node is a queueing station, and its departures follow Lindley's
+//! recursion; all other nodes need events. Nodes fed only by sources and recursive nodes form the *prefix*, recursive
+//! nodes that feed no event node the *suffix*:
 //!
 //! ```text
 //!   sources ──► prefix (recursion) ──► events (calendar) ──► suffix (recursion) ──► out
@@ -271,7 +271,8 @@ fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>
     (groups, grouped)
 }
 
-/// The number of servers above which a task unit is a station even if events are asked for, because lanes cost too much.
+/// The number of servers above which a task unit is a station even if events are asked for, because lanes cost too
+/// much.
 const WIDE: usize = 1024;
 
 /// Whether a task unit is a delay rather than a server: frames do not wait for each other, and rarely exceed its room.

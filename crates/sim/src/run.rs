@@ -36,8 +36,9 @@ pub struct Record {
 
 /// Frames on their way to a recursive node.
 ///
-/// They come from several stages, each nearly in order. They are kept in runs in order of (time, number), as in patience
-/// sorting: there are no more runs than stages that feed the node, and frames that are not due yet stay in place.
+/// They come from several stages, each nearly in order. They are kept in runs in order of (time, number), as in
+/// patience sorting: there are no more runs than stages that feed the node, and frames that are not due yet stay in
+/// place.
 #[derive(Debug, Default)]
 struct Pending {
     /// Frames straight from the sources, where only they feed the node: in order, and all of them due.
@@ -90,7 +91,8 @@ impl Pending {
     }
 }
 
-/// Runs a scenario that [`Scenario::check`] has passed. `report` receives the finished share, 0..1, and may stop the run.
+/// Runs a scenario that [`Scenario::check`] has passed. `report` receives the finished share, 0..1, and may stop the
+/// run.
 ///
 /// # Errors
 ///

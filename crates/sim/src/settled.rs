@@ -159,8 +159,8 @@ impl HalfWidths {
     }
 }
 
-/// The error of a rate of equally spaced frames by where counting begins and ends. Each batch and each run counts the same
-/// number, so the spread does not show it.
+/// The error of a rate of equally spaced frames by where counting begins and ends. Each batch and each run counts the
+/// same number, so the spread does not show it.
 fn edge_pps(frames: &[f64], spans_s: &[f64]) -> f64 {
     let most = frames.iter().copied().fold(0.0, f64::max);
     let least = frames.iter().copied().fold(most, f64::min);

@@ -12,9 +12,9 @@ pub enum Truncation {
 /// MSER-5 (White 1997): the cut that minimises the squared standard error of the mean of what is left, over a series
 /// of means of five.
 ///
-/// The earliest cut within a tenth of the least error is taken: the cut of least error itself would leave out a beginning
-/// that happens to be high in a series without a transient, and so bias its mean. Only the first
-/// half is eligible; the least error at its very end says that the series has not settled.
+/// The earliest cut within a tenth of the least error is taken: the cut of least error itself would leave out a
+/// beginning that happens to be high in a series without a transient, and so bias its mean. Only the first half is
+/// eligible; the least error at its very end says that the series has not settled.
 #[must_use]
 pub fn mser5(series: &[f64]) -> Truncation {
     let means: Vec<f64> = series.chunks_exact(5).map(|five| five.iter().sum::<f64>() / 5.0).collect();
@@ -51,8 +51,8 @@ const APART: f64 = 0.9;
 /// The fewest independent parts from which a series can be called steady.
 const FEWEST_RANKED: f64 = 5.0;
 
-/// The end of the transient of a series that may have none: the cut of [`mser5`], if the values that it leaves out differ
-/// from the rest.
+/// The end of the transient of a series that may have none: the cut of [`mser5`], if the values that it leaves out
+/// differ from the rest.
 ///
 /// MSER alone leaves out a burst that happens to stand at the beginning, and so biases the mean low: with service times
 /// of squared coefficient of variation 10 by 3 to 9 %. The test compares *ranks* of a hundred means. A burst is high

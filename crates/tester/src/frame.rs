@@ -283,7 +283,8 @@ pub fn pattern() -> &'static [u8] {
     &PATTERN
 }
 
-/// The contribution of the pattern to the UDP checksum of a frame of `frame_bytes`, FCS included, with headers of `head_bytes`.
+/// The contribution of the pattern to the UDP checksum of a frame of `frame_bytes`, FCS included, with headers of
+/// `head_bytes`.
 #[must_use]
 pub fn pattern_sum(frame_bytes: u16, head_bytes: usize) -> u16 {
     let payload = (frame_bytes as usize).saturating_sub(FCS_BYTES + head_bytes);

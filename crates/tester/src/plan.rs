@@ -271,7 +271,8 @@ impl Plan {
         self.end
     }
 
-    /// The least time for which its frames, with those of the warm-up, occupy the link, ticks; 0 where the wire imposes it.
+    /// The least time for which its frames, with those of the warm-up, occupy the link, ticks; 0 where the wire imposes
+    /// it.
     #[must_use]
     pub fn link_ticks(&self) -> u64 {
         let Some(wire) = self.wire else { return 0 };

@@ -215,7 +215,8 @@ impl Tester {
         Ok(Value::Array(counted))
     }
 
-    /// Waits until the counters no longer change, at least `wait_s`; returns how long after the sending they last changed.
+    /// Waits until the counters no longer change, at least `wait_s`; returns how long after the sending they last
+    /// changed.
     fn settle(&mut self, wait_s: f64, control: &Control, listen: &dyn Fn()) -> Result<(f64, Vec<ReceiveReport>)> {
         let wait = Duration::from_secs_f64(wait_s).max(LEAST_SETTLED);
         let began = Instant::now();

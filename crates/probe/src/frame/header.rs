@@ -1,4 +1,4 @@
-//! Writes headers one after the other into bytes that may be too few: what does not fit is not written.
+//! Writes consecutive headers into a buffer that may be too short; a header that does not fit is not written.
 
 use crate::operation::internet_checksum;
 
@@ -17,7 +17,7 @@ pub const PROTOCOL_UDP: u8 = 17;
 /// Protocol number of GRE.
 pub const PROTOCOL_GRE: u8 = 47;
 
-/// What is not the same in every IPv4 header.
+/// The fields that differ between IPv4 headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipv4 {
     /// Header and payload, bytes.
@@ -26,9 +26,9 @@ pub struct Ipv4 {
     pub time_to_live: u8,
     /// Protocol of the payload.
     pub protocol: u8,
-    /// From.
+    /// Source address.
     pub source: u32,
-    /// To.
+    /// Destination address.
     pub destination: u32,
 }
 
@@ -52,13 +52,13 @@ impl<'a> HeaderWriter<'a> {
         self.bytes.len() - self.at
     }
 
-    /// Whether everything fitted so far.
+    /// Whether all headers have fitted so far.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.fits
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     #[inline]
     pub fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self {
         if let Some(target) = self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut::<N>()) {

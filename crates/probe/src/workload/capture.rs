@@ -32,16 +32,16 @@ const ENHANCED_PACKET: u32 = 6;
 /// Option of an interface that says in which unit its times are.
 const TIME_RESOLUTION: u32 = 9;
 
-/// What a capture holds.
+/// The content of a capture.
 #[derive(Debug, Default)]
 pub struct Capture {
     /// The packets, as far as they were captured.
     pub packets: Vec<Vec<u8>>,
     /// When each came, ns since the epoch of the file; `None` where its block has no time.
     pub at_ns: Vec<Option<u64>>,
-    /// Bytes that each had when it was captured.
+    /// Original length of each packet, bytes.
     pub original_bytes: Vec<u32>,
-    /// Packets that were longer than what was captured of them.
+    /// Packets that were truncated.
     pub cut: u64,
     /// Whether there are more packets in the file.
     pub more: bool,

@@ -1,4 +1,4 @@
-//! The packets of a workload: their bytes, where their headers end, and a place for what a kernel writes.
+//! The packets of a workload: their bytes, the ends of their headers, and room for the output of a kernel.
 //!
 //! ```text
 //!   incoming   | frame 0 .... | frame 1 .. | ...      each from a new cache line on, without FCS
@@ -49,18 +49,18 @@ pub struct Packets {
     spans: Vec<Span>,
     /// Packets of the capture that are not IPv4, or shorter than their headers; left out.
     pub skipped: u64,
-    /// Packets of the capture that it does not hold to their end.
+    /// Packets that the capture truncates.
     pub cut: u64,
-    /// Whether the capture has more packets than were asked for.
+    /// Whether the capture has more packets than requested.
     pub more: bool,
 }
 
 impl Packets {
-    /// Makes or reads the packets that a request asks for; `routes`: how many the destinations belong to.
+    /// Generates or reads the packets of a request; their destinations belong to `routes` routes.
     ///
     /// # Errors
     ///
-    /// [`ProbeError::Request`] for a mix or a number that cannot be, or a capture that cannot be read or holds no
+    /// [`ProbeError::Request`] for an invalid mix or number, or a capture that cannot be read or holds no
     /// IPv4 packet.
     pub fn new(request: &WorkloadRequest, routes: u64) -> Result<Self> {
         if !(1..=MOST_PACKETS).contains(&request.packets) {
@@ -86,19 +86,19 @@ impl Packets {
         }
     }
 
-    /// How many there are; at least one.
+    /// Number of packets; at least one.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there are none: never.
+    /// Whether it is empty: never.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// Packet `number`, going round.
+    /// Packet `number`, cyclically.
     #[inline]
     #[must_use]
     pub fn packet(&mut self, number: usize) -> Packet<'_> {
@@ -121,7 +121,7 @@ impl Packets {
         span.end - span.payload
     }
 
-    /// Where packets lie: first address and bytes of the incoming and of the outgoing ones.
+    /// Memory of the packets: first address and bytes of the incoming and of the outgoing ones.
     #[must_use]
     pub fn memory(&self) -> [(u64, u64); 2] {
         [&self.incoming, &self.outgoing].map(|memory| {
@@ -178,7 +178,7 @@ fn generated(
     held(frames.iter().map(Vec::as_slice))
 }
 
-/// Writes the headers of a flow and says how long they are; flows with an even number are TCP, the others UDP.
+/// Writes the headers of a flow and returns their length; flows with an even number are TCP, the others UDP.
 fn write_headers(frame: &mut [u8], flow: u64, identification: u16, routes: u64, seed: u64) -> usize {
     let protocol = if flow.is_multiple_of(2) { PROTOCOL_TCP } else { PROTOCOL_UDP };
     let total_bytes = (frame.len() - 14) as u16;

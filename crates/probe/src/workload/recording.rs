@@ -19,7 +19,7 @@ const FRAGMENTS: u16 = 0x3fff;
 /// The packets of a capture in the order of their times.
 #[derive(Debug, Default, PartialEq)]
 pub struct Recording {
-    /// Since the first packet, seconds.
+    /// Times since the first packet, seconds.
     pub at_s: Vec<f64>,
     /// Bytes of the frame on the wire, with its FCS; at least 64.
     pub frame_bytes: Vec<u32>,
@@ -34,7 +34,7 @@ pub struct Recording {
 ///
 /// # Errors
 ///
-/// As [`capture::read`], and where packets have no times.
+/// As [`capture::read`], and if packets have no times.
 pub fn read(path: &Path, most: usize) -> Result<Recording> {
     let capture = capture::read_headers(path, most, HEADERS_BYTES)?;
     of(&capture).map_err(|message| ProbeError::request("pcap", format!("{}: {message}", path.display())))
@@ -42,7 +42,7 @@ pub fn read(path: &Path, most: usize) -> Result<Recording> {
 
 fn of(capture: &Capture) -> std::result::Result<Recording, String> {
     let mut order: Vec<usize> = (0..capture.packets.len()).collect();
-    // Packets of several queues are written down a little out of order.
+    // A capture of several queues is slightly out of order.
     order.sort_by_key(|&nth| capture.at_ns[nth]);
     let first_ns = order.first().map_or(Some(0), |&nth| capture.at_ns[nth]);
     let mut recording = Recording { more: capture.more, ..Recording::default() };
@@ -62,7 +62,7 @@ fn of(capture: &Capture) -> std::result::Result<Recording, String> {
     Ok(recording)
 }
 
-/// Addresses, protocol and ports as they stand in the packet; `None` for what is no IP, or cut before its addresses.
+/// Addresses, protocol and ports of the packet; `None` if it is not IP, or truncated before its addresses.
 fn key(packet: &[u8]) -> Option<Vec<u8>> {
     let mut at = 12;
     let mut ether_type = packet.get(at..at + 2)?;

@@ -1,10 +1,10 @@
-//! What is asked of a workload.
+//! The request for a workload.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// What the payload of generated packets is made of.
+/// The payload of generated packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Content {
@@ -15,21 +15,21 @@ pub enum Content {
     Random,
 }
 
-/// Where the packets come from.
+/// The source of the packets.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum PacketSource {
-    /// Made here.
+    /// Generated packets.
     Generated {
         /// Frame sizes (bytes, FCS included) with their weights.
         mix: Vec<(u16, f64)>,
-        /// What is in them.
+        /// Their payload.
         #[serde(default)]
         content: Content,
-        /// How many flows they belong to.
+        /// Number of their flows.
         flows: u64,
     },
-    /// Read from a capture file, pcap or pcapng.
+    /// Packets of a capture file, pcap or pcapng.
     Capture {
         /// The file.
         path: PathBuf,
@@ -45,20 +45,20 @@ pub struct WorkloadRequest {
     /// Entries of its table; its own default if left out.
     #[serde(default)]
     pub entries: Option<u64>,
-    /// Where the packets come from.
+    /// The source of the packets.
     pub source: PacketSource,
-    /// Most packets that are made, or taken from the capture.
+    /// Most packets that are generated, or read from the capture.
     pub packets: usize,
     /// Packets processed before anything is measured, from the first on.
     #[serde(default)]
     pub warm_up: usize,
-    /// Packets processed after that, going round; none: none.
+    /// Packets processed after that, cyclically; `None`: 0.
     #[serde(default)]
     pub measured: usize,
-    /// Take the measured packets, but do not process them: what a counting tool is to take off.
+    /// Take the measured packets without processing them, so that a counting tool can subtract the overhead.
     #[serde(default)]
     pub idle: bool,
-    /// Go round for so many seconds and take the time; 0: do not.
+    /// Process the packets cyclically for so many seconds and measure the time; 0: do not.
     #[serde(default)]
     pub duration_s: f64,
     /// Mark the measured packets for the tracer.

@@ -1,4 +1,4 @@
-//! A kernel over its packets: so many, or for some time.
+//! Runs a kernel over its packets, for a number of packets or a time.
 
 use std::hint::black_box;
 
@@ -13,19 +13,19 @@ use crate::host::Clock;
 use crate::host::clock::thread_ns;
 use crate::host::quantile::median;
 
-/// Longest time to go round for, seconds.
+/// Longest duration, seconds.
 const LONGEST_S: f64 = 60.0;
 /// Looks at the clock before time is taken, about 25 ms each.
 const CLOCK_REPEATS: usize = 5;
 
-/// What a run of a kernel comes to.
+/// The outcome of a run of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkloadOutcome {
     /// The kernel.
     pub kernel: &'static str,
     /// Entries of its table; 0 if it has none.
     pub entries: u64,
-    /// Packets that are gone round.
+    /// Number of different packets.
     pub packets: usize,
     /// Frame sizes in bytes, FCS included, with how many packets have each; in order.
     pub sizes: Vec<(usize, usize)>,
@@ -43,11 +43,11 @@ pub struct WorkloadOutcome {
     pub cycles_per_packet: Option<f64>,
 }
 
-/// Runs a kernel as asked; `progress` hears the share done and says whether to go on.
+/// Runs the kernel of a request; `progress` receives the finished share and returns whether to go on.
 ///
 /// # Errors
 ///
-/// A kernel, a number or a capture that cannot be, or an interruption.
+/// An invalid kernel, number or capture, or an interruption.
 pub fn run(request: &WorkloadRequest, progress: &mut dyn FnMut(f64) -> bool) -> Result<WorkloadOutcome> {
     if !(0.0..=LONGEST_S).contains(&request.duration_s) {
         let got = format!("got {}; 0 to {LONGEST_S} seconds are allowed", request.duration_s);
@@ -65,7 +65,7 @@ pub fn run(request: &WorkloadRequest, progress: &mut dyn FnMut(f64) -> bool) -> 
     } else {
         for number in 0..request.measured {
             let mut packet = packets.packet(request.warm_up + number);
-            // Both ways the packet stands in memory before anything is done to it.
+            // In both cases the packet is in memory before it is processed.
             let packet = black_box(&mut packet);
             black_box(if request.idle { 0 } else { kernel.process(packet) });
         }
@@ -93,12 +93,12 @@ pub fn run(request: &WorkloadRequest, progress: &mut dyn FnMut(f64) -> bool) -> 
     })
 }
 
-/// Tells a tracer where packets lie, and of each packet when it begins and ends.
+/// Marks for a tracer the memory of the packets, and the begin and end of each.
 fn traced(kernel: &mut dyn Kernel, packets: &mut Packets, request: &WorkloadRequest) {
     for (first, bytes) in packets.memory() {
         beacon::memory(first, bytes);
     }
-    // What the marks themselves take.
+    // The cost of the marks themselves.
     beacon::packet_begins(0, 0);
     beacon::packet_ends();
     for number in request.warm_up..request.warm_up + request.measured {

@@ -1,4 +1,5 @@
-//! A kernel instruction by instruction: what each is, which memory it touches, what caches of any size would miss.
+//! Traces a kernel instruction by instruction: the class of each, its memory accesses, and the misses of caches of any
+//! size.
 //!
 //! ```text
 //!   child: packets ─► kernel        marks packets by calls that the Linux kernel does not know
@@ -6,8 +7,8 @@
 //!   parent: decode ─► tally: mix, accesses by place, coverage, reuse distances
 //! ```
 //!
-//! Some 4 µs an instruction, so a trace is bounded; it needs no other program and sees addresses, which counters of a
-//! processor do not tell.
+//! An instruction takes about 4 µs, so a trace is bounded. It needs no other program, and it sees addresses, which the
+//! counters of a processor do not.
 
 pub(super) mod beacon;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -24,27 +25,27 @@ use crate::error::{ProbeError, Result};
 pub use reuse::{MissPoint, ReuseOutcome};
 pub use tally::{CodeOutcome, PacketTrace};
 
-/// Most instructions that a trace may be asked for.
+/// Largest allowed bound on the instructions of a trace.
 const MOST_INSTRUCTIONS: u64 = 100_000_000;
 
-/// What is traced.
+/// The request for a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceRequest {
     /// Program and arguments; it runs a workload with `traced`.
     pub command: Vec<String>,
-    /// How many packets it marks, for the progress.
+    /// Number of packets that it marks, for the progress.
     pub packets: usize,
-    /// Packets that only fill the caches: they count for nothing else.
+    /// Warm-up packets, which only fill the caches.
     pub warm_up: usize,
     /// The trace ends with the packet after which so many instructions have been traced.
     pub most_instructions: u64,
 }
 
-/// What a trace tells.
+/// The outcome of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TraceOutcome {
-    /// What each packet took, those that warm the caches up left out.
+    /// The counts of each packet, without the warm-up.
     pub packets: Vec<PacketTrace>,
     /// Whether all packets were traced, not only those within the bound.
     pub complete: bool,
@@ -62,7 +63,7 @@ pub struct TraceOutcome {
     pub instructions: ReuseOutcome,
 }
 
-/// Traces a program that runs a workload; `progress` hears the share done and says whether to go on.
+/// Traces a program that runs a workload; `progress` receives the finished share and returns whether to go on.
 ///
 /// # Errors
 ///

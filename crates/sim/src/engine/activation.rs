@@ -7,8 +7,8 @@
 //!   └────────┘        └────────┘             └─────────┘     frame      └───────────┘
 //! ```
 //!
-//! A lingering lane holds its units and polls: a frame that arrives meanwhile is served at once, without an interrupt. The
-//! lane gives its units up as soon as another lane requests one of them.
+//! A lingering lane holds its units and polls: a frame that arrives meanwhile is served at once, without an interrupt.
+//! The lane gives its units up as soon as another lane requests one of them.
 
 use super::Engine;
 use super::unit::State;

@@ -1,7 +1,7 @@
 //! Changes of the router during a trial: task units go down and come up again, routes change.
 //!
-//! Changes precede all other events of their instant: a frame whose service ends then goes the new way, and a frame that
-//! arrives then finds its task unit already down, or already up.
+//! Changes precede all other events of their instant: a frame whose service ends then goes the new way, and a frame
+//! that arrives then finds its task unit already down, or already up.
 
 use std::collections::VecDeque;
 

@@ -6,8 +6,8 @@ use crate::graph::Graph;
 use crate::ledger::Ledger;
 
 impl Engine {
-    /// Sends copies of a served frame, after all frames of this instant, and returns the next node of the frame itself; none
-    /// for a copy.
+    /// Sends copies of a served frame, after all frames of this instant, and returns the next node of the frame itself;
+    /// none for a copy.
     #[cold]
     pub(super) fn next_with_copies(
         &mut self,

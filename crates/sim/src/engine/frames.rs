@@ -1,4 +1,5 @@
-//! Storage of the frames inside the events: each has a place, and queues, lanes and batches pass on the index of the place.
+//! Storage of the frames inside the events: each has a place, and queues, lanes and batches pass on the index of the
+//! place.
 //!
 //! A frame visits many task units and is in a queue, a batch and a lane at each. Copying it right after its time has
 //! changed stalls on store forwarding, which was half of the cost of a visit.

@@ -238,8 +238,8 @@ impl Engine {
         moved
     }
 
-    /// Passes on the frame of a lane. A frame for another task unit of the same thread arrives at once, without waking the
-    /// thread.
+    /// Passes on the frame of a lane. A frame for another task unit of the same thread arrives at once, without waking
+    /// the thread.
     #[inline]
     fn move_on(&mut self, lane: LaneId, held: Held, graph: &mut Graph, ledger: &mut Ledger) -> Option<(Held, u32)> {
         let holder = &self.lanes[lane as usize];
@@ -288,7 +288,8 @@ impl Engine {
         Some(frame)
     }
 
-    /// Sends REL or REV, then serves the waiting lanes; with `again` the lane requests its units anew, behind the others.
+    /// Sends REL or REV, then serves the waiting lanes; with `again` the lane requests its units anew, behind the
+    /// others.
     #[inline]
     pub(super) fn give_back(&mut self, lane: LaneId, kind: Kind, again: bool, ledger: &mut Ledger) {
         let task = self.lanes[lane as usize].task;

@@ -105,8 +105,8 @@ impl Engine {
         }
     }
 
-    /// Moves promises after a change of a route: frames in service go the new way, with room promised there unconditionally;
-    /// a refused task unit may be granted room now.
+    /// Moves promises after a change of a route: frames in service go the new way, with room promised there
+    /// unconditionally; a refused task unit may be granted room now.
     pub(super) fn look_ahead_anew(&mut self, task: u32, next: &Next, ledger: &mut Ledger) {
         if self.unit(task).ahead.is_none() {
             return;

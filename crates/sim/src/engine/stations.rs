@@ -44,8 +44,8 @@ pub(super) enum Way {
 impl Engine {
     /// Passes a frame through a station, and through the stations behind that only this one feeds.
     ///
-    /// `place` is its place, if it was inside before. The changing values are kept apart from the frame, because copying it
-    /// right after a change stalls on store forwarding.
+    /// `place` is its place, if it was inside before. The changing values are kept apart from the frame, because
+    /// copying it right after a change stalls on store forwarding.
     #[inline]
     pub(super) fn pass(
         &mut self,

@@ -58,8 +58,8 @@ impl Engine {
         }
     }
 
-    /// Turns the thread of a lane to the next runnable task unit and takes a batch from its queue; `extra` is work that comes
-    /// first.
+    /// Turns the thread of a lane to the next runnable task unit and takes a batch from its queue; `extra` is work that
+    /// comes first.
     pub(super) fn poll_in_turn(&mut self, lane: LaneId, thread: u32, extra: f64, ledger: &mut Ledger) {
         let Some(task) = self.turn(thread) else {
             self.lanes[lane as usize].polled = 0;

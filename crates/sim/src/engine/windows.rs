@@ -8,8 +8,8 @@
 //!                                       units    └───────────────────────────┘ ─────────► lost, without units
 //! ```
 //!
-//! A door has a queue like every task unit and no lanes: its service delays each frame independently. The units of a frame
-//! are stored by its place, which does not change while the frame carries units.
+//! A door has a queue like every task unit and no lanes: its service delays each frame independently. The units of a
+//! frame are stored by its place, which does not change while the frame carries units.
 
 use std::collections::VecDeque;
 

@@ -54,8 +54,8 @@ pub(super) fn markets(pool: usize, applicants: &[Applicant]) -> Vec<Market> {
 }
 
 impl Managers {
-    /// Updates the virtual runtimes when a thread requests its units: limits the credit of its sleep, and forgives leads that
-    /// cost no other thread anything.
+    /// Updates the virtual runtimes when a thread requests its units: limits the credit of its sleep, and forgives
+    /// leads that cost no other thread anything.
     pub(super) fn admit(&mut self, claim: &Claim, now: u64) {
         for (need, &allowed) in claim.needs.iter().zip(&claim.allowed) {
             if let Policy::Linux { quantum_ps, .. } = self.pools[need.pool].policy
@@ -127,9 +127,9 @@ impl Managers {
         market.clock
     }
 
-    /// The lane that is served next: the first of the most urgent ones; at priority 0 the one of highest affinity, and of
-    /// equals the least served. One that is ahead of the least served by more than the granularity does not have back the
-    /// unit that an interrupt borrowed.
+    /// The lane that is served next: the first of the most urgent ones; at priority 0 the one of highest affinity, and
+    /// of equals the least served. One that is ahead of the least served by more than the granularity does not have
+    /// back the unit that an interrupt borrowed.
     pub(super) fn next_under_linux(
         &self,
         p: usize,

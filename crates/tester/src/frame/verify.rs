@@ -8,8 +8,8 @@ use super::{ETHERNET_BYTES, PATTERN, SIGNATURE_BYTES, Signature, UDP_BYTES, UDP_
 pub enum Verdict {
     /// Not a test frame: another protocol, or no signature where one must be.
     Foreign,
-    /// It has a signature, but a length, a checksum or the pattern is wrong. The signature itself may be damaged, so its
-    /// sequence number must not count as received: a corrupted frame counts as lost, and separately as corrupted.
+    /// It has a signature, but a length, a checksum or the pattern is wrong. The signature itself may be damaged, so
+    /// its sequence number must not count as received: a corrupted frame counts as lost, and separately as corrupted.
     Corrupted(Signature),
     /// As sent, except for the fields that a router changes: Ethernet addresses, tags, TTL.
     Intact(Signature),

@@ -95,7 +95,8 @@ impl Cycle {
         (frame / length) as f64 * self.span + self.places[(frame % length) as usize]
     }
 
-    /// Number of frames before a place. Rate times duration is not exact, so frames within a relative 1e-12 do not count.
+    /// Number of frames before a place. Rate times duration is not exact, so frames within a relative 1e-12 do not
+    /// count.
     pub fn frames_before(&self, place: f64) -> u64 {
         let place = place * (1.0 - 1e-12);
         if place <= 0.0 {

@@ -6,8 +6,8 @@
 //!       └─────────────── completion ring ◄───────────┘
 //! ```
 //!
-//! In zero-copy mode the driver receives into the same memory, from the chunks of the fill ring. Without chunks the queue
-//! would receive nothing, not even for the XDP program that counts at a port that sends and receives.
+//! In zero-copy mode the driver receives into the same memory, from the chunks of the fill ring. Without chunks the
+//! queue would receive nothing, not even for the XDP program that counts at a port that sends and receives.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;

@@ -344,13 +344,14 @@ fn a_number_of_frames_leaves_as_a_burst() {
     trial_request["wire_bps"] = json!(1e9);
     let stream = trial(&mut tester, &trial_request)["streams"][0].clone();
     assert_clean(&stream, 4_000);
-    // 40 bursts of 100 frames are due every 5 ms; the last one begins at 195 ms and takes 100 times 672 ns. No frame leaves
-    // before it is due, or later than the tester reports.
+    // 40 bursts of 100 frames are due every 5 ms; the last one begins at 195 ms and takes 100 times 672 ns. No frame
+    // leaves before it is due, or later than the tester reports.
     let [last_s, latest_s, achieved_pps] =
         ["last_sent_s", "latest_s", "achieved_pps"].map(|name| stream[name].as_f64().unwrap());
     let burst_s = 99.0 * 672e-9;
     assert!((0.195 + burst_s - 2e-9..0.195 + burst_s + latest_s + 2e-9).contains(&last_s), "{stream}");
-    // The first and the last frame are late by 0 to `latest_s`; the planned rate has all frames of a burst due at its begin.
+    // The first and the last frame are late by 0 to `latest_s`; the planned rate has all frames of a burst due at its
+    // begin.
     assert!((20_000.0 / achieved_pps - 1.0).abs() <= (burst_s + latest_s) / 0.195 + 1e-6, "{stream}");
     // Nothing comes between two bursts: a stall delays a burst, and so lengthens one gap as it shortens the next.
     assert!(stream["longest_gap_s"].as_f64().unwrap() > 4.5e-3, "{stream}");

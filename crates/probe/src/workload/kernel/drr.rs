@@ -36,7 +36,7 @@ impl Drr {
         Self { turns: VecDeque::with_capacity(queues.len() + 1), queues, waiting: 0 }
     }
 
-    /// A packet comes.
+    /// Enqueues a packet.
     pub fn enqueue(&mut self, queue: u32, packet: u32, bytes: u32) {
         let queue_state = &mut self.queues[queue as usize];
         queue_state.packets.push_back((packet, bytes));

@@ -36,7 +36,7 @@ impl Wfq {
         }
     }
 
-    /// A packet comes.
+    /// Enqueues a packet.
     pub fn enqueue(&mut self, flow: u32, packet: u32, bytes: u32) {
         let last = &mut self.finished[flow as usize];
         let weight = WEIGHTS[flow as usize % WEIGHTS.len()];
@@ -55,7 +55,7 @@ impl Wfq {
 }
 
 impl Kernel for Wfq {
-    /// Says which packet leaves; none while the queue fills up at the beginning.
+    /// The packet that leaves; none while the queue fills at the beginning.
     fn process(&mut self, packet: &mut Packet<'_>) -> u64 {
         let flow = (u128::from(packet.flow_hash()) * self.finished.len() as u128) >> 64;
         self.enqueue(flow as u32, packet.number as u32, u32::from(packet.ip_half(2)) + 18);

@@ -4,19 +4,19 @@
 /// The number of the call: beyond all of Linux.
 pub const NUMBER: u64 = 0x5254_4341;
 
-/// What a mark says.
+/// A mark.
 pub const MEMORY: u64 = 1;
 /// A packet begins.
 pub const PACKET_BEGINS: u64 = 2;
 /// A packet ends.
 pub const PACKET_ENDS: u64 = 3;
 
-/// Packets lie here.
+/// The memory of the packets.
 pub fn memory(first: u64, bytes: u64) {
     mark(MEMORY, first, bytes);
 }
 
-/// A packet of so many bytes begins; 0: none, for what the marks take.
+/// A packet of so many bytes begins; 0: an empty one, to count the marks themselves.
 #[expect(clippy::inline_always, reason = "a call would be part of what is counted")]
 #[inline(always)]
 pub fn packet_begins(frame_bytes: usize, payload_bytes: usize) {

@@ -1,4 +1,4 @@
-//! What an instruction of x86-64 is, and where in memory it reads and writes.
+//! Decodes x86-64 instructions: their class and their memory accesses.
 
 use std::collections::HashMap;
 
@@ -15,30 +15,30 @@ pub const LONGEST_BYTES: usize = 15;
 /// An instruction, decoded once.
 #[derive(Debug)]
 pub struct Decoded {
-    /// What it does.
+    /// Its class.
     pub class: Class,
-    /// How long it is.
+    /// Its length, bytes.
     pub bytes: usize,
     /// Whether it repeats itself: a string instruction.
     pub repeats: bool,
-    /// Whether it does so as often as rcx says, whatever it finds: it moves or fills.
+    /// Whether rcx alone decides the number of repetitions: it moves or fills.
     pub moves: bool,
     memory: Vec<(UsedMemory, u64, bool, bool)>,
 }
 
-/// The instructions that were met.
+/// The instructions decoded so far.
 pub struct Decodes {
     factory: InstructionInfoFactory,
     met: HashMap<u64, Decoded>,
 }
 
 impl Decodes {
-    /// None met so far.
+    /// An empty cache of instructions.
     pub fn new() -> Self {
         Self { factory: InstructionInfoFactory::new(), met: HashMap::new() }
     }
 
-    /// The instruction at an address; `bytes` reads memory if it was not met before.
+    /// The instruction at an address; `bytes` reads memory if it is new.
     pub fn at(&mut self, address: u64, bytes: impl FnOnce() -> [u8; LONGEST_BYTES]) -> &Decoded {
         let factory = &mut self.factory;
         self.met.entry(address).or_insert_with(|| {
@@ -47,7 +47,7 @@ impl Decodes {
         })
     }
 
-    /// Length of an instruction that was met.
+    /// Length of a decoded instruction.
     pub fn bytes(&self, address: u64) -> usize {
         self.met.get(&address).map_or(0, |decoded| decoded.bytes)
     }
@@ -85,8 +85,8 @@ fn decoded(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> D
 }
 
 impl Decoded {
-    /// Where it reads and writes with these registers. Gathers and scatters, whose places stand in vectors, are left
-    /// out, as is a repetition that has come to its end.
+    /// Its accesses with these registers. Gathers and scatters, whose addresses are in vectors, are omitted, as is a
+    /// finished repetition.
     pub fn accesses<'a>(&'a self, registers: &'a user_regs_struct) -> impl Iterator<Item = Access> + 'a {
         let is_finished = self.repeats && registers.rcx == 0;
         self.memory.iter().filter(move |_| !is_finished).filter_map(|&(used, bytes, reads, writes)| {
@@ -130,7 +130,7 @@ fn value(register: Register, registers: &user_regs_struct) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What the bytes of an instruction come to, with registers that are easily told apart.
+    /// Decodes the bytes of an instruction, with distinct register values.
     fn of(code: &[u8]) -> (Class, Vec<(u64, u64, bool, bool)>) {
         let mut bytes = [0x90; LONGEST_BYTES];
         bytes[..code.len()].copy_from_slice(code);

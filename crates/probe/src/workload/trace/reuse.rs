@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::memory::LINE_BYTES;
 
-/// Sizes of caches that are told of: 2^8 to 2^23 bytes.
+/// Sizes of the reported caches: 2^8 to 2^23 bytes.
 const SIZES: std::ops::RangeInclusive<u32> = 8..=23;
 
 /// Misses of a cache.
@@ -22,12 +22,12 @@ pub struct MissPoint {
     pub misses: u64,
 }
 
-/// Accesses to lines, and what of them caches miss.
+/// Accesses to lines, and the misses of caches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReuseOutcome {
     /// Accesses to lines.
     pub accesses: u64,
-    /// Those to a line that was never touched before: no cache has it.
+    /// First accesses to a line, which miss in every cache.
     pub cold: u64,
     /// Misses by the size of the cache.
     pub misses: Vec<MissPoint>,
@@ -44,12 +44,12 @@ pub struct Reuse {
     recent: Option<u64>,
     accesses: u64,
     cold: u64,
-    /// How often each distance came, by its power of two: place p counts distances below 2^p lines.
+    /// Number of distances by power of two: entry p counts those below 2^p lines.
     distances: Vec<u64>,
 }
 
 impl Reuse {
-    /// A line is touched; the accesses that only warm up count for nothing, but their lines are there.
+    /// Touches a line; accesses of the warm-up are not counted, but load their lines.
     pub fn touch(&mut self, line: u64, counts: bool) {
         self.accesses += u64::from(counts);
         if self.recent.replace(line) == Some(line) {
@@ -77,7 +77,7 @@ impl Reuse {
         self.last.keys().copied()
     }
 
-    /// What caches miss.
+    /// The misses of caches.
     pub fn outcome(&self) -> ReuseOutcome {
         let misses = SIZES.map(|power| {
             // A cache of n lines holds those of distances 0 to n - 1.
@@ -113,7 +113,7 @@ impl Reuse {
         sum
     }
 
-    /// Gives the moments of last accesses the numbers from 1 on, and the tree room for as many again.
+    /// Renumbers the moments of last accesses from 1, and gives the tree room for as many again.
     fn renumber(&mut self) {
         let mut order: Vec<(usize, u64)> = self.last.iter().map(|(&line, &at)| (at, line)).collect();
         order.sort_unstable();
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn going_round_more_lines_than_a_cache_holds_misses_always_and_else_never_again() {
-        // The tree is numbered anew on the way: 3 x 65536 accesses.
+        // 3 x 65536 accesses, so that the tree is renumbered on the way.
         let round: Vec<u64> = (0..3 << 16).map(|access| access % 1024).collect();
         for point in of(&round).misses {
             let expected = if point.cache_bytes >= 1024 * 64 { 1024 } else { 3 << 16 };

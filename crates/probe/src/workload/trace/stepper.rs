@@ -15,10 +15,10 @@ use super::{TraceOutcome, TraceRequest};
 use crate::error::{ProbeError, Result};
 use crate::host::cpu::Pinned;
 
-/// Instructions between two questions whether to go on.
+/// Instructions between two checks whether to go on.
 const LISTEN: u64 = 4096;
 
-/// The caches warm up over no more than this part of the instructions: a quarter.
+/// The warm-up takes at most this part of the instructions: a quarter.
 const WARM_UP_SHARE: u64 = 4;
 
 /// Instructions that repeat themselves more often are not followed from one repetition to the next.
@@ -29,7 +29,7 @@ const DOWNWARDS: u64 = 1 << 10;
 /// A stop for a call of the kernel, as told apart from other stops by `PTRACE_O_TRACESYSGOOD`.
 const CALL: c_int = libc::SIGTRAP | 0x80;
 
-/// A program that is traced; it ends with this value.
+/// A traced program, which is killed when this is dropped.
 struct Tracee {
     child: Child,
     pid: pid_t,
@@ -43,15 +43,15 @@ impl Drop for Tracee {
     }
 }
 
-/// Why it stopped.
+/// The reason of a stop.
 enum Stop {
     /// At the beginning or the end of a call of the kernel.
     Call,
     /// After an instruction.
     Step,
-    /// By a signal, which it is to get.
+    /// By a signal, which must be delivered.
     Signal(c_int),
-    /// It is over.
+    /// It has ended.
     Over(bool),
 }
 
@@ -98,7 +98,7 @@ impl Tracee {
         }
     }
 
-    /// Bytes of its code; those behind the end of a mapping are zeros.
+    /// Bytes of its code; bytes beyond a mapping are 0.
     fn code(&self, address: u64) -> [u8; LONGEST_BYTES] {
         let mut bytes = [0; 16];
         for (word, octets) in bytes.chunks_exact_mut(8).enumerate() {
@@ -121,7 +121,7 @@ impl Tracee {
     fn run_to(&mut self, address: u64) -> Result<()> {
         let code = self.code(address);
         let word = u64::from_ne_bytes(std::array::from_fn(|byte| code[byte]));
-        // int3 in the place of the first byte.
+        // int3 replaces the first byte.
         self.write_code(address, word & !0xff | 0xcc)?;
         let mut signal = 0;
         loop {
@@ -163,7 +163,7 @@ impl Tracee {
         })
     }
 
-    /// Goes on until the next mark; None: the program came to its end.
+    /// Runs until the next mark; `None` if the program ended.
     fn next_mark(&mut self) -> Result<Option<user_regs_struct>> {
         let mut signal = 0;
         loop {
@@ -189,11 +189,11 @@ impl Tracee {
         }
     }
 
-    /// Why the program failed, in its own last words.
+    /// The error of a failed program, with the last line of its output.
     fn failure(&mut self) -> ProbeError {
         let mut message = String::new();
         if let Some(mut pipe) = self.child.stderr.take() {
-            // What cannot be read is not told.
+            // Unreadable output is omitted.
             let _ = pipe.read_to_string(&mut message);
         }
         let last = message.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");

@@ -1,4 +1,4 @@
-//! Adds up what is traced.
+//! Counts over a trace.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use super::TraceOutcome;
 use super::reuse::Reuse;
 use crate::memory::LINE_BYTES;
 
-/// What an instruction does, each in one class.
+/// The class of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Goes elsewhere if a condition holds.
+    /// Jumps if a condition holds.
     Branch,
-    /// Goes elsewhere: jumps, calls, returns.
+    /// Unconditional jumps, calls and returns.
     Jump,
     /// Reads memory.
     Load,
@@ -21,16 +21,16 @@ pub enum Class {
     Store,
     /// Reads memory and writes memory.
     Update,
-    /// Neither: it works on registers.
+    /// Works on registers only.
     Other,
 }
 
-/// A place that an instruction touches.
+/// A memory access of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
     /// Its first byte.
     pub address: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
     /// Whether it is read.
     pub reads: bool,
@@ -39,13 +39,13 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether it is the first of its line, if accesses of this length go upwards one after the other.
+    /// Whether it is the first access of its line, if accesses of this length run upwards.
     pub fn begins_line(&self) -> bool {
         self.address / LINE_BYTES as u64 != self.address.wrapping_sub(self.bytes) / LINE_BYTES as u64
     }
 }
 
-/// What one packet took.
+/// The counts of one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PacketTrace {
     /// Bytes of the frame, FCS included.
@@ -58,13 +58,13 @@ pub struct PacketTrace {
     pub branches: u64,
     /// Other jumps, calls and returns.
     pub jumps: u64,
-    /// Instructions that read memory, and are none of the above.
+    /// Other instructions that read memory.
     pub loads: u64,
-    /// Those that write it.
+    /// Other instructions that write memory.
     pub stores: u64,
-    /// Those that do both.
+    /// Other instructions that read and write memory.
     pub updates: u64,
-    /// Accesses that read the packet, or what becomes of it.
+    /// Accesses that read the packet or its output.
     pub packet_reads: u64,
     /// Accesses that write there.
     pub packet_writes: u64,
@@ -81,18 +81,18 @@ pub struct CodeOutcome {
     pub instructions: usize,
     /// Their bytes.
     pub bytes: usize,
-    /// The fewest that make up 99 % of what was executed.
+    /// The fewest instructions that make up 99 % of the executed ones.
     pub for_99_percent: usize,
-    /// The fewest that make up 90 %.
+    /// The fewest instructions that make up 90 %.
     pub for_90_percent: usize,
 }
 
-/// What is known so far.
+/// The counts so far.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Where packets lie: first address and bytes.
+    /// Memory of the packets: first addresses and bytes.
     pub packet_memory: Vec<(u64, u64)>,
-    /// Packets that only fill the caches.
+    /// Warm-up packets, which only fill the caches.
     warm_up: usize,
     warm_up_instructions: u64,
     is_warm: bool,
@@ -108,7 +108,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing known; the first packets only fill the caches, as long as so many instructions at most.
+    /// Counters at 0; the first packets only fill the caches, for at most so many instructions.
     pub fn new(warm_up: usize, warm_up_instructions: u64) -> Self {
         Self { warm_up, warm_up_instructions, ..Self::default() }
     }
@@ -123,14 +123,14 @@ impl Tally {
         self.begun
     }
 
-    /// A packet begins; one of no bytes is there to tell what the marks take.
+    /// Begins a packet; an empty one counts the marks themselves.
     pub fn packet_begins(&mut self, frame_bytes: u64, payload_bytes: u64) {
         self.begun += usize::from(frame_bytes > 0);
         self.is_warm = self.begun > self.warm_up || self.traced > self.warm_up_instructions;
         self.now = PacketTrace { frame_bytes, payload_bytes, ..PacketTrace::default() };
     }
 
-    /// It ends.
+    /// Ends the packet.
     pub fn packet_ends(&mut self) {
         if self.now.frame_bytes == 0 {
             self.marks = self.now.instructions;
@@ -142,7 +142,7 @@ impl Tally {
         }
     }
 
-    /// An instruction is executed.
+    /// Counts an executed instruction.
     pub fn instruction(&mut self, address: u64, bytes: usize, class: Class) {
         self.traced += 1;
         self.now.instructions += 1;
@@ -166,7 +166,7 @@ impl Tally {
         }
     }
 
-    /// It reads or writes memory.
+    /// Counts its memory access.
     pub fn access(&mut self, access: Access) {
         let of_packet = self.is_packet(access.address);
         let (reads, writes) = if of_packet {
@@ -185,7 +185,7 @@ impl Tally {
         }
     }
 
-    /// It does so again and again, upwards; the first time has been told: once for each line that it comes to.
+    /// Counts the repetitions of an access upwards after the first: one access for each new line.
     pub fn access_run(&mut self, first: Access, times: u64) {
         let line = LINE_BYTES as u64;
         let end = first.address.saturating_add(first.bytes.saturating_mul(times));
@@ -204,7 +204,7 @@ impl Tally {
         self.packet_memory.iter().any(|&(first, bytes)| address.wrapping_sub(first) < bytes)
     }
 
-    /// All of it; `bytes` tells how long an instruction is.
+    /// The outcome; `bytes` returns the length of an instruction.
     pub fn outcome(self, complete: bool, bytes: impl Fn(u64) -> usize) -> TraceOutcome {
         let mut counts: Vec<u64> = self.executed.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -239,7 +239,7 @@ impl Tally {
     }
 }
 
-/// The lines that some bytes lie in.
+/// The lines of a range of bytes.
 fn lines(address: u64, bytes: u64) -> std::ops::RangeInclusive<u64> {
     let line = LINE_BYTES as u64;
     address / line..=address.saturating_add(bytes.max(1) - 1) / line

@@ -189,8 +189,8 @@ pub fn request(flow: &Value, rate_pps: f64, duration_s: f64) -> Value {
     })
 }
 
-/// Runs a trial and returns its outcome as JSON. Other work on the machine can keep a sender from its core beyond the end
-/// of a trial, which leaves frames unsent: a trial is therefore repeated a few times until all frames are sent.
+/// Runs a trial and returns its outcome as JSON. Other work on the machine can keep a sender from its core beyond the
+/// end of a trial, which leaves frames unsent: a trial is therefore repeated a few times until all frames are sent.
 pub fn trial(tester: &mut Tester, request: &Value) -> Value {
     all_sent(|| one_trial(tester, request))
 }
