@@ -2,14 +2,14 @@
 
 #![allow(unsafe_code)] // ioctl with structures of the kernel.
 
+use std::ffi::CString;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use super::socket::Socket;
 use crate::sys::clock::{monotonic_ns, realtime_ns};
-use crate::sys::interface::Interface;
+use crate::sys::interface::{Interface, Requests, SIOCETHTOOL};
 
-const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
 const SIOCGHWTSTAMP: libc::c_ulong = 0x89b1;
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
@@ -36,8 +36,7 @@ pub(super) fn real_to_monotonic_ns() -> i64 {
 pub(super) struct HardwareClock {
     device: File,
     index: i32,
-    socket: OwnedFd,
-    name: String,
+    requests: Requests,
     /// The previous setting.
     before: libc::hwtstamp_config,
 }
@@ -84,15 +83,10 @@ impl HardwareClock {
     /// Why that is not possible.
     pub fn open(ring: &Socket, interface: &Interface) -> Result<Self, String> {
         let name = &interface.name;
-        // SAFETY: no pointers are passed.
-        let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-        if socket < 0 {
-            return Err(std::io::Error::last_os_error().to_string());
-        }
-        // SAFETY: just opened and owned by nobody else.
-        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-        let mut info = StampInfo { cmd: ETHTOOL_GET_TS_INFO, ..StampInfo::default() };
-        ask(&socket, name, SIOCETHTOOL, &mut info)?;
+        let failed = |error: std::io::Error| format!("{name}: {error}");
+        let requests = CString::new(name.as_str()).map_err(Into::into).and_then(Requests::open).map_err(failed)?;
+        let info = StampInfo { cmd: ETHTOOL_GET_TS_INFO, ..StampInfo::default() };
+        let info = requests.exchange(SIOCETHTOOL, info).map_err(failed)?;
         let able = info.so_timestamping & (RX_HARDWARE | RAW_HARDWARE) == RX_HARDWARE | RAW_HARDWARE;
         if !able || info.rx_filters & (1 << FILTER_ALL) == 0 || info.phc_index < 0 {
             return Err(format!(
@@ -102,11 +96,11 @@ impl HardwareClock {
         }
         let path = format!("/dev/ptp{}", info.phc_index);
         let device = File::open(&path).map_err(|error| format!("{path}: {error}"))?;
-        let mut before = libc::hwtstamp_config { flags: 0, tx_type: 0, rx_filter: 0 };
-        ask(&socket, name, SIOCGHWTSTAMP, &mut before)?;
-        let mut wanted = libc::hwtstamp_config { rx_filter: FILTER_ALL, ..before };
-        ask(&socket, name, SIOCSHWTSTAMP, &mut wanted)?;
-        let clock = Self { device, index: info.phc_index, socket, name: name.clone(), before };
+        let none = libc::hwtstamp_config { flags: 0, tx_type: 0, rx_filter: 0 };
+        let before = requests.exchange(SIOCGHWTSTAMP, none).map_err(failed)?;
+        let all = libc::hwtstamp_config { rx_filter: FILTER_ALL, ..before };
+        requests.exchange(SIOCSHWTSTAMP, all).map_err(failed)?;
+        let clock = Self { device, index: info.phc_index, requests, before };
         ring.set(libc::SOL_PACKET, libc::PACKET_TIMESTAMP, &RAW_HARDWARE).map_err(|error| error.to_string())?;
         match clock.to_monotonic_ns() {
             Some(_) => Ok(clock),
@@ -139,23 +133,7 @@ impl HardwareClock {
 
 impl Drop for HardwareClock {
     fn drop(&mut self) {
-        let mut before = self.before;
         // An interface that is gone has nothing to restore.
-        let _ = ask(&self.socket, &self.name, SIOCSHWTSTAMP, &mut before);
-    }
-}
-
-fn ask<T>(socket: &OwnedFd, interface: &str, request: libc::c_ulong, value: &mut T) -> Result<(), String> {
-    // SAFETY: zero is a valid ifreq.
-    let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in ifreq.ifr_name.iter_mut().zip(interface.as_bytes().iter().take(libc::IFNAMSIZ - 1)) {
-        *to = *from as libc::c_char;
-    }
-    ifreq.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
-    // SAFETY: the structure is the one that the request reads and writes, and outlives the call.
-    if unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut ifreq) } == 0 {
-        Ok(())
-    } else {
-        Err(format!("{interface}: {}", std::io::Error::last_os_error()))
+        let _ = self.requests.exchange(SIOCSHWTSTAMP, self.before);
     }
 }

@@ -1,11 +1,12 @@
 //! The kernel's facts on an interface of the calling thread's namespace.
 
 use std::ffi::CString;
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::error::{Result, TesterError};
 
-const SIOCETHTOOL: libc::c_ulong = 0x8946;
+pub(crate) const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
@@ -44,13 +45,26 @@ struct Channels {
     combined: u32,
 }
 
-struct Asking {
+/// A socket for requests on an interface.
+#[derive(Debug)]
+pub(crate) struct Requests {
     socket: OwnedFd,
     name: CString,
 }
 
-impl Asking {
-    fn ask(&self, request: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> Option<libc::ifreq> {
+impl Requests {
+    /// Opens a socket in the calling thread's namespace.
+    pub fn open(name: CString) -> io::Result<Self> {
+        // SAFETY: no pointers are passed.
+        let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: just opened and owned by nobody else.
+        Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(socket) }, name })
+    }
+
+    fn send(&self, request: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> io::Result<libc::ifreq> {
         // SAFETY: zero is a valid ifreq.
         let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in ifreq.ifr_name.iter_mut().zip(self.name.as_bytes().iter().take(libc::IFNAMSIZ - 1)) {
@@ -59,12 +73,13 @@ impl Asking {
         fill(&mut ifreq);
         // SAFETY: the structure is one that these requests read and write.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), request as _, &raw mut ifreq) };
-        (result == 0).then_some(ifreq)
+        if result == 0 { Ok(ifreq) } else { Err(io::Error::last_os_error()) }
     }
 
-    fn ethtool<T>(&self, mut value: T) -> Option<T> {
-        self.ask(SIOCETHTOOL, |ifreq| ifreq.ifr_ifru.ifru_data = (&raw mut value).cast())?;
-        Some(value)
+    /// Sends a request whose argument is a structure; returns it as the kernel leaves it.
+    pub fn exchange<T>(&self, request: libc::c_ulong, mut value: T) -> io::Result<T> {
+        self.send(request, |ifreq| ifreq.ifr_ifru.ifru_data = (&raw mut value).cast())?;
+        Ok(value)
     }
 }
 
@@ -85,25 +100,24 @@ impl Interface {
         if index == 0 {
             return Err(absent());
         }
-        // SAFETY: no pointers are passed.
-        let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-        if socket < 0 {
-            return Err(TesterError::last_os("opening a socket"));
-        }
-        // SAFETY: just opened and owned by nobody else.
-        let asking = Asking { socket: unsafe { OwnedFd::from_raw_fd(socket) }, name: text };
-        let flags = asking.ask(libc::SIOCGIFFLAGS as _, |_| {});
+        let requests =
+            Requests::open(text).map_err(|error| TesterError::System { what: "opening a socket".to_owned(), error })?;
+        let flags = requests.send(libc::SIOCGIFFLAGS as _, |_| {});
         let wanted = libc::IFF_UP | libc::IFF_RUNNING;
         // SAFETY: the kernel wrote this member.
-        let running = flags.is_some_and(|ifreq| i32::from(unsafe { ifreq.ifr_ifru.ifru_flags }) & wanted == wanted);
+        let running = flags.is_ok_and(|ifreq| i32::from(unsafe { ifreq.ifr_ifru.ifru_flags }) & wanted == wanted);
         // SAFETY: the kernel wrote this member.
         let mtu =
-            asking.ask(libc::SIOCGIFMTU as _, |_| {}).map_or(0, |ifreq| unsafe { ifreq.ifr_ifru.ifru_mtu } as u32);
-        let info = asking.ethtool(DriverInfo { cmd: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] });
-        let driver = info.map_or_else(String::new, |info| {
-            String::from_utf8_lossy(info.driver.split(|&octet| octet == 0).next().unwrap_or_default()).into_owned()
-        });
-        let channels = asking.ethtool(Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() });
+            requests.send(libc::SIOCGIFMTU as _, |_| {}).map_or(0, |ifreq| unsafe { ifreq.ifr_ifru.ifru_mtu } as u32);
+        let info =
+            requests.exchange(SIOCETHTOOL, DriverInfo { cmd: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] });
+        let driver = info.map_or_else(
+            |_| String::new(),
+            |info| {
+                String::from_utf8_lossy(info.driver.split(|&octet| octet == 0).next().unwrap_or_default()).into_owned()
+            },
+        );
+        let channels = requests.exchange(SIOCETHTOOL, Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() });
         let receive_queues = channels.map_or(0, |channels| channels.rx + channels.combined);
         Ok(Self { name: name.to_owned(), index, driver, mtu, running, receive_queues })
     }
