@@ -45,8 +45,8 @@ mod tests {
         let crc = Crc::new();
         assert_eq!(crc.of(b"123456789"), 0xcbf4_3926);
         for frame in [&b"123456789"[..], b"", b"another frame"] {
-            let whole = [frame, &crc.of(frame).to_le_bytes()].concat();
-            assert_eq!(!crc.of(&whole), 0xdebb_20e3);
+            let frame_and_crc = [frame, &crc.of(frame).to_le_bytes()].concat();
+            assert_eq!(!crc.of(&frame_and_crc), 0xdebb_20e3);
         }
     }
 }
