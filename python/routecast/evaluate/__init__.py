@@ -1,4 +1,4 @@
-"""Evaluators: one protocol, several ways to answer what happens at a load. Each is loaded once it is asked for."""
+"""Evaluators: one protocol for closed form, simulation and measurement. Each is imported at its first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

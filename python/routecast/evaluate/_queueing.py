@@ -46,14 +46,14 @@ _POINTS, _INTERRUPTED_POINTS = 512, 4096
 
 
 class Queue(ABC):
-    """What every queueing result answers; NaN where the theory has no closed form."""
+    """A queueing result; NaN where the theory has no closed form."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def method(self) -> str:
-        """Its name in Kendall's notation, for people to see."""
+        """Name in Kendall's notation."""
 
     @property
     def loss_ratio(self) -> float:
@@ -81,7 +81,7 @@ class Queue(ABC):
         return math.nan
 
     def require_stable(self, load: float) -> None:
-        """Raise :class:`ModelProblem` where an unlimited queue would grow without end."""
+        """Raise :class:`ModelProblem` where an unlimited queue would grow for ever."""
         require_range(self.method, load < 1.0, "is not stable: the load must be < 1")
 
     def waiting(self) -> Delay:
@@ -123,7 +123,7 @@ def quantile_s(tail: Callable[[float], float], scale_s: float, ratio: float) -> 
 
 
 def require_range(name: str, condition: bool, message: str) -> None:
-    """Raise :class:`ModelProblem` where a result is asked for outside its range of validity."""
+    """Raise :class:`ModelProblem` for a result outside its range of validity."""
     if not condition:
         raise ModelProblem(f"queue {name}", [Problem("", message)])
 
@@ -156,7 +156,7 @@ def erlang_c(offered: float, servers: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainQueue(Queue):
-    """A queue whose frames wait and are then served, without anything else between."""
+    """A queue whose frames wait and are then served without delay."""
 
     arrival_pps: float
     service_s: float
@@ -168,7 +168,7 @@ class PlainQueue(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanQueue(Queue):
-    """A queue in a network of others, whose analysis gives means alone."""
+    """A queue in a network whose analysis gives only means."""
 
     waiting_s: float
     service_s: float
@@ -430,7 +430,7 @@ class MixedTime:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it never varies."""
+        """Whether the time is constant."""
         return self.second_moment_s2 <= self.average_s**2 * (1.0 + 1e-12)
 
     def quantile_s(self, ratio: float) -> float:
@@ -499,7 +499,7 @@ class DD1Interrupted(Queue):
 
     @property
     def _strikes(self) -> float:
-        """Interruptions of a service, those that strike while a backlog drains counted with it."""
+        """Interruptions of a service; those during the drain of a backlog count with it."""
         load, stretch = self.arrival_pps * self.service_s, self.interruptions.stretch
         busy = (stretch - 1.0) * load / ((1.0 - load) * self._left)
         return self.interruptions.rate_hz * self.service_s / (self._left * (1.0 + busy))
@@ -740,7 +740,7 @@ class DD1(PlainQueue):
 
     @property
     def loss_ratio(self) -> float:
-        """What one server cannot carry."""
+        """The excess over the rate of one server."""
         return 1.0 - 1.0 / self._load if self._load > _JUST_FULL else 0.0
 
     @property

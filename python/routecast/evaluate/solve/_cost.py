@@ -37,7 +37,7 @@ class Rested:
     exit_s: float = field("Mean time to get out of sleep", default=0.0)
 
     def or_else(self, other: Rested, *, chance: float) -> Rested:
-        """Return the mean of this and, with a chance, the other."""
+        """Return the mean of this cycle and another one, which has a given probability."""
 
         def mean(mine: float, theirs: float) -> float:
             return (1.0 - chance) * mine + chance * theirs
@@ -71,11 +71,11 @@ class Cycle:
         return min(self.work_s / self.cycle_s, 1.0)
 
     def share(self, time_s: float) -> float:
-        """Share of the time that something takes which happens in every idle time; also a rate, for a count."""
+        """Return the share of time of a state that occurs in every idle time; for a count, its rate."""
         return self.idles * time_s / self.cycle_s
 
     def at_equal_gaps(self, rest: Rest) -> Cycle:
-        """Return the mean of cycles like this one, whose idle times are known: waking up shortens the next one."""
+        """Return the mean of such cycles with known idle times, each shortened by the wake-up before it."""
         spare_s, late_s = self.cycle_s - self.work_s, 0.0
         cycles = []
         for _ in range(_WARM_UP + _AVERAGED):
@@ -86,7 +86,7 @@ class Cycle:
 
     @staticmethod
     def mean_of(cycles: Sequence[Cycle]) -> Cycle:
-        """Return the mean of cycles that follow each other in turn."""
+        """Return the mean of cycles in succession."""
         if len(cycles) == 1:
             return cycles[0]
 
@@ -135,7 +135,7 @@ def rest_at_random(rate_pps: float, *, linger_s: float = 0.0, sleep_s: float = 0
 
 
 def rest_of(idle_s: float, *, linger_s: float = 0.0, sleep_s: float = 0.0, rest: Rest = ()) -> Rested:
-    """Return what a server does in an idle time of a known length."""
+    """Return the times of a server in each state during an idle time of a known length."""
     if idle_s < linger_s:
         return Rested(released=0.0, spin_s=idle_s, asleep_s=(0.0,) * len(rest), chances=(0.0,) * len(rest))
     left_s = idle_s - linger_s + sleep_s
@@ -184,7 +184,7 @@ class Cost:
 
     @property
     def drains(self) -> bool:
-        """Whether an interrupt is followed by polls until no frame waits, without another interrupt."""
+        """Whether an interrupt starts polls until no frame waits, without another interrupt."""
         return self.exhaustive or self.linger_s > 0.0
 
     def used(self, rate_pps: float, factor: float, *, even: bool = False) -> float:
@@ -197,10 +197,10 @@ class Cost:
         return self._poll_by_poll(rate_pps, factor, even=even).used
 
     def cycle(self, rate_pps: float, factor: float, *, even: bool = False) -> Cycle:
-        """Return what one server does from one beginning of work to the next, at a rate > 0 below overload.
+        """Return the cycle of one server from one start of work to the next, at a rate > 0 below overload.
 
-        Where nothing is paid for a batch or an interrupt, or polls go on until no frame waits, a cycle is an idle time
-        and what work came up to the end of the next: :meth:`_until_empty`. Else each poll is a cycle:
+        Where batches and interrupts have no cost, or polls continue until no frame waits, a cycle is an idle time and
+        the work that arrives until the end of the next: :meth:`_until_empty`. Else each poll is a cycle:
         :meth:`_poll_by_poll`.
         """
         start_s = (self.batch_s + self.interrupt_s) * factor
@@ -210,7 +210,7 @@ class Cost:
         return polls.at_equal_gaps(self.rest) if even else polls
 
     def _poll_by_poll(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
-        """Cycle of polls that each begin with an interrupt, or with the cost of a batch.
+        """Return the cycle of polls that each begin with an interrupt, or with the cost of a batch.
 
         Where a batch or an interrupt costs h and a frame c, a cycle begins with h and serves the b frames that have
         come since the last cycle began: ``b = λ·cycle``. The next one begins when the work ``T = h + b·c`` is done, the
@@ -246,10 +246,10 @@ class Cost:
         return Cycle(cycle_s=cycle_s, work_s=work_s, interrupts=interrupts, polls=1.0, idles=idle, rested=away)
 
     def _mostly_full(self, rate_pps: float, factor: float) -> Cycle:
-        """Cycle of polls that are full but for a few: below overload, interrupts fill what these leave.
+        """Return the cycle of polls that are nearly all full: below overload, interrupts take the rest of the time.
 
-        A poll that comes back short costs an interrupt, during which the next frames come, so that the server never
-        idles; with moderation it does.
+        A poll that is not full costs an interrupt, during which the next frames arrive, so the server never idles; with
+        moderation it does.
         """
         busy = min(rate_pps * self.busy_s * factor, 1.0)
         if self.moderation_s > 0.0 or self.interrupt_s <= 0.0 or busy >= 1.0:
@@ -257,10 +257,10 @@ class Cost:
         return Cycle(cycle_s=1.0, work_s=1.0, interrupts=(1.0 - busy) / (self.interrupt_s * factor))
 
     def _until_empty(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
-        """Cycle of an idle time, the set-up after it and a busy period, at whose end no frame waits.
+        """Return the cycle of an idle time, the set-up after it and a busy period, after which no frame waits.
 
         Poisson arrivals: ``T = (1/λ + D)/(1 - rho)``, exact (M/G/1 with set-up D: wake-up, way out of a sleep state,
-        interrupt). Equal gaps g: as many frames as come until the backlog has drained, ``⌈D/(g - c)⌉``. Longer polls
+        interrupt). Equal gaps g: the frames that arrive until the backlog has drained, ``⌈D/(g - c)⌉``. Longer polls
         than the budget cost another batch.
         """
         load = self._drained_load(rate_pps, factor, even=even)
@@ -277,7 +277,7 @@ class Cost:
         return self._with_polls(cycle_s, rate_pps, load, away, batch_s=batch_s, work_s=work_s)
 
     def _even_cycles(self, rate_pps: float, load: float, *, batch_s: float, work_s: float) -> list[Cycle]:
-        """Cycles at equal gaps: how long one idles decides how it sleeps, and so how long the next one idles."""
+        """Return the cycles at equal gaps: each idle time decides the sleep state, and so the next idle time."""
         gap_s = 1.0 / rate_pps
         drain_s = gap_s * (1.0 - load)
         away_s = self.sleep_s + batch_s + work_s
@@ -297,10 +297,10 @@ class Cost:
         return cycles
 
     def set_ups(self, rate_pps: float, factor: float, *, even: bool) -> list[tuple[float, float, bool]]:
-        """Return the chance of each time before work begins, that time without the wake-up, and whether one comes.
+        """Return probability, time without the wake-up, and whether there is a wake-up, of each start of work.
 
-        A frame that finds the task unit lingering waits for nothing; one that finds its unit asleep, until that is
-        awake and the interrupt is served.
+        A frame that finds the task unit lingering does not wait; one that finds its unit asleep waits until it is awake
+        and the interrupt is served.
         """
         work_s = self.interrupt_s * factor
         if even:
@@ -333,7 +333,7 @@ class Cost:
         )
 
     def _drained_load(self, rate_pps: float, factor: float, *, even: bool) -> float:
-        """Work of the frames themselves; where a poll takes what it finds, the cost of the batches is in it."""
+        """Return the load of the frames alone; where a poll takes all waiting frames, with the cost of the batches."""
         if self.exhaustive or self.batch_s <= 0.0:
             return rate_pps * self.frame_s * factor
         silent = Cost(
@@ -394,7 +394,7 @@ def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
 
 
 def _rest(task: TaskUnit, model: RouterModel) -> tuple[tuple[float, float], ...]:
-    """Return the sleep states that the units of a task unit fall into while it has nothing to do."""
+    """Return the sleep states that the units of a task unit enter when it has no work."""
     pool = model.pool(task.needs[0].pool) if task.needs else None
     if pool is None or pool.power is None or task.activation.kind == "polling":
         return ()
@@ -402,7 +402,7 @@ def _rest(task: TaskUnit, model: RouterModel) -> tuple[tuple[float, float], ...]
 
 
 def _interrupted(task: TaskUnit, model: RouterModel) -> tuple[float, float]:
-    """Return how interruptions of its units stretch a task unit's services, and the variance that they add."""
+    """Return the factor on a task unit's services by interruptions of its units, and the added variance."""
     stretch, scatter_s = 1.0, 0.0
     for need in task.needs:
         interruptions = model.pool(need.pool).interruptions

@@ -77,10 +77,10 @@ _KNOWN = 1e-5
 
 
 def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
-    """Return the completion times of services that are interrupted; ``mix`` has their means already.
+    """Return the completion times of interrupted services; ``mix`` contains their means already.
 
     ``E[C²] = E[S²]·s² + E[S]·r·E[D²]`` with ``s = 1 + r·E[D]`` at rate r (Avi-Itzhak and Naor, Operations Research
-    11(3), 1963); one variation for all sizes gives the mix its two moments.
+    11(3), 1963); one variation for all sizes gives the two moments of the mix.
     """
     if cost.scatter_s <= 0.0:
         return mix
@@ -91,9 +91,10 @@ def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
 
 
 def interrupted(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> Queue | None:
-    """Return the queue of one interrupted server with equal gaps and constant service; None where it is not that.
+    """Return the queue of one interrupted server with equal gaps and constant service; None for other queues.
 
-    Nor is it where interruptions are so long that they overflow the queue often: laws by two moments know of its end.
+    None, too, where interruptions are so long that the queue often overflows: two-moment laws take its length into
+    account.
     """
     task, cost = fluid.graph.tasks[index], fluid.costs[index]
     constant = task.service.variation == "deterministic" and station.exact and station.mix.is_one_size
@@ -113,19 +114,19 @@ def interrupted(fluid: Fluid, index: int, station: Station, arriving: Arriving) 
 
 @value
 class SetUp:
-    """What passes between the frame that wakes a task unit and the work on it."""
+    """Time between the arrival of the frame that wakes a task unit and the start of its service."""
 
     sleep: RandomTime | MixedTime = field("The wake-up, and the way out of a sleep state")
     work_s: float = field("Work of the interrupt")
 
     @property
     def longest_s(self) -> float:
-        """Time that it hardly ever exceeds."""
+        """Time that it almost never exceeds, s."""
         return self.sleep.quantile_s(1.0 - _RARE) + self.work_s
 
 
 def set_up_of(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> SetUp | None:
-    """Return the set-up of a task unit that interrupts wake, or whose unit falls asleep; None if it takes no time."""
+    """Return the set-up of a task unit that interrupts wake, or whose unit sleeps; None if it takes no time."""
     task, cost = fluid.graph.tasks[index], fluid.costs[index]
     factor = float(fluid.factor[index])
     work_s = cost.interrupt_s * factor
@@ -144,7 +145,7 @@ def set_up_of(fluid: Fluid, index: int, station: Station, arriving: Arriving) ->
 
 
 def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) -> tuple[Queue | None, str]:
-    """Return the queue of a server that sleeps, given that of one that does not; or None and why there is none."""
+    """Return the queue of a server that sleeps, from that of one that does not; or None and the reason."""
     if isinstance(queue, FullQueue) or station.load >= 1.0:
         return queue, "" if station.load > 1.0 else "is just full"
     if station.servers > 1:
@@ -216,7 +217,7 @@ _NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
 def total_delay(
     graph: FlowGraph, rates: Vector, admitted: Vector, queues: Mapping[int, Queue], port_wait_s: Mapping[int, float]
 ) -> tuple[Delay, Delay]:
-    """Return latency and waiting time of the frames that are forwarded.
+    """Return latency and waiting time of the forwarded frames.
 
     ``rates``: arriving rate by node and stream; ``admitted``: by node: share of the arriving frames that is served;
     ``queues`` and ``port_wait_s``: by node: the station's queue; the wait for the outgoing link.
@@ -248,7 +249,7 @@ def total_delay(
 def link_matters(
     graph: FlowGraph, rates: Vector, admitted: Vector, queues: Mapping[int, Queue], port_wait_s: Mapping[int, float]
 ) -> bool:
-    """Whether the wait for outgoing links is more than one per cent of the latency."""
+    """Whether the wait for outgoing links exceeds one per cent of the latency."""
     through, forwarded, port_s = _through(graph, rates, admitted, queues, port_wait_s)
     inside_s = sum(through[i] / forwarded * queue.sojourn_mean_s for i, queue in queues.items())
     return port_s > _NOTABLE * (inside_s + port_s)
@@ -257,7 +258,7 @@ def link_matters(
 def _through(
     graph: FlowGraph, rates: Vector, admitted: Vector, queues: Mapping[int, Queue], port_wait_s: Mapping[int, float]
 ) -> tuple[dict[int, float], float, float]:
-    """Return the rate of later forwarded frames by station, of all of them, and their mean wait for a link."""
+    """Return the rate of finally forwarded frames by station and in total, and their mean wait for a link."""
     survive = graph.surviving(admitted, rates)
     through = {i: float(rates[i].sum()) * float(admitted[i]) * float(survive[i]) for i in queues}
     out = {node: float(rates[node].sum()) * float(admitted[node]) for node in range(len(graph.tasks), graph.exit + 1)}
@@ -277,7 +278,7 @@ def _parallel_only(graph: FlowGraph, queues: Mapping[int, Queue]) -> bool:
 
 
 def _chain(rates: Vector, queues: Mapping[int, Queue], forwarded: float, port_s: float) -> Tandem | None:
-    """Return the Jackson tandem that the stations are, if they are one that every frame goes through."""
+    """Return the stations as a Jackson tandem, if every frame passes all of them in one order."""
     stations = [queue for queue in queues.values() if isinstance(queue, MMc)]
     if len(stations) < 2 or len(stations) != len(queues) or port_s > 0.0:
         return None
@@ -286,7 +287,7 @@ def _chain(rates: Vector, queues: Mapping[int, Queue], forwarded: float, port_s:
 
 
 def gathered(notes: list[str]) -> tuple[str, ...]:
-    """Return the notes with equal ones of several places in one: ``"core 0" and 3 more: …``."""
+    """Return the notes with equal ones of several task units joined: ``"core 0" and 3 more: …``."""
     places: dict[str, list[str]] = {}
     for note in dict.fromkeys(notes):
         match = _NOTE.fullmatch(note)
@@ -335,7 +336,7 @@ class DelayAnswer:
 
 
 def delays(fluid: Fluid) -> DelayAnswer:
-    """Walk the task graph in order, take each station as a queue, add up delays and losses."""
+    """Return delays and losses: each task unit in the order of the graph as a queue."""
     walk = _Walk(fluid)
     for index in range(len(fluid.graph.tasks)):
         walk.station(index)
@@ -382,12 +383,12 @@ class _Walk:
 
     @cached_property
     def absences(self) -> Absences:
-        """What takes room in a queue besides fluctuation."""
+        """Causes other than fluctuation that take room in a queue."""
         return absences_of(self.fluid)
 
     @cached_property
     def unknown_shares(self) -> list[str]:
-        """By task unit: why it is not known what it gets of units that it shares; empty where it is."""
+        """Reason by task unit why its share of common units is unknown; empty where known."""
         fluid, tasks = self.fluid, self.graph.tasks
         rates, factor = fluid.rates.sum(axis=1).tolist(), fluid.factor.tolist()
         reasons = [""] * len(tasks)
@@ -399,7 +400,7 @@ class _Walk:
         return reasons
 
     def station(self, index: int) -> None:
-        """Take one task unit: its queue, its loss, what departs from it."""
+        """Compute one task unit: its queue, its loss, its departures."""
         self._station(index)
         if self.admitted[index] != 1.0:
             self.lost.append(index)
@@ -465,7 +466,7 @@ class _Walk:
                 )
 
     def _fluid_ratio(self, index: int, rate: float) -> float:
-        """Share that the fluid state serves, of what arrives after the losses found by queueing theory upstream."""
+        """Return the share of frames that the fluid state serves after the upstream losses by queueing theory."""
         fluid = self.fluid
         if fluid.admitted_ratio[index] >= 1.0:
             return 1.0
@@ -473,10 +474,10 @@ class _Walk:
         return min(1.0, served / rate)
 
     def _chance(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> float:
-        """Bound the loss that chance adds to the fluid one at a task unit without a law; 1 where nothing bounds it.
+        """Return a bound of the loss by fluctuation at a task unit without a law; 1 where there is none.
 
-        What comes while the server is away (moderation, wake-up, another's turn) and what the station before hands on
-        at once is taken off the room.
+        Frames that arrive while the server is away (moderation, wake-up, another's turn) and bursts of the station
+        before reduce the room.
         """
         load = self.absences.load[index]
         overloaded = load >= 1.0 or self.fluid.admitted_ratio[index] < 1.0
@@ -492,7 +493,7 @@ class _Walk:
         return self._overflow(load, room, arriving, mix)
 
     def _chance_in_window(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> float:
-        """Bound the loss by chance where a window begins; inside it frames hold their units and find room."""
+        """Return a bound of the loss by fluctuation where a window begins; inside it, frames always find room."""
         windows, inside = self.fluid.windows, self.fluid.inside
         assert windows is not None
         assert inside is not None
@@ -508,7 +509,7 @@ class _Walk:
         )
 
     def _is_held_up(self) -> bool:
-        """Whether interruptions or services that vary much hold units inside windows up."""
+        """Whether interruptions or highly variable services delay units inside windows."""
         windows, fluid = self.fluid.windows, self.fluid
         assert windows is not None
         services = [self.graph.tasks[inside].service for inside in windows.inside]
@@ -516,11 +517,11 @@ class _Walk:
         return interrupted or any(each.squared_cv > 1.0 for each in services)
 
     def _overflow(self, load: float, room: float, arriving: Arriving, mix: ServiceMix) -> float:
-        """Bound the loss that chance adds in a queue with so much room, by the diffusion of GI/G/1/K.
+        """Return a bound of the loss by fluctuation in a queue with ``room`` frames, by the diffusion of GI/G/1/K.
 
-        Arrivals of which nothing is known count as random, and all variation counts twice, or three times where
-        frames come on and off: their bursts go through routes as a whole. Of 600 random routers without overload that
-        this bounded to 0.5 % or less, the simulator found none beyond the bound by more than 0.5 %.
+        Unknown arrivals count as random, and all variation counts twice, or three times for on-off arrivals: their
+        bursts pass routes undivided. Of 600 random routers without overload that this bounded to 0.5 % or less, the
+        simulator found none beyond the bound by more than 0.5 %.
         """
         if room <= 0.0 or load <= 0.0:
             return 1.0 if load > 0.0 else 0.0
@@ -536,7 +537,7 @@ class _Walk:
         return queue.loss_ratio - max(0.0, 1.0 - 1.0 / load)
 
     def _may_lose(self, place: str, rate: float, chance: float, why: str) -> None:
-        """Take note of what chance may lose at a place."""
+        """Record the possible loss by fluctuation at a task unit or port."""
         lost_ratio = min(chance, 1.0) * rate / float(self.fluid.offered.sum())
         self.by_chance += lost_ratio
         if lost_ratio > _NOTABLE_LOSS:
@@ -545,16 +546,16 @@ class _Walk:
             self.loss_unknown = self.loss_unknown or why
 
     def _least_s(self, index: int, mix: ServiceMix) -> float:
-        """Least service time, uninterrupted, of a task unit whose times are known; 0 where they are not."""
+        """Return the least uninterrupted service time of a task unit, s; 0 where unknown."""
         constant = self.graph.tasks[index].service.variation == "deterministic" and self._exact(index)
         return min(mix.times_s) / self.fluid.costs[index].stretch if constant else 0.0
 
     def _exact(self, index: int) -> bool:
-        """Whether the service time is no mean over contention."""
+        """Whether the service time is exact, not a mean over contention."""
         return abs(float(self.fluid.factor[index]) - 1.0) <= _KNOWN
 
     def _taken_in(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> tuple[float, ...]:
-        """Return the share of each size in what an overloaded queue takes in; empty where it is as what comes."""
+        """Return the share of each size among the admitted frames of an overloaded queue; empty if unchanged."""
         fluid, task, servers = self.fluid, self.graph.tasks[index], max(self._units(index), 1)
         if fluid.load.frames.is_fixed or rate * mix.mean_s < OVERLOADED * servers or self._obstacle(index):
             return ()
@@ -571,14 +572,14 @@ class _Walk:
         return tuple(bound / math.fsum(inside) for bound in inside)
 
     def _sorted_by_size(self, index: int, mix: ServiceMix) -> str:
-        """Say why the loss of an overloaded queue at shared units hangs on the sizes; empty where it does not."""
+        """Return why the loss of an overloaded queue at shared units depends on the sizes; empty if it does not."""
         shared = any(len(part.members) > 1 for part, _ in self.fluid.uses[index])
         if not shared or self.fluid.admitted_ratio[index] >= 1.0 or max(mix.times_s) <= min(mix.times_s):
             return ""
         return "and large frames find room more often than small ones, which come closer together"
 
     def _obstacle(self, index: int) -> str:
-        """Why a task unit is no queue of its own; empty if it is one."""
+        """Return the reason why a task unit is not a queue of its own; empty if it is one."""
         fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
         if fluid.steady is not None:
             threaded = task.thread or task.holds_back or task.activation.kind == "thread"
@@ -600,7 +601,7 @@ class _Walk:
         return ""
 
     def _units(self, index: int) -> int:
-        """How many frames may be in service at once."""
+        """Return the number of frames that may be in service at a time."""
         task = self.graph.tasks[index]
         if not self.fluid.uses[index]:
             return task.parallel
@@ -638,7 +639,7 @@ class _Walk:
         return queue, reason
 
     def _polled(self, index: int, rate: float, queue: Queue, mix: ServiceMix) -> Queue:
-        """Return an overloaded queue as it is behind polls that take a batch out of it at once."""
+        """Return an overloaded queue whose polls remove a batch at once."""
         activation, load = self.graph.tasks[index].activation, rate * mix.mean_s / max(self._units(index), 1)
         if activation.kind != "interrupt" or activation.discipline != "gated" or load <= 1.0:
             return queue
@@ -647,7 +648,7 @@ class _Walk:
         )
 
     def _whole_port(self, rate: float, arriving: Arriving, station: Station) -> bool:
-        """Whether one server of a constant time gets all frames of one port, one size, and loses none."""
+        """Whether one server of constant time serves all frames of one port, of one size, without loss."""
         spacing, graph = arriving.spacing, self.graph
         if spacing is None or spacing.origin < 0 or station.servers > 1 or station.mix.law != "deterministic":
             return False
@@ -682,7 +683,7 @@ class _Walk:
         return self.common[part.number]
 
     def port_out(self, number: int) -> None:
-        """Take the wait for the outgoing link."""
+        """Compute the wait for the outgoing link."""
         fluid = self.fluid
         node = len(self.graph.tasks) + number
         port = fluid.model.ports[number]
@@ -719,7 +720,7 @@ class _Walk:
         )
 
     def answer(self) -> DelayAnswer:
-        """Put the parts together."""
+        """Return the answer from the results of all task units and ports."""
         graph, fluid = self.graph, self.fluid
         arriving = self.rates.sum(axis=1)
         served: list[float] = (arriving * self.admitted).tolist()
@@ -760,9 +761,9 @@ class _Walk:
         )
 
     def _latency_error(self, mean_s: float, parts: _Parts) -> tuple[float, float]:
-        """Return how far below and above a mean latency may lie.
+        """Return the bounds of the error of a mean latency, below and above, s.
 
-        Where frames do not come to a link at random instants, its wait is between none and that of random ones.
+        Where frames do not arrive at a link at random instants, its wait is between 0 and that of random arrivals.
         """
         graph, rates, admitted, queues, port_wait_s = parts
         _, _, port_s = _through(graph, rates, admitted, {}, port_wait_s)
@@ -789,7 +790,7 @@ class _Walk:
         return error * min(1.0, lost_ratio / _LOSS_ERROR)
 
     def _work_ratio(self, index: int) -> float:
-        """Mean work of the frames served at a task unit, over that of the load's mix."""
+        """Return the mean work of the frames served at a task unit, relative to that of the load's mix."""
         sizes = self.sizes.get(index, ())
         if not sizes or sizes == self.service.shares:
             return 1.0
@@ -797,7 +798,7 @@ class _Walk:
         return self.service.of(index, sizes).mean_s / whole_s if whole_s > 0.0 else 1.0
 
     def _forwarded_bytes(self, served: list[float]) -> float:
-        """Mean size of what leaves by the ports."""
+        """Return the mean size of the frames that leave by the ports."""
         frames = self.fluid.load.frames
         total, in_all = 0.0, 0.0
         for node in range(len(self.graph.tasks), self.graph.exit):

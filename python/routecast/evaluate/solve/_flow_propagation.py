@@ -1,9 +1,8 @@
-"""How frames pass through the task graph where task units serve at most so many a second: level by level, in arrays.
+"""Propagation of frames through the task graph with limited service rates: level by level, in arrays.
 
-Frames of different streams that go the same ways from a node on are one *class* there: a node loses frames of all its
-classes alike, so nothing else of where they came from matters. Nodes are ordered by *level*, the longest way from a
-port, and all nodes of a level are computed at once. One pass through a router of 200 task units takes some tenths of a
-millisecond.
+Frames of different streams with the same paths from a node on are one *class* there: a node loses frames of all its
+classes alike, so their earlier path does not matter. Nodes are ordered by *level*, the longest way from a port, and all
+nodes of a level are computed at once. One pass through a router of 200 task units takes some tenths of a millisecond.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _ALIKE = {"single", "round_robin", "random"}
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Nodes ``first:last`` and classes ``low:high``, and what leads there."""
+    """Nodes ``first:last`` and classes ``low:high``, and the edges to them."""
 
     first: int
     last: int
@@ -64,10 +63,10 @@ class Flowing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A load's ways through a router, ready to be computed again and again.
+    """The paths of a load through a router, prepared for repeated computation.
 
     ``order``: node number in the flow graph (task units, ports, exit) of each position here; ``position``: the reverse;
-    ``share``: by class, what enters the router there, as a share of what is offered on the port.
+    ``share``: by class, share of the offered rate of the port that enters the router there.
     """
 
     order: Index
@@ -91,17 +90,17 @@ class Passage:
         return bool(self.held_towards[position]) or bool(np.any(self.copied_to == position))
 
     def entry(self, intended_pps: float, cut: Vector) -> Vector:
-        """Rate that enters by class, where each port takes in the share ``cut`` of what is intended for it."""
+        """Return the entering rate by class, where each port accepts the share ``cut`` of its intended rate."""
         entering = np.zeros(self.classes)
         for stream, port, share in self.entering:
             entering[stream] += share * intended_pps * cut[port]
         return entering
 
     def flow(self, entering: Vector, limit: Vector, copies: Vector) -> Flowing:
-        """Let frames pass where node ``i`` serves at most ``limit[i]`` a second, the copies that come included.
+        """Return the rates where node ``i`` serves at most ``limit[i]`` frames/s, arriving copies included.
 
-        A node that holds back serves no more than the nodes ahead let it: each of them divides what it can serve among
-        those that feed it in proportion to what they could send. What others send it is dropped there.
+        A node that holds back serves no more than the nodes ahead allow: each of them divides its service rate among
+        these nodes in proportion to the rates that they could send. It drops excess frames of other nodes.
         """
         ahead = np.full(len(self.order), np.inf)
         could, served, leaving = self._forward(entering, limit, copies)
@@ -132,7 +131,7 @@ class Passage:
         )
 
     def _forward(self, entering: Vector, limit: Vector, copies: Vector) -> tuple[Vector, Vector, Vector]:
-        """Return what arrives at each node and what it serves, and what leaves by class."""
+        """Return the arriving and the served rate by node, and the leaving rate by class."""
         rates = entering.copy()
         leaving = np.empty_like(rates)
         arriving = np.empty(len(self.order))
@@ -214,7 +213,7 @@ def passage_of(graph: FlowGraph) -> Passage:
 
 
 def _depths(graph: FlowGraph) -> list[int]:
-    """Longest way to each node; ports and the exit lie behind all task units."""
+    """Return the longest path to each node; ports and the exit lie behind all task units."""
     depth = [0] * (graph.exit + 1)
     for index, edges in enumerate(graph.edges):
         for node, _ in edges:
@@ -232,7 +231,7 @@ def _held_towards(graph: FlowGraph, position: Index) -> NDArray[np.bool_]:
 
 
 def _copies(graph: FlowGraph, partitions: list[_Partition], low: Index, position: Index) -> tuple[Index, Index, Vector]:
-    """Return which classes are copied, to which nodes, and which part of each is."""
+    """Return the copied classes, the nodes that receive the copies, and the copied part of each."""
     numbers = {task.name: index for index, task in enumerate(graph.tasks)}
     sources, targets, parts = [], [], []
     for index, task in enumerate(graph.tasks):
@@ -248,7 +247,7 @@ def _copies(graph: FlowGraph, partitions: list[_Partition], low: Index, position
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """Streams grouped to the classes of a node: nodes that group them alike have the same ``number``."""
+    """Streams grouped to the classes of a node; nodes with the same groups have the same ``number``."""
 
     number: int
     class_of: Index
@@ -258,7 +257,7 @@ class _Partition:
 
 
 def _partitions(graph: FlowGraph) -> list[_Partition]:
-    """Return by node how it groups the streams to classes."""
+    """Return the groups of streams, its classes, by node."""
     undivided: Index = np.zeros(len(graph.share), dtype=np.intp)
     last = _Partition(0, undivided, np.zeros(1, dtype=np.intp))
     known = {undivided.tobytes(): last}
@@ -283,7 +282,7 @@ def _partitions(graph: FlowGraph) -> list[_Partition]:
 
 
 def _ways(graph: FlowGraph, partitions: list[_Partition], low: Index, position: Index) -> tuple[Index, Index, Vector]:
-    """Return where each class goes: from, to, which part of it."""
+    """Return the edges of the classes: from, to, and the part that takes them."""
     sources, targets, fractions = [], [], []
     for index, edges in enumerate(graph.edges):
         sample, begin = partitions[index].samples, low[position[index]]

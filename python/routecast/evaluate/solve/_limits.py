@@ -1,4 +1,4 @@
-"""What limits a router: windows, threads that use one unit at most, sets of units, links."""
+"""The limiting resource of a router: windows, threads that use one unit at most, sets of units, links."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CLOSE = 0.02
 
 
 def queue_in_window(fluid: Fluid, index: int, arriving: Arriving, rate_pps: float) -> MeanQueue | None:
-    """Return a task unit inside a window, or where one begins, as a queue; None where it is neither."""
+    """Return the queue of a task unit inside a window, or where one begins; None for other task units."""
     windows, inside = fluid.windows, fluid.inside
     if windows is None or inside is None:
         return None
@@ -69,9 +69,9 @@ def queue_in_window(fluid: Fluid, index: int, arriving: Arriving, rate_pps: floa
 
 
 def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Limit]:
-    """Return the windows with what their units could carry if no station were full.
+    """Return the windows with the capacity of their units if no station were full.
 
-    The waits inside are those at the greatest rate of this load that all windows and the stations in them let through.
+    The waits inside are those at the greatest rate of this load that all windows and their stations let through.
 
     ``visits``: frames by node for each frame of the intended load.
     """
@@ -95,7 +95,7 @@ def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Limit]:
 
 
 def _critical(windows: Windows, share: Vector) -> Inside:
-    """Return the state at the greatest rate that no window cuts."""
+    """Return the state at the greatest rate that no window limits."""
     work = share @ windows.demand_s
     full = np.divide(windows.servers, work, out=np.full(len(work), np.inf), where=work > 0.0)
     own_s = windows.demand_s.sum(axis=1) + windows.delay_s
@@ -112,7 +112,7 @@ def _critical(windows: Windows, share: Vector) -> Inside:
 
 
 def _why(windows: Windows, state: Inside, window: int, name: str) -> str:
-    """Say that all units are in use, and where the frames that have them are."""
+    """Return a sentence on the use of all units, and on the location of the frames that hold them."""
     residence_s = float(state.residence_s[window])
     parts: dict[str, float] = {}
     for station, often in enumerate(windows.visits[window]):
@@ -135,7 +135,7 @@ def _why(windows: Windows, state: Inside, window: int, name: str) -> str:
 
 
 def window_notes(fluid: Fluid) -> list[str]:
-    """Say where the answer for windows is an approximation."""
+    """Return notes on the approximations for windows."""
     windows = fluid.windows
     if windows is None:
         return []
@@ -163,10 +163,10 @@ def window_notes(fluid: Fluid) -> list[str]:
 
 
 def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
-    """Return every pool and link with its capacity, the thread that limits if one does, and the bottleneck.
+    """Return every pool and link with its capacity, the limiting thread if there is one, and the bottleneck.
 
-    The capacity of a pool is what its fullest set of units, or its fullest thread, would carry at the work per frame of
-    the greatest rate without loss; so it is exact for the one that limits.
+    The capacity of a pool is that of its fullest set of units, or of its fullest thread, at the work per frame of the
+    greatest rate without loss; so it is exact for the bottleneck.
     """
     machine = steady.machine
     lossless = lossless_of(machine)
@@ -223,9 +223,10 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
 
 
 def _fullest(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]:
-    """Return the fullest thread at the greatest rate without loss; in overload others may be as full but for 2 %.
+    """Return the fullest thread at the greatest rate without loss.
 
-    Then the one comes first that most is asked of, for that one loses the frames, and those follow, without its equals.
+    In overload, others may be as full within 2 %. Then the thread with the greatest demand comes first, since it loses
+    the frames, and the others follow, without its equals.
     """
     if not threads:
         return []
@@ -240,7 +241,7 @@ def _fullest(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]
 
 
 def _beside(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: float) -> Limit:
-    """Return a thread that is nearly as full as the one that limits."""
+    """Return a thread that is nearly as full as the limiting one."""
     busy = min(float(steady.busy[number] / machine.most[number]), 1.0)
     name = machine.threads[number].name
     why = _of_thread(machine, steady, number)
@@ -248,7 +249,7 @@ def _beside(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: f
 
 
 def unit_loads(machine: ThreadMachine, busy: Vector, pool: int) -> Vector:
-    """Spread the work of a pool's threads over its units: the least free to choose first, each as evenly as it may."""
+    """Return the load of each unit of a pool: threads with the fewest units first, each spread evenly."""
     load = np.zeros(machine.model.pools[pool].units)
     threads = [number for number in range(len(machine.threads)) if machine.pool_of[number] == pool]
     for number in sorted(threads, key=lambda thread: len(machine.threads[thread].units)):
@@ -266,7 +267,7 @@ def unit_loads(machine: ThreadMachine, busy: Vector, pool: int) -> Vector:
 
 
 def _of_turns(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> Limit:
-    """Return the thread that loses frames first because others that poll have their turns."""
+    """Return the thread that loses frames first because of the turns of other polling threads."""
     number = int(machine.thread[lossless.first_lost])
     name = machine.threads[number].name
     away_s, frames = float(steady.away_s[number]), round(float(machine.queue_frames[lossless.first_lost]))
@@ -305,7 +306,7 @@ def _of_row(machine: ThreadMachine, steady: Steady, number: int) -> str:
 
 
 def _idle(machine: ThreadMachine, steady: Steady, pool: int, apart: frozenset[int]) -> str:
-    """Say which other units of the pool have time to spare."""
+    """Return a sentence on the other units of the pool that have spare time."""
     load = unit_loads(machine, steady.busy, pool)
     idle = [unit for unit in range(len(load)) if unit not in apart and load[unit] < _IDLE]
     if not idle or not apart:
@@ -366,7 +367,7 @@ def _verdict(fluid: Fluid, lossless_pps: float, forwarded_pps: float) -> str:
 
 
 def links_of(fluid: Fluid, visits: Vector) -> list[Limit]:
-    """Return the links with what they carry."""
+    """Return the links with their capacities."""
     graph, mean_bytes = fluid.graph, fluid.load.frames.mean_bytes
     share_in = graph.by_port(graph.share)
     offered_in = graph.by_port(fluid.offered)

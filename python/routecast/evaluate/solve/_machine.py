@@ -1,4 +1,4 @@
-"""A router under a load, made ready to be computed again and again: threads, their work, the units they share."""
+"""A router under a load, prepared for repeated computation: threads, their work, the units that they share."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Contended:
 
 
 def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Contended:
-    """Find the threads that slow each other; ``firsts`` has one task unit of each."""
+    """Return the contention of threads that slow each other; ``firsts`` has one task unit of each."""
     pools = {pool.name: number for number, pool in enumerate(model.pools) if not pool.contention.is_none}
     entries = [
         (number, pools[need.pool], float(need.units))
@@ -100,7 +100,7 @@ def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Conte
 
 @value
 class Thread:
-    """Task units that are one for the resource managers, and what they may use."""
+    """Task units that are one thread for the resource managers, and their units."""
 
     name: str = field("Name of the thread, or of its only task unit")
     tasks: tuple[int, ...] = field("Places in the passage")
@@ -129,7 +129,7 @@ def sets_of_units(
 
 
 def levels_of(model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]) -> tuple[Index, ...]:
-    """Return the threads by urgency; in pools that know no priorities all are of one."""
+    """Return the threads by urgency; in pools without priorities all have the same."""
     urgent = {"linux", "priority", "preemptive"}
     urgency = [
         (max(task.priority, 0) if _policy(model, thread) == "linux" else task.priority)
@@ -149,7 +149,7 @@ def _policy(model: RouterModel, thread: Thread) -> str:
 def fed_within(
     graph: FlowGraph, position: Index, threads: list[Thread], thread_of: Index, firsts: list[TaskUnit]
 ) -> NDArray[np.bool_]:
-    """Whether all that feeds a task unit are threads of its level on the same, only unit."""
+    """Whether only threads of its own level on the same, only unit feed a task unit."""
     feeders: dict[int, list[int]] = {}
     for index, edges in enumerate(graph.edges):
         for node, _ in edges:
@@ -193,7 +193,7 @@ def rivals_of(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> NDArr
 
 
 def fed_by_one_port(graph: FlowGraph, position: Index, threads: list[Thread]) -> NDArray[np.bool_]:
-    """Whether each thread gets the frames of one port as they come, and no others."""
+    """Whether each thread gets the frames of one port directly, and no others."""
     used = set(graph.ingress)
     entries = [int(position[node]) for port, node in enumerate(graph.entry) if port in used]
     fed = {int(position[node]) for edges in graph.edges for node, _ in edges}
@@ -206,7 +206,7 @@ def fed_by_one_port(graph: FlowGraph, position: Index, threads: list[Thread]) ->
 
 
 def time_on_units(model: RouterModel, threads: list[Thread]) -> Vector:
-    """Return the part of its time that each thread spends on each unit, if it uses all that it may alike."""
+    """Return the share of its time that each thread spends on each unit, if it uses all its units equally."""
     first = np.concatenate([[0], np.cumsum([pool.units for pool in model.pools], dtype=np.intp)])
     table = np.zeros((int(first[-1]), len(threads)))
     for number, thread in enumerate(threads):
@@ -216,7 +216,7 @@ def time_on_units(model: RouterModel, threads: list[Thread]) -> Vector:
 
 
 def sharing(threads: list[Thread]) -> NDArray[np.bool_]:
-    """Whether others may use the units of each thread."""
+    """Whether other threads may use the units of each thread."""
     users: dict[tuple[int, int], int] = {}
     for thread in threads:
         for unit in thread.units:
@@ -226,7 +226,10 @@ def sharing(threads: list[Thread]) -> NDArray[np.bool_]:
 
 @value
 class ThreadMachine:
-    """Arrays by node are in the order of the passage (tasks, then ports and exit), those by thread in their own."""
+    """The threads of a router under a load.
+
+    Arrays by node are in the order of the passage (tasks, then ports and exit).
+    """
 
     model: RouterModel
     load: OfferedLoad
@@ -297,7 +300,7 @@ class ThreadMachine:
     """Whether all sets of units were looked at."""
 
     def by(self, values: Vector) -> Vector:
-        """Sum over the task units of each thread."""
+        """Return the sum over the task units of each thread."""
         sums: Vector = np.bincount(self.thread, weights=values, minlength=len(self.threads) + 1)[:-1].astype(
             np.float64, copy=False
         )
@@ -305,14 +308,14 @@ class ThreadMachine:
 
 
 def has_threads(model: RouterModel) -> bool:
-    """Whether a model has what only threads have: queues of one thread, Linux's schedulers, room ahead, copies."""
+    """Whether a model has features of threads: several queues of one, Linux's schedulers, room ahead, copies."""
     return any(pool.policy.kind == "linux" for pool in model.pools) or any(
         task.activation.kind == "thread" or task.thread or task.holds_back or task.route.copies for task in model.tasks
     )
 
 
 def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = None) -> ThreadMachine:
-    """Make a router under a load ready to be computed."""
+    """Prepare a router under a load for computation."""
     graph = graph or flow_graph(model, load)
     passage = passage_of(graph)
     mean_bytes = load.frames.mean_bytes
@@ -445,7 +448,7 @@ def _at_once(task: TaskUnit, thread: Thread, model: RouterModel) -> int:
 
 
 def _slowness(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
-    """Seconds that a second of work takes on its units: their mean speed, interruptions."""
+    """Return the time for a second of work on its units, s: their mean speed, interruptions."""
     pool = model.pool(task.needs[0].pool) if task.needs else None
     if pool is None or not pool.unit_speed_ratio:
         return cost.stretch

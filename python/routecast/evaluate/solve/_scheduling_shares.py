@@ -1,4 +1,4 @@
-"""Time on shared units that threads get of what they want: by level, then fair by weight, with pins.
+"""Shares of threads in common units: by level, then fair by weight, with pins.
 
 Threads that may use units of set A get time together at most |S| on every set S of units that no thread outside can
 help with. As a thread works on one unit at a time but may change units at any instant, these bounds are also enough
@@ -39,12 +39,12 @@ class Component:
 
 
 def served_at_once(task: TaskUnit, most: int) -> int:
-    """Return how many frames of a task unit may be in service at once, where the units allow ``most``."""
+    """Return the number of frames of a task unit in service at a time, where the units allow ``most``."""
     return most if task.request == "frame" and task.needs else min(task.parallel, most)
 
 
 def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component, ...]:
-    """Cut every pool into components."""
+    """Return the components of every pool."""
     users: dict[str, list[tuple[int, int, tuple[int, ...]]]] = {pool.name: [] for pool in model.pools}
     for index, task in enumerate(tasks):
         for position, need in enumerate(task.needs):
@@ -73,7 +73,7 @@ def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component
 
 
 def uses_of(parts: Sequence[Component], count: int) -> tuple[tuple[tuple[Component, int], ...], ...]:
-    """Return by task unit which components it uses, with the units that a frame takes of each."""
+    """Return the components that each task unit uses, with the units that a frame takes of each."""
     uses: list[list[tuple[Component, int]]] = [[] for _ in range(count)]
     for part in parts:
         for index, units in part.members:
@@ -88,12 +88,12 @@ def divide(
     busy_s: Sequence[float],
     costs: Sequence[Cost],
 ) -> dict[int, float]:
-    """Return the rate that each member gets of what it wants, by the pool's policy.
+    """Return the rate of each member, at most its request, by the pool's policy.
 
-    Enough units: everybody gets what it wants. Otherwise grants go round (``fifo``, and ``round_robin`` where
-    a grant is shorter than the quantum): each backlogged task unit gets equally many grants for each frame it
-    may serve at once; ``round_robin`` with longer grants and ``fair`` divide time; ``priority`` and
-    ``preemptive`` serve the highest level first. What one does not want, the others share (max-min).
+    With enough units every member gets its request. Otherwise grants go round (``fifo``, and ``round_robin`` where a
+    grant is shorter than the quantum): each backlogged task unit gets equally many grants for each frame it may serve
+    at once; ``round_robin`` with longer grants and ``fair`` divide time; ``priority`` and ``preemptive`` serve the
+    highest level first. What one does not want, the others share (max-min).
     """
     capacity = float(len(component.units))
     most: dict[int, float] = {}
@@ -162,7 +162,7 @@ class Slowed:
 
 
 def slowed_by_each_other(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Slowed, ...]:
-    """Return the pools with contention, and who uses them."""
+    """Return the pools with contention, and their users."""
     factors = []
     for pool in model.pools:
         if pool.contention.is_none:
@@ -212,7 +212,7 @@ def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Sequence[
 
 
 def _at_mean(contention: Contention, k: float, variance: float) -> float:
-    """Mean factor to second order around the mean number of busy units."""
+    """Return the mean factor to second order around the mean number of busy units."""
     if variance <= 0.0:
         return contention.factor(k)
     low = max(k, 2.0)
@@ -268,12 +268,12 @@ class Rows:
     threads: int
 
     def load(self, demand: Vector) -> Vector:
-        """Units that all threads of a row want."""
+        """Return the units that all threads of a row request."""
         loads: Vector = (self.at_once * np.append(demand, 0.0)[self.member]).sum(axis=1)
         return loads
 
     def divide(self, demand: Vector, weight: Vector, level: Sequence[Index]) -> Vector:
-        """Return what each thread gets of its demand (time per second on a unit).
+        """Return the granted part of each thread's demand (time per second on a unit).
 
         ``demand`` and ``weight``: by thread; ``level``: threads of each level, the most urgent first.
         """
@@ -294,9 +294,9 @@ class Rows:
         return got
 
     def entitled(self, demand: Vector, granted: Vector, weight: Vector, level: Sequence[Index], most: Vector) -> Vector:
-        """Return what each thread would get if it wanted more than there is, and the others what they want.
+        """Return the share of each thread if it requested everything and the others their demand.
 
-        Row by row, and each row by itself: a thread that another row keeps short takes here what it gets.
+        Each row stands by itself: a thread that another row limits counts here with its grant.
         """
         entitled = np.append(most, 0.0)
         if not len(self.rows):
@@ -347,7 +347,7 @@ class Rows:
 
 
 def rows_of(rows: Sequence[UnitGroup], most: Vector) -> Rows:
-    """Gather the rows that can be full: whose threads could use more units at once than there are.
+    """Return the rows that can be full: those whose threads could use more units at once than there are.
 
     ``most``: by thread, grants that it may have at once.
     """
@@ -372,7 +372,7 @@ def rows_of(rows: Sequence[UnitGroup], most: Vector) -> Rows:
 
 
 def surface(wanted: Vector, weight: Vector, capacity: Vector, *, at_once: Vector | float = 1.0) -> Vector:
-    """Return how high water of the volume ``capacity`` stands in each row of vessels.
+    """Return the height of water of the volume ``capacity`` in each row of vessels.
 
     Vessel ``j`` of row ``i`` has the base ``weight[i, j]`` and holds ``wanted[i, j]`` at most: the height θ solves
     ``Σ at_once·min(wanted, weight·θ) = capacity``. Infinite where all vessels are full before.
@@ -395,7 +395,7 @@ def surface(wanted: Vector, weight: Vector, capacity: Vector, *, at_once: Vector
 
 
 def _surface_of_one(wanted: Vector, weight: Vector, capacity: Vector, at_once: Vector) -> Vector:
-    """Return how high water stands in each row when vessel ``j`` alone has no rim; shape as ``wanted``."""
+    """Return the height in each row when vessel ``j`` alone is unlimited; shape as ``wanted``."""
     height = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
     order = np.argsort(height, axis=1)
     step = np.take_along_axis(height, order, axis=1)

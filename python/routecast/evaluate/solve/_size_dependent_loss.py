@@ -1,4 +1,4 @@
-"""Which frames a full queue takes in: behind a busy link more of the large ones, each of which comes after a long gap.
+"""Frames that a full queue admits: behind a busy link more of the large ones, which arrive after long gaps.
 
 A link spaces frames: before the last bit of a frame of ``L`` seconds on the wire there are at least L seconds without
 another frame. A full queue gets a free place at every end of service: the longer the gap before a frame, the likelier
@@ -37,7 +37,7 @@ Steps = tuple[tuple[tuple[float, int, float], ...], ...]
 def admitted_by_size(
     fluid: Fluid, port: int, rate_pps: float, mix: ServiceMix, *, servers: int, room: int
 ) -> tuple[float, ...]:
-    """Return the probability that an overloaded queue takes in a frame, by frame size (smallest first).
+    """Return the probability that an overloaded queue admits a frame, by frame size (smallest first).
 
     Valid where the queue is full nearly all the time and its frames come from one port, undisturbed; within 0.8 % of
     the forwarded rate of packet simulations (IMIX and a genome, links half full to overfull, Poisson and equal gaps).
@@ -141,7 +141,7 @@ def _admission(steps: Steps, gaps: tuple[Points, ...], mix: ServiceMix, servers:
 
 
 def _quantiles(mix: ServiceMix) -> Points:
-    """Return weighted points that stand for how the service time of one size varies around 1."""
+    """Return weighted points of the distribution of the service time of one size around 1."""
     if mix.scv <= 0.0:
         return ((1.0, 1.0),)
     # Two points with the right mean and variance; those of the exponential law reach down to 0.
@@ -150,7 +150,7 @@ def _quantiles(mix: ServiceMix) -> Points:
 
 
 def _moved(state: Vector, passing: list[Vector]) -> Vector:
-    """Let a gap pass: ``passing[k]`` leads from the rest of a service to the rest of one k services later."""
+    """Return the state after a gap: ``passing[k]`` maps the rest of a service to the rest of one k services later."""
     moved = np.zeros_like(state)
     top = len(state) - 1
     for count, matrix in enumerate(passing):

@@ -1,4 +1,4 @@
-"""Stations that are not a textbook queue alone: units that several task units visit, queues in overload."""
+"""Stations that are no textbook queue: units that several task units visit, queues in overload."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class SharedUnits:
 
 
 def _sum(values: Vector) -> float:
-    """Add one by one, from the first to the last."""
+    """Return the sum in order, from the first to the last."""
     return float(np.cumsum(values)[-1])
 
 
@@ -129,7 +129,7 @@ class FullQueue(PlainQueue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolledQueue(DelayedQueue):
-    """An overloaded queue whose polls take their frames out of it at once, so that others come in meanwhile.
+    """An overloaded queue whose polls remove their frames at once, so that others enter meanwhile.
 
     A poll of b frames makes b places, which fill in ``b/(rate)``. A frame that comes in waits for the rest of the poll
     and all that is before it: on average ``b(1 - 1/load)/2`` services more than if frames left their places one by one.
@@ -149,7 +149,7 @@ class PolledQueue(DelayedQueue):
 
 
 def behind_link(queue: Queue, link_wait_s: float, *, exact: bool) -> Queue:
-    """Return a queue for Poisson arrivals as it is behind the link that spaces them, where that matters."""
+    """Return the queue behind the link that spaces Poisson arrivals, where the link matters."""
     if queue.waiting_mean_s <= 0.0 or link_wait_s <= _NOTABLE * queue.sojourn_mean_s:
         return queue
     return BehindLink(queue=queue, link_wait_s=link_wait_s, exact=exact)
@@ -157,7 +157,7 @@ def behind_link(queue: Queue, link_wait_s: float, *, exact: bool) -> Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BehindLink(DelayedQueue):
-    """A queue whose Poisson arrivals have already waited for the link that brings them.
+    """A queue whose Poisson arrivals have already waited for their link.
 
     Constant times in series: all waits together are that for the slowest server alone (Friedman, Operations Research
     13(1), 1965; Avi-Itzhak, Management Science 11(5), 1965), so behind the link ``W - W_link`` is left. ``exact`` for
@@ -193,7 +193,7 @@ class Station:
 
     @property
     def load(self) -> float:
-        """Offered work over servers."""
+        """Offered work per server."""
         return self.rate_pps * self.mix.mean_s / self.servers
 
     @property
