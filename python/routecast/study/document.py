@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -15,7 +15,19 @@ from routecast.quantity import parse_frame_bytes
 from routecast.quantity.file_model import FileModel
 from routecast.study.knew import Group, Knew, KnownGroup, known
 
-__all__ = ["Count", "FrameSize", "InWords", "Name", "Quoted", "Ratio", "StudyDocument", "StudyFile", "problems_at"]
+__all__ = [
+    "Count",
+    "FrameSize",
+    "InWords",
+    "Name",
+    "Quoted",
+    "Ratio",
+    "StudyDocument",
+    "StudyFile",
+    "missing_testbed",
+    "problems_at",
+    "taken_names",
+]
 
 
 def _frame_bytes(text: Any) -> int:
@@ -82,14 +94,12 @@ class InWords(Quoted):
 
 
 class StudyDocument(FileModel):
-    """A whole ``*.study.toml`` of some kind; each kind declares these fields where its file has them."""
-
-    if TYPE_CHECKING:
-        name: str
-        title: str
-        question: str
+    """A whole ``*.study.toml`` of some kind, with the fields and the checks that all kinds have."""
 
     knew: tuple[Knew, ...] = Field(default=(), description="Knowledge of the model of the compared values.")
+    name: Name = Field(description="Name of the study and of its folder of results.")
+    title: str = Field(description="Title of the report.")
+    question: str = Field(default="", description="Question that the study answers.")
 
     def groups(self) -> Sequence[Group]:
         """Return the groups of values that the study compares with what it finds, in the order of its tables."""
@@ -119,6 +129,26 @@ class StudyFile(Generic[Document]):
     def folder(self) -> Path:
         """Folder of the file."""
         return self.path.parent
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+def taken_names(place: str, tables: Iterable[_Named], use: str = "") -> Iterator[Problem]:
+    """Yield the problems of tables with the name of an earlier one; ``use`` says what the name is for."""
+    seen: set[str] = set()
+    for number, table in enumerate(tables):
+        if table.name in seen:
+            yield Problem(f"{place}[{number}].name", f"{table.name!r} is taken{use and f': {use}'}")
+        seen.add(table.name)
+
+
+def missing_testbed(place: str, folder: Path, name: str) -> Iterator[Problem]:
+    """Yield the problem of a test bed that is not in the study's folder, unless it is ``"namespaces"``."""
+    if name != "namespaces" and not (folder / name).is_file():
+        yield Problem(place, f'there is no file {name!r} beside the study: name one, or "namespaces"')
 
 
 def problems_at(place: str, error: RoutecastError) -> list[Problem]:

@@ -115,8 +115,14 @@ def read_study(path: Path) -> StudyFile[Any]:
 
 def study_schema(name: str = "study") -> dict[str, Any]:
     """Return the JSON Schema of a study file of a kind; ``name`` is ``"noc_study"`` for ``NocStudy``."""
-    document = _document_of(study_schema_names()[name])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema_of(document)}
+    schema = schema_of(_document_of(study_schema_names()[name]))
+    fields = schema["properties"]
+    listed = list(fields)
+    # A file begins with its kind: it comes before the fields that all kinds have.
+    keys = list(dict.fromkeys(("knew", *listed[: listed.index("knew")], "kind", *listed)))
+    schema["properties"] = {key: fields[key] for key in keys if key in fields}
+    schema["required"].sort(key=keys.index)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def study_schema_names() -> dict[str, str]:

@@ -22,7 +22,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, Number
 from routecast.quantity.file_model import FileModel
 from routecast.study.arithmetic import Arithmetic, arithmetic_problems
-from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, problems_at
+from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, problems_at, taken_names
 from routecast.study.knew import Group, group_of
 
 __all__ = ["Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment"]
@@ -148,9 +148,6 @@ class ExperimentsStudy(StudyDocument):
     """A ``*.study.toml`` of ``kind = "experiments"``."""
 
     kind: Literal["experiments"]
-    name: Name = Field(description="Name of the study and of its folder of results.")
-    title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="Question that the study answers.")
     source: str = Field(default="", description="Source of the stated facts.")
     most_calibrations: Count = Field(default=60, description="Trials of the calibrated values, at most.")
     router: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)] = Field(
@@ -183,12 +180,10 @@ class ExperimentsStudy(StudyDocument):
 
 
 def _problems(study: ExperimentsStudy, folder: Path) -> list[Problem]:
-    problems: list[Problem] = []
+    problems = [*taken_names("experiment", study.experiment)]
     experiments: dict[str, Experiment] = {}
     for number, table in enumerate(study.experiment):
         place = f"experiment[{number}]"
-        if table.name in experiments:
-            problems.append(Problem(f"{place}.name", f"{table.name!r} is taken"))
         if table.router not in study.router:
             what = f"{table.router!r} is no [router.…]; {did_you_mean(table.router, study.router)}"
             problems.append(Problem(f"{place}.router", what))

@@ -11,7 +11,7 @@ from pydantic import Field
 from routecast.errors import Problem
 from routecast.quantity.fields import Duration, FrameRate
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import FrameSize, Name, Ratio, StudyDocument
+from routecast.study.document import FrameSize, Name, Ratio, StudyDocument, missing_testbed, taken_names
 from routecast.study.knew import Group, group_of
 
 __all__ = ["FailureTable", "MultistageCriteria", "MultistageStudy", "RoutersTable", "TrialsTable"]
@@ -97,9 +97,6 @@ class MultistageStudy(StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "multistage"``."""
 
     kind: Literal["multistage"]
-    name: Name = Field(description="Name of the study and of its folder of results.")
-    title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="Question that the study answers.")
     routers: RoutersTable
     trials: TrialsTable = TrialsTable()
     failure: tuple[FailureTable, ...] = ()
@@ -117,21 +114,14 @@ class MultistageStudy(StudyDocument):
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return the contradictions in the document, or with the files that it names."""
-        problems = []
-        bed = self.trials.testbed
-        if bed != "namespaces" and not (folder / bed).is_file():
-            what = f'there is no file {bed!r} beside the study: name one, or "namespaces"'
-            problems.append(Problem("trials.testbed", what))
+        problems = [*missing_testbed("trials.testbed", folder, self.trials.testbed)]
         for number, count in enumerate(self.routers.count):
             if count in self.routers.count[:number]:
                 problems.append(Problem(f"routers.count[{number}]", f"{count} stands there twice"))
             problems += _too_many(f"routers.count[{number}]", count * self.routers.flows)
-        names: set[str] = set()
+        problems += taken_names("failure", self.failure, "names its figure")
         for number, failure in enumerate(self.failure):
             place = f"failure[{number}]"
-            if failure.name in names:
-                problems.append(Problem(f"{place}.name", f"{failure.name!r} is taken: names its figure"))
-            names.add(failure.name)
             least = _LEAST_FOR[failure.of]
             if failure.routers < least:
                 what = f"{failure.routers} is below {least}: none is left to forward"

@@ -16,7 +16,7 @@ from routecast.noc.file import NocFile, contradictions, topology_of, traffic_of
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import InWords, Name, Quoted, StudyDocument
+from routecast.study.document import InWords, Name, Quoted, StudyDocument, taken_names
 from routecast.study.knew import STATEMENTS, Group, group_of
 
 __all__ = ["Case", "NocStudy", "Own", "Saying", "StatedPower"]
@@ -100,9 +100,6 @@ class NocStudy(StudyDocument):
     """A ``*.study.toml`` of ``kind = "noc"``."""
 
     kind: Literal["noc"]
-    name: Name = Field(description="Name of the study and of its folder of results.")
-    title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="Question that the study answers.")
     source: str = Field(default="", description="Source of the stated figures.")
     case: Annotated[tuple[Case, ...], Field(min_length=1)]
     flits: Flits | None = None
@@ -125,13 +122,9 @@ class NocStudy(StudyDocument):
 
 
 def _problems(study: NocStudy, folder: Path) -> list[Problem]:
-    problems = []
-    seen: set[str] = set()
+    problems = [*taken_names("case", study.case, "it names a figure")]
     for number, case in enumerate(study.case):
         place = f"case[{number}]"
-        if case.name in seen:
-            problems.append(Problem(f"{place}.name", f"{case.name!r} is taken: it names a figure"))
-        seen.add(case.name)
         of_file = contradictions(case) or _of_traffic(case, folder)
         problems += [Problem(f"{place}.{problem.place}", problem.message) for problem in (*of_file, *_of_curves(case))]
     return [*problems, *_of_criteria(study)]

@@ -25,7 +25,7 @@ from routecast.quantity.file_model import FileModel
 from routecast.router.check_load import check_load
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
-from routecast.study.document import Count, FrameSize, Name, Quoted, Ratio, StudyDocument, problems_at
+from routecast.study.document import Count, FrameSize, Name, Quoted, Ratio, StudyDocument, problems_at, taken_names
 from routecast.study.knew import Group, group_of
 
 __all__ = [
@@ -228,9 +228,6 @@ class CurveStudy(StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "curves"``."""
 
     kind: Literal["curves"]
-    name: Name = Field(description="Name of the study and of its folder of results.")
-    title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="Question that the study answers.")
     source: str = Field(default="", description="Source of the stated values.")
     run: CurveRun
     router: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)] = Field(
@@ -259,12 +256,9 @@ class CurveStudy(StudyDocument):
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return the contradictions between parts of the study, with their places."""
-        problems = []
-        names = [figure.name for figure in self.figure]
+        problems = [*taken_names("figure", self.figure, "names its file")]
         for number, figure in enumerate(self.figure):
             place = f"figure[{number}]"
-            if figure.name in names[:number]:
-                problems.append(Problem(f"{place}.name", f"{figure.name!r} is taken: names its file"))
             if list(figure.offered_pps) != sorted(set(figure.offered_pps)):
                 problems.append(Problem(f"{place}.offered", "are not ascending: write the loads in order"))
             problems += _curves(self, figure, place, folder)
@@ -276,12 +270,9 @@ class CurveStudy(StudyDocument):
 
 
 def _curves(study: CurveStudy, figure: FigureTable, place: str, folder: Path) -> list[Problem]:
-    problems = []
-    names = [curve.name for curve in figure.curve]
+    problems = [*taken_names(f"{place}.curve", figure.curve)]
     for number, curve in enumerate(figure.curve):
         at = f"{place}.curve[{number}]"
-        if curve.name in names[:number]:
-            problems.append(Problem(f"{at}.name", f"{curve.name!r} is taken"))
         if curve.router not in study.router:
             what = f"{curve.router!r} is no [router.…]; {did_you_mean(curve.router, study.router)}"
             problems.append(Problem(f"{at}.router", what))

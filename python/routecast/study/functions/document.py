@@ -83,9 +83,6 @@ class FunctionStudy(StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "functions"``."""
 
     kind: Literal["functions"]
-    name: Name = Field(description="Name of the study and of its folder of results.")
-    title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="Question that the study answers.")
     host: Host = Host()
     run: Runs = Runs()
     series: Annotated[tuple[FunctionSeries, ...], Field(min_length=1)]

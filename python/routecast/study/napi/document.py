@@ -17,7 +17,7 @@ from pydantic import Field
 from routecast.errors import Problem
 from routecast.quantity.fields import FrameCount, FrameRate, Frequency, Span
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Name, Ratio, StudyDocument
+from routecast.study.document import Name, Ratio, StudyDocument, taken_names
 from routecast.study.knew import Group, group_of
 
 __all__ = ["ClockPart", "FormPart", "IdleCurve", "NapiCriteria", "NapiRun", "NapiStudy"]
@@ -93,9 +93,6 @@ class NapiStudy(StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "napi"``."""
 
     kind: Literal["napi"]
-    name: Name = Field(description="Name of the study and of its folder of results.")
-    title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="Question that the study answers.")
     source: str = Field(default="", description="Source of the measurements.")
     run: NapiRun = NapiRun()
     idle: Annotated[tuple[IdleCurve, ...], Field(min_length=1)]
@@ -128,10 +125,7 @@ class NapiStudy(StudyDocument):
         for place, name in tables:
             if not (folder / name).is_file():
                 problems.append(Problem(place, f"there is no file {name!r}, looked up from the study's folder"))
-        names = [curve.name for curve in self.idle]
-        for number, name in enumerate(names):
-            if name in names[:number]:
-                problems.append(Problem(f"idle[{number}].name", f"{name!r} is taken: names its figures"))
+        problems += taken_names("idle", self.idle, "names its figures")
         if self.form and self.form.saturation >= self.form.maximum:
             problems.append(Problem("form.saturation", "is not below the maximum: it is the rate without idle time"))
         if self.clock and not self.form:

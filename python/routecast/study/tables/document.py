@@ -18,7 +18,7 @@ from routecast.load.fields import Frames
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Duration, FrameCount, FrameRate
 from routecast.quantity.file_model import FileTable
-from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument
+from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, taken_names
 from routecast.study.knew import STATEMENTS, Group, group_of
 
 __all__ = ["Study", "StudyRouter", "several"]
@@ -161,9 +161,6 @@ class Criteria(FileTable):
 class Study(FileTable, StudyDocument):
     """A whole ``*.study.toml``."""
 
-    name: Name = Field(description="Name of the study and of its folder of results.")
-    title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="Question that the study answers.")
     source: str = Field(default="", description="Source of the measurements.")
     router: StudyRouter
     load: LoadNote = LoadNote()
@@ -193,11 +190,8 @@ class Study(FileTable, StudyDocument):
         left_out = self.measurements.left_out
         if left_out and left_out not in sources():
             problems.append(Problem("measurements.left_out", did_you_mean(left_out, sources())))
-        seen: set[str] = set()
+        problems += taken_names("scenario", self.scenario, "names its files")
         for number, scenario in enumerate(self.scenario):
-            if scenario.name in seen:
-                problems.append(Problem(f"scenario[{number}].name", f"{scenario.name!r} is taken: names its files"))
-            seen.add(scenario.name)
             if scenario.count > _MOST_PREDICTIONS:
                 what = f"has {scenario.count:,} combinations: at most {_MOST_PREDICTIONS:,}; give fewer values"
                 problems.append(Problem(f"scenario[{number}]", what))

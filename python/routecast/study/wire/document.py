@@ -17,7 +17,7 @@ from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import FrameSize, Name, Ratio, StudyDocument
+from routecast.study.document import FrameSize, Name, Ratio, StudyDocument, missing_testbed, taken_names
 from routecast.study.knew import Group, group_of
 
 __all__ = ["Bed", "Latency", "Loss", "Throughput", "WireCriteria", "WireEvaluation", "WireStudy"]
@@ -111,9 +111,6 @@ class WireStudy(StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "wire"``."""
 
     kind: Literal["wire"]
-    name: Name = Field(description="Name of the study and of its folder of results.")
-    title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="Question that the study answers.")
     testbed: Bed = Bed()
     throughput: Annotated[tuple[Throughput, ...], Field(min_length=1)]
     loss: tuple[Loss, ...] = ()
@@ -144,16 +141,11 @@ class WireStudy(StudyDocument):
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return what the document says against itself, or against what it names."""
-        problems = []
-        if self.testbed.file != "namespaces" and not (folder / self.testbed.file).is_file():
-            what = f'there is no file {self.testbed.file!r} beside the study: name one, or "namespaces"'
-            problems.append(Problem("testbed.file", what))
-        names: set[str] = set()
+        problems = [*missing_testbed("testbed.file", folder, self.testbed.file)]
+        problems += taken_names("throughput", self.throughput, "names its figures")
+        names = sorted({series.name for series in self.throughput})
         for number, series in enumerate(self.throughput):
             place = f"throughput[{number}]"
-            if series.name in names:
-                problems.append(Problem(f"{place}.name", f"{series.name!r} is taken: names its figures"))
-            names.add(series.name)
             strange = [value for value in series.calibrate if value not in series.values]
             if strange:
                 what = f"{strange[0]:g} is not among the values: {', '.join(f'{value:g}' for value in series.values)}"
@@ -165,7 +157,7 @@ class WireStudy(StudyDocument):
         loaded += [(f"latency[{number}]", latency.series) for number, latency in enumerate(self.latency)]
         for place, name in loaded:
             if name not in names:
-                what = f"{name!r} is no [[throughput]]; {did_you_mean(name, sorted(names))}"
+                what = f"{name!r} is no [[throughput]]; {did_you_mean(name, names)}"
                 problems.append(Problem(f"{place}.series", what))
         for number, latency in enumerate(self.latency):
             for ratio in latency.calibrate:

@@ -16,7 +16,7 @@ from routecast.plan.cluster.reading import ClusterFile
 from routecast.quantity.fields import Duration, Number, Span
 from routecast.quantity.file_model import FileModel
 from routecast.study.arithmetic import Arithmetic, arithmetic_problems
-from routecast.study.document import InWords, Name, StudyDocument
+from routecast.study.document import InWords, StudyDocument
 from routecast.study.knew import STATEMENTS, Group, group_of
 
 __all__ = ["ClusterCriteria", "ClusterStudy", "Mismatch", "Saying", "Sweep"]
@@ -89,13 +89,10 @@ class Saying(InWords):
     than: DesignName | None = Field(default=None, description="Design-I to Design-IV, compared with")
 
 
-class ClusterStudy(ClusterFile, StudyDocument):
+class ClusterStudy(StudyDocument, ClusterFile):
     """A whole ``*.study.toml`` of ``kind = "cluster"``."""
 
     kind: Literal["cluster"]
-    name: Name = Field(description="Name of the study and of its folder of results.")
-    title: str = Field(description="Title of the report.")
-    question: str = Field(default="", description="Question that the study answers.")
     mismatch: Mismatch = Mismatch()
     sweep: Sweep = Sweep()
     criteria: ClusterCriteria = ClusterCriteria()
