@@ -12,10 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-__all__ = ["Axis", "Figure", "Line", "Mark", "Points", "Stack", "palette"]
+__all__ = ["CURVE_COLOURS", "GREY", "Axis", "Figure", "Line", "Mark", "Points", "Stack", "palette"]
 
 ORDERED = ("#3f6fb5", "#2b95a6", "#4aa36a", "#b39a2f", "#d6812f", "#c8524a", "#9b4f8e")
-CATEGORIES = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#7a7f87", "#2b95a6", "#b39a2f")
+GREY = "#7a7f87"
+"""Of references, such as bounds and diagonals."""
+CURVE_COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f", "#9b8ec4")
+"""Of curves beside grey references."""
+CATEGORIES = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", GREY, "#2b95a6", "#b39a2f")
 
 Getter = Callable[[Any], float]
 

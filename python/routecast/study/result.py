@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -12,6 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from routecast.evaluate.plain import pick, plain
 from routecast.quantity import format_duration
 from routecast.quantity.comparison import ComparedRow
+from routecast.show.figures import Points
 from routecast.show.page import Page, Section
 from routecast.show.tables import Column, Table
 from routecast.study.document import StudyDocument
@@ -19,6 +21,7 @@ from routecast.study.knew import NOT_SAID, KnownGroup
 
 __all__ = [
     "NOT_MEASURED",
+    "READ_OFF",
     "Criterion",
     "Measured",
     "Provenance",
@@ -29,6 +32,7 @@ __all__ = [
     "criteria_of",
     "format_percent",
     "knew_table",
+    "measured_points",
     "statements_section",
     "statements_table",
 ]
@@ -69,6 +73,16 @@ class Measured:
 NOT_MEASURED = Measured(values=())
 
 
+def measured_points(
+    rows: Iterable[Any], x: Callable[[Any], float], scale: float, *, of: str = "repeats", **style: Any
+) -> Points:
+    """Return points of repeated measurements, the attribute ``of`` of each row: medians, with bars to the extremes."""
+    measured = attrgetter(of)
+    ends = ("median", "least", "most")
+    y, low, high = (lambda row, end=end: scale * getattr(measured(row), end) for end in ends)
+    return Points.of(rows, x, y, low=low, high=high, **style)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedRow(ComparedRow[Conditions_co]):
     """A row whose measured value is the median of repeated measurements."""
@@ -100,6 +114,10 @@ class Criterion:
         """The criterion in a line."""
         mark = "met" if self.is_met else "MISSED"
         return f"{self.name} {self.reached:.3g}, allowed {self.bound:.3g}: {mark}"
+
+
+READ_OFF = "Stated is what the source says in words; what is read off a figure says so under “Where”."
+"""Of tables of stated values."""
 
 
 def criteria_of(*bounds: tuple[str, float | None, float]) -> tuple[Criterion, ...]:
@@ -175,6 +193,10 @@ class Provenance:
     trials: int
     resumed_trials: int
     elapsed_s: float
+
+    def trials_row(self, invalid: int) -> tuple[str, str]:
+        """Return the row of the page's foot that counts the trials, ``invalid`` ones among them."""
+        return "Trials", f"{self.trials}, {invalid} invalid, {self.resumed_trials} kept from an interrupted run"
 
     def rows(self, *between: tuple[str, str]) -> tuple[tuple[str, str], ...]:
         """Return the rows of the page's foot; ``between`` are those of the kind of study."""

@@ -11,11 +11,11 @@ from routecast.experiment.study.document import Fact, FigureTable
 from routecast.experiment.study.run import ExperimentsResult, FactCheck, series
 from routecast.experiment.views import experiment_sections
 from routecast.explore.views import turned_section
-from routecast.show.figures import Axis, Figure, Line, Mark, Points
+from routecast.show.figures import CURVE_COLOURS, GREY, Axis, Figure, Line, Mark, Points
 from routecast.show.page import Page, Section
 from routecast.show.tables import Column, Table
 from routecast.study.arithmetic import arithmetic_section, arithmetic_table
-from routecast.study.result import TerminalSummary
+from routecast.study.result import READ_OFF, TerminalSummary
 
 __all__ = ["facts_table", "page", "terminal_summary"]
 
@@ -82,8 +82,7 @@ def facts_table(result: ExperimentsResult) -> Table:
         Column.text("Where", "fact.place", wrap=True, wide=True),
         name="facts",
         title="Stated and found",
-        caption="What calibrates is met as well as it can be; what follows is of the same answers. Stated is what the "
-        "source says in words; what is read off a figure says so under “Where”.",
+        caption=f"What calibrates is met as well as it can be; what follows is of the same answers. {READ_OFF}",
     )
 
 
@@ -112,17 +111,13 @@ def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
     )
 
 
-GREY = "#7a7f87"
-COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f", "#9b8ec4")
-
-
 def lines_figure(table: FigureTable, result: ExperimentsResult) -> Figure:
     """Return a figure of lines over a factor.
 
     Raises RoutecastError: a line names a response, factor or level that its experiment does not have.
     """
     marks: list[Mark] = []
-    for line, colour in zip(table.line, cycle(COLOURS), strict=False):
+    for line, colour in zip(table.line, cycle(CURVE_COLOURS), strict=False):
         points = [
             (x, y)
             for x, y in series(result.results[line.experiment], line.response, line.factor, line.at)

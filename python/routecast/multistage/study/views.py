@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from routecast.multistage.study.run import PREDICTION, FailureRow, MultistageResult
+from routecast.multistage.study.run import PREDICTION, FailureRow, MultistageResult, ThroughputRow
 from routecast.quantity import format_duration
 from routecast.show.figures import Axis, Figure, Line, Points, palette
 from routecast.show.page import Page, Prose, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, scaled, signed_percent
-from routecast.study.result import TerminalSummary, format_percent
+from routecast.study.result import TerminalSummary, format_percent, measured_points
 
 __all__ = ["page", "terminal_summary"]
 
@@ -97,7 +97,10 @@ def terminal_summary(result: MultistageResult) -> TerminalSummary:
 def throughput_figure(result: MultistageResult) -> Figure:
     """Return throughput over the number of back-end routers."""
     rows = result.throughput
-    x = tuple(float(row.conditions) for row in rows)
+
+    def routers(row: ThroughputRow) -> float:
+        return float(row.conditions)
+
     return Figure(
         name="throughput",
         title="Throughput of one to many back-end routers, with an emulated cap each",
@@ -105,16 +108,9 @@ def throughput_figure(result: MultistageResult) -> Figure:
         x=Axis(title="back-end routers", low=0.0),
         y=Axis(title="forwarded in overload [kpps]", low=0.0),
         marks=(
-            Line(name="sum of caps", x=x, y=tuple(row.sum_of_caps_pps / 1e3 for row in rows), colour=SUM, dashed=True),
-            Line(name="predicted", x=x, y=tuple(row.predicted / 1e3 for row in rows), colour=PREDICTED),
-            Points(
-                name="measured",
-                x=x,
-                y=tuple(row.measured / 1e3 for row in rows),
-                low=tuple(row.repeats.least / 1e3 for row in rows),
-                high=tuple(row.repeats.most / 1e3 for row in rows),
-                colour=MEASURED,
-            ),
+            Line.of(rows, routers, lambda row: row.sum_of_caps_pps / 1e3, name="sum of caps", colour=SUM, dashed=True),
+            Line.of(rows, routers, lambda row: row.predicted / 1e3, name="predicted", colour=PREDICTED),
+            measured_points(rows, routers, 1e-3, name="measured", colour=MEASURED),
         ),
     )
 
@@ -171,10 +167,7 @@ def page(result: MultistageResult) -> Page:
     return result.page(
         answer,
         (_overview(result), _throughput(result), _latency(result), _failures(result)),
-        (
-            "Trials",
-            f"{made.trials}, {result.invalid_trials} invalid, {made.resumed_trials} kept from an interrupted run",
-        ),
+        made.trials_row(result.invalid_trials),
         ("Length of a trial", format_duration(study.trials.duration)),
         ("Prediction", f"{PREDICTION}, written {result.prediction_written}; {_order(result)}"),
         ("Machine", _machine(result)),

@@ -10,10 +10,10 @@ from statistics import stdev
 from routecast.noc._views.link_map import draw_link_map
 from routecast.noc.study.document import BEFORE, OURS, StatedPower
 from routecast.noc.study.run import BOUND, NO_DVFS, WHOLE, CaseResult, NocResult, closed_ratio, curve_name
-from routecast.show.figures import Axis, Figure, Line, Mark, Points
+from routecast.show.figures import CURVE_COLOURS, GREY, Axis, Figure, Line, Mark, Points
 from routecast.show.page import Block, Drawing, Facts, Folded, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled, signed_percent
-from routecast.study.result import TerminalSummary, statements_section, statements_table
+from routecast.study.result import READ_OFF, TerminalSummary, statements_section, statements_table
 
 __all__ = ["page", "terminal_summary"]
 
@@ -103,8 +103,7 @@ def compared_table(result: NocResult) -> Table:
         Column.text("Where", "conditions.place", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
-        caption="Power relative to no scaling at load 1, and how many times below no scaling that is. Stated is what "
-        "the source says in words; what is read off a figure says so under “Where”.",
+        caption=f"Power relative to no scaling at load 1, and how many times below no scaling that is. {READ_OFF}",
     )
 
 
@@ -156,10 +155,9 @@ def terminal_summary(result: NocResult) -> TerminalSummary:
     )
 
 
-GREY = "#7a7f87"
-COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f")
+COLOURS, RESERVED = CURVE_COLOURS[:-1], CURVE_COLOURS[-1]
 """Of policies, in their order; none is like the grey of what no policy is."""
-SPECIAL = {NO_DVFS: GREY, BOUND: "#4b5059", WHOLE: "#9b8ec4"}
+SPECIAL = {NO_DVFS: GREY, BOUND: "#4b5059", WHOLE: RESERVED}
 DRAWN_ALIKE = 1e-6
 
 

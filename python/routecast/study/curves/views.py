@@ -6,12 +6,12 @@ from itertools import cycle
 
 from routecast.explore.views import turned_section
 from routecast.quantity import format_duration, format_pps
-from routecast.show.figures import Axis, Figure, Line, Mark, Points
+from routecast.show.figures import CURVE_COLOURS, GREY, Axis, Figure, Line, Mark, Points
 from routecast.show.page import Folded, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled, signed_percent
 from routecast.study.curves.run import SIDES, ComparedRate, CurveResult, FigureResult, Patterned
 from routecast.study.curves.simulate import LeftOutRate, SimulatedPoint
-from routecast.study.result import TerminalSummary, statements_section, statements_table
+from routecast.study.result import READ_OFF, TerminalSummary, statements_section, statements_table
 
 __all__ = ["page", "terminal_summary"]
 
@@ -63,8 +63,7 @@ def compared_table(result: CurveResult) -> Table:
         name="compared",
         title="Stated and found",
         caption="Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been "
-        "chosen with these values in sight: the techniques' files say so of each. Stated is what the source says in "
-        "words; what is read off a figure says so under “Where”.",
+        f"chosen with these values in sight: the techniques' files say so of each. {READ_OFF}",
     )
 
 
@@ -179,13 +178,9 @@ def terminal_summary(result: CurveResult) -> TerminalSummary:
     )
 
 
-GREY = "#7a7f87"
-COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f", "#9b8ec4")
-
-
 def curves_figure(result: FigureResult) -> Figure:
     """Return forwarded against offered load of every curve, with the stated values as crosses."""
-    colours = dict(zip(result.curves, cycle(COLOURS), strict=False))
+    colours = dict(zip(result.curves, cycle(CURVE_COLOURS), strict=False))
     top = result.figure.offered_pps[-1] / 1e3
     most = max(result.peak_pps(name) for name in result.curves) / 1e3
     marks: list[Mark] = [

@@ -7,7 +7,7 @@ from itertools import chain
 
 from routecast.quantity import format_bytes, format_duration, format_frequency
 from routecast.quantity.comparison import ErrorSummary
-from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Facts, Folded, Listing, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, scaled
 from routecast.study.functions.run import FunctionResult, FunctionRow
@@ -183,7 +183,7 @@ def agreement_figure(result: FunctionResult) -> Figure:
             name=name,
             x=ends,
             y=tuple(factor * end for end in ends),
-            colour="#7a7f87",
+            colour=GREY,
             dashed=factor != 1.0,
             legend=bool(name),
         )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from routecast.calibration.frequency import FrequencyLaw
 from routecast.power.form import PUBLISHED_FORM
 from routecast.quantity import format_duration
-from routecast.show.figures import Axis, Figure, Line, Mark, Points, Stack, palette
+from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, Stack, palette
 from routecast.show.page import Page, Prose, Section, Tile, Tiles
 from routecast.show.tables import Cell, Column, Table, percent, scaled, signed_percent
 from routecast.study.napi.run import (
@@ -30,9 +30,10 @@ WAYS = {"until_empty": "until empty", "until_short": "until short", "exhaustive"
 ARRIVALS = {"cbr": "constant rate", "poisson": "Poisson"}
 
 STEPS = 120
-GREY = "#7a7f87"
 WORK, INTERRUPT, WAKE, IDLE, EXHAUSTIVE = "#3f6fb5", "#c8524a", "#b39a2f", "#c9ced6", "#4aa36a"
 UNIT_GRID = tuple(step / STEPS for step in range(STEPS + 1))
+PAIR = (itemgetter(0), itemgetter(1))
+"""Getters of a pair's x and y."""
 DOT: Final[dict[str, Any]] = {"size_px": 7}
 RING: Final[dict[str, Any]] = {"size_px": 12, "filled": False}
 
@@ -210,32 +211,14 @@ def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
     grid = [least * (most / least) ** t for t in UNIT_GRID]
 
     def marks(each: IdleResult, colour: str) -> tuple[Mark, ...]:
-        points, costs = each.points, each.fitted.costs
-        style: dict[str, Any] = {"colour": colour, "legend": False}
+        costs = each.fitted.costs
+        closed_form = [(rate / 1e6, 100.0 * costs.idle_ratio(rate)) for rate in grid]
+        simulated = [(row.conditions / 1e6, 100.0 * row.predicted) for row in each.points]
+        measured = [(row.conditions / 1e6, 100.0 * row.measured) for row in each.points]
         return (
-            Line.of(
-                grid,
-                lambda rate: rate / 1e6,
-                lambda rate: 100.0 * costs.idle_ratio(rate),
-                name=f"{each.curve.title}: three costs",
-                colour=colour,
-            ),
-            Points.of(
-                points,
-                lambda row: row.conditions / 1e6,
-                lambda row: 100.0 * row.predicted,
-                name="simulated",
-                **style,
-                **RING,
-            ),
-            Points.of(
-                points,
-                lambda row: row.conditions / 1e6,
-                lambda row: 100.0 * row.measured,
-                name="measured",
-                **style,
-                **DOT,
-            ),
+            Line.of(closed_form, *PAIR, name=f"{each.curve.title}: three costs", colour=colour),
+            Points.of(simulated, *PAIR, name="simulated", colour=colour, legend=False, **RING),
+            Points.of(measured, *PAIR, name="measured", colour=colour, legend=False, **DOT),
         )
 
     ticks = [tick for tick in (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0) if least <= 1.05e6 * tick <= 1.1 * most]
@@ -324,6 +307,9 @@ def form_figure(form: FormResult) -> Figure:
     maximum, fitted = form.part.maximum, form.of_polynomial.costs
     shown, poisson, _, _, exhaustive, poisson_exhaustive = form.curves
 
+    def three_costs(load_ratio: float) -> float:
+        return fitted.busy_ratio(load_ratio * maximum)
+
     def line(curve: FormCurve, name: str, colour: str) -> Line:
         points = [point for point in curve.points if point.offered_pps <= maximum * 1.001]
         return Line(
@@ -344,14 +330,7 @@ def form_figure(form: FormResult) -> Figure:
         y=Axis(title="share of time, or of dynamic power", low=0.0),
         marks=(
             Line.of(UNIT_GRID, float, PUBLISHED_FORM.at, name="form function, published", colour=GREY),
-            Line.of(
-                UNIT_GRID,
-                float,
-                lambda t: fitted.busy_ratio(t * maximum),
-                name="three costs fitted to it",
-                colour=GREY,
-                dashed=True,
-            ),
+            Line.of(UNIT_GRID, float, three_costs, name="three costs fitted to it", colour=GREY, dashed=True),
             line(form.range[0], "polls until empty, no interrupt cost", WAKE),
             line(shown, f"interrupt of {1e6 * shown.costs.per_interrupt_s:g} us", WORK),
             line(poisson, "", WORK),
@@ -364,6 +343,7 @@ def form_figure(form: FormResult) -> Figure:
 def packet_figure(form: FormResult) -> Figure:
     """Return the time that a packet takes, with its share of polls and interrupts, against load."""
     maximum = form.part.maximum
+    published = [(t, 1e6 * PUBLISHED_FORM.at(t) / (t * maximum)) for t in UNIT_GRID[6:]]
 
     def line(curve: FormCurve, colour: str) -> Line:
         arrivals = ", Poisson" if curve.arrivals == "poisson" else ""
@@ -384,13 +364,7 @@ def packet_figure(form: FormResult) -> Figure:
         x=Axis(title="load / maximum rate", low=0.0, high=1.0),
         y=Axis(title="time per packet (us)", low=0.0),
         marks=(
-            Line.of(
-                UNIT_GRID[6:],
-                float,
-                lambda t: 1e6 * PUBLISHED_FORM.at(t) / (t * maximum),
-                name="form function, published",
-                colour=GREY,
-            ),
+            Line.of(published, *PAIR, name="form function, published", colour=GREY),
             line(form.range[0], WAKE),
             line(form.curves[0], WORK),
             line(form.curves[1], WORK),
@@ -405,33 +379,19 @@ def clock_figure(clock: ClockResult) -> Figure:
     grid = [least + (most - least) * step / STEPS for step in range(STEPS + 1)]
 
     def line(law: FrequencyLaw, name: str, colour: str) -> Line:
-        return Line.of(
-            grid,
-            lambda frequency: frequency / 1e9,
-            lambda frequency: law.rate_pps(frequency) / 1e3,
-            name=name,
-            colour=colour,
-        )
+        pairs = [(frequency / 1e9, law.rate_pps(frequency) / 1e3) for frequency in grid]
+        return Line.of(pairs, *PAIR, name=name, colour=colour)
 
     marks: list[Mark] = []
     for share, law, colour in zip(clock.part.memory, clock.laws, palette(len(clock.laws)), strict=True):
         marks.append(line(law, f"{100.0 * share:.0f} % memory", colour))
         if law == clock.shown:
-            marks.append(
-                Points.of(
-                    clock.curves,
-                    lambda curve: curve.frequency_hz / 1e9,
-                    lambda curve: maximum_pps(curve.points) / 1e3,
-                    name="simulated",
-                    colour=colour,
-                    filled=False,
-                )
-            )
+            maxima = [(curve.frequency_hz / 1e9, maximum_pps(curve.points) / 1e3) for curve in clock.curves]
+            marks.append(Points.of(maxima, *PAIR, name="simulated", colour=colour, filled=False))
     if clock.fitted:
+        samples = [(frequency_hz / 1e9, rate_pps / 1e3) for frequency_hz, rate_pps in clock.samples]
         marks += [
-            Points.of(
-                clock.samples, lambda pair: pair[0] / 1e9, lambda pair: pair[1] / 1e3, name="samples", colour=GREY
-            ),
+            Points.of(samples, *PAIR, name="samples", colour=GREY),
             line(clock.fitted.law, "fitted to the samples", GREY),
         ]
     return Figure(
@@ -457,9 +417,8 @@ def latency_figure(clock: ClockResult) -> Figure:
         y=Axis(title="latency (us)", scale="log"),
         marks=tuple(
             Line.of(
-                curve.points,
-                lambda point: point.offered_pps / 1e3,
-                lambda point: 1e6 * point.latency_p50_s,
+                [(point.offered_pps / 1e3, 1e6 * point.latency_p50_s) for point in curve.points],
+                *PAIR,
                 name=f"{curve.frequency_hz / 1e9:g} GHz",
                 colour=colour,
             )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from routecast.calibration.views import LIMITS
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity import format_bps, format_duration, format_pps
-from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Block, Drawing, Page, Prose, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, signed_percent
 from routecast.study.result import TerminalSummary, format_percent, statements_section, statements_table
@@ -314,7 +314,6 @@ _Symbol = Literal["circle", "square", "diamond"]
 _SYMBOLS: tuple[_Symbol, ...] = ("circle", "square", "diamond")
 
 _UNITS = {"pps": ("Mpps", 1e-6), "l1_bps": ("Gbit/s", 1e-9)}
-GREY = "#7a7f87"
 _PARTS = {"pps": "a", "l1_bps": "b"}
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
 
 from routecast.quantity import format_duration, format_pps
-from routecast.show.figures import Axis, Figure, Line, Points, palette
+from routecast.show.figures import Axis, Figure, Line, palette
 from routecast.show.page import Page, Prose, Section, Tile, Tiles
 from routecast.show.tables import Cell, Column, Table, percent, scaled, signed_percent
-from routecast.study.result import Measured, TerminalSummary, format_percent
-from routecast.study.wire.run import LatencyCurve, LoadCurve, LossRow, Series, WireLatency, WireResult
+from routecast.study.result import TerminalSummary, format_percent, measured_points
+from routecast.study.wire.run import LatencyCurve, LoadCurve, LossRow, Series, SeriesRow, WireLatency, WireResult
 
 __all__ = ["page", "terminal_summary"]
 
@@ -34,6 +32,10 @@ _kpps = scaled(1e-3, _DIGITS)
 _us = scaled(1e6, ".3g")
 
 
+def _error(row: SeriesRow | WireLatency) -> str:
+    return "calibrates" if row.calibrates else signed_percent(row.error_ratio)
+
+
 def series_table(series: Series) -> Table:
     """Return the forwarding rates of one factor: measured, predicted, error."""
     title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
@@ -49,12 +51,7 @@ def series_table(series: Series) -> Table:
         Column(
             "95 % interval", rate, getter=lambda row: f"{scale * row.low:.4g}–{scale * row.high:.4g}", group="routecast"
         ),
-        Column(
-            "Error",
-            "%",
-            getter=lambda row: "calibrates" if row.calibrates else signed_percent(row.error_ratio),
-            group="routecast",
-        ),
+        Column("Error", "%", getter=_error, group="routecast"),
         name=f"throughput-{series.series.name}",
         title=series.series.title,
         caption="Forwarding rate in overload; the spread is the standard deviation of the repeated measurements.",
@@ -85,7 +82,7 @@ def latency_table(curve: LatencyCurve) -> Table:
         Column("Load", "of capacity", ".2f", "conditions"),
         Column("p50 measured", "us", _us, "measured"),
         Column("p50 simulated", "us", _us, "predicted"),
-        Column("Error", "%", getter=lambda row: "calibrates" if row.calibrates else signed_percent(row.error_ratio)),
+        Column("Error", "%", getter=_error),
         Column("p99 measured", "us", _us, "p99_s.median"),
         Column("p99 simulated", "us", _us, "simulated_p99_s"),
         name=f"latency-{curve.stem}",
@@ -147,7 +144,7 @@ def throughput_figure(series: Series) -> Figure:
         colour=PREDICTED,
     )
     points = [
-        _points(name, rows, lambda row: row.conditions, lambda row: row.repeats, 1e-6, filled=filled)
+        measured_points(rows, lambda row: row.conditions, 1e-6, name=name, colour=MEASURED, filled=filled)
         for name, calibrates, filled in (("measured, held out", False, True), ("measured, calibrates", True, False))
         if (rows := [row for row in series.rows if row.calibrates is calibrates])
     ]
@@ -183,7 +180,7 @@ def loss_figure(curve: LoadCurve[LossRow]) -> Figure:
                 colour=SIMULATED,
                 dashed=True,
             ),
-            _points("measured", curve.rows, offered_mpps, lambda row: row.repeats, 100.0),
+            measured_points(curve.rows, offered_mpps, 100.0, name="measured", colour=MEASURED),
         ),
     )
 
@@ -210,25 +207,9 @@ def latency_figure(curve: LatencyCurve) -> Figure:
                 colour=SIMULATED,
                 dashed=True,
             ),
-            _points("p50 measured", curve.rows, load, lambda row: row.repeats, 1e6),
-            _points("p99 measured", curve.rows, load, lambda row: row.p99_s, 1e6, symbol="square"),
+            measured_points(curve.rows, load, 1e6, name="p50 measured", colour=MEASURED),
+            measured_points(curve.rows, load, 1e6, of="p99_s", name="p99 measured", colour=MEASURED, symbol="square"),
         ),
-    )
-
-
-def _points(
-    name: str, rows: Sequence[Any], x: Callable[[Any], float], of: Callable[[Any], Measured], scale: float, **style: Any
-) -> Points:
-    """Return points of repeated measurements: their medians, with bars to the extremes."""
-    return Points.of(
-        rows,
-        x,
-        lambda row: scale * of(row).median,
-        low=lambda row: scale * of(row).least,
-        high=lambda row: scale * of(row).most,
-        name=name,
-        colour=MEASURED,
-        **style,
     )
 
 
@@ -244,10 +225,7 @@ def page(result: WireResult) -> Page:
     return result.page(
         answer,
         (_overview(result), _rates(result), _loss(result), _latency(result), _facts(result)),
-        (
-            "Trials",
-            f"{made.trials}, {result.invalid_trials} invalid, {made.resumed_trials} kept from an interrupted run",
-        ),
+        made.trials_row(result.invalid_trials),
         ("Length of a trial", format_duration(study.testbed.duration)),
         ("Simulated time", format_duration(study.evaluate.duration)),
         ("Seed", str(made.seed)),
