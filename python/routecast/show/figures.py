@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Literal, Self
 
 __all__ = ["CURVE_COLOURS", "GREY", "Axis", "Figure", "Line", "Mark", "Points", "Stack", "palette"]
@@ -81,6 +82,11 @@ class _OfRows:
         getters = {"x": x, "y": y} | {name: fields.pop(name) for name in ("low", "high", "labels") if name in fields}
         taken: dict[str, Any] = {name: tuple(map(getter, rows)) for name, getter in getters.items()}
         return cls(**taken, **fields)
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[tuple[float, float]], /, **fields: Any) -> Self:
+        """Return the mark of points (x, y)."""
+        return cls.of(pairs, itemgetter(0), itemgetter(1), **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,13 +119,13 @@ def lines_figure(table: FigureTable, result: ExperimentsResult) -> Figure:
     marks: list[Mark] = []
     for line, colour in zip(table.line, cycle(CURVE_COLOURS), strict=False):
         points = [
-            (x, y)
+            (x, y / table.y_scale)
             for x, y in series(result.results[line.experiment], line.response, line.factor, line.at)
             if table.x_until is None or x <= table.x_until
         ]
-        x, y = tuple(x for x, _ in points), tuple(y / table.y_scale for _, y in points)
-        marks.append(Line(name=line.name, x=x, y=y, colour=colour, dashed=line.dashed))
-        marks.append(Points(name=line.name, x=x, y=y, colour=colour, filled=False, size_px=5, legend=False))
+        marks.append(Line.of_pairs(points, name=line.name, colour=colour, dashed=line.dashed))
+        hollow = Points.of_pairs(points, name=line.name, colour=colour, filled=False, size_px=5, legend=False)
+        marks.append(hollow)
     if table.level is not None:
         x_values = [x for mark in marks for x in mark.x]
         ends = (min(x_values), max(x_values))

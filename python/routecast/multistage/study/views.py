@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from routecast.multistage.study.run import PREDICTION, FailureRow, MultistageResult, ThroughputRow
 from routecast.quantity import format_duration
@@ -119,20 +120,17 @@ def failure_figure(row: FailureRow) -> Figure:
     """Return the rate over time through a failure, predicted and measured."""
     marks: list[Line | Points] = []
     for number, course in enumerate(row.courses):
-        times, rates = _shown(course)
         marks.append(
-            Points(
+            Points.of_pairs(
+                _around_failure(course),
                 name="measured" if number == 0 else f"measured, trial {number + 1}",
-                x=times,
-                y=rates,
                 colour=MEASURED,
                 size_px=4,
                 symbol="circle",
                 legend=number == 0,
             )
         )
-    times, rates = _shown(row.predicted_course)
-    marks.append(Line(name="predicted", x=times, y=rates, colour=PREDICTED))
+    marks.append(Line.of_pairs(_around_failure(row.predicted_course), name="predicted", colour=PREDICTED))
     trials = f"{len(row.courses)} trial{'s' if len(row.courses) != 1 else ''}"
     return Figure(
         name=f"failure-{row.conditions.name}",
@@ -148,9 +146,9 @@ def failure_figure(row: FailureRow) -> Figure:
     )
 
 
-def _shown(course: tuple[tuple[float, float], ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    shown = [(1e3 * at_s, rate_pps / 1e3) for at_s, rate_pps in course if -_BEFORE_S <= at_s <= _AFTER_S]
-    return tuple(at for at, _ in shown), tuple(rate for _, rate in shown)
+def _around_failure(course: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the part of a course that is drawn: ms since the failure, kpps."""
+    return [(1e3 * at_s, rate_pps / 1e3) for at_s, rate_pps in course if -_BEFORE_S <= at_s <= _AFTER_S]
 
 
 def page(result: MultistageResult) -> Page:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import cycle
+from operator import attrgetter
 from statistics import stdev
 
 from routecast.noc._views.link_map import draw_link_map
@@ -213,17 +214,9 @@ def _marks(
     colours = dict(zip(coloured, cycle(COLOURS), strict=False)) | SPECIAL
     marks: list[Mark] = []
     for curve in result.curves:
-        pairs = [(load, value(curve, load)) for load in result.loads]
-        finite = [pair for pair in pairs if math.isfinite(pair[1])]
-        marks.append(
-            Line(
-                name=curve_name(curve),
-                x=tuple(load for load, _ in finite),
-                y=tuple(power for _, power in finite),
-                colour=colours[curve],
-                dashed=curve in (BOUND, WHOLE),
-            )
-        )
+        pairs = [(load, power) for load in result.loads if math.isfinite(power := value(curve, load))]
+        dashed = curve in (BOUND, WHOLE)
+        marks.append(Line.of_pairs(pairs, name=curve_name(curve), colour=colours[curve], dashed=dashed))
     named: set[str] = set()
     for statement in _stated(result):
         name = "read off a figure" if statement.read_off else "stated"
@@ -263,9 +256,10 @@ def _spread(result: CaseResult, curve: str, load: float) -> str:
 def flit_figure(result: NocResult) -> Figure:
     """Return the ratio of power without to power with scaling at the flit level, over alpha squared (table 6.1)."""
     rows = result.dvfs_rows
-    loads = tuple(row.load for row in rows)
-    steps = tuple(0.02 * number for number in range(5, 51))
     alpha_max = max(row.alpha for row in rows)
+    steps = (0.02 * number for number in range(5, 51))
+    squares = [(load, min(1.0 / load, alpha_max) ** 2) for load in steps]
+    load = attrgetter("load")
     return Figure(
         name="flits",
         title="Flit by flit: what scaling saves",
@@ -273,22 +267,22 @@ def flit_figure(result: NocResult) -> Figure:
         x=Axis(title="normalised load", low=0.0, high=1.05),
         y=Axis(title="NoDVFS / DVFS", low=0.0),
         marks=(
-            Line(
-                name="alpha squared", x=steps, y=tuple(min(1.0 / load, alpha_max) ** 2 for load in steps), colour=GREY
-            ),
-            Points(
+            Line.of_pairs(squares, name="alpha squared", colour=GREY),
+            Points.of(
+                rows,
+                load,
+                attrgetter("ratio.value"),
+                low=lambda row: row.ratio.value - row.ratio.half_width,
+                high=lambda row: row.ratio.value + row.ratio.half_width,
                 name="simulated",
-                x=loads,
-                y=tuple(row.ratio.value for row in rows),
-                low=tuple(row.ratio.value - row.ratio.half_width for row in rows),
-                high=tuple(row.ratio.value + row.ratio.half_width for row in rows),
                 filled=False,
             ),
-            Points(
+            Points.of(
+                rows,
+                load,
+                attrgetter("printed.ratio"),
                 name="Li 2012, table 6.1",
-                x=loads,
-                y=tuple(row.printed.ratio for row in rows),
-                colour="#d6812f",
+                colour=CURVE_COLOURS[1],
                 symbol="cross",
             ),
         ),

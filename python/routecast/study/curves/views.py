@@ -187,11 +187,10 @@ def curves_figure(result: FigureResult) -> Figure:
         Line(name="no loss", x=(0.0, min(top, most)), y=(0.0, min(top, most)), colour=GREY, dashed=True)
     ]
     for name, points in result.curves.items():
-        offered = tuple(point.offered_pps / 1e3 for point in points)
-        forwarded = tuple(point.forwarded_pps / 1e3 for point in points)
-        marks.append(Line(name=name, x=offered, y=forwarded, colour=colours[name]))
+        pairs = [(point.offered_pps / 1e3, point.forwarded_pps / 1e3) for point in points]
+        marks.append(Line.of_pairs(pairs, name=name, colour=colours[name]))
         if len(points) == 1:
-            marks.append(Points(name=name, x=offered, y=forwarded, colour=colours[name], legend=False))
+            marks.append(Points.of_pairs(pairs, name=name, colour=colours[name], legend=False))
     for stated in result.figure.stated:
         points = result.curves[stated.curve]
         if stated.at == "peak":

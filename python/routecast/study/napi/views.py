@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, Final
 
 from routecast.calibration.frequency import FrequencyLaw
@@ -32,8 +32,6 @@ ARRIVALS = {"cbr": "constant rate", "poisson": "Poisson"}
 STEPS = 120
 WORK, INTERRUPT, WAKE, IDLE, EXHAUSTIVE = "#3f6fb5", "#c8524a", "#b39a2f", "#c9ced6", "#4aa36a"
 UNIT_GRID = tuple(step / STEPS for step in range(STEPS + 1))
-PAIR = (itemgetter(0), itemgetter(1))
-"""Getters of a pair's x and y."""
 DOT: Final[dict[str, Any]] = {"size_px": 7}
 RING: Final[dict[str, Any]] = {"size_px": 12, "filled": False}
 
@@ -216,9 +214,9 @@ def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
         simulated = [(row.conditions / 1e6, 100.0 * row.predicted) for row in each.points]
         measured = [(row.conditions / 1e6, 100.0 * row.measured) for row in each.points]
         return (
-            Line.of(closed_form, *PAIR, name=f"{each.curve.title}: three costs", colour=colour),
-            Points.of(simulated, *PAIR, name="simulated", colour=colour, legend=False, **RING),
-            Points.of(measured, *PAIR, name="measured", colour=colour, legend=False, **DOT),
+            Line.of_pairs(closed_form, name=f"{each.curve.title}: three costs", colour=colour),
+            Points.of_pairs(simulated, name="simulated", colour=colour, legend=False, **RING),
+            Points.of_pairs(measured, name="measured", colour=colour, legend=False, **DOT),
         )
 
     ticks = [tick for tick in (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0) if least <= 1.05e6 * tick <= 1.1 * most]
@@ -312,10 +310,9 @@ def form_figure(form: FormResult) -> Figure:
 
     def line(curve: FormCurve, name: str, colour: str) -> Line:
         points = [point for point in curve.points if point.offered_pps <= maximum * 1.001]
-        return Line(
+        return Line.of_pairs(
+            [(0.0, 0.0), *((point.offered_pps / maximum, 1.0 - point.idle_ratio) for point in points)],
             name=name or "Poisson arrivals",
-            x=(0.0, *(point.offered_pps / maximum for point in points)),
-            y=(0.0, *(1.0 - point.idle_ratio for point in points)),
             colour=colour,
             dashed=not name,
             legend=bool(name),
@@ -364,7 +361,7 @@ def packet_figure(form: FormResult) -> Figure:
         x=Axis(title="load / maximum rate", low=0.0, high=1.0),
         y=Axis(title="time per packet (us)", low=0.0),
         marks=(
-            Line.of(published, *PAIR, name="form function, published", colour=GREY),
+            Line.of_pairs(published, name="form function, published", colour=GREY),
             line(form.range[0], WAKE),
             line(form.curves[0], WORK),
             line(form.curves[1], WORK),
@@ -380,18 +377,18 @@ def clock_figure(clock: ClockResult) -> Figure:
 
     def line(law: FrequencyLaw, name: str, colour: str) -> Line:
         pairs = [(frequency / 1e9, law.rate_pps(frequency) / 1e3) for frequency in grid]
-        return Line.of(pairs, *PAIR, name=name, colour=colour)
+        return Line.of_pairs(pairs, name=name, colour=colour)
 
     marks: list[Mark] = []
     for share, law, colour in zip(clock.part.memory, clock.laws, palette(len(clock.laws)), strict=True):
         marks.append(line(law, f"{100.0 * share:.0f} % memory", colour))
         if law == clock.shown:
             maxima = [(curve.frequency_hz / 1e9, maximum_pps(curve.points) / 1e3) for curve in clock.curves]
-            marks.append(Points.of(maxima, *PAIR, name="simulated", colour=colour, filled=False))
+            marks.append(Points.of_pairs(maxima, name="simulated", colour=colour, filled=False))
     if clock.fitted:
         samples = [(frequency_hz / 1e9, rate_pps / 1e3) for frequency_hz, rate_pps in clock.samples]
         marks += [
-            Points.of(samples, *PAIR, name="samples", colour=GREY),
+            Points.of_pairs(samples, name="samples", colour=GREY),
             line(clock.fitted.law, "fitted to the samples", GREY),
         ]
     return Figure(
@@ -416,9 +413,8 @@ def latency_figure(clock: ClockResult) -> Figure:
         x=Axis(title="offered load (kpps)", low=0.0),
         y=Axis(title="latency (us)", scale="log"),
         marks=tuple(
-            Line.of(
+            Line.of_pairs(
                 [(point.offered_pps / 1e3, 1e6 * point.latency_p50_s) for point in curve.points],
-                *PAIR,
                 name=f"{curve.frequency_hz / 1e9:g} GHz",
                 colour=colour,
             )
