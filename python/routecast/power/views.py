@@ -30,7 +30,7 @@ from routecast.quantity import (
     format_ratio,
 )
 from routecast.quantity.comparison import ErrorSummary
-from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palette
 from routecast.show.tables import Column, Table, percent
 
 __all__ = [
@@ -130,7 +130,6 @@ def _all_errors(fits: Sequence[DeviceFit]) -> ErrorSummary:
     return ErrorSummary.of(error for fit in fits for error in fit.error_ratio)
 
 
-GREY = "#7a7f87"
 _DRAWN_DEVICES = 7
 _STEPS = 100
 

@@ -33,7 +33,7 @@ from routecast.quantity import format_bps, format_power, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Span
 from routecast.quantity.schema import field, value
-from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Block, Listing, Tile, Tiles
 from routecast.show.tables import Column, percent, scaled
 from routecast.show.ticks import log_ticks
@@ -190,7 +190,6 @@ _CEILING_ATTEMPTS = 8
 _TINY_LOSS = 1e-12
 GREATEST = "greatest rate of the tester"
 """Purpose of the trials that find the greatest rate of the tester."""
-GREY = "#7a7f87"
 _TINY_SHARE = 0.08
 """Below this share of the least rate over the greatest, a linear axis would show a flat line."""
 _MOST_TILES = 4

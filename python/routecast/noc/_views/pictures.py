@@ -12,9 +12,8 @@ from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow
 from routecast.noc.answer.power import PowerAnswer
 from routecast.noc.answer.simulate import SimulationAnswer
 from routecast.noc.file import NocCase
-from routecast.show.figures import Axis, Figure, Line, Mark, Points
+from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points
 
-GREY = "#7a7f87"
 COLOURS = {
     "no_dvfs": GREY,
     "xy": "#c8524a",

@@ -15,7 +15,7 @@ from routecast.plan.cluster.model import ClusterProblem
 from routecast.plan.cluster.saving import Saving, schedule_power_w
 from routecast.quantity import format_bps, format_duration
 from routecast.show.drawing import draw
-from routecast.show.figures import Axis, Figure, Line, Mark, Stack, palette
+from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Stack, palette
 from routecast.show.page import Listing, Page, Prose, Section, render_page
 from routecast.show.tables import Cell, Column, Table, percent, signed_percent
 
@@ -203,7 +203,6 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
     return tuple(lines)
 
 
-GREY = "#7a7f87"
 CHOSEN = "#3f6fb5"
 COLOURS = {"Design-I": "#b0508f", "Design-II": "#4aa36a", "Design-III": "#d6812f", "Design-IV": "#b39a2f"}
 """Colours of the designs of Li 2012, sec. 8.3.2, in a report; the goal program's is ``CHOSEN``."""

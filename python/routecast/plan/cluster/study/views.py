@@ -8,7 +8,6 @@ from routecast.plan.cluster._views import (
     CHOSEN,
     COLOURS,
     EXACT,
-    GREY,
     HOURS,
     describe_machines,
     designs_table,
@@ -24,7 +23,7 @@ from routecast.plan.cluster.model import Design, Schedule
 from routecast.plan.cluster.saving import Saving
 from routecast.plan.cluster.study.run import ClusterResult, FleetSaving
 from routecast.quantity import format_duration
-from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Folded, Listing, Page, Prose, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, signed_percent
 from routecast.study.arithmetic import arithmetic_section, arithmetic_table
