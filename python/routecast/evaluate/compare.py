@@ -1,4 +1,4 @@
-"""Two results of the same kind beside each other: what differs, and what of that is only noise.
+"""Two results of the same kind beside each other: differences, and which of them are only noise.
 
 ::
 
@@ -182,7 +182,7 @@ class ValueWithInterval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A quantity that differs: where it stands, its two values, and how much B is above A.
+    """A quantity that differs: its location, its two values, and the difference of B from A.
 
     ``low`` to ``high`` is the 95 % interval of ``difference``, all three in the unit of the quantity, NaN where
     unknown.
@@ -213,7 +213,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Everything that differs between A and B, in the order of the documents; ``same`` counts what does not."""
+    """All differences between A and B, in the order of the documents; ``same`` counts the equal quantities."""
 
     kind: str
     a: str
@@ -224,7 +224,7 @@ class Comparison:
     only_b: tuple[str, ...]
 
     def of(self, *verdicts: Verdict) -> tuple[Difference, ...]:
-        """Return the differences of some verdicts, those of the first verdict first."""
+        """Return the differences with these verdicts, in the order of the verdicts."""
         return tuple(each for verdict in verdicts for each in self.differences if each.verdict == verdict)
 
     def to_json(self) -> dict[str, object]:
@@ -326,7 +326,7 @@ class _Walk:
                 only.append(f"{place}[{len(pairs) + 1}] to [{len(entries)}]")
 
     def _rows(self, a: list[Mapping[str, Any]], b: list[Mapping[str, Any]], *, place: str, is_set: bool) -> None:
-        """Compare the rows that the same fields name; what is the same in all rows of a side is told once."""
+        """Compare rows with the same naming fields; a value common to all rows of a side is reported once."""
         names = _names(a, b)
         once = [
             name
@@ -404,13 +404,13 @@ class _Intervals:
         return ValueWithInterval(value=value, low=low, high=high)
 
     def below(self, key: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a table below, with the intervals that stand up here."""
+        """Return a table below, with the intervals of this level."""
         here = {name.removeprefix(f"{key}."): ends for name, ends in self.of.items() if name.startswith(f"{key}.")}
         return {**table, "interval": here} if here else table
 
 
 def _intervals(table: Mapping[str, Any]) -> _Intervals:
-    """Find the intervals in a table by the names that our documents give them."""
+    """Return the intervals in a table, by the names of their fields in routecast's documents."""
     of: dict[str, tuple[float, float]] = {}
     ends: set[str] = set()
     stated = table.get("interval")
@@ -449,7 +449,7 @@ def _enter(
     pair: tuple[str, str],
     names: Sequence[str],
 ) -> None:
-    """Enter the interval between two fields for the first of some fields that is there."""
+    """Add the interval between two fields for the first of some fields that exists."""
     target = next((name for name in names if name in table), None)
     if target is None or pair[1] not in table:
         return
@@ -461,7 +461,7 @@ def _enter(
 
 
 def _repeats(entry: object) -> ValueWithInterval | None:
-    """Return the mean of repetitions with Student's 95 % interval; None for what is none."""
+    """Return the mean of repetitions with Student's 95 % interval; None for other values."""
     if not isinstance(entry, Mapping) or not {"values", "mean", "least", "most"} <= set(entry):
         return None
     values = [value for value in entry["values"] if _is_number(value)] if isinstance(entry["values"], list) else []
@@ -477,7 +477,7 @@ def _repeats(entry: object) -> ValueWithInterval | None:
 
 
 def _row(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a row with what names it on top: the settings of a point, the load of a trial."""
+    """Return a row with its naming fields at the top: the settings of a point, the load of a trial."""
     settings, trial = row.get("settings"), row.get("trial")
     if isinstance(settings, Mapping):
         return {
@@ -495,7 +495,7 @@ def _point_name(settings: Mapping[str, Any]) -> str:
 
 
 def _names(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the fewest fields, in the order of their worth, that tell the rows of each side apart."""
+    """Return the fewest fields, by preference, that distinguish the rows of each side."""
     names: list[str] = []
     counts = 1, 1
     for name in _NAMES:
@@ -515,13 +515,13 @@ def _distinct(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int:
 
 
 def _constant(rows: Sequence[Mapping[str, Any]], name: str) -> Scalar | None:
-    """Return what a field is in all rows; None where it differs, or is missing."""
+    """Return the common value of a field in all rows; None if it differs or is missing."""
     values = {row.get(name) if isinstance(row.get(name), Scalar) else None for row in rows}
     return next(iter(values)) if len(values) == 1 else None
 
 
 def _labelled(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield rows with what they are called; those that are called the same are numbered."""
+    """Yield rows with their names; rows with equal names are numbered."""
     counts: dict[str, int] = {}
     for row in rows:
         label = ", ".join(row[name] if name == "point" else f"{name}={_short(row[name])}" for name in names)

@@ -49,7 +49,7 @@ _MEANING = (
 def comparison_tables(
     comparison: Comparison, *, has_all: bool = False, has_intervals: bool = True
 ) -> tuple[Table, ...]:
-    """Return what was set differently, what differs, and what only A or B has; tables without rows are left out.
+    """Return the tables of different settings, of differences, and of quantities of only A or B, without empty tables.
 
     ``has_all`` says whether long tables are whole, ``has_intervals`` whether intervals stand beside values.
     """
@@ -140,7 +140,7 @@ def _only(names: Sequence[str], side: str, most_rows: int | None) -> Table:
 
 
 def _gathered(names: Sequence[str]) -> list[str]:
-    """Return a line for each place: what of one table is only there shares a line, and so do rows of one list."""
+    """Return a line for each location: quantities of one table share a line, and so do rows of one list."""
     places: dict[tuple[str, str], list[str]] = {}
     for name in names:
         if name.endswith("]"):
@@ -162,7 +162,7 @@ def _quantity_name(difference: Difference) -> str:
 
 
 def _form(name: str) -> Callable[[float], str] | None:
-    """Return how the unit at the end of a name is written; of a list it is the unit of the entries."""
+    """Return the text of the unit at the end of a name; for a list the unit of its entries."""
     quantity = name.partition("[")[0] if name.endswith("]") else name
     return next((form for suffix, form in _UNITS.items() if quantity.endswith(suffix)), None)
 
@@ -188,7 +188,7 @@ def _plain(value: float) -> str:
 
 
 def _percent(difference: Difference, *, has_interval: bool = False) -> str:
-    """Write the difference in percent of A, with its interval where it has one."""
+    """Return the difference in percent of A, with its interval if known."""
     ratio = difference.difference_ratio
     if math.isnan(ratio):
         return "–"

@@ -23,7 +23,7 @@ _FROM_MODEL = "power states of the model's pools"
 
 @value
 class UnitStates:
-    """How many units of a pool are in which state, on average; the rest of its units is idle."""
+    """Mean number of units of a pool in each state; the rest is idle."""
 
     pool: ResourcePool
     active_units: float = field("Units at work, or in a poll that finds nothing")
@@ -43,7 +43,7 @@ class UnitStates:
 
 
 def energy_of(states: Iterable[UnitStates], duration_s: float) -> dict[str, dict[str, float]]:
-    """Return joules by pool and state over a trial; pools without power states are left out.
+    """Return the energy by pool and state over a trial, J; pools without power states are left out.
 
     The states are ``active``, ``idle``, the names of the sleep states, and where there are such states ``waking``
     (units on their way out of sleep, at active power, and what wake-ups cost beyond that); ``base`` where the pool
@@ -79,7 +79,7 @@ def power_of(
     forwarded_pps: float,
     l2_bps: float,
 ) -> TrialPower | None:
-    """Return watts, joules per frame and per bit from the joules of a trial; None where no pool has power states."""
+    """Return power, energy per frame and per bit from the energies of a trial; None without power states."""
     if not energy_j:
         return None
     total_j = math.fsum(joules for states in energy_j.values() for joules in states.values())
@@ -95,7 +95,7 @@ def power_of(
 
 
 def power_notes(model: RouterModel) -> tuple[str, ...]:
-    """Say what the watts of a model leave out or mix; nothing for a model without power states."""
+    """Return notes on the scope of a model's power; none for a model without power states."""
     scopes = _scopes(model)
     if not scopes:
         return ()

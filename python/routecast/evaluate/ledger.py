@@ -1,4 +1,4 @@
-"""Rows of finished trials on disk: appended while something long runs, so that it goes on where it was killed.
+"""Rows of finished trials on disk, appended during a long run, which thus continues where it was killed.
 
 ::
 
@@ -39,7 +39,7 @@ Columns = Mapping[str, Literal["text", "whole", "number"]]
 class Ledger:
     """Rows of finished tasks in a folder, by task.
 
-    Use it as a context: leaving it, in whatever way, writes what is finished.
+    It is a context manager: every exit writes the finished rows.
 
     ``folder``: the folder of results; made if missing. A complete run in it is started anew, an unfinished one goes on;
     ``table``: stem of the table's files; ``summary``: name of the file that says that the run is complete; with None,
@@ -67,14 +67,14 @@ class Ledger:
         return self._rows
 
     def add(self, row: Row) -> None:
-        """Enter a finished row; it is on disk half a second later at the latest."""
+        """Add a finished row; it is on disk within half a second."""
         self._rows[str(row["task"])] = row
         self._fresh.append(row)
         if time.monotonic() - self._flushed_at >= FLUSH_EVERY_S:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that are not on disk yet as one more part."""
+        """Write the rows that are not yet on disk as a further part."""
         if self._fresh:
             self._parts.mkdir(exist_ok=True)
             number = 1 + max((int(path.stem) for path in self._parts.glob("*.parquet")), default=0)
@@ -95,7 +95,10 @@ class Ledger:
         self._gather()
 
     def _gather(self) -> None:
-        """Write everything as one table; killed before the parts are removed, both stand there and say the same."""
+        """Write all rows as one table.
+
+        If it is killed before it removes the parts, both exist with the same content.
+        """
         if self._rows:
             with unfinished(self._table) as draft:
                 self._frame(list(self._rows.values())).write_parquet(draft)
@@ -110,7 +113,7 @@ class Ledger:
 
 
 def read_rows(folder: Path, columns: Columns, *, table: str = "results") -> list[Row]:
-    """Return the rows of a table as they are on disk, even while a run is writing them; none if there is no table.
+    """Return the rows of a table on disk, also while a run writes them; none if there is no table.
 
     Raises FileProblem: they cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Measured points: what a router was asked to do, and the most it forwarded.
+"""Measured points: the conditions of a router and its greatest forwarding rate.
 
 A point is one maximum throughput measured under overload. A table of points is CSV or Parquet with one row per point
 and the columns of :data:`COLUMNS`, in the units that their heads or cells name; rows with ``calibrate = true``
@@ -46,7 +46,7 @@ _HASH_ENTRIES = 128
 
 @value
 class Layout:
-    """How a frame's work is laid out over the cores: known from the configuration, before anything is measured.
+    """Layout of a frame's work over the cores: known from the configuration, before any measurement.
 
     * A core that polls the queues of several ports finds fewer frames in each and works in smaller batches: the cost
       of a frame grows by a share ``p`` with each further queue, ``1 + p·(queues - 1)``. One core polls every port; as
@@ -106,7 +106,7 @@ class Layout:
 
 
 class Unit(NamedTuple):
-    """The unit of bare numbers in a column: how many base units it is, and for bits of which layer (S1)."""
+    """The unit of plain numbers in a column: its number of base units, and the layer of bits (S1)."""
 
     factor: float = 1.0
     # "": no bits; "l1": with gap and preamble; "l2": without; "bits": not stated, read as "l1".
@@ -287,7 +287,7 @@ class Point:
 
 @value
 class PointTable:
-    """The points of a table, and what was assumed where the table does not say it."""
+    """The points of a table, and the assumptions for what the table does not state."""
 
     points: tuple[Point, ...]
     remarks: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The verdict on a rate over time: whether it is steady, from when on, and its mean from there.
+"""The verdict on a rate over time: whether and from when on it is steady, and its mean from there.
 
 Four questions, in this order. Are there frames enough to say anything? Does the transient end within the first half of
 the trial (MSER-5)? Does what is left drift (regression on batch means)? Has it one level, or two? A series that passes
@@ -74,7 +74,7 @@ STOPPED_FRAMES = 10
 
 @value
 class BatchMeans:
-    """What the means of equal batches say of a series."""
+    """Statistics of a series from the means of equal batches."""
 
     mean: float
     half_width: float = field("Half-width of the 95 % interval of the mean")
@@ -84,7 +84,7 @@ class BatchMeans:
 
 @value
 class Step:
-    """The place where a series goes from one level to another, if it has two."""
+    """The position where a series changes from one level to another, if it has two."""
 
     at: int = field("First value of the second level")
     rise: float = field("Difference between the mean from the step on and the mean before it")
@@ -127,7 +127,7 @@ def batch_means(series: Sequence[float], batches: int = BATCHES) -> BatchMeans:
 
 
 def greatest_step(series: Sequence[float], batches: int = BATCHES) -> Step:
-    """Return where a series of at least ``batches`` values is most likely to change its level.
+    """Return the most likely position of a change of level in a series of at least ``batches`` values.
 
     A line does not see a step: what is left of the batch means without it makes neighbours look so alike that twenty of
     them count as two. So each place with three batches on either side is tried, the two means on its sides are compared
@@ -163,7 +163,7 @@ def _step(means: np.ndarray, place: int, scale: float) -> tuple[float, float, in
 
 
 def _worth(residuals: np.ndarray, fitted: int) -> float:
-    """Return how many independent values so many residuals are worth, with so many curves fitted beside the mean."""
+    """Return the effective number of independent residuals after a fit of ``fitted`` curves beside the mean."""
     count = residuals.size
     r = float(residuals[1:] @ residuals[:-1] / (residuals @ residuals))
     r = min(max(r + (1.0 + 0.5 * fitted + 4.0 * r) / count, 0.0), _MOST_ALIKE)
@@ -193,7 +193,7 @@ FEWEST_VALUES = 4 * FIVE
 
 
 def mser5(series: Sequence[float]) -> int | None:
-    """Return how many leading values are the transient, by MSER-5 (semantics S10); None where it has not settled.
+    """Return the number of leading values in the transient, by MSER-5 (semantics S10); None without an end of it.
 
     This is ``mser5`` of ``crates/sim/src/steady.rs``, for series from anywhere else;
     ``tests/evaluate/test_steadiness.py`` holds the series of that file's tests too: both must cut alike. Latencies have
@@ -350,7 +350,7 @@ def _too_few(rates: Sequence[float], part_s: float, fewest: float) -> str:
 
 
 def _level_from(rates: Sequence[float]) -> int | None:
-    """Return from when on a rate stays within what is negligible; None where it does not in the first half.
+    """Return the time from which the changes of a rate are negligible, s; None if there is none in the first half.
 
     MSER-5 asks how the spread of what is left compares with what is cut off. Without noise there is always less of it
     further on, however little it is: a smooth approach never settles for it.
@@ -403,7 +403,7 @@ def _check_over_time(trial: Trial) -> None:
 
 
 def _stopped_s(trial: Trial) -> float:
-    """Return from when on all frames were lost to the end of the trial; NaN where that was not so for long."""
+    """Return the time from which all frames were lost until the end of the trial, s; NaN if that was short."""
     moments = trial.over_time
     at = len(moments)
     while at and not moments[at - 1].forwarded_pps and moments[at - 1].dropped_pps >= moments[at - 1].offered_pps:
@@ -414,7 +414,7 @@ def _stopped_s(trial: Trial) -> float:
 
 
 def latency_unsteady(trial: Trial) -> str:
-    """Say why the latencies of a simulated trial are not steady; empty where they are, or where it is unknown.
+    """Return the reason why the latencies of a simulated trial are not steady; empty if they are, or if unknown.
 
     A rate can be steady while the queue behind it still grows. The simulator has cut off the transient of the latencies
     itself (MSER-5); where it found no end of it, it has measured the whole trial, and only then.
@@ -481,7 +481,7 @@ def sampled_sojourn_s(trial: Trial) -> float:
 
 
 def steadied(trial: Trial, verdict: Steadiness) -> Trial:
-    """Return the trial with the rates that it has once it is steady; an unsteady one stays as it is.
+    """Return the trial with the rates of its steady part; an unsteady trial stays unchanged.
 
     Offered and forwarded rates, bit rates and loss are those of the part after the transient. Counts stay those of the
     whole trial (S12), and what else was averaged (latency, utilisation, power) stays as the evaluator gave it.
@@ -507,9 +507,9 @@ def steadied(trial: Trial, verdict: Steadiness) -> Trial:
 
 
 def reading(rates: Sequence[float], part_s: float, at_s: float) -> InstantReading:
-    """Return what a look at one instant would have said.
+    """Return the reading of the counters at one instant.
 
-    Within a part the rate is taken as constant: an instant in the first part shows the same twice.
+    Within a part the rate counts as constant: an instant in the first part shows the same value twice.
 
     Raises
     ------

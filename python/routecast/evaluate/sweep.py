@@ -1,4 +1,4 @@
-"""Sweeps: a router at every combination of fields of its file, frames and loads; what it carries, and what limits."""
+"""Sweeps: throughput and limit of a router at every combination of fields of its file, frames and loads."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _LONGER = 4.0
 
 @value
 class Varied:
-    """Something that varies."""
+    """A varied key and its values."""
 
     key: str = field('"cores", "frame", "load", "flows", or a place in the router file such as "service.per_packet"')
     values: tuple[Plain, ...] = field("The values that it takes")
@@ -98,7 +98,7 @@ class SweepPoint:
 
 @value
 class Sweep:
-    """The answer of a sweep."""
+    """Result of a sweep."""
 
     router: str = field("Name of the router")
     varied: tuple[Varied, ...]
@@ -108,7 +108,7 @@ class Sweep:
     notes: tuple[str, ...] = field("Notes on all points", default=())
 
     def rows(self) -> list[dict[str, object]]:
-        """Return every point as plain data with the same keys; what is not known is None."""
+        """Return every point as plain data with the same keys; None where unknown."""
         return [self._row(point) for point in self.points]
 
     def to_json(self) -> dict[str, object]:
@@ -142,7 +142,7 @@ def _of_bottleneck(bottleneck: Bottleneck | None) -> dict[str, object]:
 
 
 def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: str) -> tuple[Varied, ...]:
-    """Read what varies from texts ``KEY=VALUES``.
+    """Parse varied keys from texts ``KEY=VALUES``.
 
     Parameters
     ----------
@@ -248,8 +248,8 @@ def sweep(
 ) -> Sweep:
     """Evaluate a router at every combination of what varies.
 
-    All combinations are built before the first is evaluated. Where the closed form or the simulator has no answer for
-    one, the point says why, and the others go on.
+    All combinations are built before the first is evaluated. Where the closed form or the simulator has no answer, the
+    point has the reason, and the others continue.
 
     Parameters
     ----------
@@ -331,9 +331,9 @@ class Routers:
         self._built: dict[str, tuple[RouterModel, OfferedLoad | None]] = {}
 
     def of(self, settings: Settings) -> tuple[RouterModel, OfferedLoad | None]:
-        """Return the router of some settings, and the load that the file suggests for it.
+        """Return the router of some settings, and the load of its file.
 
-        Raises RoutecastError: they make no router.
+        Raises RoutecastError: the settings are not valid.
         """
         overrides = {key: entry for key, entry in settings.items() if key not in _OF_THE_LOAD}
         frames = FrameMix.parse(str(settings["frame"])) if "frame" in settings else self._frames
@@ -350,7 +350,7 @@ class Routers:
 
 
 def _is_crafted(load: OfferedLoad, ports: int) -> bool:
-    """Return whether the flows are of those that are made to spread evenly; a trace needs its own."""
+    """Return whether the flows are crafted to spread evenly; a trace has its own."""
     crafted = FlowSet.crafted(len(load.flows.flows), ports=ports)
     return load.arrivals.kind != "trace" and load.flows.flows == crafted.flows
 
@@ -408,7 +408,7 @@ def _simulated(
 
 
 def past_the_transient(simulator: Simulate, load: OfferedLoad, duration_s: float | None) -> Trial:
-    """Simulate for the given time; without one, until the transient is past and the mean latency has an interval."""
+    """Simulate for the given time; without one, until the transient ends and the mean latency has an interval."""
     tried_s = duration_s or _SIMULATED_S
     for _ in range(_MOST_TRIES if duration_s is None else 0):
         try:
@@ -423,7 +423,7 @@ def past_the_transient(simulator: Simulate, load: OfferedLoad, duration_s: float
 
 
 def _is_too_short(trial: Trial) -> bool:
-    """Return whether a simulated trial has a mean latency, and no interval of it."""
+    """Return whether a simulated trial has a mean latency without an interval."""
     return trial.latency is not None and "latency.mean_s" not in trial.interval
 
 

@@ -32,7 +32,7 @@ Rate = Callable[["SweepPoint"], float]
 
 
 def sweep_table(sweep: Sweep, *, has_reasons: bool = False) -> Table:
-    """Return a row for each combination: its values, rates, and what limits; ``has_reasons`` says why as well."""
+    """Return the table of all combinations: values, rates, and the limit; with ``has_reasons`` its reason, too."""
     names = [axis.key for axis in sweep.varied]
     counts_flows = "cores" in names and "flows" not in names
 
@@ -63,7 +63,7 @@ def _greatest() -> Iterator[Column]:
 
 
 def _of_trial(sweep: Sweep, get: Callable[[SweepPoint], Trial | None], of: str = "") -> Iterator[Column]:
-    """Yield the columns of a trial; of one without a load the rate alone says something."""
+    """Yield the columns of a trial; without a load only the rate has a meaning."""
     yield Column("Forwarded", of, format_pps, lambda point: _known(_forwarded(get(point))))
     if sweep.has_load:
         yield Column("Loss", of, format_ratio, lambda point: _loss(get(point)))
@@ -95,7 +95,7 @@ def _limits(bottleneck: Bottleneck | None) -> str:
 
 
 def sweep_notes(sweep: Sweep) -> tuple[str, ...]:
-    """Return what the reader must know: of all points, what is not known and why, ranges of validity."""
+    """Return the notes on a sweep: on all points, on unknown values with the reason, on ranges of validity."""
     problems = [
         f"{', '.join(f'{key} = {entry}' for key, entry in point.settings.items())}: {point.problem}"
         for point in sweep.points
@@ -117,7 +117,7 @@ def _few(notes: Sequence[str]) -> list[str]:
 
 
 def sweep_csv(sweep: Sweep) -> str:
-    """Return the sweep as CSV in base units; what is not known is empty."""
+    """Return the sweep as CSV in base units; unknown values are empty."""
     rows = []
     for row in sweep.rows():
         settings = row.pop("settings")
@@ -198,7 +198,7 @@ def _caption(sweep: Sweep, first: str, curves: int, *, beside: bool) -> list[str
 
 
 def _numbers(varied: Varied) -> tuple[tuple[float, ...], str] | None:
-    """Return the values as numbers of one unit; None where one is no number, or of another kind."""
+    """Return the values as numbers of one unit; None if one is not a number, or of another kind."""
     if varied.key == "frame":
         mixes = [FrameMix.parse(str(entry)) for entry in varied.values]
         return (tuple(mix.mean_bytes for mix in mixes), "B") if all(mix.is_fixed for mix in mixes) else None
@@ -252,7 +252,7 @@ def _ends(sweep: Sweep) -> tuple[float, float]:
 
 
 def _describe_limits(sweep: Sweep) -> str:
-    """Say how many points each resource limits."""
+    """Return a sentence on the number of points that each resource limits."""
     names = [_limits(point.bottleneck) for point in sweep.points]
     counts = sorted(((names.count(name), name) for name in dict.fromkeys(names)), key=lambda pair: -pair[0])
     return f"What limits, of {len(names)} points: {', '.join(f'{name} {count}' for count, name in counts[:5])}."

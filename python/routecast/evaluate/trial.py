@@ -1,4 +1,4 @@
-"""Trial: what an evaluator answers for one load during one duration."""
+"""Trial: the result of an evaluator for one load during one duration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIE = 2e-3
 
 @value
 class Resource:
-    """One resource's part in a trial."""
+    """One resource in a trial."""
 
     name: str = field('Pool, or port with its direction ("port 1 out")')
     kind: Literal["pool", "task", "link"] = field("Kind of the resource")
@@ -39,7 +39,7 @@ class Resource:
 
 @value
 class Bottleneck:
-    """The resource that limits, or would limit first, with the reason in words."""
+    """The limiting resource, or the one that would limit first, with the reason."""
 
     name: str
     kind: Literal["pool", "task", "link", "load"]
@@ -51,7 +51,7 @@ class Bottleneck:
 
     @property
     def words(self) -> str:
-        """Name, reason and what may limit instead, as a sentence without its full stop."""
+        """Name, reason and possible other limits, as a sentence without its full stop."""
         unsaid = [f'"{name}"' for name in self.others if f'"{name}"' not in self.reason]
         more = len(unsaid) - _MOST_OTHERS
         names = unsaid[:_MOST_OTHERS] + ([f"{more} more"] if more > 0 else [])
@@ -59,15 +59,15 @@ class Bottleneck:
         return f"{self.name} {self.reason}{instead}"
 
     def differs_from(self, other: Bottleneck) -> bool:
-        """Whether two evaluators contradict each other: neither names what the other one does."""
+        """Whether two evaluators contradict each other: neither names the resource of the other."""
         return self.name not in {other.name, *other.others} and other.name not in self.others
 
 
 @value
 class Delay:
-    """Distribution of a time: mean and percentiles in seconds; NaN where the evaluator does not know.
+    """Distribution of a time: mean and percentiles, s; NaN where unknown.
 
-    ``method`` says where the figures come from, e.g. ``"HDR histogram of 81,233 frames"`` or ``"M/D/1"``.
+    ``method`` names the source of the figures, e.g. ``"HDR histogram of 81,233 frames"`` or ``"M/D/1"``.
     """
 
     mean_s: float
@@ -83,7 +83,7 @@ class Delay:
 
 @value
 class TaskActivity:
-    """What a task unit did, per second: the inside view of Bolla 2009, fig. 6. NaN: not known."""
+    """Activity of a task unit per second: the inside view of Bolla 2009, fig. 6. NaN: unknown."""
 
     name: str
     # Interrupts included and spinning not.
@@ -97,7 +97,7 @@ class TaskActivity:
 
 @value
 class FlowOutcome:
-    """What became of one flow."""
+    """Outcome of one flow."""
 
     number: int = field("Place of the flow in the load's flow set")
     offered_pps: float = field("Frames per second that the flow offers")
@@ -107,7 +107,7 @@ class FlowOutcome:
 
 @value
 class Moment:
-    """Rates during one of the equal parts of a trial: how it went over time.
+    """Rates during one of the equal parts of a trial.
 
     They count frames whose last bit came in, whose last bit left, or that were dropped, during the part. Of a measured
     trial: that were due to be sent, that arrived, or that were due and never arrived.
@@ -121,7 +121,7 @@ class Moment:
 
 @value
 class TrialPower:
-    """Watts during a trial, and what a frame and a bit cost (S11)."""
+    """Power during a trial, and the energy of a frame and a bit (S11)."""
 
     mean_w: float = field("Mean power over the evaluated part of the trial, W")
     scope: str = field('Part of the machine that the power covers: "package", "server", "wall", "rapl:package", …')
@@ -133,7 +133,7 @@ class TrialPower:
 
 @value
 class Trial:
-    """What happened, or would happen, at a load. Rates are frames per second over all ports.
+    """The result of an evaluator at a load. Rates are frames per second over all ports.
 
     Rates are RFC 2285's: intended by the tester, put on the wire (offered), received back (forwarded). Counts of frames
     are of the whole trial (S12: offered = forwarded + dropped + in flight); None for a closed form. What the evaluator
@@ -194,12 +194,12 @@ class Trial:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the trial is a result at all."""
+        """Whether the trial is valid."""
         return not self.invalid
 
     @property
     def least_loss_ratio(self) -> float:
-        """The loss, or the least it can be where it is not known: what overload alone takes."""
+        """The loss ratio, or where it is unknown its lower bound: the loss by overload alone."""
         if not math.isnan(self.loss_ratio):
             return self.loss_ratio
         return max(1.0 - self.forwarded_pps / self.offered_pps, 0.0) if self.offered_pps > 0.0 else 0.0
@@ -213,7 +213,7 @@ class Trial:
         return table_html(Table.of_facts(self._facts(), name="trial", title=f"{self.evaluator}"))
 
     def _facts(self) -> list[tuple[str, str]]:
-        """Return what a reader wants first, as names and texts."""
+        """Return the most important facts, as names and texts."""
         from routecast.quantity import format_duration, format_pps, format_ratio
 
         known = [(name, getattr(self.latency, f"{name}_s")) for name in ("mean", "p50", "p99")] if self.latency else []
@@ -229,7 +229,7 @@ class Trial:
         ]
 
     def to_polars(self) -> polars.DataFrame:
-        """Return one row: rates, loss, counts of frames, latency in seconds, what limits; null where not known."""
+        """Return one row: rates, loss, counts of frames, latency in seconds, the limit; null where unknown."""
         import polars as pl
 
         scalars = {name: entry for name, entry in self.to_json().items() if isinstance(entry, str | int | float)}

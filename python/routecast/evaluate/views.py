@@ -49,7 +49,7 @@ _FOLDED = 8
 
 
 def describe_verdict(verdict: Steadiness) -> str:
-    """Say the verdict on a frame rate in one sentence."""
+    """Return the verdict on a frame rate in one sentence."""
     if not verdict.is_steady:
         return f"Not steady: {verdict.reason}."
     since = "from the start" if verdict.from_s == 0.0 else f"from {format_duration(verdict.from_s)} on"
@@ -73,9 +73,9 @@ def over_time_figure(
     title: str = "Throughput over time",
     name: str = "over-time",
 ) -> Figure:
-    """Return forwarded and offered rates over time, where the transient ends, the steady mean, and readings.
+    """Return the figure of rates over time, the end of the transient, the steady mean, and readings.
 
-    Without a verdict (what happens to the router is the question) the rates stand alone.
+    Without a verdict (where events change the router) it has the rates alone.
     """
     part_s = duration_s / len(moments)
     forwarded = [moment.forwarded_pps for moment in moments]
@@ -156,7 +156,7 @@ def _verdict_marks(verdict: Steadiness, rate: float, time: float, low: float, hi
 
 
 def readings_table(readings: Sequence[InstantReading], verdict: Steadiness) -> Table:
-    """Return what a look at given instants would have said, beside the steady mean."""
+    """Return the table of readings at given instants, beside the steady mean."""
     return Table.of(
         readings,
         Column("Read at", "", format_duration, "at_s"),
@@ -177,7 +177,7 @@ def readings_table(readings: Sequence[InstantReading], verdict: Steadiness) -> T
 
 
 def ramp_table(climb: Climb) -> Table:
-    """Return a row for each part of the ramp; those that lose frames stand out."""
+    """Return the table of the parts of a ramp; those that lose frames are strong."""
     return Table.of(
         climb.rungs,
         Column("From", "", format_duration, "from_s"),
@@ -193,7 +193,7 @@ def ramp_table(climb: Climb) -> Table:
 
 
 def describe_climb(climb: Climb) -> str:
-    """Say up to which rate nothing was lost."""
+    """Return a sentence on the greatest rate without loss."""
     most = f"at most {format_pps(climb.most_forwarded_pps)} were forwarded"
     if not climb.rungs:
         return "Ramp: the tester did not count over time, so nothing is known of single rates."
@@ -209,7 +209,7 @@ def describe_climb(climb: Climb) -> str:
 
 
 def trial_tables(trial: Trial) -> tuple[Table, ...]:
-    """Return rates, latency and loss, then resources, then energy, as far as they are known."""
+    """Return the tables of rates, latency and loss, of resources, and of energy, as far as known."""
     tables = (_rates(trial), resources_table(trial), _energy(trial))
     return tuple(table for table in tables if table.rows)
 
@@ -278,9 +278,9 @@ def _power(power: TrialPower) -> str:
 
 
 def resources_table(trial: Trial) -> Table:
-    """Return how busy each resource is and how much more it could carry; the bottleneck is strong.
+    """Return the table of the resources, their utilisation and margin; the bottleneck is strong.
 
-    Eight or more of one kind that follow each other share a row, with the least and the most of each.
+    Eight or more of one kind in succession share a row, with the least and the greatest value of each.
     """
     folded = [
         list(alike) for _, alike in groupby(trial.resources, key=lambda resource: re.sub(r"\d+", "#", resource.name))
@@ -324,7 +324,7 @@ def _resource_names(alike: Sequence[Resource]) -> str:
 
 
 def _left(capacity_pps: float, forwarded_pps: float) -> float | None:
-    """How much more than it forwards the router could; rounding is none."""
+    """Return the margin of the router over its forwarded rate; rounding errors count as 0."""
     if not forwarded_pps:
         return None
     left = capacity_pps / forwarded_pps - 1.0
@@ -345,7 +345,7 @@ def _energy(trial: Trial) -> Table:
 
 
 def messages_table(messages: Sequence[Message]) -> Table:
-    """Return the messages between task units and resource managers in the order in which they were sent."""
+    """Return the table of the messages between task units and resource managers, in the order of sending."""
     return Table.of(
         messages,
         Column("Time", "", format_duration, "at_s"),
@@ -360,7 +360,7 @@ def messages_table(messages: Sequence[Message]) -> Table:
 
 
 def phases_table(trial: Trial, absences: Sequence[Absence]) -> Table:
-    """Return how a trial went from one change to the next, from its rates over time."""
+    """Return the table of the phases of a trial between changes of the router, from its rates over time."""
     happens: dict[float, list[str]] = {0.0: []}
     for away in absences:
         for at_s, what in (

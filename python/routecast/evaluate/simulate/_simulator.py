@@ -114,7 +114,7 @@ def bottleneck_of(
 
 
 def _as_full(first: Resource, resources: Sequence[Resource], drops_pps: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the resources that are as full as the first, and the places that drop a notable share of all drops."""
+    """Return the resources that are as full as the first, and the locations with a notable share of all drops."""
     full = [
         resource.name for resource in resources if resource.capacity_pps <= first.capacity_pps * (1.0 + _BUSY_MARGIN)
     ]
@@ -130,7 +130,7 @@ def _busy(
     nodes: Mapping[str, Any],
     used: Mapping[str, Mapping[str, float]],
 ) -> tuple[str, float]:
-    """Say how busy a resource is, and return the share."""
+    """Return a sentence on the utilisation of a resource, and the utilisation."""
     share = first.utilisation_ratio
     if any(window.pool == first.name for window in windows_of(model)) and first.kind == "pool":
         units = model.pool(first.name).units
@@ -150,9 +150,10 @@ def _busy(
 
 
 def _cause(first: Resource, resources: Sequence[Resource], model: RouterModel) -> tuple[Resource, Resource | None]:
-    """Find why a window is full: a resource inside that is as full, else the window, for its frames wait for latencies.
+    """Return the cause of a full resource, and for a window the fullest resource inside.
 
-    Returns that resource, and for a window the fullest one inside. What is no window is its own cause.
+    The cause of a full window is a resource inside that is as full, else the window itself, since its frames wait for
+    latencies. Other resources are their own cause.
     """
     windows = [window for window in windows_of(model) if window.pool == first.name and first.kind == "pool"]
     if not windows:
@@ -175,9 +176,10 @@ def _cause(first: Resource, resources: Sequence[Resource], model: RouterModel) -
 def used_units(
     model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, float]]:
-    """Units of each pool in use, on average, by task unit that they work for.
+    """Return the mean number of units of each pool in use, by the task unit that uses them.
 
-    Units that frames carry on (windows) are in use as long as a frame has them; they stand under the name of the pool.
+    Units that frames hold across task units (windows) are in use as long as a frame holds them; their key is the name
+    of the pool.
     """
     used: dict[str, dict[str, float]] = {pool.name: {} for pool in model.pools}
     for task in model.tasks:
@@ -191,7 +193,7 @@ def used_units(
 
 
 def states_of(model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapping[str, Any]]) -> list[UnitStates]:
-    """Return how many units of each pool were in which state, on average after the transient."""
+    """Return the mean number of units of each pool in each state after the transient."""
     states = []
     used = used_units(model, nodes, pools)
     for pool, rest in zip(model.pools, pools, strict=True):
@@ -215,7 +217,7 @@ def states_of(model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapp
 
 
 def activity_of(model: RouterModel, nodes: Mapping[str, Any]) -> tuple[TaskActivity, ...]:
-    """Return what each task unit did; polls are counted where events run them: batches, and after interrupts."""
+    """Return the activity of each task unit; polls count where they are events: with batches and after interrupts."""
     return tuple(
         TaskActivity(
             name=task.name,
@@ -235,7 +237,10 @@ def _polls_in_batches(task: TaskUnit) -> bool:
 
 
 def _spinning(model: RouterModel, task: TaskUnit, node: Mapping[str, Any]) -> float:
-    """Grants held without work. Where units are never revoked, a polling task unit holds its own for good."""
+    """Return the number of grants held without work.
+
+    Where units are never revoked, a polling task unit never releases its own.
+    """
     revoked = any(model.pool(need.pool).policy.kind not in {"fifo", "priority"} for need in task.needs)
     if task.activation.kind == "polling" and not task.thread and not (node["by_events"] and revoked):
         return max(task.parallel - float(node["working_units"]), 0.0)
@@ -243,7 +248,7 @@ def _spinning(model: RouterModel, task: TaskUnit, node: Mapping[str, Any]) -> fl
 
 
 def _grants(task: TaskUnit, model: RouterModel) -> int:
-    """Grants that a task unit may have at once."""
+    """Return the number of grants that a task unit may have at a time."""
     if task.request == "frame" and task.needs:
         return len(task.pin) or model.pool(task.needs[0].pool).units
     return task.parallel
@@ -252,7 +257,7 @@ def _grants(task: TaskUnit, model: RouterModel) -> int:
 def trial_of(
     model: RouterModel, load: OfferedLoad, duration_s: float, outcome: dict[str, Any], *, events: Sequence[Event] = ()
 ) -> Trial:
-    """Return the trial that an outcome of ``_core.simulate`` describes, with what happened during it."""
+    """Return the trial of an outcome of ``_core.simulate``, with the events during it."""
     forwarded_pps = outcome["forwarded_pps"]["value"]
     names = [*(task.name for task in model.tasks), *(f"{port.name} out" for port in model.ports)]
     nodes = dict(zip(names, outcome["nodes"], strict=True))
@@ -318,7 +323,7 @@ def _delay(row: dict[str, Any]) -> Delay | None:
 
 
 def _delay_variation(row: dict[str, Any]) -> Delay | None:
-    """RFC 5481 sec. 4.2: latency less the least one."""
+    """Return the delay variation of RFC 5481 sec. 4.2: the latency minus its minimum."""
     if row["count"] == 0:
         return None
     method = f"latency less its least, {row['count']:,} frames"
@@ -386,13 +391,13 @@ def _resources(
 
 
 def _margin(capacity_pps: float, whole_pps: float) -> float:
-    """Return how much more a resource could carry than the bottleneck; rounding is none."""
+    """Return the margin of a resource over the bottleneck; rounding errors count as 0."""
     margin = capacity_pps / whole_pps - 1.0
     return margin if margin > _ROUNDING else 0.0
 
 
 def _threads(model: RouterModel, nodes: dict[str, Any]) -> dict[str, float]:
-    """Return which share of the time each thread of several task units is at work: it uses one unit at most."""
+    """Return the utilisation of each thread of several task units, which uses one unit at most."""
     threads: dict[str, float] = {}
     for task in model.tasks:
         if task.thread:
@@ -432,7 +437,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameFate:
-    """What became of a frame: when its last bit came in, when it left or was dropped, and where (empty: forwarded)."""
+    """Fate of a frame: when its last bit arrived, when it left or was dropped, and where (empty: forwarded)."""
 
     number: int
     arrival_s: float
@@ -442,7 +447,7 @@ class FrameFate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A small run in full: the trial, the messages and the fate of each frame."""
+    """A small run in detail: the trial, the messages and the fate of each frame."""
 
     trial: Trial
     messages: tuple[Message, ...]
@@ -501,7 +506,7 @@ class Simulate:
         return trial_of(self.model, load, duration_s, outcome, events=self.events)
 
     def trace(self, load: OfferedLoad, duration_s: float, *, message_limit: int = 100_000) -> Trace:
-        """Simulate a small run and keep what happened to each frame and each resource message.
+        """Simulate a small run and record the fate of each frame and each resource message.
 
         Raises ModelProblem: as :meth:`trial`; the transient is not required to end.
         """

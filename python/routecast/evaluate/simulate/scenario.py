@@ -17,12 +17,12 @@ _PS = 1e12
 
 
 def scenario_of(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
-    """Return ``model`` and ``load`` in the form of ``crates/sim/src/scenario.rs``; the caller adds the run."""
+    """Return ``model`` and ``load`` in the format of ``crates/sim/src/scenario.rs``; the caller adds the run."""
     return {"model": model_of(model), "load": load_of(load)}
 
 
 def model_of(model: RouterModel) -> dict[str, Any]:
-    """Return a router in the form of ``crates/sim/src/scenario/model.rs``."""
+    """Return a router in the format of ``crates/sim/src/scenario/model.rs``."""
     tasks = {task.name: index for index, task in enumerate(model.tasks)}
     pools = {pool.name: index for index, pool in enumerate(model.pools)}
     ports = {port.name: index for index, port in enumerate(model.ports)}
@@ -48,7 +48,7 @@ def run_of(
     steady_state: bool,
     events: Sequence[Event],
 ) -> dict[str, Any]:
-    """Return how to run a scenario, and what happens to the router meanwhile."""
+    """Return the run of a scenario, and the events of the router during it."""
     tasks = {task.name: index for index, task in enumerate(model.tasks)}
     ports = {port.name: index for index, port in enumerate(model.ports)}
     return {
@@ -184,7 +184,7 @@ def ports_in(load: OfferedLoad) -> tuple[int, ...]:
 
 
 def load_of(load: OfferedLoad) -> dict[str, Any]:
-    """Return a load in the form of ``crates/sim/src/scenario/load.rs``."""
+    """Return a load in the format of ``crates/sim/src/scenario/load.rs``."""
     flows = load.flows.flows
     by_port: dict[int, list[int]] = {port: [] for port in ports_in(load)}
     for number, flow in enumerate(flows):
