@@ -276,7 +276,7 @@ class Calibration:
     def size(
         self, target: str, frames: Frames | None = None, *, cores: Iterable[int] = range(1, 65), **wanted: Any
     ) -> Sizing:
-        """Say how many cores a target needs; ``confidence="95%"`` and ``loss=0.0`` as for ``routecast size``."""
+        """Return how many cores a target needs; ``confidence="95%"`` and ``loss=0.0`` as for ``routecast size``."""
         from routecast.size import Target
         from routecast.size import size as answer
 
@@ -304,13 +304,13 @@ class Calibration:
         return (*self.remarks, *self.fitted.warnings)
 
     def facts(self, cores: int) -> tuple[OpenFact, ...]:
-        """Return the open facts about the router, with the interval for so many cores without and with each answer."""
+        """Return the open facts about the router, and the interval for ``cores`` cores without and with each answer."""
         from routecast.calibration.facts import open_facts
 
         return open_facts(self.fitted, [at_cores(max(self.points, key=lambda point: point.cores), cores)])
 
     def router(self, cores: int, frames: Frames = 64) -> RouterModel:
-        """Return the calibrated router with so many cores, for the evaluators, exact for these frames."""
+        """Return the calibrated router with ``cores`` cores, for the evaluators, exact for these frames."""
         mix = _mix(frames) or FrameMix.fixed(64)
         return self.fitted.router_model(cores, mix.mean_bytes)
 

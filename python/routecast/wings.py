@@ -1,11 +1,11 @@
-"""The wings of the house: packages of commands, files and studies that nobody in the core imports.
+"""The wings of the house: packages of commands, files and studies that the core does not import.
 
 A wing declares itself as a :class:`Wing`, and one entry point of its distribution names that declaration::
 
     [project.entry-points."routecast.wings"]
     noc = "routecast.noc.wing:WING"
 
-The core reads the declarations and imports the rest of a wing when somebody uses it.
+The core reads the declarations and imports the rest of a wing at its first use.
 """
 
 from __future__ import annotations

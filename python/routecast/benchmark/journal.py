@@ -1,4 +1,4 @@
-"""The trials of a benchmark on disk: each is written half a second after its end, so that an interrupted run goes on.
+"""The trials of a benchmark on disk: each is written within half a second, so that an interrupted run can continue.
 
 ``trials.parquet`` has a line for each trial: its main figures in columns, and the whole trial as JSON in the last.
 """

@@ -73,7 +73,7 @@ class _Run:
 def run_benchmark(
     plan: Plan, rig: Rig, *, out: Path | None = None, on_progress: Progress | None = None, command: str = ""
 ) -> BenchmarkResult:
-    """Run a benchmark; an interrupted one with a folder goes on where it stopped.
+    """Run a benchmark; with a folder, an interrupted one continues where it stopped.
 
     Parameters
     ----------

@@ -97,15 +97,15 @@ def binary_search(
 
     Trials have the goal's initial length until the interval is narrow, then its final one: RFC 2544 sec. 24 allows
     shorter trials in a search and wants the last determination at full length. A lower bound that fails at full length
-    is a new upper bound, and the search goes on below it.
+    is a new upper bound, and the search continues below it.
 
     ``goal``: its loss ratio, width and trial lengths count; exceed ratio and duration sum belong to MLRsearch;
     ``least_pps`` and ``most_pps``: ends of the search, per port; ``hint_pps``: a load near the expected result: the
-    search opens there and goes on in growing steps until it has an interval to halve; NaN for none; ``fails_at_most``:
-    the greatest load is known to miss the goal, and is not tried; ``meets_at_least``: the least load is known to meet
-    the goal, and is not tried; ``doubts``: how often the upper bound is tried once more at the end: on a disturbed
-    machine a load can miss the goal for reasons of the machine, and a search that trusts each miss ends too low. A load
-    that meets the goal after all is the new lower bound, and the search goes on above it.
+    search starts there and continues in growing steps until it has an interval to halve; NaN for none;
+    ``fails_at_most``: the greatest load is known to miss the goal, and is not tried; ``meets_at_least``: the least load
+    is known to meet the goal, and is not tried; ``doubts``: how often the upper bound is tried once more at the end: on
+    a disturbed machine a load can miss the goal for reasons of the machine, and a search that trusts each miss ends too
+    low. A load that meets the goal after all is the new lower bound, and the search continues above it.
     """
     search = _Search(probe=probe, goal=goal, least_pps=least_pps, most_pps=most_pps)
     if meets_at_least:

@@ -166,7 +166,7 @@ class Stage:
         """Send a burst at the maximum rate, all ports together, and count it (RFC 9004 sec. 6).
 
         The burst is a trial at the maximum rate, as long as the burst takes. The tester waits for residual frames by
-        itself; a simulated trial goes on without traffic instead. A tester of software reaches its greatest rate only
+        itself; a simulated trial continues without traffic instead. A tester of software reaches its greatest rate only
         after a while: where it cannot send the burst evenly, it sends this burst and all later ones slower, down to
         ``least_pps``.
 

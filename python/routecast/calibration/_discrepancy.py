@@ -155,7 +155,7 @@ class Sites:
         )
 
     def at_most(self, cores: float) -> Sites:
-        """Return the same sites with so many cores at most."""
+        """Return the same sites with at most ``cores`` cores."""
         return replace(self, cores=np.minimum(self.cores, cores))
 
     def everywhere(self, cores: Floats, frame_bytes: Floats) -> Sites:

@@ -61,8 +61,8 @@ class PollCosts:
 
     if a poll that finds frames is followed by another one, without interrupt (``until_empty``: the driver enables
     interrupts when a poll finds nothing). If interrupts are enabled after each short poll (``until_short``), or a poll
-    takes what comes while it is under way (``exhaustive``), each frame alone brings its interrupt, ``C`` seconds, as
-    well: ``C + c + P = 1 / saturation rate``. In Bolla et al. 2009 (sec. IV-B) the rates are 1040 and 700 kpps.
+    serves frames that arrive during it (``exhaustive``), each single frame has an interrupt, ``C`` seconds, as well:
+    ``C + c + P = 1 / saturation rate``. In Bolla et al. 2009 (sec. IV-B) the rates are 1040 and 700 kpps.
     """
 
     per_packet_s: float

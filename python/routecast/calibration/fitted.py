@@ -328,7 +328,7 @@ class FittedRouter:
         nic_cap_pps: float | None = None,
         name: str = "",
     ) -> RouterModel:
-        """Build the calibrated router with so many cores.
+        """Build the calibrated router with ``cores`` cores.
 
         T_c and T_d are medians; the contention table is such that the service time of a frame of ``frame_bytes`` bytes
         is the average over all laws for each number of busy cores.
@@ -434,7 +434,7 @@ class FittedRouter:
 
         Beyond the largest calibrated number of cores no core does more than there, unless the calibrated points grew
         faster than their cores: what more cores share can only slow them down. And all together do no less than there
-        unless the law says that they do; then they lose at most twice (in logarithms) what it says.
+        unless the law says that they do; then they lose at most twice its value (in logarithms).
         """
         theta, residuals = each.posterior.samples[1:], self._residuals[each][0]
         mean, deviation = self.discrepancy.given(each.cells, residuals, sites)
@@ -525,7 +525,7 @@ class FittedRouter:
         return any(True for _ in _falls(self.points))
 
     def log_core_rates(self, each: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
-        """Logarithm of the rate of one of so many busy cores, (J, n) for the draws of a law."""
+        """Return the logarithm of the rate of one core while ``busy`` cores work, (J, n) for the draws of a law."""
         sizes = np.full(len(busy), frame_bytes)
         sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
         mean, _, least, most = self._strays(each, sites)
@@ -580,7 +580,7 @@ def _leaps(points: Sequence[Point]) -> Iterator[tuple[Point, Point, str]]:
 
 
 def at_cores(point: Point, cores: int) -> Point:
-    """Return the point for so many cores, with a flow for each core where flows are crafted."""
+    """Return the point for ``cores`` cores, with a flow for each core where flows are crafted."""
     return replace(point, cores=cores, flows=None if point.flows is None else cores)
 
 

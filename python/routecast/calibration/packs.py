@@ -14,7 +14,7 @@ beside its measurements, each with its ``reason``:
 
 * ``nic_cap_pps``: a packet rate that a card or its bus cannot exceed; ``nic_bytes_per_s``: the rate of the bus that is
   behind the cap given in the table for frames of 64 B, so that longer frames have a lower one;
-* ``flows``: how many flows the card can tell apart;
+* ``flows``: the number of flows that the card distinguishes;
 * ``polls_ports``, ``narrow_share_ratio`` and ``narrow_cores``: see :class:`routecast.evaluate.points.Layout`;
 * ``laws``: where the structure of the router excludes the others.
 

@@ -1,7 +1,7 @@
 """A calibrated router as a router file, which predicts what the calibration predicts.
 
 The service time of the file is that of one core. Its contention is a mixture of the laws with the weights of the point
-prediction; each law has the draw of its posterior that comes nearest to what the law predicts. Measured routers stray
+prediction; each law has the draw of its posterior that is nearest to the prediction of the law. Measured routers stray
 from every law (:mod:`routecast.calibration._discrepancy`): what the calibration predicts beyond the mixture, at each
 whole number of cores, is its ``discrepancy``. So the file forwards what was predicted. Where it cannot, a warning says
 so.

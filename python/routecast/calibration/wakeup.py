@@ -67,7 +67,7 @@ class LatencyPoint:
         return 1.0 / self.load.rate_pps / self.quantiles_s[100]
 
     def router(self, wakeup: RandomTime | None, interruptions: Interruptions | None) -> RouterModel:
-        """Make the router; the time per frame is what is left of the completion time without interruptions."""
+        """Make the router; the time per frame is the completion time without interruptions."""
         stretch = interruptions.stretch if interruptions else 1.0
         return self.make_router(self.completion_s / stretch, wakeup, interruptions)
 
@@ -90,8 +90,8 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
     """Fit wake-up and interruptions to measured latencies.
 
     ``points``: the one whose gaps are longest gives the wake-up; all give the interruptions; ``duration_s``: simulated
-    time of each trial of the fit. Raises FitProblem: there is no point, or frames never come one by one, so that
-    wake-up and queueing cannot be told apart.
+    time of each trial of the fit. Raises FitProblem: there is no point, or frames never arrive one by one, so that
+    wake-up and queueing cannot be separated.
     """
     import numpy as np
     from scipy.optimize import minimize

@@ -284,7 +284,7 @@ def rfc2544(
 ) -> None:
     """Run the procedures of RFC 2544 (with RFC 9004, 6201, 8219, 9971) and say in what the run complies.
 
-    Without options for streams the profile's are run, one after the other. An interrupted or killed run goes on where
+    Without options for streams the profile's are run, one after the other. An interrupted or killed run continues where
     it stopped when it is started again with the same folder.
     """
     from routecast.benchmark.page import write_report
@@ -390,7 +390,7 @@ def _points(result: BenchmarkResult, count: int | None, folder: Path, before: Se
 
 
 def _announce(plan: Plan) -> None:
-    """Say before a run how long it will take."""
+    """Print before a run how long it will take."""
     from routecast.benchmark.tables import plan_table
 
     for note in plan.notes:

@@ -26,7 +26,7 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what on this machine distorts measurements, and the command that mends it. Nothing is changed."""
+    """Print what distorts measurements on this machine, and the command that corrects it. Nothing is changed."""
     from dataclasses import asdict
 
     from routecast.testbed.doctor import State, examine

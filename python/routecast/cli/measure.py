@@ -48,7 +48,7 @@ def run_until(
 ) -> KnownRouter:
     """Measure the forwarding rate in overload at RFC 2544's frame sizes until each is known as well as asked.
 
-    Every rate is written to ``out``, a file for `validate`, as soon as it is measured; a run goes on from what it has.
+    Every rate is written to ``out``, a file for `validate`, as soon as it is measured; a run continues from it.
 
     Raises EnvironmentProblem: a trial stays invalid, or the tester reaches no overload; FileProblem: ``out`` cannot be
     read, or cannot be appended to.

@@ -140,7 +140,7 @@ def size(
     as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how many cores a target needs, how sure that is, and what to measure to know it better.
+    """Print how many cores a target needs, with which probability, and the measurements that would narrow it.
 
     Of a table, rows with calibrate = true calibrate (all rows with a rate, without that column); columns as for
     `validate`. Of a router file, or a function on a host, the description is taken as exact and no probability is

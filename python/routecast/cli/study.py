@@ -73,8 +73,8 @@ def study(
 ) -> None:
     """Run a study: calibrate, validate, predict, report.
 
-    A study that was killed goes on where it stopped when it is started again with the same folder. Leaves with 1 if
-    an error exceeds what the study allows.
+    A killed study continues where it stopped when it is started again with the same folder. Leaves with 1 if an error
+    exceeds what the study allows.
     """
     given = {"--out": out, "--save-router": save_router_to, "--force": force or None}
     if list_shipped or copy is not None:

@@ -30,7 +30,7 @@ def up(
         bool, typer.Option("--wait", help="Stay, and take it down on Ctrl-C; needed for devices that are XDP programs.")
     ] = False,
 ) -> None:
-    """Put a test bed up with its device, and leave it standing for work by hand."""
+    """Set up a test bed with its device, and keep it up for work by hand."""
     from routecast.errors import EnvironmentProblem
     from routecast.testbed import make_bed
 

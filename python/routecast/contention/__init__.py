@@ -56,8 +56,8 @@ def mixed_factors(
 ) -> tuple[float, ...]:
     """Return c(k) for 1 to ``units`` busy units, averaged over laws: weight, name and parameters of each.
 
-    Logarithms are averaged, as calibrations average over laws: ``c = d·Π c_i^(w_i/Σw)``, with factors d for 1, 2, …
-    busy units on top, of which the last goes on.
+    Logarithms are averaged, as calibrations average over laws: ``c = d·Π c_i^(w_i/Σw)``, with further factors d for 1,
+    2, … busy units; the last one also holds for more units.
 
     Examples
     --------

@@ -25,7 +25,7 @@ class Shape:
     ``ln(value/(1 - value))``, so that the value stays between 0 and 1. A shape ``in_frames_per_s`` is a packet rate to
     calibration; the law's ``growth``, and a router file, have it divided by the rate of a single core.
 
-    ``least`` and ``most`` are what a router file may say.
+    ``least`` and ``most`` are the range in a router file.
     """
 
     name: str

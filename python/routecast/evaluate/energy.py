@@ -47,7 +47,7 @@ def energy_of(states: Iterable[UnitStates], duration_s: float) -> dict[str, dict
 
     The states are ``active``, ``idle``, the names of the sleep states, and where there are such states ``waking``
     (units on their way out of sleep, at active power, and what wake-ups cost beyond that); ``base`` where the pool
-    draws something whatever its units do.
+    draws power independent of its units.
     """
     energy: dict[str, dict[str, float]] = {}
     for activity in states:

@@ -41,7 +41,7 @@ class Ledger:
 
     It is a context manager: every exit writes the finished rows.
 
-    ``folder``: the folder of results; made if missing. A complete run in it is started anew, an unfinished one goes on;
+    ``folder``: the folder of results; made if missing. A complete run in it starts again, an unfinished one continues;
     ``table``: stem of the table's files; ``summary``: name of the file that says that the run is complete; with None,
     what is there is always gone on with. Raises FileProblem: the rows that are there cannot be read.
     """

@@ -425,7 +425,7 @@ _WRITTEN: Final[Mapping[str, Callable[[Point], object]]] = {
 
 
 def points_text(points: Sequence[Point]) -> str:
-    """Return the text of a file of points, which reads back as the same; what none of them says has no column."""
+    """Return the text of a file of points, which reads back as the same; quantities without a value have no column."""
     columns = {name: cell for name, cell in _WRITTEN.items() if any(cell(point) not in {None, ""} for point in points)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -492,7 +492,7 @@ class _RowReader:
     has_plain_bits: bool = False
 
     def remarks(self) -> Iterable[str]:
-        """Say what was assumed."""
+        """Return notes on the assumptions."""
         if "frame_bytes" not in {head.column for head in self.heads}:
             yield "No column names the frame size: frames of 64 B are assumed (frame_bytes says otherwise)"
         if self.has_plain_bits:

@@ -25,7 +25,7 @@ _RUNGS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ramp:
-    """A rate in frames/s that goes from one value to another in equal steps, over so many seconds."""
+    """A rate in frames/s that changes from one value to another in equal steps over a time in seconds."""
 
     from_pps: float
     to_pps: float

@@ -401,7 +401,7 @@ def answer(run: Run) -> Answer:
     """Answer a run.
 
     Levels that make the router invalid, and responses that the evaluator does not know for it, are reported in
-    :attr:`~routecast.experiment.model.Answer.problem`: other runs go on.
+    :attr:`~routecast.experiment.model.Answer.problem`: other runs continue.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def experiment(
 ) -> None:
     """Run a designed experiment: effects of factors, their share of the variation, what is certain and what is not.
 
-    An experiment that was killed goes on where it stopped when it is started again with the same folder.
+    A killed experiment continues where it stopped when it is started again with the same folder.
     """
     from routecast.errors import QuantityProblem
     from routecast.evaluate.result_folder import check_folder

@@ -193,7 +193,7 @@ def letters_of(factors: int) -> tuple[str, ...]:
 
 
 def masks_up_to(factors: int, most_letters: int) -> Iterable[int]:
-    """Yield the masks of all words of at most so many letters: shorter first, then by alphabet."""
+    """Yield the masks of all words of at most ``most_letters`` letters: shorter first, then by alphabet."""
     for count in range(1, min(most_letters, factors) + 1):
         for letters in combinations(range(factors), count):
             yield sum(1 << letter for letter in letters)
@@ -466,7 +466,7 @@ def standard_fraction(letters: Sequence[str], *, runs: int | None = None, resolu
     Raises
     ------
     routecast.errors.ModelProblem
-        No tabulated fraction fits; the message lists those of so many factors.
+        No tabulated fraction fits; the message lists those for this number of factors.
 
     Examples
     --------

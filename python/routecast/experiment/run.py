@@ -144,7 +144,7 @@ def run_experiment(
     ----------
     experiment : Experiment
     out : Path or None
-        Folder where answers are kept as they come in; a killed run goes on there. None: they are kept in memory only.
+        Folder where answers are kept as they come in; a killed run continues there. None: they are kept in memory only.
     executor : str
         ``"threads"``, ``"processes"``, ``"dask://HOST:PORT"``; ``"auto"``: suits evaluator and number of runs.
     workers : int, optional
@@ -152,7 +152,7 @@ def run_experiment(
     shard : Shard, optional
         Run this part only; the results have its runs.
     on_progress : callable, optional
-        Called with the number of finished runs, the number of all, and a text about what is left.
+        Called with the number of finished runs, the number of all, and a text about the remaining runs.
 
     Raises
     ------

@@ -420,7 +420,7 @@ def sweep(
     out : Path, optional
         Where answers are kept, and looked for; made if missing. Without it they are kept in memory.
     on_progress : callable, optional
-        Called with the number of finished runs, the number of all, and a text about what is left.
+        Called with the number of finished runs, the number of all, and a text about the remaining runs.
     shard : Shard, optional
         Answer only its runs.
 

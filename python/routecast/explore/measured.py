@@ -106,7 +106,7 @@ def panels_of_points(
 
 
 def _frames(fitted: FittedRouter, start: StartConditions) -> dict[str, FrameMix]:
-    """Return the frames to choose from: those that were measured or asked for, RFC 2544's, and IMIX."""
+    """Return the frames to choose from: those measured or requested, RFC 2544's, and IMIX."""
     measured = [point.frame_mix or FrameMix.fixed(round(point.frame_bytes)) for point in fitted.points]
     wanted = [start.frames] if start.frames else []
     mixes = [*measured, *wanted, *(FrameMix.fixed(size) for size in RFC2544_FRAME_BYTES), FrameMix.imix()]

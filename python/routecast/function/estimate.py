@@ -132,7 +132,7 @@ def limits_of(
 
 
 def memory_channels(hardware: Hardware, cores: int) -> int:
-    """Return the memory channels of the sockets that so many cores fill one after the other."""
+    """Return the memory channels of the sockets that ``cores`` cores fill one after the other."""
     channels = hardware.memory.channels if hardware.memory else 0
     return channels * min(hardware.cpu.sockets, math.ceil(cores / hardware.cpu.cores_per_socket))
 

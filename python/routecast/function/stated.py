@@ -1,7 +1,7 @@
 """Statements of a source on a function on a host, beside the estimates of the same cases.
 
 Each statement has its own frames, cores and direction, and the tables of the function's file; its estimate is for that
-case, whatever case the user chose.
+case, independent of the user's case.
 """
 
 from __future__ import annotations

@@ -174,10 +174,10 @@ class CostShape:
 
     Now and then a sample is far off for a reason that is its own, such as arrays that happen to lie a multiple of 4 KiB
     apart: errors e beyond 10 % get the weight w = 10 % / |e| (Huber 1964), so that they do not bend the formula; the
-    residual that is told has them in full.
+    reported residual contains them in full.
 
     Of samples that differ only in the parameter ``at_greatest``, the one with its greatest value counts; "": all count.
-    ``in_use`` holds texts that stand for parameters in the formula that comes of the fit.
+    ``in_use`` holds texts that replace parameters in the fitted formula.
     """
 
     operation: str
@@ -365,11 +365,11 @@ class LevelFit:
                C1        C2             C3         W
 
     Random lines of a working set of W bytes are found within a capacity C with probability min(1, C/W). L1 and L2
-    belong to the core, so C1 and C2 are what the system says. The last level is shared, and a virtual machine or a busy
-    host gets a part of it: C3 is fitted, with the system's figure as its bound, to the times of batched lines, because
-    that is how operations ask for them. The steps d are least-squares and not negative (Lawson & Hanson's NNLS), so a
-    level never costs less than the one before. Costs stand on top of L1's, which is 0 by definition: the operations'
-    cycles were taken with their data in L1.
+    belong to the core, so C1 and C2 are those that the system reports. The last level is shared, and a virtual machine
+    or a busy host gets a part of it: C3 is fitted, with the system's figure as its bound, to the times of batched
+    lines, because that is how operations ask for them. The steps d are least-squares and not negative (Lawson &
+    Hanson's NNLS), so a level never costs less than the one before. Costs stand on top of L1's, which is 0 by
+    definition: the operations' cycles were taken with their data in L1.
     """
 
     levels: tuple[MemoryLevel, ...] = field("L1, L2, L3, DRAM; L3 is missing where the host has none")

@@ -59,7 +59,7 @@ class Arrivals:
 
     @classmethod
     def bursts(cls, burst_frames: int) -> Arrivals:
-        """Bursts of so many frames at the rate of the link, at equal distances (RFC 2544 sec. 21)."""
+        """Bursts of a number of frames at the rate of the link, at equal distances (RFC 2544 sec. 21)."""
         return cls(kind="bursts", burst_frames=burst_frames)
 
     @classmethod
@@ -156,8 +156,8 @@ _MOST_CAPTURED_FRAMES = 2**22
 def read_capture(path: str | Path) -> Arrivals:
     """Read arrivals from the packets of a capture on Ethernet.
 
-    A frame has its length on the wire with FCS, at least 64 B. Flows are told apart by addresses, protocol and ports,
-    in order of appearance; all frames that are not IP form one flow.
+    A frame has its length on the wire with FCS, at least 64 B. Addresses, protocol and ports define flows, in order of
+    appearance; all frames that are not IP form one flow.
 
     Raises FileProblem: the file is no capture, is cut off, has more than 4,194,304 packets, or packets without times.
     """

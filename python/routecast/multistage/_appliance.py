@@ -78,7 +78,7 @@ class Appliance:
 
     ``text``: of its ``*.multistage.toml``, or what was read from one; ``subject``: where the text is from, for
     messages; ``outside``: interfaces of its outside networks that are there already; without them each network gets a
-    host. Such a router does not stand without its process; ``on_remark``: told what the user should know, line by line.
+    host. Such a router does not stand without its process; ``on_remark``: receives remarks for the user, line by line.
     Raises FileProblem: the text is wrong.
     """
 
@@ -409,7 +409,7 @@ class Appliance:
             active.announce_inside([mac for mac, _ in self._neighbours.values()])
 
     def _judge(self, active: Balancer) -> None:
-        """Take out members that leave this process's frames unanswered while others answer; readmit recovered ones."""
+        """Remove members that do not answer this process's frames while others do; readmit recovered ones."""
         now = time.monotonic()
         members = {member["number"]: member for member in active.status()["members"]}
         for member in self._membership.members.values():
@@ -652,7 +652,7 @@ class Appliance:
             self._publish()
 
     def remove(self, element: str) -> None:
-        """Take a back-end router out: its flows go to others at once, and frames under way still arrive."""
+        """Remove a back-end router: its flows go to others at once, and frames under way still arrive."""
         with self._lock:
             member = self._member(element)
             self._refuse_while_draining(but=element)

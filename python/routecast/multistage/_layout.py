@@ -39,7 +39,7 @@ class Outside:
     """Existing interfaces, one for each outside network, in place of hosts.
 
     ``interfaces`` and ``macs`` are by network; ``neighbours`` maps the address of who is behind to MAC address and
-    network: nobody there has to answer ARP.
+    network: no host there has to answer ARP.
     """
 
     netns: str

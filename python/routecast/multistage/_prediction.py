@@ -21,8 +21,8 @@ class PredictedDeath:
 def predicted_death(*, rate_pps: float, silence_s: float, unanswered_frames: int) -> PredictedDeath:
     """Predict the death of one back-end router of several, while the others return N frames within T.
 
-    N frames are unanswered after N / rate; the clock runs from the next one. The verdict comes with the first frame
-    that comes later than T: half a gap more in the mean.
+    N frames are unanswered after N / rate; the clock runs from the next one. The verdict falls with the first frame
+    that arrives later than T: half a gap more in the mean.
 
     ``rate_pps``: what is sent to it, frames/s; ``silence_s``: t, s; ``unanswered_frames``: n.
 

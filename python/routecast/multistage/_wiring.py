@@ -127,7 +127,7 @@ def give(layout: Layout, balancer: str) -> None:
 
 
 def take(layout: Layout, balancer: str) -> None:
-    """Take the router's addresses from a load balancer."""
+    """Remove the router's addresses from a load balancer."""
     ip(layout.netns(balancer), layout.standby_commands(layout.balancers().index(balancer)))
 
 

@@ -48,9 +48,10 @@ def up(
         typer.Option("--prometheus", metavar="PORT", min=0, max=65_535, help="Serve http://127.0.0.1:PORT/metrics."),
     ] = None,
 ) -> None:
-    """Put a router up and hold it: Ctrl-C takes it down.
+    """Set up a router and hold it: Ctrl-C takes it down.
 
-    One whose process was killed goes on forwarding; `up` with the same file takes it over, without losing a frame.
+    A router whose process was killed continues to forward; `up` with the same file takes it over, without losing a
+    frame.
     """
     from routecast.multistage._appliance import Appliance
     from routecast.quantity.bounded_file import read_text
@@ -198,7 +199,7 @@ def add(
 
 
 def remove(router: Router, *, name: Name = None) -> None:
-    """Take a back-end router out: its flows go to others, and what is on its way arrives."""
+    """Remove a back-end router: its flows go to others, and what is on its way arrives."""
     _do(name, "remove", element=router)
     remark(f"{router} is out")
 
@@ -223,7 +224,7 @@ def predict(
     ] = 1024,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a router forwards, and what the failure of each element will cost; nothing is put up.
+    """Print the throughput of a router, and the loss at the failure of each element; nothing is put up.
 
     The flows go from the host of the first network to that of the second, with source ports from 1024 on. What is
     forwarded is known where each back-end router has a cap.
@@ -289,7 +290,7 @@ def fail(
     ] = "link",
     name: Name = None,
 ) -> None:
-    """Let an element fail, to see what that costs; what is predicted of it is said before."""
+    """Let an element fail, to see what that costs; its prediction is printed before."""
     foretold = _foretold(name, element)
     if foretold:
         remark(f"predicted: {foretold}")
@@ -311,7 +312,7 @@ def trace(
     name: Name = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which back-end router a flow goes to, and why."""
+    """Print the back-end router of a flow, and the reason."""
     path = _do(name, "trace", protocol=protocol, source=source, destination=destination)
     if as_json:
         print_json(path)

@@ -284,7 +284,7 @@ def simulate(
     """Simulate the fabric flit by flit, from `[simulation]` of the file: latency, throughput, link loads, power.
 
     A load over saturation is simulated and said to be one: its latency is unbounded. A routing that can deadlock is
-    refused with the cycle. Power stands beside what the flow level says.
+    refused with the cycle. Power stands beside that of the flow level.
     """
     from routecast.noc._views import tables
     from routecast.noc.answer.simulate import simulation_answer

@@ -97,7 +97,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse_yaml(text: str, subject: str) -> Any:
-    """Return what a YAML text says, within bounds and without aliases; ``subject`` is what messages call it.
+    """Return the content of a YAML text, within bounds and without aliases; ``subject`` is what messages call it.
 
     Raises FileProblem: the text is no YAML, has an alias, or is nested too deeply or too large.
     """

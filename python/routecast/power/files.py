@@ -42,7 +42,7 @@ _KINDS: dict[str, type] = {
 
 
 def _table(kind: str) -> type:
-    """Return what a file of a kind may say: its model, and what only files have."""
+    """Return the schema of a kind of file: its model, and what only files have."""
     fields: list[tuple[str, Any, Any]] = [("model", Literal[kind], field("which law"))]
     if kind != "port":
         fields += [
@@ -91,7 +91,7 @@ def power_model_text(model: PowerModel, *, suffix: str = ".toml", name: str = ""
 
 
 def power_model_document(model: PowerModel, *, name: str = "", source: str = "") -> dict[str, Any]:
-    """Return what a power model's file says, as plain values.
+    """Return the content of a power model's file, as plain values.
 
     Raises ModelProblem: it is a model of a kind that has no file.
     """
@@ -121,7 +121,7 @@ _ROUTER_KEYS = frozenset({"builder", "port", "task"})
 
 
 def is_power_model(path: str | Path) -> bool:
-    """Return whether a file is a power model rather than a router: by its name, else by what it says.
+    """Return whether a file is a power model rather than a router: by its name, else by its content.
 
     Raises FileProblem: the file cannot be read, or is no TOML.
     """

@@ -356,7 +356,7 @@ def _nearest(device: str, point: float, loads: Sequence[float]) -> float:
 
 
 def _sagging(samples: Sequence[LoadSample]) -> tuple[str, ...]:
-    """Say where the mean power falls with load by more than measurements scatter."""
+    """Return notes on decreases of the mean power with load beyond the scatter of the measurements."""
     if len({(sample.frequency_hz, sample.cores) for sample in samples}) > 1:
         return ()
     means = _means(samples)

@@ -101,7 +101,7 @@ class SoftwareRouterPower:
     def share_pps(self, forwarding: int, frequency_hz: float | None = None) -> float:
         """Return gamma / |C| · r_max(f): what each of ``forwarding`` cores forwards at most (eq. 10).
 
-        Raises ModelProblem: the gain of so many cores was not measured.
+        Raises ModelProblem: the gain of this number of cores was not measured.
         """
         if not 1 <= forwarding <= len(self.gains):
             allowed = f"1 to {len(self.gains)} forwarding cores; the gain of each number must be measured"

@@ -61,8 +61,8 @@ def between(
     """Return the value at a coded level, as a file writes it, and its coded level after rounding.
 
     ``low`` and ``high``: at -1 and +1, of the same dimension; the value has the unit of ``low``; ``coded``: beyond -1
-    and +1 the same line goes on; ``is_log``: whether equal steps are equal ratios; then low and high are > 0;
-    ``is_whole``: whether to round to a whole number; of bytes and frames, whatever the unit.
+    and +1 the line continues; ``is_log``: whether equal steps are equal ratios; then low and high are > 0;
+    ``is_whole``: whether to round to a whole number; of bytes and frames, in any unit.
 
     Examples
     --------

@@ -404,7 +404,7 @@ def check_windows(model: RouterModel, targets: Targets, add: Add) -> None:
 
 
 def copied(name: str) -> str:
-    """Say that a task unit with a window gets no copies."""
+    """Report a task unit with a window that gets copies."""
     return f'"{name}" gives units to frames that carry them on, but a copy ends there: send it elsewhere'
 
 

@@ -54,7 +54,7 @@ class LoadTable:
 def read_load(
     table: Mapping[str, Any], *, ports: int, subject: str = "load", folder: Path | None = None
 ) -> OfferedLoad:
-    """Return the load of a table ``load`` of a router file, for so many ports.
+    """Return the load of a table ``load`` of a router file, for a number of ports.
 
     Raises FileProblem with all faults of the table and their places.
     """
@@ -73,7 +73,7 @@ def _flow_set(kind: str, count: int, seed: int, ports: int) -> FlowSet:
 
 
 def load_of(load: LoadTable, ports: int, folder: Path | None, *, frames: FrameMix | None = None) -> OfferedLoad:
-    """Return the load of a table for so many ports; ``folder`` holds the traces.
+    """Return the load of a table for a number of ports; ``folder`` holds the traces.
 
     ``frames`` will be offered in the place of the table's: a rate in bit/s is of them.
     """

@@ -371,11 +371,11 @@ class Contention(NamedLaw):
         return self._of_laws(units)[:units]
 
     def least_factor(self, units: int) -> float:
-        """Return the least factor up to so many units, at most 1."""
+        """Return the least factor for up to ``units`` units, at most 1."""
         return 1.0 if self.is_usl else min(1.0, *self.table, *self.factors(units))
 
     def _of_laws(self, units: int) -> tuple[float, ...]:
-        """Return the factors of the law, or of the mixture, for at least so many units."""
+        """Return the factors of the law, or of the mixture, for at least ``units`` units."""
         parts = tuple((each.weight, each.law, each.values) for each in self.mixture) or ((1.0, self.law, self.values),)
         return mixed_factors(parts, 1 << max(_TABLE_BITS, units.bit_length()), self.discrepancy)
 

@@ -31,7 +31,7 @@ def columns_for(count: int, *, letters: int = 0) -> int:
 
 
 def panel_px(columns: int) -> int:
-    """Return the width of a panel among so many."""
+    """Return the width of a panel among ``columns`` panels."""
     return (_WIDTH_PX - _GAP_PX * (columns - 1)) // columns
 
 

@@ -146,7 +146,7 @@ def text_table(rows: Iterable[Sequence[str]], heads: Sequence[str], *, name: str
 
 
 def scaled(factor: float, form: str) -> Callable[[float], str]:
-    """Return how a column writes numbers that it shows in another unit: so many times what they are.
+    """Return how a column writes numbers that it shows in another unit: values times the factor.
 
     Examples
     --------

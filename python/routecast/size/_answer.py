@@ -247,7 +247,7 @@ def _chance(count: Count) -> float:
 
 
 def limits(limit: str) -> str:
-    """Say what limits."""
+    """Return the name of the limit."""
     words = {
         "cpu": "the cores limit",
         "link": "the links limit",

@@ -48,7 +48,7 @@ def size(
         How many further measurements to name.
     bounds : sequence of Bound
         On the latency at the target, which the simulator judges on the calibrated router; it has queues of 512 frames
-        for each core, which nobody measured.
+        for each core, an assumption.
     move : Carry or None
         To the host that is sized, where the points are of another one.
 

@@ -59,7 +59,7 @@ def router_of_document(document: Mapping[str, Any], target: Target, *, subject: 
 def router_of_function(
     function: NetworkFunction, hardware: Hardware, target: Target, *, direction: str | None = None
 ) -> RouterOf:
-    """Return the routers of a function on so many cores of a host, by its elementary operations."""
+    """Return the routers of a function on numbers of cores of a host, by its elementary operations."""
 
     def router(count: int) -> tuple[RouterModel, OfferedLoad | None]:
         whole = estimate(function, hardware, direction=direction, frame_bytes=target.frames, cores=count)

@@ -46,7 +46,7 @@ def run_study(
     ----------
     file : StudyFile
     out : Path
-        Made if missing. If a run of the same study was killed there, it goes on.
+        Made if missing. If a run of the same study was killed there, it continues.
     on_progress : callable, optional
     command : str
         How the study was started, for the report; the plain command if empty.
@@ -137,12 +137,12 @@ class StudyRun(Generic[Document]):
     started_s: float = field(default_factory=time.monotonic)
 
     def tell(self, what: str) -> None:
-        """Report the step that comes next."""
+        """Report the next step."""
         if self.on_progress:
             self.on_progress(self.done, self.work, what)
 
     def step(self, what: str) -> None:
-        """Report the step that comes next, and count it as done afterwards."""
+        """Report the next step, and count it as done afterwards."""
         self.tell(what)
         self.done += 1
 

@@ -112,7 +112,7 @@ class LinkReader:
 
 
 def wait_for_frames(netns: str | None, interface: str, done: threading.Event, *, frames: int = 1) -> None:
-    """Return when an interface has sent so many frames, or is gone, or ``done`` is set."""
+    """Wait until an interface has sent a number of frames, or is gone, or ``done`` is set."""
     with LinkReader(netns) as reader:
         before = reader.read().get(interface)
         while before is not None and not done.wait(_POLL_S):

@@ -90,8 +90,8 @@ class InMemory:
     ) -> dict[str, Any]:
         """Run the function and return the core's outcome as plain data.
 
-        ``packets`` ends the run after exactly so many frames; ``hand_loop`` also times the best loop by hand over the
-        function's lookup.
+        ``packets`` ends the run after exactly this number of frames; ``hand_loop`` also times the best loop by hand
+        over the function's lookup.
         """
         self._check(load)
         return native("run_function", self.request(load, duration_s, packets, hand_loop), self.on_progress)

@@ -344,8 +344,8 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
 def _consistent(goals: Sequence[GoalProfile], bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
     """Return the bounds, raised so that no goal has a lower rate than a stricter one.
 
-    A load that meets a stricter goal meets the other too, whatever a disturbed search has found. A raised bound keeps
-    its former rate for the report.
+    A load that meets a stricter goal meets the other, too, even after a disturbed search. A raised bound keeps its
+    former rate for the report.
     """
     result = list(bounds)
     order = sorted(range(len(goals)), key=lambda index: goals[index].loss_ratio)

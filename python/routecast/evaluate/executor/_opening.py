@@ -66,7 +66,7 @@ def chosen_executor(evaluator: EvaluatorKind, runs: int) -> str:
 
 @contextmanager
 def open_executor(spec: str = "processes", workers: int | None = None) -> Iterator[Workers]:
-    """Open an executor; whatever ends the block early ends what runs in it.
+    """Open an executor; an early end of the block ends its tasks.
 
     Parameters
     ----------

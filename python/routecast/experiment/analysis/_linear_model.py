@@ -1,4 +1,4 @@
-"""The linear model of a design: its terms, which of them the runs tell apart, the fit, the effects and their noise.
+"""The linear model of a design: its terms, which of them the runs separate, the fit, the effects and their noise.
 
 A factor with two levels has one column, its coded level; an interaction's columns are the products of its factors'
 columns. A factor with l levels has l - 1 columns whose effects add up to zero over the levels (Jain, sec. 20.1).
@@ -207,7 +207,7 @@ _MOST_NAMED = 6
 
 @value
 class Estimable:
-    """The terms that the runs can estimate, and what they cannot tell apart.
+    """The terms that the runs can estimate, and those that they cannot separate.
 
     Two effects whose columns are the same up to the sign are aliases: only their sum (or difference) shows, under the
     name of the lower order (Jain, sec. 19.4). A column that is a mixture of several others, as happens when runs are

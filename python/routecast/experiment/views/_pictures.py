@@ -121,7 +121,7 @@ def _comparable_means(experiment: Experiment, analysis: Analysis) -> Sequence[Me
 
     A level may lack exactly the runs with high answers. Predictions exist for every combination of levels that
     answered, so they compare the levels over the same combinations. Pairs whose interaction is not in the model keep
-    their means: its predictions would be parallel whatever the runs answered.
+    their means: its predictions would be parallel for any results of the runs.
     """
     predicted = [(cell.coded, cell.predicted) for cell in analysis.cells if cell.predicted is not None]
     if not analysis.missing or not predicted:

@@ -306,7 +306,7 @@ def _describe_curved(experiment: Experiment, analysis: Analysis, scale: Scale) -
 
 
 def _simple_aliases(experiment: Experiment, effect: Effect, most: int = 2) -> list[str]:
-    """Return the aliases of an effect that have at most so many factors, in the factors' names."""
+    """Return the aliases of an effect with at most ``most`` factors, in the factors' names."""
     names = {factor.letter: factor.name for factor in experiment.factors}
     others = [alias.lstrip("+-−") for alias in effect.aliases]
     return [" x ".join(names.get(letter, letter) for letter in other) for other in others if len(other) <= most]

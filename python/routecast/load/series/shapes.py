@@ -147,7 +147,7 @@ def synthetic_day(
     noise_ratio: float = 0.0,
     seed: int = 1,
 ) -> TrafficSeries:
-    r"""Return a day and night that nobody measured: a sine with its peak at an hour.
+    r"""Return an invented day and night: a sine with its peak at an hour.
 
     .. math:: T(t) = m \left(1 + (p - 1) \cos\frac{2\pi (t - t_p)}{24\,\mathrm{h}}\right) e^{\sigma z_t - \sigma^2/2}
 

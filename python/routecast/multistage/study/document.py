@@ -29,7 +29,7 @@ _LEAST_FOR: dict[str, int] = {"router": 2, "routers": 3, "balancer": 1}
 
 
 class RoutersTable(FileModel):
-    """``[routers]``: the routers of the study, each of so many equal back-end routers."""
+    """``[routers]``: the routers of the study, by their number of equal back-end routers."""
 
     count: Annotated[tuple[Routers, ...], Field(min_length=1)] = Field(
         default=(1, 2, 4, 8), description="Back-end routers (BRs) of each router that is made."

@@ -65,7 +65,7 @@ COLUMNS: Columns = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterSetting:
-    """A router of so many equal back-end routers."""
+    """A router with a number of equal back-end routers."""
 
     routers: int
     balancers: int = 1
@@ -138,7 +138,7 @@ class TestbedBench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThroughputRow(RepeatedRow[int]):
-    """The throughput of a router of so many machines in overload, frames per second."""
+    """Throughput of a router of n machines in overload, frames/s."""
 
     SUMMARY: ClassVar = (
         *("routers=conditions", "offered_pps", "sum_of_caps_pps", "predicted_pps=predicted", "measured_pps=repeats"),
@@ -156,7 +156,7 @@ class ThroughputRow(RepeatedRow[int]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultistageLatency(RepeatedRow[int]):
-    """The median latency of a router of so many machines at a load that it carries, s."""
+    """Median latency of a router of n machines at a load that it carries, s."""
 
     SUMMARY: ClassVar = (
         *("routers=conditions", "load_pps", "predicted_p50_s=predicted", "predicted_p99_s", "p50_s=repeats", "p99_s"),
@@ -435,7 +435,7 @@ class _Predicting:
         return file, FlowChoices.of(file, [flow for stream in sent for flow in stream["flows"]])
 
     def throughput(self, count: int) -> ThroughputRow:
-        """Predict the throughput of a router of so many machines in overload."""
+        """Predict the throughput of a router of ``count`` machines in overload."""
         point = next(point for point in _points(self.study) if point.setting == _setting(self.study, count))
         trial = self._simulated(point, model_and_flows=self._known(point))
         assert trial.offered_frames is not None

@@ -122,7 +122,7 @@ def optimum_answer(
     on_progress : callable, optional
         Is called with the finished loads, of all, and the proven gap of the current one.
     leaves_out : bool
-        Note a load that no routing carries and go on, instead of refusing it.
+        Note a load that no routing carries and continue, instead of refusing it.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 Li (2012) solves a linear program for each pair of Q = 100 expansion factors per plane. Here the link prices of a
 program bound the cost at all clocks (:class:`LinkPrices`), the bounds along a few cost vectors bound the power
 (:class:`ConeBounds`), and another program is solved only where these bounds are least and still too low. The bound is
-evaluated from the prices by shortest paths: it holds to rounding, whatever the solver's tolerances.
+evaluated from the prices by shortest paths: it holds up to rounding, independent of the solver's tolerances.
 """
 
 from __future__ import annotations

@@ -369,8 +369,8 @@ class FlowProgram:
     ) -> FlowSolution | None:
         """Return the flows and prices of the least ``hops * H + slope * b``; None at the time limit.
 
-        ``exact``: go on to a vertex where the interior-point method would stop near it; ``until``: the time limit, on
-        the clock of :func:`time.monotonic`. Raises RoutecastError: the solver found no solution; KeyboardInterrupt:
+        ``exact``: continue to a vertex where the interior-point method would stop near it; ``until``: the time limit,
+        on the clock of :func:`time.monotonic`. Raises RoutecastError: the solver found no solution; KeyboardInterrupt:
         Ctrl-C; the solver is stopped first.
         """
         columns = self._link.size

@@ -123,7 +123,7 @@ def answer(case: ClusterCase, *, on_progress: Progress | None = None, keeps_inte
     ----------
     case : ClusterCase
     on_progress : callable, optional
-        Called with the steps done, their number, and what comes next.
+        Called with the steps done, their number, and a text about the next one.
     keeps_interrupted : bool
         On a KeyboardInterrupt continue with the best fleet so far, and leave further budgets out.
 

@@ -97,8 +97,8 @@ def irreducible_conflict(
 
     HiGHS finds irreducible infeasible sets of linear programs, but the linear relaxation does not see all
     contradictions of rules on whole elements. So the integer program itself decides, in the deletion filter of Chinneck
-    and Dravnieks (ORSA Journal on Computing 3(2), 1991): one constraint after the other is dropped for good if there is
-    still no placement without it.
+    and Dravnieks (ORSA Journal on Computing 3(2), 1991): each constraint is removed if there is still no placement
+    without it.
     """
     conflict: list[Constraint] = []
     for constraint in constraints:

@@ -169,8 +169,8 @@ def _all_candidates(classes: Classes, loads: ServerLoads, most: int) -> list[Can
 def forwarded_bound_pps(problem: PlacementProblem, loads: ServerLoads) -> float:
     """Return a bound on what any placement forwards of the offered load.
 
-    Each forwarded frame costs its chain's work in full, whatever else is lost on the way. The cores of all servers do
-    no more than that, if they never wait, switch or disturb each other.
+    Each forwarded frame costs its chain's complete work, also when other frames are lost on the path. The cores of all
+    servers do no more than that, if they never wait, switch or disturb each other.
     """
     if len(problem.chains) > 1:
         return problem.offered_pps  # a group's work for one of several chains is not known

@@ -324,7 +324,7 @@ class ServerLoads:
         return come, local
 
     def _first(self, here: Mapping[str, int]) -> float:
-        """Return the share of the load that comes by outer ports."""
+        """Return the share of the load that arrives at outer ports."""
         return sum(
             share * here.get(chain.stages[0], 0) / self._groups[chain.stages[0]].count
             for chain, share in zip(self.problem.chains, self.problem.shares, strict=True)

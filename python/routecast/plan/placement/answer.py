@@ -110,7 +110,7 @@ class SimulationJudge:
         )
 
     def _pinned_candidates(self) -> Iterator[_PinnedCandidate]:
-        """Yield all but the first as predicted: its other ways of pinning, then each other candidate in all ways."""
+        """Yield all except the first as predicted: its other ways of pinning, then each other candidate in all ways."""
         for number, predicted in enumerate(self._candidates):
             if number:
                 yield _PinnedCandidate(number, "", predicted.placement)
@@ -403,7 +403,7 @@ def answer(problem: PlacementProblem, *, on_progress: Progress | None = None, si
     ----------
     problem : PlacementProblem
     on_progress : callable, optional
-        Called with the steps done, their number, and what comes next.
+        Called with the steps done, their number, and a text about the next one.
     simulate : bool
         Check the best candidate and the next ones by simulation.
 

@@ -86,7 +86,7 @@ def switched(
     off_s, on_s : float
         Switched off, on again; seconds since the start of the trial. ``on_s`` infinite: it stays off.
     drain_s : float
-        How long it goes on sending what it holds.
+        Time for which it continues to send its queued frames.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The maximum throughput of a router on a network processor in closed form: asymptotic bounds of a closed network.
 
-With ``C`` the instructions' time of a stage for a frame on an engine, ``W`` its waits where nobody else uses a memory,
-``T`` its threads on it and ``share`` of the frames, one over the number of its engines:
+With ``C`` the instructions' time of a stage for a frame on an engine, ``W`` its waits where no other task uses a
+memory, ``T`` its threads on it and ``share`` of the frames, one over the number of its engines:
 
 * engine: its stages' shares of the frames times ``C`` fill its time, ``X ≤ 1 / Σ share·C``;
 * threads: each is occupied for ``C + W`` at least, ``X ≤ T / (share·(C + W))``;

@@ -37,7 +37,7 @@ def wire_task(wire: str, link_bps: float, *, label: str, to: str, queue_frames: 
 
     ``wire``: name of the wire, and of its pool: ways of the same name share it; ``link_bps``: its rate in this
     direction; ``label``: what tells this way from the others over the wire, in the task unit's name; ``to``: task unit
-    that its frames go to; ``''``: they end here, copies that nobody wants; ``queue_frames``: frames of this way that
+    that its frames go to; ``''``: they end here, copies without a receiver; ``queue_frames``: frames of this way that
     wait for the wire; ``tag_bytes``: bytes of a VLAN tag on each frame.
     """
     return TaskUnit(

@@ -34,7 +34,7 @@ _COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver"
 
 
 def technology_problems(place: str, technology: Technology, cores: int) -> list[Problem]:
-    """Return the problems of a technique on a server of so many cores."""
+    """Return the problems of a technique on a server with ``cores`` cores."""
     problems: list[Problem] = []
 
     def add(at: str, message: str) -> None:

@@ -1,6 +1,6 @@
 """Running a study of curves: calibrate, simulate every curve, put what was stated beside it, report.
 
-Every simulated point is on disk at once, so that a killed study goes on where it stopped.
+Every simulated point is on disk at once, so that a killed study continues where it stopped.
 """
 
 from __future__ import annotations

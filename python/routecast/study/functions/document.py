@@ -100,7 +100,7 @@ class FunctionStudy(StudyDocument):
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return what the document says against itself, or against what it names."""
+        """Return the contradictions in the document, and with what it names."""
         del folder
         from routecast.function.catalogue import read_function
         from routecast.load.popularity import Popularity

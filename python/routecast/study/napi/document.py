@@ -1,4 +1,4 @@
-"""What a ``*.study.toml`` of ``kind = "napi"`` says: idle time measured on one core, and rates of a polling router.
+"""A ``*.study.toml`` of ``kind = "napi"``: idle time measured on one core, and rates of a polling router.
 
 Three kinds of tables: ``[[idle]]`` (a measured curve of idle time against load, explained by three costs), ``[form]``
 (a router of which the maximum rate and the rate without idle time are known, beside the published form function) and
@@ -117,7 +117,7 @@ class NapiStudy(StudyDocument):
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return what the document says against itself, or against what it names."""
+        """Return the contradictions in the document, and with what it names."""
         problems = []
         tables = [(f"idle[{number}].file", curve.file) for number, curve in enumerate(self.idle)]
         if self.clock and self.clock.samples:

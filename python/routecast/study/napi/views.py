@@ -128,7 +128,7 @@ def dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
 
 
 def form_table(form: FormResult) -> Table:
-    """Return each way to poll: where it saturates, what is left of interrupts, how it fits the form function."""
+    """Return each way to poll: its saturation, the remaining interrupts, the fit of the form function."""
     at = f"at {form.part.saturation / 1e3:.0f} kpps + 1 %"
     return Table.of(
         (*form.curves, *form.range),

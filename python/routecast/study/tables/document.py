@@ -1,4 +1,4 @@
-"""What a ``*.study.toml`` says: pydantic models, one per table of the file.
+"""A ``*.study.toml``: pydantic models, one per table of the file.
 
 A study names the measurements that calibrate a router, those held out to judge the calibration, and the scenarios to
 predict. Quantities are texts with units; unknown keys are errors.
@@ -180,7 +180,7 @@ class Study(FileTable, StudyDocument):
         return [*groups, *group_of(STATEMENTS, (stated, "number of flows"))]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return what the document says against itself, or against what it names."""
+        """Return the contradictions in the document, and with what it names."""
         from routecast.calibration.priors import sources  # NumPy
 
         problems = []

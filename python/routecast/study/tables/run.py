@@ -121,7 +121,7 @@ class TableRow(Prediction):
     ``solved_pps`` and ``simulated_pps`` are the two evaluators' answers for the calibrated router, ``baseline_…`` the
     same for the baseline's law; the prediction is the closed form's, or the simulator's where only that answers.
     ``contention_ratio`` is c(k): how many times longer a frame takes because all cores that have a flow work at once.
-    ``stated`` is what the reported model says.
+    ``stated`` is the value of the reported model.
     """
 
     SUMMARY: ClassVar = (
@@ -805,6 +805,6 @@ def _flows_statement(stated: FlowsForLinks, rows: Sequence[LinksFilled]) -> Stat
 
 
 def _flows_criterion(stated: FlowsForLinks, rows: Sequence[LinksFilled]) -> Criterion:
-    """Return whether so many flows fill the links with some frames, and fewer with none."""
+    """Return whether this number of flows fills the links with some frame size, and fewer with none."""
     holds = _fewest(row.predicted_flows for row in rows) == stated.flows
     return Criterion(name=stated.says, bound=0.5, reached=0.0 if holds else 1.0)

@@ -122,7 +122,7 @@ def calibration_table(result: TablesResult) -> Table:
 
 
 def comparison_table(result: TablesResult) -> Table:
-    """Return every measured point: what was measured, what each model says, how wrong it is."""
+    """Return every measured point: measured values, predictions of each model, errors."""
 
     def error(title: str, rate: Callable[[TableRow], float], **more: Any) -> Column | bool:
         """Return the column of a model's errors; False where it has no value."""
@@ -499,7 +499,7 @@ def _caption(rows: tuple[TableRow, ...], unit: Unit, *, has_measured: bool) -> s
 
 
 def _gain(rows: list[TableRow]) -> str:
-    """Say what the most cores forward beside the fewest, and why it is no more: the calibrated c(k), or a link."""
+    """Return a sentence on the gain from the fewest to the most cores, and its reason: calibrated c(k), or a link."""
     varying = _varying(e.setting for e in rows)
     if not {"cores", "flows"}.issuperset(varying):
         best = max(rows, key=lambda e: e.predicted)

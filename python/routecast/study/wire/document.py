@@ -1,4 +1,4 @@
-"""What a ``*.study.toml`` of ``kind = "wire"`` says: what to measure on a test bed, and which of it calibrates.
+"""A ``*.study.toml`` of ``kind = "wire"``: what to measure on a test bed, and which of it calibrates.
 
 Three kinds of tables: ``[[throughput]]`` (forwarding rate in overload against one factor), ``[[loss]]`` (loss against
 offered load) and ``[[latency]]`` (latency against load). The points named by ``calibrate`` calibrate the router; all
@@ -140,7 +140,7 @@ class WireStudy(StudyDocument):
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return what the document says against itself, or against what it names."""
+        """Return the contradictions in the document, and with what it names."""
         problems = [*missing_testbed("testbed.file", folder, self.testbed.file)]
         problems += taken_names("throughput", self.throughput, "names its figures")
         names = sorted({series.name for series in self.throughput})
