@@ -121,8 +121,8 @@ def test_without_such_trials_the_throughput_is_not_confirmed_and_says_so() -> No
     result = run(Fluid(CAPACITY_PPS), "throughput")
     row = lossless(result)
     assert row.confirmed == "not run"
-    assert confirmation_text(row) == "not confirmed: no latency or loss trial was asked for"
-    assert "Not confirmed: no latency or loss trial was asked for" in benchmark_page(result).answer
+    assert confirmation_text(row) == "not confirmed: no latency or loss trial was chosen"
+    assert "Not confirmed: no latency or loss trial was chosen" in benchmark_page(result).answer
 
 
 def test_a_loss_of_the_latency_trials_lowers_the_throughput_to_what_they_confirm() -> None:

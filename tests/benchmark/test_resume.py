@@ -155,7 +155,7 @@ def test_a_run_that_is_interrupted_or_killed_goes_on(
     _, said = process.communicate(timeout=120)
     assert process.returncode == code, said
     if number == signal.SIGINT:
-        assert "goes on from there" in said
+        assert "continues from there" in said
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     document = json.loads(done.stdout)
     assert document["resumed_trials"] > 0

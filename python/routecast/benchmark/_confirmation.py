@@ -102,7 +102,7 @@ def _confirmed(
         return replace(row, confirmed="not run", confirmed_reason="no rate was found")
     below = [witness for witness in witnesses if witness.rate_pps <= row.throughput_pps * (1.0 + _ALIKE)]
     if not below:
-        state = "at this rate or below was valid" if has_confirming else "was asked for"
+        state = "at this rate or below was valid" if has_confirming else "was chosen"
         return replace(row, confirmed="not run", confirmed_reason=f"no latency or loss trial {state}")
     missed = _missed(below, row.loss_ratio, may_miss)
     if not missed:

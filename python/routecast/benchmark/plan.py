@@ -101,7 +101,7 @@ def plan_of(
     names = {name.replace("-", "_") for name in requested}
     notes = []
     if "throughput" not in names and any(PROCEDURES[name].rests_on_throughput for name in names):
-        notes.append("throughput was run as well: the procedures asked for rest on it")
+        notes.append("throughput was run as well: the chosen procedures rest on it")
         names.add("throughput")
     if search:
         profile = profile.changed("throughput", search=search)

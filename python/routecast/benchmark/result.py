@@ -100,7 +100,7 @@ class BenchmarkResult:
     setup: Setup
     compliance: Compliance
     found: Mapping[str, Any] = field(
-        "Result of each procedure, by its name; without those that were not asked for or could not run, which are in "
+        "Result of each procedure, by its name; without those that were not chosen or could not run, which are in "
         '``not_run``. ``result.throughput`` is ``result.found.get("throughput")``, and so on.',
         default_factory=dict,
     )

@@ -67,7 +67,7 @@ def _object(kind: type, definitions: dict[str, Json]) -> Json:
 
 
 def _found(definitions: dict[str, Json]) -> Json:
-    meaning = "None where the procedure was not asked for or could not run: not_run names these."
+    meaning = "None where the procedure was not chosen or could not run: not_run names these."
     return {
         name: {**_of(procedure.result | None, definitions), "description": meaning}
         for name, procedure in PROCEDURES.items()

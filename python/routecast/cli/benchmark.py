@@ -348,7 +348,7 @@ def rfc2544(
         except (KeyboardInterrupt, EnvironmentProblem):
             kept = folder / "trials.parquet"
             if kept.exists():
-                remark(f"Finished trials are in {kept}; the same command goes on from there.")
+                remark(f"Finished trials are in {kept}; the same command continues from there.")
             raise
         results.append(result)
         if not as_json:

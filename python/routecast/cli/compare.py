@@ -135,9 +135,7 @@ def _result_in(folder: Path) -> Path:
             return folder / file
     for file in _UNFINISHED:
         if (folder / file).exists():
-            message = (
-                f"has {file} but neither {' nor '.join(_FILES)}: the run is not complete; start it again, it goes on"
-            )
+            message = f"has {file} but neither {' nor '.join(_FILES)}: the run is not complete; start it again"
             raise FileProblem(str(folder), [Problem("", message)])
     inside = [below for below in sorted(folder.iterdir()) if any((below / file).is_file() for file in _FILES)]
     hint = f"; {' and '.join(map(str, inside[:3]))} would be" if inside else ""

@@ -33,7 +33,7 @@ def meters(*, as_json: AsJson = False) -> None:
     print_table(data(), meters_table(found_meters))
     if not is_any:
         data().print(
-            "No power can be read from inside this machine; trials go on without. A meter outside is named with "
+            "No power can be read from inside this machine; trials continue without. A meter outside is named with "
             "--power or in the test bed's file.",
             markup=False,
         )

@@ -87,7 +87,7 @@ def study(
     if name_or_file is None:
         raise QuantityProblem("", "name a study that ships, or a *.study.toml; `routecast study --list` lists them")
     if force:
-        raise QuantityProblem("", "--force is for --copy: a run goes on in its folder, or replaces what is there")
+        raise QuantityProblem("", "--force is for --copy: a run continues in its folder, or replaces what is there")
     from routecast.study.engine import router_file_of, run_study, terminal_summary
     from routecast.study.reading import find_study, read_study
 
@@ -103,7 +103,7 @@ def study(
             result = run_study(file, folder, on_progress=progress, command=command)
     except KeyboardInterrupt:
         if (folder / "results.parquet").exists():
-            remark(f"What is finished is in {folder / 'results.parquet'}; the same command goes on from there.")
+            remark(f"What is finished is in {folder / 'results.parquet'}; the same command continues from there.")
         raise
     if as_json:
         print_json(result.to_json())

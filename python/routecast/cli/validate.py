@@ -111,7 +111,7 @@ def _print_advice(advice: Sequence[Advice], until_ratio: float | None) -> None:
                 f"{name}So there is no number of cores to know: ask for less, or correct the table.", markup=False
             )
             continue
-        known = f"{name}What is asked for is known within ±{each.half_width_ratio:.1%}"
+        known = f"{name}The requested rates are known within ±{each.half_width_ratio:.1%}"
         enough = "enough, stop." if each.is_enough(until_ratio) else "measure the first point and ask again."
         data().print(f"{known}, wanted is ±{until_ratio:.1%}: {enough}", markup=False)
 

@@ -103,7 +103,7 @@ def _results(
                 definition, folder, executor=executor, workers=workers, shard=shard, on_progress=progress
             )
     except KeyboardInterrupt:
-        remark(f"What is finished is in {folder}; the same command goes on from there.")
+        remark(f"What is finished is in {folder}; the same command continues from there.")
         raise
 
 

@@ -121,7 +121,7 @@ class NetworkFunction:
     source: str = field("Source of the steps", default="")
     flows_of: str = field(
         "Table whose entries are the flows, where the traffic does not say how many there are; "
-        "not given: every table is asked for all its entries alike",
+        "not given: frames look up all entries of each table alike",
         default="",
     )
     runs_as: str = field("Name of the real function that does the same, if there is one", default="")

@@ -142,7 +142,7 @@ class MemoryLevel:
     dependent_s: LineSeconds = field("``dependent_cycles`` in seconds", default=0.0)
     # The misses overlap.
     batched_cycles: LineCycles = field(
-        "Cycles of a random line where several are asked for together, with prefetch", default=0.0
+        "Cycles of a random line where several are requested together, with prefetch", default=0.0
     )
     batched_s: LineSeconds = field("``batched_cycles`` in seconds", default=0.0)
     # The hardware prefetcher helps.

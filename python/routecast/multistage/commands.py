@@ -167,7 +167,7 @@ def drain(
         str, typer.Option("--idle", metavar="TIME", help="A flow that has no frame for so long has ended.")
     ] = "5 s",
     deadline: Annotated[
-        str, typer.Option("--deadline", metavar="TIME", help="After so long what is left goes to others.")
+        str, typer.Option("--deadline", metavar="TIME", help="After this time the remaining flows go to others.")
     ] = "60 s",
     name: Name = None,
 ) -> None:

@@ -95,7 +95,7 @@ def wire_power_table(
         The meter gave no reading, or the tester failed.
     """
     if isinstance(measure, TimedMeasure):
-        what = "makes its frames itself and works at its capacity whatever the load: there are no watts over load"
+        what = "makes its frames itself and works at its capacity at any load: there are no watts over load"
         raise FileProblem("power table", [Problem(f"device {measure.bed.device.name}", what)])
     if not settings.measure_s >= SHORTEST_LINE_S:
         what = f"is {settings.measure_s:g} s: idle+ has a frame a second on every port, so give 1 s or more"

@@ -678,7 +678,7 @@ def _check_cycles(path: str, cost: ServiceCost, frequency_hz: float, add: Add) -
 def _check_graph(model: RouterModel, add: Add) -> None:
     cycle = find_cycle(model.tasks)
     if cycle:
-        add("task", f"the task graph has a cycle: {' → '.join([*cycle, cycle[0]])}; frames must only go on")
+        add("task", f"the task graph has a cycle: {' → '.join([*cycle, cycle[0]])}; frames must only go forward")
     reached = reachable_tasks(model)
     for index, task in enumerate(model.tasks):
         if reached and task.name not in reached:

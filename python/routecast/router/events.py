@@ -91,7 +91,7 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
     cycle = find_cycle(all_routes)
     if cycle:
         way = " → ".join([*cycle, cycle[0]])
-        add("events", f"all routes together make a cycle: {way}; frames must only go on")
+        add("events", f"all routes together make a cycle: {way}; frames must only go forward")
     elif any(isinstance(event, Reroute) for event in events):
         check_ways(all_routes, lambda _: "events", add)
     if problems:

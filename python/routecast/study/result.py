@@ -116,7 +116,7 @@ class Criterion:
         return f"{self.name} {self.reached:.3g}, allowed {self.bound:.3g}: {mark}"
 
 
-READ_OFF = "Stated is what the source says in words; what is read off a figure says so under “Where”."
+READ_OFF = "Stated values are in the words of the source; values read off a figure are marked under “Where”."
 """Of tables of stated values."""
 
 

@@ -84,12 +84,12 @@ class Limits:
     late_s: float = field(
         "Largest lateness of a frame; delayed frames leave in a burst, and its loss is the tester's", default=5e-3
     )
-    late_ratio: float = field("Share of late frames, however little late, above which a note says so", default=0.01)
+    late_ratio: float = field("Share of late frames, however little late, above which there is a note", default=0.01)
     steal_ratio: float = field("Largest share of the time that the hypervisor takes from a core", default=0.05)
     foreign_ratio: float = field(
         "Largest share of the time that the device's threads are ready while other work has their core", default=0.05
     )
-    clock_step_s: float = field("Step of the wall clock above which a note says so", default=1e-3)
+    clock_step_s: float = field("Step of the wall clock above which there is a note", default=1e-3)
     stall_s: float = field(
         "Shortest pause in reception that is a stall, if it is also far longer than the gap between frames",
         default=1e-3,

@@ -70,7 +70,7 @@ class InMemory:
         "Distribution of the entries that frames look up; None: each flow of the load has its own entry", default=None
     )
     cores: tuple[int, ...] = field("Processors, each with a ring and tables of its own", default=(0,))
-    saturate: bool = field("Trials measure the capacity, whatever the load's rate", default=False)
+    saturate: bool = field("Trials measure the capacity, independent of the load's rate", default=False)
     pages: Literal["huge", "normal"] = field("Memory pages of tables and frames", default="huge")
     queue_frames: int = field("Length of the queue in front of each core", default=4096)
     frames_in_flight: int = field("Buffers of each ring", default=4096)

@@ -152,7 +152,7 @@ class TimedMeasure(Measure):
 
     def _power_notes(self) -> tuple[str, ...]:
         if self.meter is not None:
-            return ("power is not metered: the device works at its capacity while it is timed, whatever the load",)
+            return ("power is not metered: the device works at its capacity while it is timed, at any load",)
         return (self.no_power,) if self.no_power else ()
 
     def _seconds_per_frame(self, load: OfferedLoad, duration_s: float) -> float:

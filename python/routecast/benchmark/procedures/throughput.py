@@ -385,7 +385,7 @@ def _row(stage: Stage, goal: GoalProfile, bounds_by_port: list[Bounds], trials: 
         lower_pps=ports * last.lower_pps,
         upper_pps=ports * last.upper_pps,
         searched_pps=spread.mean,
-        confirmed_reason="no latency or loss trial was asked for",
+        confirmed_reason="no latency or loss trial was chosen",
         raised_from_pps=ports * last.raised_from_pps,
         limit=_limit(stage) if last.outcome == "maximum" else "",
         resolution_ratio=goal.width,

@@ -95,19 +95,19 @@ class DaskWorkers(Workers):
         if self._client.status in ("closed", "closing"):
             message = (
                 f"dask://{self._address}: the scheduler was lost and did not come back within "
-                f"{CONNECTS_WITHIN_S:g} s: start it again, then the same command goes on"
+                f"{CONNECTS_WITHIN_S:g} s: start it again, then the same command continues"
             )
             raise EnvironmentProblem(message)
         if _lasts(self._silent, SILENT_FOR_S):
             message = (
                 f"dask://{self._address}: the scheduler is there but has answered nothing for {SILENT_FOR_S:g} s: see "
-                "whether it was stopped or has no memory left; the same command goes on when it answers"
+                "whether it was stopped or has no memory left; the same command continues when it answers"
             )
             raise EnvironmentProblem(message)
         if _lasts(self._alone, ALONE_FOR_S):
             message = (
                 f"dask://{self._address}: all workers were lost and none came for {ALONE_FOR_S:g} s: "
-                f"{_WORKERS.format(self._address)}, then the same command goes on"
+                f"{_WORKERS.format(self._address)}, then the same command continues"
             )
             raise EnvironmentProblem(message)
 

@@ -164,7 +164,7 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
         elif load.arrivals.kind == "on_off" and len(ports[node]) == 1 and not cut:
             kind = "renewal"
         else:
-            why = f"gets {load.arrivals.kind} arrivals, of which no closed form is known"
+            why = f"gets {load.arrivals.kind} arrivals, without a known closed form"
         entering[node] = Arriving(
             kind=kind,
             rate_pps=rate,

@@ -156,7 +156,7 @@ def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) ->
     waits = 10.0 * (station.rate_pps * queue.waiting_mean_s + 1.0) if arriving.kind == "poisson" else 1.0
     if during + spread + waits > station.room:
         room = station.room - station.servers
-        return (None, f"can lose frames from its queue of {room} while it wakes, of which no closed form is known")
+        return (None, f"can lose frames from its queue of {room} while it wakes, without a known closed form")
     if arriving.kind == "poisson" and not isinstance(queue, (GIG1K, GIGc, MMcK)) and queue.loss_ratio <= 0.0:
         return MG1SetUp(arrival_pps=station.rate_pps, queue=queue, set_up=set_up.sleep, work_s=set_up.work_s), ""
     if arriving.kind == "regular" and station.mix.is_one_size:
@@ -165,7 +165,7 @@ def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) ->
         )
         return (alone if isinstance(queue, DD1) else SetUpAdded(queue=queue, set_up=alone)), ""
     if arriving.kind == "poisson":
-        return None, "sleeps until a frame comes and loses frames by chance, of which no closed form is known"
+        return None, "sleeps until a frame arrives and loses frames by chance, without a known closed form"
     return None, "sleeps until a frame comes, and its frames come neither at random nor at equal gaps"
 
 
@@ -716,7 +716,7 @@ class _Walk:
         room = port.tx_ring_frames - self.absences.on_link_frames(before, mix.mean_s)
         chance = self._overflow(load, room, arriving, mix)
         self._may_lose(
-            f"{port.name} out", rate, chance, f'"{port.name} out" can fill its ring, of which no closed form is known'
+            f"{port.name} out", rate, chance, f'"{port.name} out" can fill its ring, without a known closed form'
         )
 
     def answer(self) -> DelayAnswer:

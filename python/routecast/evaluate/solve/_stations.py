@@ -253,7 +253,7 @@ def _two_moments(station: Station, arriving: Arriving, note: Callable[[str], Non
             return queue, ""
         return (None, f"has a queue of {station.room - station.servers} frames, too short for its load of {load:.3g}")
     if arriving.kind == "regular" and not station.independent:
-        return None, "serves a fixed sequence of frame sizes at equal gaps, of which no closed form is known"
+        return None, "serves a fixed sequence of frame sizes at equal gaps, without a known closed form"
     if arriving.kind == "renewal" and arriving.scv > _MOST_ARRIVAL_SCV:
         return None, f"gets long bursts (variation of gaps {arriving.scv:.3g}), which no approximation covers"
     return None, arriving.why or f"is at a load of {load:.3g}, where no queueing result applies"

@@ -227,7 +227,7 @@ class Steady:
     flowing: Flowing
     work_s: Vector = field("Seconds per frame by node, with contention")
     factor: Vector = field("Contention by thread")
-    demand: Vector = field("Units that each thread wants for what comes")
+    demand: Vector = field("Units that each thread requests for its arriving frames")
     granted: Vector = field("Units that each thread gets")
     busy: Vector = field("Units at work by thread, what wakes and switches cost included")
     wakes: Wakes

@@ -433,7 +433,7 @@ class Fit:
     error_df: int
     is_orthogonal: bool = field("Whether each effect is estimated as if it were alone")
     is_exact: bool = field(
-        "Whether the responses have no noise: what is left over is then what the model cannot follow", default=False
+        "Whether the responses have no noise: residuals are then the lack of fit of the model", default=False
     )
 
     @property

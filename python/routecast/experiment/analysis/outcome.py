@@ -54,9 +54,7 @@ class Residuals:
     predicted: tuple[float, ...]
     residuals: tuple[float, ...]
     normal_scores: tuple[float, ...] = field("Normal scores of the residuals: Blom's quantiles (i - 3/8)/(n + 1/4)")
-    checks: tuple[AssumptionCheck, ...] = field(
-        "Empty where the evaluator has no noise: what is left over is then no error"
-    )
+    checks: tuple[AssumptionCheck, ...] = field("Empty where the evaluator has no noise: residuals are then not errors")
 
 
 @value

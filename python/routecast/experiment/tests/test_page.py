@@ -121,7 +121,7 @@ def test_missing_and_unsteady_runs_are_named_with_their_reason_and_what_to_do() 
     text = text_of(examples.broken())
     assert "2 of 24 runs are missing" in text
     assert re.search(r"5 1500 B full 4 row 1: queue: got 0, must be at least 1", text)
-    assert "runs that are there are kept" in text
+    assert "finished runs are kept" in text
     assert "1 of 24 runs is not steady" in text
     assert "10 1500 B stub 4 still rising by 3.2 % over the last 60 ms" in text
     assert "Give the runs more time" in text

@@ -77,7 +77,7 @@ def alias_lines(experiment: Experiment) -> list[str]:
         return []
     lines = [f"Resolution {fraction.resolution}, defining relation {' = '.join(('I', *fraction.defining_relation))}."]
     chains = [" = ".join(chain) for chain in fraction.alias_chains() if len(chain) > 1]
-    return lines + ([f"Cannot be told apart: {'; '.join(chains)}."] if chains else [])
+    return lines + ([f"Cannot be separated: {'; '.join(chains)}."] if chains else [])
 
 
 def terminal_effects(results: Results, analysis: Analysis) -> Table:
@@ -517,7 +517,7 @@ def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list
                 "They have no answer; the rest was analysed without them. Effects are then estimated together, and some"
                 " may not be told apart."
             )
-        text += " Mend what is said below and run again: runs that are there are kept."
+        text += " Correct the problems below and run again: finished runs are kept."
         caption = f"{failed} failed." if failed else "Their answers cannot be analysed."
         blocks += [
             notice(missing, "missing", "bad" if 2 * len(missing) > total else "fair", text),

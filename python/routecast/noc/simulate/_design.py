@@ -322,7 +322,9 @@ class SimulationPhases:
     replications: int = field("Independent runs with other streams; their spread gives the intervals", default=5)
     warmup_cycles: int = field("Cycles before the measurement", default=10_000)
     measure_cycles: int = field("Cycles of the measurement", default=20_000)
-    drain_cycles: int = field("Most cycles until the measured packets arrive; sources go on meanwhile", default=100_000)
+    drain_cycles: int = field(
+        "Most cycles until the measured packets arrive; sources continue in this time", default=100_000
+    )
     batches: int = field(
         "Parts of the measurement, whose means give the interval of latency if there is one replication", default=20
     )

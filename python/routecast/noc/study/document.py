@@ -58,7 +58,7 @@ class Own(FileModel):
     load: Load = Field(default=1.0, description="Normalised load")
     relative_power: Annotated[Number, Field(gt=0.0)] = Field(description="Power / power without scaling at load 1")
     within: Annotated[Number, Field(ge=0.0)] = Field(default=0.0, description="Allowed relative excess")
-    why: Annotated[str, Field(min_length=1)] = Field(description="Why it is asked for")
+    why: Annotated[str, Field(min_length=1)] = Field(description="Reason of the question")
 
 
 class Case(NocFile):

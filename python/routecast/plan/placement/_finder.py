@@ -323,7 +323,7 @@ class Finder:
     def _most_forwarded(self, result: SearchResult) -> SearchResult:
         problem = self.problem
         if result.value >= problem.offered_pps * (1.0 - 1e-9):
-            self.notes.append("the offered load overloads nothing: all of it is forwarded, whatever the objective")
+            self.notes.append("the offered load overloads nothing: all of it is forwarded, for any objective")
             smaller = self._search.cheapest("servers", problem.offered_pps) or result
             self.forwarded = [self._forwarded_candidate(smaller.candidate)]
             self.bound = problem.offered_pps

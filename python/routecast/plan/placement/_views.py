@@ -156,7 +156,7 @@ def describe_decision(answer: PlacementAnswer) -> list[str]:
         least = f"; the least mean latency of them is {format_duration(answer.least_latency_s)}"
     how = f"none of the {answer.tried} best mappings by prediction holds it in simulation{least}"
     if not answer.tried:
-        how = "the closed form says so"
+        how = "by the closed form"
     elif answer.tried == 1:
         how = f"the only mapping does not hold it in simulation{least}"
     lines.append(f"The target is NOT MET ({' and '.join(targets)}): {how}.")

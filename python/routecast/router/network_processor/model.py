@@ -91,7 +91,7 @@ class Memory:
     """A memory, or another unit that threads wait for (hash unit, cipher)."""
 
     name: str = field("Name of the memory")
-    channels: Count = field("Accesses to different channels go on at once", default=1, ge=1, le=1024)
+    channels: Count = field("Accesses to different channels run at the same time", default=1, ge=1, le=1024)
     latency_s: Duration = field("Latency of an access to an idle memory, transfer included, s", le=LONGEST_S)
     bandwidth_bytes_per_s: ByteRate = field("Bytes per second of one channel, B/s")
     least_bytes: Bytes = field("Least size of an access (a burst), B", default=4)
@@ -133,7 +133,7 @@ class Reference:
     """Accesses of a block to a state for one frame."""
 
     state: str = field("Name of the state")
-    accesses: Number = field("Accesses for a frame, whatever its size; fractions are averages", default=1.0, ge=0.0)
+    accesses: Number = field("Accesses for a frame of any size; fractions are averages", default=1.0, ge=0.0)
     accesses_per_byte: Number = field("Besides, accesses for each byte of the frame", default=0.0, ge=0.0)
     access_bytes: Bytes = field("Bytes of one access, B", default=4, ge=1, le=_MOST_ACCESS_BYTES)
     waits: Count = field("Waits of the thread; accesses issued together are one wait", default=1, ge=0, le=1 << 20)

@@ -158,7 +158,7 @@ class Mechanisms:
         "Scheduler of a server's cores", default=Policy(kind="linux", quantum_s=3e-3)
     )
     switch_cost_s: Span = field("Lost when a core turns to another thread, s", default=0.0, le=LONGEST_S)
-    migration_cost_s: Span = field("Lost when a thread goes on at another core, s", default=0.0, le=LONGEST_S)
+    migration_cost_s: Span = field("Time lost when a thread continues on another core, s", default=0.0, le=LONGEST_S)
     contention: Annotated[Contention, Given()] = field("Slowdown of cores by other busy cores", default=Contention())
     # Locks and cache lines that move.
     smp_factor: Number = field(

@@ -477,8 +477,8 @@ def _idle(idle: tuple[IdleResult, ...]) -> Section:
         "A core that interrupts activate is idle for `(1 − λc)(1 + λW)/(1 + λ(W + C))` of the time: `c` for a packet, "
         "`C` for an interrupt with its poll, `W` for the wake-up, at Poisson arrivals of rate `λ`. The costs were "
         "fitted to this; the errors are those of the packet simulator with the same costs.",
-        "The wake-up stands for whatever delays the poll of an idle core: moderation in the card, the exit from a "
-        "sleep state, the scheduling of the poll. A curve of idle time cannot tell these apart.",
+        "The wake-up stands for everything that delays the poll of an idle core: moderation in the card, the exit from "
+        "a sleep state, the scheduling of the poll. A curve of idle time cannot separate these.",
     )
     return Section.of(
         "idle",

@@ -30,7 +30,7 @@ def meters(machine: ExaminedMachine) -> Finding:
     return missing(
         "power",
         f"no power here, because: {reasons}",
-        "trials carry no watts, and go on without",
+        "trials have no watts, and continue without",
         remedy=READ_RECIPE if is_denied else "",
         advice="" if is_denied else "name a meter outside: --power redfish:URL, csv:FILE or http:URL",
     )

@@ -105,7 +105,7 @@ def bpf_jit(machine: ExaminedMachine) -> Finding:
     if enabled == 1:
         return distorts(
             "BPF JIT",
-            "on, hardened for everybody (bpf_jit_harden = 2)",
+            "on, hardened for all users (bpf_jit_harden = 2)",
             "constants are blinded: BPF programs of tester and router run slower",
             remedy="sysctl -w net.core.bpf_jit_harden=0",
         )

@@ -234,7 +234,7 @@ def _split(url: str) -> urllib.parse.SplitResult:
         raise FileProblem("power meter", [Problem("", what)])
     if parts.username or parts.password:
         what = (
-            f"{masked(url)} came with a user or password, which everybody may read on a command line: set "
+            f"{masked(url)} came with a user or password, which every user can read on a command line: set "
             "ROUTECAST_POWER_USER and ROUTECAST_POWER_PASSWORD, or write them into ~/.netrc"
         )
         raise FileProblem("power meter", [Problem("", what)])
