@@ -42,8 +42,8 @@ from routecast.benchmark.stage import Counts, InvalidTrial, counts_of
 from routecast.benchmark.streams import Stream, load_of
 from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.load.offered import OfferedLoad
-from routecast.testbed._links import LinkReader, LinkState
 from routecast.testbed.bed import Bed
+from routecast.testbed.links import LinkReader, LinkState
 from routecast.testbed.measure import Measure
 from routecast.testbed.opening import make_bed
 

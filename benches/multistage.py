@@ -27,8 +27,8 @@ from typing import Any
 from xdp_live import attach, attached, frame_ns, redirect, sink
 
 from routecast.errors import RoutecastError
-from routecast.multistage._appliance import Appliance
-from routecast.multistage._prediction import predicted_death
+from routecast.multistage.appliance import Appliance
+from routecast.multistage.prediction import predicted_death
 from routecast.testbed.netns import inside
 from routecast.testbed.tester import open_tester
 
@@ -327,7 +327,7 @@ def restarts(text: str, count: int) -> None:
 _CHANGING = """
 import sys
 from routecast.errors import RoutecastError
-from routecast.multistage._appliance import Appliance
+from routecast.multistage.appliance import Appliance
 router = Appliance(sys.argv[1])
 router.__enter__()
 if any(one["name"] == "extra" for one in router.status()["routers"]):

@@ -23,8 +23,7 @@ import numpy as np
 
 from routecast import _core
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, single
-from routecast.noc.simulate._simulator import scenario_texts
+from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, scenario_texts, single
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic import Traffic
 

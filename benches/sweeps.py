@@ -25,9 +25,9 @@ from statistics import median
 
 from routecast.evaluate.executor import Workers, chosen_executor, cores, open_executor
 from routecast.experiment import read_experiment, run_experiment
-from routecast.experiment._runs import runs_of
 from routecast.experiment.answer import answer
 from routecast.experiment.model import Answer, Experiment, Run
+from routecast.experiment.runs import runs_of
 from routecast.experiment.sweep import sweep
 
 __all__ = ["main"]

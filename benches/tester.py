@@ -25,8 +25,8 @@ from typing import Any
 
 from routecast import _core
 from routecast.errors import EnvironmentProblem
-from routecast.testbed._links import LinkReader
 from routecast.testbed.document import NamespacesFile
+from routecast.testbed.links import LinkReader
 from routecast.testbed.selftest import BackToBack, Wire
 
 __all__ = ["main"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from routecast.evaluate._queueing import MMc, MMcK
+from routecast.evaluate import MMc, MMcK
 from routecast.load import Arrivals, Flow, FlowSet, OfferedLoad
 from routecast.router import Need, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit, multicore, station
 from routecast.router.station import FAST_LINK_BPS, LONG_QUEUE_FRAMES

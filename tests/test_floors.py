@@ -17,6 +17,7 @@ import routecast
 from routecast.wings import wings
 
 PACKAGE = Path(routecast.__file__).parent
+ROOT = Path(__file__).parents[1]
 
 FLOORS = (
     ("errors", "_core", "lazy", "progress", "wings"),
@@ -62,21 +63,25 @@ def room_of(path: Path) -> str:
     return "" if parts[0] == "__init__" else parts[0]
 
 
-def rooms_imported_by(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line, room) for every import of the package, those inside functions included."""
+def modules_imported_by(path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield (line, names below the package) for every import of the package, those inside functions included."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            names = [node.module or ""]
-            if node.module == "routecast":
-                names = [f"routecast.{alias.name}" for alias in node.names]
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
-            parts = name.split(".")
+            parts = tuple(name.split("."))
             if parts[0] == "routecast" and len(parts) > 1 and not parts[1].startswith("__"):
-                yield node.lineno, parts[1]
+                yield node.lineno, parts[1:]
+
+
+def rooms_imported_by(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, room) for every import of the package."""
+    for line, (room, *_) in modules_imported_by(path):
+        yield line, room
 
 
 def sources() -> list[Path]:
@@ -110,6 +115,19 @@ def test_no_room_imports_a_wing() -> None:
         for path in sources()
         for line, used in rooms_imported_by(path)
         if used in WINGS and used != room_of(path)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.slow
+def test_private_modules_serve_their_own_room() -> None:
+    benches = (ROOT / "benches").rglob("*.py")
+    wrong = [
+        f"{path.name}:{line} imports {'.'.join(names)}"
+        for path in (*sources(), *benches)
+        for line, names in modules_imported_by(path)
+        if any(name.startswith("_") for name in names[1:])
+        and (path.is_relative_to(ROOT / "benches") or names[0] != room_of(path))
     ]
     assert wrong == []
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
 from routecast.errors import ModelProblem
+from routecast.evaluate import lossless_pps
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.solve._closed_form import lossless_pps
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router import ServiceCost
 from routecast.router.parallel import parallel_router

@@ -15,8 +15,8 @@ import pytest
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed import make_bed, netns
 from routecast.testbed._interfaces import inspect_ports
-from routecast.testbed._links import LinkReader
 from routecast.testbed.dut_host import run_command
+from routecast.testbed.links import LinkReader
 
 pytestmark = pytest.mark.wire
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from routecast.testbed import _links as links
 from routecast.testbed import _watch as watch
-from routecast.testbed._links import LinkReader
+from routecast.testbed import links
 from routecast.testbed._watch import Watch
+from routecast.testbed.links import LinkReader
 
 
 @pytest.fixture

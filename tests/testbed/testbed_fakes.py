@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 from hdrh.histogram import HdrHistogram
 
 from routecast.testbed._encapsulation import Encapsulation
-from routecast.testbed._links import LinkState
 from routecast.testbed._watch import MachineSnapshot
 from routecast.testbed.bed import TesterPort
 from routecast.testbed.dut_host import DeviceSite, Missing
+from routecast.testbed.links import LinkState
 from routecast.testbed.placement import CoreAssignment
 
 Change = Callable[[dict[str, Any]], None]

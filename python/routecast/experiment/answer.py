@@ -23,8 +23,8 @@ from routecast.errors import EnvironmentProblem, FileProblem, Problem, Routecast
 from routecast.evaluate.executor.workers import stop_if_ended
 from routecast.evaluate.protocol import EvaluatorKind
 from routecast.evaluate.trial import Trial
-from routecast.experiment._runs import documents
 from routecast.experiment.model import Answer, Experiment, Response, Results, Run
+from routecast.experiment.runs import documents
 from routecast.quantity import format_duration
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean

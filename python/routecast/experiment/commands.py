@@ -158,8 +158,8 @@ def _print(results: Results, analyses: dict[str, Analysis]) -> None:
 
 
 def _print_plan(definition: Experiment, *, as_json: bool) -> None:
-    from routecast.experiment._runs import levels_of_row
     from routecast.experiment.run import design_json
+    from routecast.experiment.runs import levels_of_row
     from routecast.experiment.views.page import MOST_ROWS, alias_lines, design_table
 
     if as_json:

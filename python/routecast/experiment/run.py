@@ -20,10 +20,10 @@ from routecast.errors import FileProblem, Problem
 from routecast.evaluate.executor import MOST_WORKERS, check_executor, chosen_executor, cores, open_executor
 from routecast.evaluate.plain import plain
 from routecast.evaluate.result_folder import versions
-from routecast.experiment._runs import levels_of_row, runs_of, wire_order
 from routecast.experiment.answer import answer, import_evaluator
 from routecast.experiment.designs import fraction_of
 from routecast.experiment.model import Experiment, Results
+from routecast.experiment.runs import levels_of_row, runs_of, wire_order
 from routecast.experiment.sweep import Shard, answers_on_disk, join, sweep
 from routecast.progress import Progress
 from routecast.quantity.whole_file import unfinished

@@ -3,5 +3,5 @@
 ::
 
     file ─► Appliance ─► namespaces, eBPF programs ◄─ control socket ◄─ routecast multistage status, drain, fail, …
-      └───► predicted_death: what a failure loses, said before it is made
+      └───► predicted_death: the loss by a failure, predicted before it
 """

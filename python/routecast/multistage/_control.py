@@ -13,7 +13,7 @@ from typing import Any
 
 from routecast._core import TesterError
 from routecast.errors import EnvironmentProblem, QuantityProblem, RoutecastError
-from routecast.multistage._appliance import Appliance
+from routecast.multistage.appliance import Appliance
 from routecast.testbed import state
 from routecast.testbed.tester import error_text
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from routecast._core import flow_row, flow_table
 from routecast.errors import ModelProblem, Problem
-from routecast.multistage._prediction import PredictedDeath, predicted_death, predicted_takeover
+from routecast.multistage.prediction import PredictedDeath, predicted_death, predicted_takeover
 from routecast.multistage.reading import MultistageFile
 from routecast.quantity.schema import field, value
 from routecast.router.events import Event, Outage, Reroute

@@ -53,7 +53,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
 def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """Return the second of two statuses with the rates of routers and networks, ``in_pps`` and ``out_pps``, frames/s.
 
-    ``before`` and ``after``: as :meth:`routecast.multistage._appliance.Appliance.status` returns them, of one router.
+    ``before`` and ``after``: as :meth:`routecast.multistage.appliance.Appliance.status` returns them, of one router.
     """
     time_s = after["time_s"] - before["time_s"]
     old_routers = {router["name"]: router for router in before["routers"]}

@@ -12,7 +12,7 @@ from routecast.cli.console import data, print_json, print_table, remark
 from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from routecast.multistage._appliance import Appliance
+    from routecast.multistage.appliance import Appliance
 
 __all__ = ["add", "audit", "down", "drain", "fail", "predict", "remove", "restore", "status", "trace", "up", "weight"]
 
@@ -53,7 +53,7 @@ def up(
     A router whose process was killed continues to forward; `up` with the same file takes it over, without losing a
     frame.
     """
-    from routecast.multistage._appliance import Appliance
+    from routecast.multistage.appliance import Appliance
     from routecast.quantity.bounded_file import read_text
 
     text = read_text(file, kind="multistage router")
@@ -252,8 +252,8 @@ def _foretold(name: str | None, element: str) -> str:
     import time
 
     from routecast.multistage._control import ask, the_only_one
-    from routecast.multistage._prediction import predicted_death, predicted_takeover
     from routecast.multistage._tables import with_rates
+    from routecast.multistage.prediction import predicted_death, predicted_takeover
 
     router = the_only_one(name)
     before = ask(router, "status")

@@ -14,9 +14,9 @@ from typing import ClassVar, Literal
 
 from routecast import __version__
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
-from routecast.multistage._appliance import FAULTS, Appliance
 from routecast.multistage._layout import Outside
 from routecast.multistage._membership import MOST_MEMBERS
+from routecast.multistage.appliance import FAULTS, Appliance
 from routecast.multistage.reading import MultistageFile, RouteTable, SegmentTable, read_multistage
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.devices.interfaces import interface_counters

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
-from routecast.testbed._links import LinkReader, LinkState
 from routecast.testbed.addresses import BENCHMARKING_RANGES, PortAddresses, is_benchmarking_address, port_addresses
 from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.checks import FOR_SENDING, require
 from routecast.testbed.document import InterfacePort, InterfacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
+from routecast.testbed.links import LinkReader, LinkState
 from routecast.testbed.netns import FOLDER, command_inside
 from routecast.testbed.state import BedState, change_link
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from routecast.testbed._links import LinkReader, LinkState
+from routecast.testbed.links import LinkReader, LinkState
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 

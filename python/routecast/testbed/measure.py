@@ -20,12 +20,12 @@ from routecast.quantity import format_duration, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.testbed._counts import Slice, trial_counts, windows
-from routecast.testbed._links import wait_for_frames
 from routecast.testbed._measured import trial_of
 from routecast.testbed._watch import MachineSnapshot, Watch
 from routecast.testbed.bed import Bed
 from routecast.testbed.checks import BEFORE_THE_RESET, Limits, TrialRecord
 from routecast.testbed.conditions import Condition, RoutingDevice, during
+from routecast.testbed.links import wait_for_frames
 from routecast.testbed.meters._meter import MeteredTrial, PowerMeter
 from routecast.testbed.streams import Addressing, Streams, learning_streams, recorded_load, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from routecast.evaluate.solve._closed_form import lossless_pps
+from routecast.evaluate import lossless_pps
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router.virtual import Machine, Server, virtual_router
 from routecast.router.virtual.catalogue import technology

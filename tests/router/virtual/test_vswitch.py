@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
+from routecast.evaluate import lossless_pps
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
-from routecast.evaluate.solve._closed_form import lossless_pps
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router import Route, RouterModel, ServiceCost
 from routecast.router.virtual import Assembly, Machine, Server, Technology, virtual_router

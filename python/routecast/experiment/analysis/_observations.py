@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from routecast.experiment._factors import label_of
-from routecast.experiment._runs import wire_positions
 from routecast.experiment.analysis.outcome import Missing
 from routecast.experiment.model import Factor, Results
+from routecast.experiment.runs import wire_positions
 from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:

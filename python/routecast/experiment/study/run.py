@@ -20,11 +20,11 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.steadiness import InstantReading, Steadiness, reading, steadiness_of
 from routecast.evaluate.trial import Moment
 from routecast.evaluate.views import over_time_figure, readings_table
-from routecast.experiment._runs import runs_of
 from routecast.experiment.analysis import Analysis, analyse
 from routecast.experiment.answer import answer as answer_run
 from routecast.experiment.file import experiment_of
 from routecast.experiment.model import Results
+from routecast.experiment.runs import runs_of
 from routecast.experiment.study.document import (
     Calibrates,
     Expectation,

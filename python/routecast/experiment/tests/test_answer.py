@@ -14,11 +14,11 @@ from routecast.errors import QuantityProblem, RoutecastError
 from routecast.evaluate.executor import Workers, cores, open_executor
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import capacity_pps, lossless_pps
-from routecast.experiment._runs import levels_of_row, runs_of
 from routecast.experiment.answer import answer, response_problem
 from routecast.experiment.file import parse_experiment
 from routecast.experiment.model import Experiment, Results
 from routecast.experiment.run import join_experiment, run_experiment
+from routecast.experiment.runs import levels_of_row, runs_of
 from routecast.experiment.sweep import Shard
 from routecast.router.files import build_router
 
@@ -164,7 +164,7 @@ def test_a_key_changes_with_whatever_decides_the_answer() -> None:
 
 
 def test_a_key_changes_with_the_content_of_a_file_that_the_router_names(tmp_path: Path) -> None:
-    from routecast.experiment import _runs as module
+    from routecast.experiment import runs as module
 
     text = SOLVED.replace('router = "multicore.router.toml"', 'set = { "load.arrivals.trace" = "a.csv" }\n').replace(
         "[[factor]]",

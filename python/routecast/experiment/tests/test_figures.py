@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from routecast.experiment._runs import wire_order
 from routecast.experiment.model import Factor, Level, Results
+from routecast.experiment.runs import wire_order
 from routecast.experiment.tests import experiment_results as examples
 from routecast.experiment.views._pictures import (
     effect_bars,

@@ -8,10 +8,10 @@ from functools import partial
 from html import escape
 
 from routecast.evaluate.views import over_time_figure
-from routecast.experiment._runs import wire_positions
 from routecast.experiment.analysis.outcome import Analysis, Mean, Means, Screening
 from routecast.experiment.answer import Course
 from routecast.experiment.model import Experiment, Factor, Results
+from routecast.experiment.runs import wire_positions
 from routecast.experiment.views._surface import held_at, surface_figure
 from routecast.experiment.views._words import (
     Scale,

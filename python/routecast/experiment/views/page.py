@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from routecast import __version__
-from routecast.experiment._runs import levels_of_row
 from routecast.experiment.analysis.outcome import Analysis, Cell, Effect, LevelEffect, Missing, Screening
 from routecast.experiment.answer import Course, course_of
 from routecast.experiment.designs import fraction_of
 from routecast.experiment.model import Answer, Experiment, Factor, Response, Results, Run
+from routecast.experiment.runs import levels_of_row
 from routecast.experiment.views._pictures import Picture, Pictures, course_picture, pictures_of
 from routecast.experiment.views._words import (
     Scale,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from routecast.multistage._appliance import Appliance
+from routecast.multistage.appliance import Appliance
 from routecast.multistage.tests.multistage_hosts import EXAMPLE, Hosts, Steady, hosts_of
 
 

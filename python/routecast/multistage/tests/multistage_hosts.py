@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import routecast
-from routecast.multistage._appliance import Appliance
+from routecast.multistage.appliance import Appliance
 from routecast.testbed.netns import inside
 from routecast.testbed.tester import open_tester
 

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from routecast.errors import EnvironmentProblem, QuantityProblem
-from routecast.multistage._appliance import Appliance
 from routecast.multistage._model import FlowChoices
-from routecast.multistage._prediction import predicted_death
+from routecast.multistage.appliance import Appliance
+from routecast.multistage.prediction import predicted_death
 from routecast.multistage.tests.multistage_hosts import HOST, Hosts, Steady, flows, hosts_of, icmp_errors
 from routecast.testbed import netns, state
 from routecast.testbed.netns import inside
@@ -348,7 +348,7 @@ def test_the_router_outlives_its_process(text: str, steady: Steady) -> None:
 
 _CHANGES = """
 import sys
-from routecast.multistage._appliance import Appliance
+from routecast.multistage.appliance import Appliance
 router = Appliance(sys.argv[1])
 router.__enter__()
 print("up", flush=True)

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from routecast.multistage._appliance import Appliance
 from routecast.multistage._balancer import Suspects
+from routecast.multistage.appliance import Appliance
 from routecast.multistage.tests.multistage_hosts import Hosts
 
 

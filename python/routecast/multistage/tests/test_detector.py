@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from routecast.multistage._appliance import Appliance
+from routecast.multistage.appliance import Appliance
 from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, Hosts, Steady, flows, hosts_of
 from routecast.testbed.netns import inside
 

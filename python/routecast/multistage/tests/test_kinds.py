@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.multistage._appliance import Appliance
+from routecast.multistage.appliance import Appliance
 from routecast.multistage.reading import parse_multistage
 from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, flows, hosts_of, icmp_errors
 

@@ -10,7 +10,7 @@ import pytest
 
 import routecast
 from routecast.errors import FileProblem
-from routecast.multistage._prediction import predicted_death
+from routecast.multistage.prediction import predicted_death
 from routecast.multistage.reading import multistage_schema, parse_multistage
 
 EXAMPLE = (Path(routecast.__file__).parents[2] / "examples" / "demo.multistage.toml").read_text()

@@ -12,7 +12,7 @@ from routecast.noc.simulate._design import (
 )
 from routecast.noc.simulate._fabric import Fabric, SimulatedPlane, allocated, single
 from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, Simulated
-from routecast.noc.simulate._simulator import simulate, simulate_all, sweep
+from routecast.noc.simulate._simulator import scenario_texts, simulate, simulate_all, sweep
 from routecast.noc.simulate.saturation import Saturation, overload_throughput, saturation
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "allocated",
     "overload_throughput",
     "saturation",
+    "scenario_texts",
     "simulate",
     "simulate_all",
     "single",

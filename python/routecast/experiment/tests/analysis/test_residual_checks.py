@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from routecast.experiment._runs import wire_order
 from routecast.experiment.analysis import analyse
 from routecast.experiment.analysis._checks import box_cox, durbin_watson, normal_scores
 from routecast.experiment.model import Results
+from routecast.experiment.runs import wire_order
 
 Order = Callable[[int], list[tuple[float, ...]]]
 Make = Callable[..., Results]

@@ -23,9 +23,9 @@ import routecast
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.executor import _dask as dask_module
 from routecast.evaluate.executor import open_executor
-from routecast.experiment._runs import runs_of
 from routecast.experiment.answer import answer
 from routecast.experiment.file import read_experiment
+from routecast.experiment.runs import runs_of
 from routecast.experiment.sweep import answers_on_disk, sweep
 from routecast.experiment.tests.sweep import sweep_runs
 

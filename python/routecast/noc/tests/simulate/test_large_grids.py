@@ -11,8 +11,7 @@ from routecast import _core
 from routecast.noc.patterns import hot_spot, transpose
 from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, simulate, single
-from routecast.noc.simulate._simulator import scenario_texts
+from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, scenario_texts, simulate, single
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic import Traffic
 

@@ -25,9 +25,9 @@ from routecast.noc.simulate import (
     SimulatedPlane,
     SimulationPhases,
     allocated,
+    scenario_texts,
     single,
 )
-from routecast.noc.simulate._simulator import scenario_texts
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers, links
 from routecast.noc.traffic import Traffic
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from routecast.quantity.schema import field, value
 
+__all__ = ["CALL_EVERY_S", "MISSED_CALLS", "PredictedDeath", "predicted_death", "predicted_takeover"]
+
 CALL_EVERY_S = 0.04
 """A load balancer that stands by calls the one that works so often, s."""
 MISSED_CALLS = 5

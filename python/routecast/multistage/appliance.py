@@ -24,7 +24,6 @@ from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem
 from routecast.multistage._balancer import LOOKS_EVERY_S, Balancer, Heard, NeighbourSocket, Suspects
 from routecast.multistage._layout import Layout, Outside, octets
 from routecast.multistage._membership import Member, Membership
-from routecast.multistage._prediction import CALL_EVERY_S, MISSED_CALLS
 from routecast.multistage._wiring import (
     add_router,
     clear_outside,
@@ -38,11 +37,14 @@ from routecast.multistage._wiring import (
     set_rules,
     take,
 )
+from routecast.multistage.prediction import CALL_EVERY_S, MISSED_CALLS
 from routecast.multistage.reading import BackEndTable, MultistageFile, parse_multistage, problems_of_router
 from routecast.quantity.toml_file import validated
 from routecast.testbed import netns, state
 from routecast.testbed.checks import FOR_NAMESPACES, require
 from routecast.testbed.tester import error_text
+
+__all__ = ["FAULTS", "Appliance"]
 
 FAULTS = ("link", "hang")
 """Faults that can be made: interfaces go down; nothing is forwarded and nothing is said."""

@@ -16,6 +16,8 @@ from typing import Self
 from routecast.testbed._napi import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
 from routecast.testbed.netns import inside
 
+__all__ = ["LinkReader", "LinkState", "queue_drops", "wait_for_frames"]
+
 _SIOCETHTOOL = 0x8946
 _GET_STRINGS, _GET_COUNTS, _GET_SIZE = 0x1B, 0x1D, 0x37
 _STRING_SET = 1
