@@ -209,16 +209,16 @@ def undisturbed() -> Undisturbed:
     ) -> Any:
         reasons: list[str] = []
         for _ in range(attempts):
-            found = run()
+            result = run()
             try:
-                judge(found)
+                judge(result)
             except AssertionError:
-                said = [reason for trial in trials(found) for reason in disturbances(trial)]
+                said = [reason for trial in trials(result) for reason in disturbances(trial)]
                 if not said:
                     raise
                 reasons.append(said[0])
             else:
-                return found
+                return result
         pytest.skip(f"disturbed by other work in each of {attempts} attempts: {'; '.join(dict.fromkeys(reasons))}")
 
     return judged

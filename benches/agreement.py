@@ -42,7 +42,7 @@ def disagreements(theory: Theory, samples: Mapping[str, Sequence[Sample]]) -> li
     The tolerance is a 99.9 % interval (Student) and, for edges of finite runs (a gap of 416,667 ps for 416,666.7, the
     last frames), 0.3 % of throughput and latency or 0.001 of loss.
     """
-    found = []
+    results = []
     first = next(iter(samples))
     errors = float(student.ppf((1.0 + _CONFIDENCE) / 2.0, len(samples[first]) - 1))
     for name, runs in samples.items():
@@ -56,5 +56,5 @@ def disagreements(theory: Theory, samples: Mapping[str, Sequence[Sample]]) -> li
                 allowed = floor + errors * math.hypot(mine.error, reference.error)
                 if not abs(mine.value - reference.value) <= allowed:
                     figures = f"{mine.value:.6g} against {reference.value:.6g}, allowed ±{allowed:.2g}"
-                    found.append(f"{name}: {field} differs from {other}: {figures}")
-    return found
+                    results.append(f"{name}: {field} differs from {other}: {figures}")
+    return results

@@ -141,14 +141,14 @@ def row(name: str, duration_s: float, seeds: Sequence[int], *, replications: int
 
     with ThreadPoolExecutor(workers) as pool:
         done = list(pool.map(trial, seeds))
-    trials = [one for one in done if one is not None]
+    trials = [item for item in done if item is not None]
 
     def ends(field: str) -> list[tuple[float, float]]:
-        return [one.interval[field] for one in trials if field in one.interval]
+        return [entry.interval[field] for entry in trials if field in entry.interval]
 
     def share(field: str, holds: Callable[[float, float], bool]) -> float:
-        found = ends(field)
-        return sum(holds(*pair) for pair in found) / len(found) if found else math.nan
+        result = ends(field)
+        return sum(holds(*pair) for pair in result) / len(result) if result else math.nan
 
     rate_pps = case.load.rate_pps * (1.0 - case.loss_ratio)
     latencies = ends("latency.mean_s")
@@ -196,11 +196,15 @@ def main() -> int:
             f"{'refused':>7} {'short':>5} {'latency %':>9} {'below %':>7} {'+ %':>6} {'forwarded %':>11} {'loss %':>6}"
         )
         print(f"{'':34} {'s':>5} {head}")
-        for one in rows:
-            held, below = _percent(one.latency_held), _percent(one.latency_below)
-            rest = f"{_percent(one.latency_width):>6} {_percent(one.forwarded_held):>11} {_percent(one.loss_held):>6}"
-            print(f"{one.case:34} {one.duration_s:5g} {one.refused:7} {one.too_short:5} {held:>9} {below:>7} {rest}")
-    return int(any(not GOAL[0] <= one.latency_held <= GOAL[1] for one in rows))
+        for item in rows:
+            held, below = _percent(item.latency_held), _percent(item.latency_below)
+            rest = (
+                f"{_percent(item.latency_width):>6} {_percent(item.forwarded_held):>11} {_percent(item.loss_held):>6}"
+            )
+            print(
+                f"{item.case:34} {item.duration_s:5g} {item.refused:7} {item.too_short:5} {held:>9} {below:>7} {rest}"
+            )
+    return int(any(not GOAL[0] <= entry.latency_held <= GOAL[1] for entry in rows))
 
 
 if __name__ == "__main__":

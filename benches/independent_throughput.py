@@ -212,7 +212,7 @@ def probe_of(evaluator: Measure) -> Probe:
 
 def throughput_pps(probe: Probe, goal: GoalProfile, most_pps: float) -> float:
     """Return the greatest rate without loss below one that the device cannot forward."""
-    found = binary_search(
+    result = binary_search(
         verified(probe, repeats=_VERIFY_LOSSES, below_ratio=_VERIFY_BELOW_RATIO),
         goal,
         least_pps=0.05 * most_pps,
@@ -220,9 +220,9 @@ def throughput_pps(probe: Probe, goal: GoalProfile, most_pps: float) -> float:
         fails_at_most=True,
         doubts=1,
     )
-    if not math.isfinite(found.lower_pps):
-        print(f"no throughput: {found.outcome} {found.reason}", file=sys.stderr)
-    return found.lower_pps
+    if not math.isfinite(result.lower_pps):
+        print(f"no throughput: {result.outcome} {result.reason}", file=sys.stderr)
+    return result.lower_pps
 
 
 def compare(slowdown: int, repetitions: int, goal: GoalProfile, stream: random.Random) -> tuple[Row, Generator]:

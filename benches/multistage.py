@@ -70,8 +70,8 @@ class Hosts:
             "flows": [{**self._flow, "source_port": 1024 + number} for number in range(flows)],
         }
         request = {"duration_s": duration_s, "trial_id": 7, "wait_s": 0.1, "streams": [stream]}
-        found: dict[str, Any] = json.loads(self._tester.trial(json.dumps(request)))["streams"][0]
-        return found
+        result: dict[str, Any] = json.loads(self._tester.trial(json.dumps(request)))["streams"][0]
+        return result
 
     def close(self) -> None:
         """Let go of the interfaces."""
@@ -91,12 +91,12 @@ def up(text: str) -> Iterator[tuple[Appliance, Hosts]]:
 
 def counts(router: Appliance, what: str) -> dict[str, int]:
     """One counter of each back-end router."""
-    return {one["name"]: int(one[what]) for one in router.status()["routers"]}
+    return {item["name"]: int(item[what]) for item in router.status()["routers"]}
 
 
 def states(router: Appliance) -> dict[str, str]:
     """State of each back-end router."""
-    return {one["name"]: one["state"] for one in router.status()["routers"]}
+    return {item["name"]: item["state"] for item in router.status()["routers"]}
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
@@ -124,9 +124,9 @@ def during(hosts: Hosts, duration_s: float, after_s: float, change: Callable[[],
     """A trial in which something is done."""
     timer = threading.Timer(after_s, change)
     timer.start()
-    found = hosts.send(duration_s)
+    result = hosts.send(duration_s)
     timer.join()
-    return found
+    return result
 
 
 def fail(router: Appliance, names: list[str], kind: str) -> None:
@@ -142,13 +142,13 @@ def scaling(text: str) -> None:
     for count in (1, 2, 4, 8):
         routers = "".join(f'[[router]]\nname = "br{k}"\ncap = "{CAP_PPS:g} pps"\n' for k in range(count))
         # Two load balancers need a switch outside, which costs more than it shows here.
-        one = head.replace('[[balancer]]\nname = "lb0"', '[[balancex]]\nname = "lb0"').split("[[balancer]]")[0]
-        with up(one.replace("balancex", "balancer") + routers) as (_, hosts):
+        item = head.replace('[[balancer]]\nname = "lb0"', '[[balancex]]\nname = "lb0"').split("[[balancer]]")[0]
+        with up(item.replace("balancex", "balancer") + routers) as (_, hosts):
             trials = [hosts.send(1.0, rate_pps=1.2 * count * CAP_PPS, flows=512 * count) for _ in range(5)]
         total = count * CAP_PPS
         # A queue that is empty at the beginning takes its length once more than the cap.
         predicted = total + count * QUEUE_FRAMES / 1.0
-        rates = [one["received_frames"] / (one["last_sent_s"] - one["first_sent_s"]) for one in trials]
+        rates = [trial["received_frames"] / (trial["last_sent_s"] - trial["first_sent_s"]) for trial in trials]
         rate = statistics.median(rates)
         print(
             f"{count:2} routers: {rate / 1e3:7.2f} of {total / 1e3:g} ({rate / total:7.2%}), predicted "
@@ -182,16 +182,16 @@ def alone(text: str) -> None:
         }
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         for flows in (1, FLOWS):
-            found: dict[tuple[str, int], list[float]] = {}
+            results: dict[tuple[str, int], list[float]] = {}
             for round_ in range(_ROUNDS):
                 for which in (0, 1):
                     for name, source, _, frames in ways:
                         run = partial(
                             frame_ns, programs[name][which], source, frames[round_ % flows], _UNANSWERED - 2 * FLOWS
                         )
-                        found.setdefault((name, which), []).append(inside(place, run))
+                        results.setdefault((name, which), []).append(inside(place, run))
             for name, *_ in ways:
-                ours_ns, plain_ns = (statistics.median(found[name, which]) for which in (0, 1))
+                ours_ns, plain_ns = (statistics.median(results[name, which]) for which in (0, 1))
                 print(
                     f"{flows:2} flow{'s' if flows > 1 else ' '} {name:7}: {ours_ns:4.0f} ns a frame, "
                     f"{1e3 / ours_ns:5.2f} Mpps; "
@@ -227,7 +227,7 @@ def deaths(text: str, count: int, spinners: int) -> None:
                 rates = {name: RATE_PPS * sent[name] / max(trial["sent_frames"], 1) for name in sent}
                 verdicts = counts(router, "deaths")
                 balance = {name: a - b for name, a, b in _pairs(router)}
-                found = during(hosts, 1.5 if spinners else 0.7, 0.2, partial(fail, router, victims, kind))
+                result = during(hosts, 1.5 if spinners else 0.7, 0.2, partial(fail, router, victims, kind))
                 if any(states(router)[name] != "dead" for name in victims):
                     # The command that takes a link down came to it late, or it was not seen.
                     hosts.send(0.5)
@@ -238,12 +238,12 @@ def deaths(text: str, count: int, spinners: int) -> None:
                     wait_for(lambda: set(states(router).values()) == {"active"})
                     continue
                 lost = {name: a - b - balance[name] for name, a, b in _pairs(router)}
-                reordered += found["reordered_frames"]
+                reordered += result["reordered_frames"]
                 false += sum(n - verdicts[name] for name, n in counts(router, "deaths").items() if name not in victims)
-                of_others = found["lost_frames"] - sum(lost[name] for name in victims)
+                of_others = result["lost_frames"] - sum(lost[name] for name in victims)
                 others += of_others
                 # The sender is late only where the machine itself stood still.
-                stood_still = found["latest_s"] > STALL_S
+                stood_still = result["latest_s"] > STALL_S
                 stalls += stood_still
                 others_without_stall += 0 if stood_still else of_others
                 for name in victims:
@@ -293,8 +293,8 @@ def changes(text: str, count: int) -> None:
 
 def _losses(trials: Sequence[dict[str, Any]]) -> str:
     """What trials lost, in all and where the machine did not stand still."""
-    lost = [one["lost_frames"] for one in trials]
-    calm = [one["lost_frames"] for one in trials if one["latest_s"] <= STALL_S]
+    lost = [trial["lost_frames"] for trial in trials]
+    calm = [item["lost_frames"] for item in trials if item["latest_s"] <= STALL_S]
     return (
         f"{len(lost):5}: {sum(lost)} frames lost, {sum(map(bool, lost))} with a loss; outside the "
         f"{len(lost) - len(calm)} trials with a frame that left {STALL_S * 1e3:g} ms late or more {sum(calm)}"
@@ -377,9 +377,9 @@ def balancers(text: str, count: int) -> None:
         for kind in ("link", "hang"):
             times_s = []
             for _ in range(count):
-                (active,) = (one["name"] for one in router.status()["balancers"] if one["state"] == "active")
-                found = during(hosts, 2.0, 0.2, partial(fail, router, [active], kind))
-                times_s.append(found["lost_frames"] / RATE_PPS)
+                (active,) = (item["name"] for item in router.status()["balancers"] if item["state"] == "active")
+                result = during(hosts, 2.0, 0.2, partial(fail, router, [active], kind))
+                times_s.append(result["lost_frames"] / RATE_PPS)
                 router.restore(active)
                 time.sleep(1.0)
             times_s.sort()
@@ -419,11 +419,11 @@ def quiet(text: str, duration_s: float, spinners: int) -> None:
     """Verdicts while nothing fails."""
     with up(text) as (router, hosts), spinning(spinners):
         end = time.monotonic() + duration_s
-        (first,) = (one["name"] for one in router.status()["balancers"] if one["state"] == "active")
+        (first,) = (item["name"] for item in router.status()["balancers"] if item["state"] == "active")
         takeovers = 0
         while time.monotonic() < end:
             hosts.send(5.0)
-            (now,) = (one["name"] for one in router.status()["balancers"] if one["state"] == "active")
+            (now,) = (entry["name"] for entry in router.status()["balancers"] if entry["state"] == "active")
             takeovers, first = takeovers + (now != first), now
         false = sum(counts(router, "deaths").values())
     load = os.getloadavg()[0]

@@ -99,10 +99,10 @@ def by_booksim(binary: Path, vcs: int, rate: float, seed: int, *, overload: bool
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
 
     def last(pattern: str) -> float:
-        found = re.findall(pattern, run.stdout)
-        if not found:
+        result = re.findall(pattern, run.stdout)
+        if not result:
             sys.exit(f"BookSim2 does not say {pattern!r}; the end of what it says:\n{run.stdout[-500:]}")
-        return float(found[-1])
+        return float(result[-1])
 
     accepted = last(r"Accepted flit rate average = (\S+) \(")
     cycles = last(r"Time taken is (\d+) cycles")

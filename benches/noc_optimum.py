@@ -94,9 +94,9 @@ def timed(topology: Topology, demand: Floats, paths: PathSet, repetitions: int) 
     taken = []
     for _ in range(repetitions):
         begin = time.perf_counter()
-        found = optimum(topology, demand, Scaling(alpha_max=ALPHA_MAX), paths=paths)
+        result = optimum(topology, demand, Scaling(alpha_max=ALPHA_MAX), paths=paths)
         taken.append(time.perf_counter() - begin)
-    return found, statistics.median(taken), max(taken)
+    return result, statistics.median(taken), max(taken)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -114,10 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             demand = drawn(topology, pattern)
             for paths in chosen.paths:
                 repetitions = 9 if size <= 6 else 3 if size <= 10 else 1
-                found, median_s, longest_s = timed(topology, demand, paths, repetitions)
+                result, median_s, longest_s = timed(topology, demand, paths, repetitions)
                 print(
                     f"{size:>3} x {size:<2}{pattern:>10} {paths:>8} {median_s:>9.4f} {longest_s:>8.4f}"
-                    f" {found.programs:>8} {found.gap:>8.1e}  {found.power:.6g}",
+                    f" {result.programs:>8} {result.gap:>8.1e}  {result.power:.6g}",
                     flush=True,
                 )
     topology = Topology(kind=TopologyKind.MESH, columns=5, rows=5)
@@ -129,11 +129,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         demand = drawn(topology, pattern)
         cold, cold_s = by_samples(topology, demand, warm=False)
         _, warm_s = by_samples(topology, demand, warm=True)
-        found, ours_s, _ = timed(topology, demand, PathSet.ANY, 9)
+        result, ours_s, _ = timed(topology, demand, PathSet.ANY, 9)
         print(
             f"{pattern:>10} {cold_s:>8.3f} {warm_s:>8.3f} {ours_s:>8.4f}"
             f" {cold_s / ours_s:>9.0f} {warm_s / ours_s:>9.1f}"
-            f"  {100.0 * (cold / found.power - 1.0):.3f} %",
+            f"  {100.0 * (cold / result.power - 1.0):.3f} %",
             flush=True,
         )
 

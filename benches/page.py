@@ -65,7 +65,7 @@ def main() -> int:
 
         def cpu_s() -> float:
             processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
-            return sum(float(one["cpuTime"]) for one in processes if one["type"] == "renderer")
+            return sum(float(process["cpuTime"]) for process in processes if process["type"] == "renderer")
 
         for module in arguments.module or [None]:
             path = Path(folder) / "page.html"
@@ -130,12 +130,12 @@ def _turn(browser: Any, router: Path, path: Path, repetitions: int) -> None:
         curves += [curve for _, curve in times]
         context.close()
     print(f"{router.name}: page of {path.stat().st_size / 1e6:.2f} MB")
-    for what, found, target_ms in (
+    for what, result, target_ms in (
         ("from opening the file to the first answer", opened, 500.0),
         ("from a turn to the first point", points, 16.0),
         ("from a turn to the curves", curves, 100.0),
     ):
-        median, late = statistics.median(found), sorted(found)[round(0.95 * (len(found) - 1))]
+        median, late = statistics.median(result), sorted(result)[round(0.95 * (len(result) - 1))]
         met = "met" if median <= target_ms else "MISSED"
         print(f"  {what:<42} {median:6.1f} ms, 95 % within {late:6.1f}, target <= {target_ms:g}: {met}")
 
@@ -151,9 +151,9 @@ def _race(
         frames = json.loads(_core.simulate(json.dumps(json.loads(request)["scenario"])))["offered_frames"]
         native.append(frames / (time.process_time() - start_s) / 1e6)
         start_s = cpu_s()
-        found = in_page(request)
-        page.append(found / (cpu_s() - start_s) / 1e6)
-        wrong += found != frames
+        result = in_page(request)
+        page.append(result / (cpu_s() - start_s) / 1e6)
+        wrong += result != frames
     # The first run of each warms up.
     native, page = native[1:], page[1:]
     ratio = statistics.median(there / here for here, there in zip(native, page, strict=True))

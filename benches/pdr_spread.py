@@ -42,15 +42,17 @@ def main() -> int:
         duration_sum=arguments.duration_sum,
         preceding_targets=2,
     )
-    found: dict[str, list[float]] = {"PDR": [], "overload": []}
+    results: dict[str, list[float]] = {"PDR": [], "overload": []}
     try:
-        _measure(found, goal, arguments)
+        _measure(results, goal, arguments)
     except RoutecastError as problem:
         print(f"SKIPPED the rest: {problem}", file=sys.stderr)
     if arguments.json:
-        print(json.dumps({f"{name}_pps": rates for name, rates in found.items()} | {"ratio": _ratio(found)}, indent=2))
+        print(
+            json.dumps({f"{name}_pps": rates for name, rates in results.items()} | {"ratio": _ratio(results)}, indent=2)
+        )
     else:
-        _print(found, arguments)
+        _print(results, arguments)
     return 0
 
 

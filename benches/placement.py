@@ -123,15 +123,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     worst = longest_s = 0.0
     for problem in instances(chosen.seeds, forwarded=chosen.forwarded):
         begin_s = time.process_time()
-        found = answer(problem, simulate=False)
+        result = answer(problem, simulate=False)
         cpu_s = time.process_time() - begin_s
         is_rate = problem.goal.objective == "throughput"
-        value = f"{found.best.value / 1e6:.4f} M" if is_rate else f"{found.best.value:.2f}"
+        value = f"{result.best.value / 1e6:.4f} M" if is_rate else f"{result.best.value:.2f}"
         if problem.goal.throughput == "lossless":
-            worst, longest_s = max(worst, found.gap_ratio), max(longest_s, found.seconds)
+            worst, longest_s = max(worst, result.gap_ratio), max(longest_s, result.seconds)
         print(
-            f"{problem.name:<44} {problem.goal.objective:<10} {value:>10} {100.0 * found.gap_ratio:>7.3f}"
-            f" {found.seconds:>8.2f} {cpu_s:>6.2f} {found.predictions:>9}",
+            f"{problem.name:<44} {problem.goal.objective:<10} {value:>10} {100.0 * result.gap_ratio:>7.3f}"
+            f" {result.seconds:>8.2f} {cpu_s:>6.2f} {result.predictions:>9}",
             flush=True,
         )
     print(f"largest gap {100.0 * worst:.3f} %, longest search {longest_s:.2f} s")

@@ -40,11 +40,11 @@ def main() -> int:
     wrong, reports = [], {}
     for workload in wanted:
         samples = _race(workload, peers, arguments.repetitions)
-        found = disagreements(workload.theory, samples)
-        wrong += [f"{workload.name}: {line}" for line in found]
-        reports[workload.name] = _report(workload, samples, found)
+        result = disagreements(workload.theory, samples)
+        wrong += [f"{workload.name}: {line}" for line in result]
+        reports[workload.name] = _report(workload, samples, result)
         if not arguments.json:
-            _print_table(workload, samples, found, {peer.title: peer.name for peer in peers})
+            _print_table(workload, samples, result, {peer.title: peer.name for peer in peers})
     document["workloads"] = reports
     if arguments.user_times:
         imports, studies = import_times_s(arguments.repetitions), study_times_s(min(arguments.repetitions, 3))

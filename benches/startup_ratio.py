@@ -41,8 +41,8 @@ def main() -> None:
             of_libraries_s = cpu_s(libraries, environment)
             for command, arguments in commands.items():
                 ratios[command].append(cpu_s(arguments, environment) / of_libraries_s)
-    for command, found in ratios.items():
-        spread = f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})"
+    for command, result in ratios.items():
+        spread = f"{statistics.median(result):.2f} ({min(result):.2f} to {max(result):.2f})"
         print(f"routecast {command}: {spread} times `import numpy, pydantic`; goal {GOALS[command]:g}")
 
 

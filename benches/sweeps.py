@@ -93,7 +93,7 @@ class Took:
 def cpu_s() -> float:
     """Return user and system time of this process and its children, those that have ended included."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used) + sum(map(_child_s, Path("/proc").glob("[0-9]*")))
+    return sum(item.ru_utime + item.ru_stime for item in used) + sum(map(_child_s, Path("/proc").glob("[0-9]*")))
 
 
 def _child_s(process: Path) -> float:
@@ -128,9 +128,9 @@ def whole(evaluator: str, points: int, *, rate: str, duration: str, workers: int
     with tempfile.TemporaryDirectory() as folder:
         experiment = asked(evaluator, points, rate=rate, duration=duration)
         results = run_experiment(experiment, Path(folder), workers=workers)
-    failed = sum(bool(one.problem) for one in results.answers)
+    failed = sum(bool(item.problem) for item in results.answers)
     if failed:
-        first = next(one.problem for one in results.answers if one.problem)
+        first = next(answer.problem for answer in results.answers if answer.problem)
         raise SystemExit(f"{failed} runs have no answer: {first}")
 
 
@@ -217,10 +217,10 @@ def overheads(workers: int, points: int, repetitions: int) -> None:
     print(f"{'executor':12}{'first run':>11}{'wall':>9}{'CPU':>9}   CPU to none, to processes")
     for name, mine in taken.items():
         ratios = [
-            median(one.cpu_s / other.cpu_s for one, other in zip(mine, taken[base], strict=True))
+            median(item.cpu_s / other.cpu_s for item, other in zip(mine, taken[base], strict=True))
             for base in ("none", "processes")
         ]
-        wall, cpu = median(one.wall_s for one in mine), median(one.cpu_s for one in mine)
+        wall, cpu = median(one.wall_s for one in mine), median(entry.cpu_s for entry in mine)
         print(f"{name:12}{starts[name]:9.2f} s{wall:7.2f} s{cpu:7.2f} s{ratios[0]:14.2f}{ratios[1]:14.2f}")
 
 

@@ -185,11 +185,11 @@ def _trafgens(bed: BackToBack, duration_s: float) -> dict[str, Callable[[dict[st
                     check=False,
                 )
                 received = links.read()[sink.interface].rx_frames - before
-        told = _SENT.search(done.stdout + done.stderr)
-        if done.returncode != 0 or told is None:
+        message = _SENT.search(done.stdout + done.stderr)
+        if done.returncode != 0 or message is None:
             raise Missing((done.stderr.strip() or "it said nothing").splitlines()[-1], "run it by hand")
-        took_s = int(told[1]) + int(told[2]) / 1e6
-        return Run(sent=int(told[3]), received=received, received_pps=received / took_s)
+        took_s = int(message[1]) + int(message[2]) / 1e6
+        return Run(sent=int(message[3]), received=received, received_pps=received / took_s)
 
     def bound(options: tuple[str, ...]) -> Callable[[dict[str, Any]], Run]:
         return lambda _facts: run(options)

@@ -30,11 +30,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def _bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
     buffer = ctypes.create_string_buffer(attributes, max(len(attributes), 128))
-    found = _libc.syscall(_SYSCALL[os.uname().machine], command, buffer, len(buffer))
-    if found < 0:
+    result = _libc.syscall(_SYSCALL[os.uname().machine], command, buffer, len(buffer))
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"bpf({command}): {errno.errorcode.get(number, number)}")
-    return found, buffer.raw
+    return result, buffer.raw
 
 
 def _address(data: ctypes.Array[ctypes.c_char]) -> int:
@@ -100,5 +100,5 @@ def frame_ns(program: int, interface: str, frame: bytes, times: int) -> float:
     request = struct.pack("<IIIIQQII", program, 0, len(frame), 0, _address(data), 0, times, 0)
     request += struct.pack("<IIQQIII", 24, 0, _address(context), 0, _LIVE, 0, _BATCH)
     _, answer = _bpf(_RUN, request)
-    (found,) = struct.unpack_from("<I", answer, _DURATION_AT)
-    return float(found)
+    (result,) = struct.unpack_from("<I", answer, _DURATION_AT)
+    return float(result)

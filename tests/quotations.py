@@ -17,11 +17,11 @@ NUMBER = re.compile(r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(%|[kMG](?=
 
 def numbers(quote: str) -> set[float]:
     """Return the numbers of a quotation, as they are written and with the prefix of their unit."""
-    found = set()
+    result = set()
     for digits, unit in NUMBER.findall(quote):
         number = float(digits.replace(",", ""))
-        found |= {number, number / 100.0 if unit == "%" else number * PREFIXES[unit]}
-    return found
+        result |= {number, number / 100.0 if unit == "%" else number * PREFIXES[unit]}
+    return result
 
 
 def papers() -> list[str]:

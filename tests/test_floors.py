@@ -201,7 +201,7 @@ def test_every_package_that_is_asked_for_is_imported() -> None:
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)["project"]
     wanted = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
-    names = {re.split(r"[<>=]", one)[0].lower().replace("-", "_") for one in wanted}
+    names = {re.split(r"[<>=]", item)[0].lower().replace("-", "_") for item in wanted}
     sources = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     imported = {name.lower() for name in re.findall(r"^ *(?:import|from) (\w+)", sources, re.MULTILINE)}
     assert {"yaml" if name == "pyyaml" else name for name in names} <= imported

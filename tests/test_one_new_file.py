@@ -263,7 +263,7 @@ def test_a_new_device_is_one_file(package: Path, tmp_path: Path) -> None:
     )
     devices = json.loads(python("-m", "routecast", "testbed", "devices", "--json", package=package, folder=tmp_path))
     assert {"name": "calm", "title": "calm Linux forwarding"}.items() <= next(
-        one for one in devices if one["name"] == "calm"
+        device for device in devices if device["name"] == "calm"
     ).items()
     lacking = missing(FOR_NAMESPACES)
     if lacking:
@@ -292,8 +292,8 @@ def test_a_new_network_function_is_one_file(package: Path, tmp_path: Path) -> No
     new = text.replace('name = "l2_switch"', 'name = "hub"', 1)
     (package / "data" / "functions" / "hub.function.toml").write_text(new, encoding="utf-8")
     asked = ("function", "hub", "--on", "xeon-e5-2690v2", "--json")
-    found = json.loads(python("-m", "routecast", *asked, package=package, folder=tmp_path))
-    assert found["function"] == "hub"
+    result = json.loads(python("-m", "routecast", *asked, package=package, folder=tmp_path))
+    assert result["function"] == "hub"
 
 
 NEW_LAW = """

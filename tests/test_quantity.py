@@ -133,11 +133,11 @@ def test_screens_show_four_digits_and_a_prefix():
 def test_units_known_without_pint_are_what_pint_says_they_are():
     registry = units._registry()
     for known, (dimension, _) in units._KNOWN.items():
-        found = registry.parse_units(known)
-        assert str(found.dimensionality) == dimension
-        bases = [one for one, of_base in units._KNOWN.items() if of_base == (dimension, 1.0)]
+        result = registry.parse_units(known)
+        assert str(result.dimensionality) == dimension
+        bases = [item for item, of_base in units._KNOWN.items() if of_base == (dimension, 1.0)]
         for base in bases:
-            expected = float(registry.Quantity(1.0, found).to(registry.parse_units(base)).magnitude)
+            expected = float(registry.Quantity(1.0, result).to(registry.parse_units(base)).magnitude)
             assert units.factor(known, base) == expected
 
 

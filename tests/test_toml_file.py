@@ -54,8 +54,8 @@ GOOD = 'name = "x"\n[[parts]]\nlength = "1 s"\n'
 def test_a_fault_has_its_place_and_says_what_is_allowed(text: str, place: str, words: str) -> None:
     with pytest.raises(FileProblem) as caught:
         validated(Whole, parse_toml(text, "file"), "file")
-    found = {problem.place: problem.message for problem in caught.value.problems}
-    assert words in found[place]
+    result = {problem.place: problem.message for problem in caught.value.problems}
+    assert words in result[place]
 
 
 def test_a_list_whose_entries_are_wrong_is_not_called_too_short_as_well() -> None:

@@ -70,9 +70,9 @@ def test_a_mix_of_sizes_is_run_beside_a_fixed_size(capsys: pytest.CaptureFixture
 
 def test_a_dry_run_says_how_long_it_takes_and_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("--testbed", "namespaces", "--profile", "rfc2544", "--dry-run") == 0
-    said = capsys.readouterr().err
-    assert "Expected on the wire" in said
-    assert " h " in said
+    output = capsys.readouterr().err
+    assert "Expected on the wire" in output
+    assert " h " in output
     assert not list(Path().iterdir())
 
 
@@ -142,12 +142,12 @@ def test_the_folder_of_a_benchmark_holds_points_that_size_reads(capsys: pytest.C
     Path("slow.testbed.toml").write_text(f'name = "{name}"\nkind = "namespaces"\n')
     arguments = ("--testbed", "slow.testbed.toml", "--dut", "linux", "--procedures", "frame_loss", "--out", "there")
     assert command(*arguments, "--cores", "1") == 0
-    said = capsys.readouterr().err
+    output = capsys.readouterr().err
     table = Path("there/points.csv")
     if not table.exists():  # the tester was too slow, or disturbed
-        assert "No row of points.csv: IPv4, 64 B" in said
-        pytest.skip(said)
-    assert "Maximum forwarding rates, for `routecast size`: there/points.csv" in said
+        assert "No row of points.csv: IPv4, 64 B" in output
+        pytest.skip(output)
+    assert "Maximum forwarding rates, for `routecast size`: there/points.csv" in output
     (point,) = read_points(table)
     assert (point.cores, point.frame_bytes, point.series, point.calibrate) == (1, 64.0, "linux", True)
     with pytest.raises(SystemExit) as leave:

@@ -35,21 +35,21 @@ def judged(profile: Profile, *, ran: frozenset[str] = CONDITIONS) -> Compliance:
 
 
 def sections(compliance: Compliance) -> set[str]:
-    return {f"{one.document} {one.section} {one.requirement}" for one in compliance.deviations}
+    return {f"{deviation.document} {deviation.section} {deviation.requirement}" for deviation in compliance.deviations}
 
 
 def test_the_values_of_the_profile_rfc2544_satisfy_every_must_and_should() -> None:
-    found = judged(read_profile("rfc2544"))
-    assert found.deviations == ()
-    assert found.level == "unconditional"
-    assert "Unconditionally compliant" in found.statement
+    result = judged(read_profile("rfc2544"))
+    assert result.deviations == ()
+    assert result.level == "unconditional"
+    assert "Unconditionally compliant" in result.statement
 
 
 def test_no_run_without_routing_updates_and_conditions_is_called_compliant() -> None:
-    found = judged(read_profile("rfc2544"), ran=frozenset())
-    assert [f"{one.section} {one.requirement}" for one in found.deviations] == ["13 MUST"]
-    assert found.level == "not compliant"
-    assert found.statement.startswith("NOT compliant with RFC 2544: 1 MUST and 0 SHOULD is not satisfied.")
+    result = judged(read_profile("rfc2544"), ran=frozenset())
+    assert [f"{deviation.section} {deviation.requirement}" for deviation in result.deviations] == ["13 MUST"]
+    assert result.level == "not compliant"
+    assert result.statement.startswith("NOT compliant with RFC 2544: 1 MUST and 0 SHOULD is not satisfied.")
 
 
 @pytest.mark.parametrize("section", sorted(CONDITIONS))
@@ -57,61 +57,63 @@ def test_each_condition_that_did_not_run_is_one_deviation(section: str) -> None:
     profile = read_profile("rfc2544")
     profile = replace(
         profile,
-        stream=tuple(one for one in profile.stream if not (one.broadcast or one.management or one.routing_updates)),
+        stream=tuple(
+            item for item in profile.stream if not (item.broadcast or item.management or item.routing_updates)
+        ),
     )
-    found = judged(profile, ran=CONDITIONS - {section})
-    assert [one.section for one in found.deviations] == [section]
-    assert found.level == ("not compliant" if section == "13" else "conditional")
+    result = judged(profile, ran=CONDITIONS - {section})
+    assert [deviation.section for deviation in result.deviations] == [section]
+    assert result.level == ("not compliant" if section == "13" else "conditional")
 
 
 def test_a_run_claims_no_condition_that_it_leaves_out() -> None:
     result = run_benchmark(
         plan_of(read_profile("quick"), procedures=["throughput"]), ModelRig(model=ROUTER, with_="solve")
     )
-    missing = {one.section for one in result.compliance.deviations} & CONDITIONS
+    missing = {deviation.section for deviation in result.compliance.deviations} & CONDITIONS
     assert missing == CONDITIONS
-    told = {one.section for one in result.not_run}
-    assert {f"RFC 2544 sec. {one}" for one in CONDITIONS - {"13"}} <= told
+    told = {entry.section for entry in result.not_run}
+    assert {f"RFC 2544 sec. {item}" for item in CONDITIONS - {"13"}} <= told
 
 
 def test_a_stream_with_broadcast_frames_is_the_condition_of_sec_11_1() -> None:
     (stream,) = (stream_of(one) for one in read_profile("rfc2544").stream if one.broadcast)
     assert stream.name == "IPv4, 1 % broadcast frames"
-    told = {one.section for one in modifiers_left_out([stream])}
+    told = {entry.section for entry in modifiers_left_out([stream])}
     assert "RFC 2544 sec. 11.1" not in told
-    assert "RFC 2544 sec. 11.1" in {one.section for one in modifiers_left_out([])}
+    assert "RFC 2544 sec. 11.1" in {item.section for item in modifiers_left_out([])}
     refused = ModelRig(model=ROUTER, with_="simulate").refuses(stream)
     assert "(1 % broadcast frames): run it on a test bed" in refused
 
 
 def test_a_stream_with_management_queries_is_the_condition_of_sec_11_2() -> None:
-    (stream,) = (stream_of(one) for one in read_profile("rfc2544").stream if one.management)
+    (stream,) = (stream_of(item) for item in read_profile("rfc2544").stream if item.management)
     assert stream.name == "IPv4, a management query each second"
-    assert "RFC 2544 sec. 11.2" not in {one.section for one in modifiers_left_out([stream])}
+    assert "RFC 2544 sec. 11.2" not in {entry.section for entry in modifiers_left_out([stream])}
 
 
 def test_all_streams_of_the_profile_rfc2544_and_routing_updates_are_unconditional() -> None:
-    found = judged(read_profile("rfc2544"), ran=frozenset({"13"}))
-    assert (found.level, found.deviations) == ("unconditional", ())
+    result = judged(read_profile("rfc2544"), ran=frozenset({"13"}))
+    assert (result.level, result.deviations) == ("unconditional", ())
 
 
 def test_a_run_of_single_flows_says_what_rfc_4814_wants_besides() -> None:
     one, many = Stream(name="one"), Stream(name="many", networks=256)
     ports, macs = "RFC 4814 sec. 4.5", "RFC 4814 sec. 4.2"
     assert [found.section for found in hashes_left_out([one], 1)] == [ports, macs]
-    assert [found.section for found in hashes_left_out([one], 100)] == [macs]
-    assert [found.section for found in hashes_left_out([one, many], 1)] == [macs]
+    assert [entry.section for entry in hashes_left_out([one], 100)] == [macs]
+    assert [item.section for item in hashes_left_out([one, many], 1)] == [macs]
 
 
 def test_a_stream_with_routing_updates_is_the_condition_of_sec_11_3() -> None:
-    (stream,) = (stream_of(one) for one in read_profile("rfc2544").stream if one.routing_updates)
+    (stream,) = (stream_of(item) for item in read_profile("rfc2544").stream if item.routing_updates)
     assert stream.name == "IPv4, a routing update each second"
-    assert "RFC 2544 sec. 11.3" not in {one.section for one in modifiers_left_out([stream])}
+    assert "RFC 2544 sec. 11.3" not in {entry.section for entry in modifiers_left_out([stream])}
 
 
 def test_a_wait_of_a_device_that_gets_no_routing_update_is_that_of_the_learning_frames_alone() -> None:
-    found = judged(profile_with("rfc2544", trial={"before": 0.0}), ran=CONDITIONS - {"13"})
-    assert [one.section for one in found.deviations] == ["13", "23 b"]
+    result = judged(profile_with("rfc2544", trial={"before": 0.0}), ran=CONDITIONS - {"13"})
+    assert [deviation.section for deviation in result.deviations] == ["13", "23 b"]
 
 
 def test_broadcast_frames_and_filters_are_two_streams() -> None:
@@ -120,9 +122,9 @@ def test_broadcast_frames_and_filters_are_two_streams() -> None:
 
 
 def test_the_profile_quick_says_in_what_it_does_not_comply() -> None:
-    found = judged(read_profile("quick"))
-    assert found.level == "not compliant"
-    assert found.statement.startswith("NOT compliant")
+    result = judged(read_profile("quick"))
+    assert result.level == "not compliant"
+    assert result.statement.startswith("NOT compliant")
     # Short trials, cut pauses, few repetitions, verified losses.
     wanted = {
         "RFC 2544 9 SHOULD",
@@ -135,14 +137,14 @@ def test_the_profile_quick_says_in_what_it_does_not_comply() -> None:
         "RFC 2544 26.5 MUST",
         "RFC 6201 4 MUST",
     }
-    assert wanted <= sections(found)
-    short = next(one for one in found.deviations if one.section == "24")
+    assert wanted <= sections(result)
+    short = next(deviation for deviation in result.deviations if deviation.section == "24")
     assert short.done.startswith("200 ms")
 
 
 def test_goals_that_trials_may_exceed_are_not_rfc_1242s_throughput() -> None:
-    found = judged(read_profile("ndrpdr"))
-    assert "RFC 2544 26.1 MUST" in sections(found)
+    result = judged(read_profile("ndrpdr"))
+    assert "RFC 2544 26.1 MUST" in sections(result)
     statements = " ".join(search_statements(read_profile("ndrpdr"), plan_of(read_profile("ndrpdr")).streams))
     # RFC 9971: the goals of FD.io CSIT, the conversion between ports, the width, the phases.
     for text in ("exceed ratio 0.5", "duration sum 21 s", "twice the load of a port", "Goal width", "sec. 23"):
@@ -174,16 +176,16 @@ def test_goals_that_trials_may_exceed_are_not_rfc_1242s_throughput() -> None:
     ],
 )
 def test_each_value_that_falls_short_is_one_deviation(table: str, values: dict[str, object], section: str) -> None:
-    found = judged(profile_with("rfc2544", **{table: values}))
-    assert sections(found) == {section}
+    result = judged(profile_with("rfc2544", **{table: values}))
+    assert sections(result) == {section}
     must = section.endswith("MUST")
-    assert found.level == ("not compliant" if must else "conditional")
+    assert result.level == ("not compliant" if must else "conditional")
 
 
 def test_a_procedure_that_is_not_run_is_not_judged() -> None:
     profile = profile_with("rfc2544", reset={"before": 1.0})
     plan = plan_of(profile, procedures=["throughput"])
-    found = compliance_of(
+    result = compliance_of(
         profile,
         procedures=plan.procedures,
         frame_bytes=plan.frame_bytes,
@@ -191,8 +193,8 @@ def test_a_procedure_that_is_not_run_is_not_judged() -> None:
         evaluator="simulate",
         ran=CONDITIONS,
     )
-    assert found.level == "unconditional"
-    assert "predictions" in found.statement
+    assert result.level == "unconditional"
+    assert "predictions" in result.statement
 
 
 def test_a_run_of_the_letter_takes_most_of_a_day_and_a_quick_one_a_minute() -> None:
@@ -235,9 +237,9 @@ def test_a_profiles_faults_are_all_named_with_their_places(tmp_path: Path) -> No
     file.write_text(text + "\nvorsicht = 1\n", encoding="utf-8")
     with pytest.raises(FileProblem) as caught:
         read_profile(file)
-    said = str(caught.value)
+    output = str(caught.value)
     for place in ("frame_loss.step", "trial.settle", "vorsicht"):
-        assert place in said
+        assert place in output
 
 
 def test_a_goal_whose_lengths_contradict_each_other_is_refused(tmp_path: Path) -> None:

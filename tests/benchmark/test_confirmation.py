@@ -230,7 +230,7 @@ def test_where_even_the_slowest_trial_lost_there_is_no_throughput() -> None:
     assert (row.confirmed, row.outcome) == ("lowered", "undetermined")
     assert math.isnan(row.throughput_pps)
     assert "lost 0.5 %, and no latency or loss trial below it met the goal" in row.reason
-    assert any(isinstance(one, NotRun) and "rests on the throughput" in one.reason for one in result.not_run)
+    assert any(isinstance(item, NotRun) and "rests on the throughput" in item.reason for item in result.not_run)
 
 
 def test_a_run_that_goes_on_lowers_to_the_same_rate(tmp_path: Path) -> None:

@@ -86,9 +86,9 @@ def test_a_result_that_agrees_has_none() -> None:
     ],
 )
 def test_each_is_said_with_its_numbers(result: BenchmarkResult, said: str) -> None:
-    found = contradictions(result)
-    assert said in found
-    page = render_page(benchmark_page(replace(result, contradictions=found)))
+    outcome = contradictions(result)
+    assert said in outcome
+    page = render_page(benchmark_page(replace(result, contradictions=outcome)))
     assert said in page
     assert page.index("What contradicts itself") < page.index("Throughput</h2>")
 

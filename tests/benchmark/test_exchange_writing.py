@@ -155,8 +155,8 @@ def test_a_row_says_itself_whose_limit_its_rate_is(tmp_path: Path) -> None:
     row = at_most(64, 0.0, 14_880_950.0, 14_880_952.4) | {"limit": "tester"}
     (lower,) = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [row]}}, tmp_path)
     assert lower.facts["limit"] == "tester"
-    found = benchmark_row("IPv4", 64, 0.0, 1e6) | {"limit": ""}
-    lower, _ = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [found]}}, tmp_path)
+    result = benchmark_row("IPv4", 64, 0.0, 1e6) | {"limit": ""}
+    lower, _ = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [result]}}, tmp_path)
     assert "limit" not in lower.facts
     with pytest.raises(FileProblem, match="limit"):
         read({"schema": "routecast-benchmark/1", "throughput": {"rows": [row | {"limit": "nobody"}]}}, tmp_path)

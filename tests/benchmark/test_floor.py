@@ -60,8 +60,8 @@ def without_floor(result: BenchmarkResult) -> dict[str, object]:
         replace(row, floor_loss_ratio=math.nan, floor_missed_loss_ratio=math.nan, floor_reason="")
         for row in result.throughput.rows
     )
-    found = {**result.found, "throughput": replace(result.throughput, rows=rows)}
-    return replace(result, found=found, elapsed_s=0.0, started_utc="", notes=(), profile={}, trials=()).to_json()
+    results = {**result.found, "throughput": replace(result.throughput, rows=rows)}
+    return replace(result, found=results, elapsed_s=0.0, started_utc="", notes=(), profile={}, trials=()).to_json()
 
 
 def test_the_wire_is_tried_once_at_the_rate_and_length_of_the_throughput() -> None:

@@ -42,7 +42,7 @@ def test_every_procedure_but_reset_runs_a_mix() -> None:
     assert row.l1_bps == pytest.approx(8 * (IMIX_BYTES + 20) * row.throughput_pps)
     assert row.lower_pps <= CAPACITY_PPS * 1.01
     # Sec. 26.6: reset with the smallest frame only.
-    reset = [one.what for one in result.not_run if "reset" in one.what and "B, IPv4" in one.what]
+    reset = [item.what for item in result.not_run if "reset" in item.what and "B, IPv4" in item.what]
     assert reset == ["reset, 64 B, IPv4"]
 
 
@@ -50,7 +50,7 @@ def test_a_mix_alone_is_no_frame_size_of_the_rfc() -> None:
     result = benchmark("throughput")
     assert [stream.name for stream in result.setup.streams] == ["IPv4, IMIX"]
     assert result.setup.frame_bytes == ()
-    done = {one.section: one.done for one in result.compliance.deviations}
+    done = {deviation.section: deviation.done for deviation in result.compliance.deviations}
     assert done["9"] == "a mix of sizes alone"
     assert done["9.1"] == "without 64, 128, 256, 512, 1024, 1280, 1518 B"
     assert "IMIX is beyond RFC 2544, whose frames have one size at a time (sec. 9)" in result.notes
@@ -102,7 +102,7 @@ def test_a_mix_with_frames_too_small_for_its_protocol_is_refused() -> None:
     plan = plan_of(profile_with(), mixes=["IMIX"], frame_bytes=[84], streams=[Stream(name="IPv6", protocol="IPv6")])
     result = run_benchmark(plan, PlainRig(evaluator=Fluid(CAPACITY_PPS), link=LINK_BPS))
     assert [stream.name for stream in result.setup.streams] == ["IPv6"]
-    (refused,) = [one for one in result.not_run if one.section == "RFC 6985"]
+    (refused,) = [item for item in result.not_run if item.section == "RFC 6985"]
     assert refused.what == "stream IPv6, IMIX"
 
 
@@ -142,5 +142,5 @@ def test_a_tester_that_falls_short_of_a_mix_deviates_from_no_section() -> None:
     result = run_benchmark(plan, rig)
     assert any("IPv4, IMIX, 353.833 B: the tester reaches" in note for note in result.notes)
     # Sec. 20 is about frames of one size.
-    assert "20" not in {one.section for one in result.compliance.deviations}
+    assert "20" not in {deviation.section for deviation in result.compliance.deviations}
     assert max(record.rate_pps for record in result.trials[1:]) == pytest.approx(0.98 * 0.99 * IMIX_LINE_PPS, rel=1e-3)

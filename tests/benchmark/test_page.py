@@ -231,7 +231,9 @@ def test_terminal_and_page_draw_the_same_tables() -> None:
         assert on_terminal.title.startswith(PROCEDURES[name].title)
         blocks = [block.table if isinstance(block, Folded) else block for block in sections[on_terminal.name].blocks]
         (on_page,) = (block for block in blocks if isinstance(block, Table))
-        heads = [[(column.title, column.unit, column.wide) for column in one.columns] for one in (on_page, on_terminal)]
+        heads = [
+            [(column.title, column.unit, column.wide) for column in item.columns] for item in (on_page, on_terminal)
+        ]
         assert heads[0] == heads[1]
         assert repr(on_page.rows) == repr(on_terminal.rows)
 
@@ -243,8 +245,8 @@ def test_a_benchmark_of_one_size_has_its_table_and_no_figure_of_one_point() -> N
     assert "throughput" in {drawn.name for drawn in benchmark_page(full).figures()}
     (table,) = (
         block
-        for one in page.sections
-        for block in one.blocks
+        for section in page.sections
+        for block in section.blocks
         if isinstance(block, Table) and block.name == "throughput"
     )
     assert len(table.rows) == 1

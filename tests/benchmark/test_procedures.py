@@ -205,7 +205,7 @@ def test_a_reset_takes_its_outage_and_loses_what_was_inside() -> None:
         assert row.lost_frames.mean == pytest.approx(outage_s * row.rate_pps, abs=8)
         assert row.reset_s.mean == pytest.approx(outage_s, abs=8 / row.rate_pps)
         assert f"{row.kind} reset: {1e3 * outage_s:,.0f}" in row.statement.replace(".00", "")
-    left_out = {one.section for one in result.not_run}
+    left_out = {item.section for item in result.not_run}
     assert {"RFC 6201 sec. 4.1.1", "RFC 6201 sec. 4.1.2", "RFC 6201 sec. 4.3"} <= left_out
 
 
@@ -223,7 +223,7 @@ def test_a_router_that_does_not_come_back_has_no_reset_time() -> None:
 def test_closed_forms_leave_out_what_they_cannot_answer() -> None:
     result = benchmark(one_core(), solve=True)
     assert result.procedures == ("throughput", "latency", "frame_loss")
-    reasons = {one.what.split(",")[0]: one.reason for one in result.not_run}
+    reasons = {item.what.split(",")[0]: item.reason for item in result.not_run}
     for name in ("back to back", "recovery", "reset"):
         assert "use simulate" in reasons[name]
 
@@ -244,11 +244,11 @@ def test_many_networks_are_as_many_flows() -> None:
     many = Stream(name="256 networks", networks=256)
     four = multicore(4, ServiceCost(per_packet_s=4 / CAPACITY_PPS), link_bps=SLOW_LINK_BPS)
     result = benchmark(four, "throughput", streams=(many,))
-    one = benchmark(four, "throughput")
+    item = benchmark(four, "throughput")
     assert result.throughput is not None
-    assert one.throughput is not None
+    assert item.throughput is not None
     # One pair of addresses hits one core of four; 256 networks hit all, none with more than 1.5 times its share.
-    single = one.throughput.rows[0].throughput_pps
+    single = item.throughput.rows[0].throughput_pps
     assert single == pytest.approx(CAPACITY_PPS / 4, rel=0.03)
     assert 4 / 1.5 * single <= result.throughput.rows[0].throughput_pps <= 4.1 * single
 
@@ -272,7 +272,7 @@ def test_what_a_model_cannot_be_asked_is_listed_as_not_run() -> None:
     result = benchmark(one_core(), "throughput", streams=streams)
     assert result.throughput is not None
     assert {row.stream for row in result.throughput.rows} == {"IPv4"}
-    assert {"stream IPv6", "stream f"} <= {one.what for one in result.not_run}
+    assert {"stream IPv6", "stream f"} <= {item.what for item in result.not_run}
 
 
 def test_loss_is_counted_by_frames_not_rates() -> None:

@@ -125,15 +125,15 @@ def test_loss_verification_rides_out_disturbances_too() -> None:
     profile = profile_with(
         throughput={"goal": (goal,), "base_goal": "", "verify_losses": 4, "verify_below": 0.1, "search": "binary"}
     )
-    found = []
+    results = []
     for seed in range(5):
         evaluator = Disturbed(2e6)
         evaluator.random.seed(seed)
         plan = plan_of(profile, procedures=["throughput"])
         result = run_benchmark(plan, PlainRig(evaluator=evaluator, link=LINK_BPS))
         assert result.throughput is not None
-        found.append(result.throughput.rows[0].throughput_pps)
-    assert fmean(found) == pytest.approx(2e6, rel=0.02)
+        results.append(result.throughput.rows[0].throughput_pps)
+    assert fmean(results) == pytest.approx(2e6, rel=0.02)
 
 
 def test_a_tester_that_does_not_reach_the_medium_limits_the_search_and_says_so() -> None:
@@ -143,7 +143,7 @@ def test_a_tester_that_does_not_reach_the_medium_limits_the_search_and_says_so()
     assert result.throughput is not None
     assert result.throughput.rows[0].throughput_pps == pytest.approx(2e6, rel=0.02)
     assert any("the tester reaches" in note for note in result.notes)
-    assert [one.section for one in result.compliance.deviations].count("20") == 1
+    assert [deviation.section for deviation in result.compliance.deviations].count("20") == 1
 
 
 def test_the_testers_own_limit_is_no_throughput_and_is_written_as_at_least() -> None:
@@ -178,10 +178,10 @@ def test_the_mediums_own_limit_is_a_throughput() -> None:
     )
     row = result.throughput.rows[0]
     assert (row.outcome, row.limit, rate_text(row)) == ("maximum", "medium", f"{LINE_PPS:,.0f}")
-    (found,) = run_benchmark(
+    (answer,) = run_benchmark(
         plan_of(profile_with(), procedures=["throughput"]), PlainRig(evaluator=Fluid(2e6), link=LINK_BPS)
     ).throughput.rows[:1]
-    assert (found.outcome, found.limit) == ("found", "")
+    assert (answer.outcome, answer.limit) == ("found", "")
 
 
 @pytest.mark.parametrize("how", SEARCHES)

@@ -131,9 +131,9 @@ class Unmetered(Fluid):
 
 def test_a_run_whose_trials_have_no_watts_says_why_once() -> None:
     result = run(None, Unmetered(2e6))
-    found = [note for note in result.notes if "no watts" in note]
+    results = [note for note in result.notes if "no watts" in note]
     count = len(result.trials)
-    assert found == [f"{count} of {count} trials have no watts: no power here, because: rapl: not there"]
+    assert results == [f"{count} of {count} trials have no watts: no power here, because: rapl: not there"]
 
 
 def bed_file(folder: Path, power: str) -> Path:

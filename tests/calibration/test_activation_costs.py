@@ -57,10 +57,10 @@ def test_costs_are_recovered_from_their_own_curve(per_packet_s: float, interrupt
         per_packet_s=per_packet_s, per_interrupt_s=interrupt * per_packet_s, wakeup_s=wakeup * per_packet_s
     )
     rates = [share / per_packet_s for share in (0.01, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95, 1.1)]
-    found = fit_activation_costs(rates, [truth.idle_ratio(rate) for rate in rates]).costs
-    assert found.per_packet_s == pytest.approx(truth.per_packet_s, rel=1e-3)
-    assert found.per_interrupt_s == pytest.approx(truth.per_interrupt_s, rel=0.01)
-    assert found.wakeup_s == pytest.approx(truth.wakeup_s, rel=0.01, abs=0.01 * per_packet_s)
+    result = fit_activation_costs(rates, [truth.idle_ratio(rate) for rate in rates]).costs
+    assert result.per_packet_s == pytest.approx(truth.per_packet_s, rel=1e-3)
+    assert result.per_interrupt_s == pytest.approx(truth.per_interrupt_s, rel=0.01)
+    assert result.wakeup_s == pytest.approx(truth.wakeup_s, rel=0.01, abs=0.01 * per_packet_s)
 
 
 @pytest.mark.parametrize("series", ["xdp_drop", "linux_raw_drop"])

@@ -137,13 +137,13 @@ def test_a_fact_about_a_machine_can_be_withheld() -> None:
 
 @pytest.mark.slow
 def test_weaknesses_are_where_coverage_is_missed_or_a_single_law_is_better(small_board: Board) -> None:
-    found = {(each.pack, each.what): each for each in small_board.weaknesses}
+    result = {(each.pack, each.what): each for each in small_board.weaknesses}
     for pack in small_board.packs:
         summary, (_, median) = pack.group.summary, pack.group.best_baseline()
-        assert ((pack.name, "median error") in found) is (summary["median_abs_error_ratio"] > median)
-        assert ((pack.name, "coverage") in found) is not (0.92 <= summary["coverage_95_ratio"] <= 0.99)
+        assert ((pack.name, "median error") in result) is (summary["median_abs_error_ratio"] > median)
+        assert ((pack.name, "coverage") in result) is not (0.92 <= summary["coverage_95_ratio"] <= 0.99)
     table = weakness_table(small_board)
-    assert len(table.rows) == len(found)
+    assert len(table.rows) == len(result)
     assert {row[0] for row in table.rows} <= {pack.name for pack in small_board.packs}
 
 

@@ -99,9 +99,9 @@ def test_where_nothing_carries_it_the_answer_is_not_known_and_says_what_would_do
     table = tmp_path / "points.csv"
     table.write_text("cores,throughput\n1,1.7 Mpps\n8,13 Mpps\n")
     assert run(["size", str(table), "--target", "5 Mpps", "--host", HOST, "--on", "epyc-7543"]) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert "not known" in told
-    assert "measure 1 core and 8 cores on it" in told
+    message = " ".join(capsys.readouterr().err.split())
+    assert "not known" in message
+    assert "measure 1 core and 8 cores on it" in message
     for wrong in (["--host", HOST], ["--on", HOST], ["--host", "nowhere", "--on", HOST]):
         assert run(["size", str(table), "--target", "5 Mpps", *wrong]) == 2
         assert "Traceback" not in capsys.readouterr().err

@@ -30,6 +30,6 @@ def test_six_settings_of_the_quotas_tell_the_others_of_every_order_within_six_pe
     others = [point for point in points if point not in told]
     assert len(told) == 6
     assert len(others) in (21, 58)  # 27 or 64 settings in all
-    found = fit_chain(told, noise_ratio=PACK.noise_ratio).predict(others)
-    errors = [abs(one.error_ratio) for one in found]
+    result = fit_chain(told, noise_ratio=PACK.noise_ratio).predict(others)
+    errors = [abs(item.error_ratio) for item in result]
     assert median(errors) <= 0.06

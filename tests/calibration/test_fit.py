@@ -87,12 +87,12 @@ def test_the_interval_of_a_point_does_not_depend_on_what_else_is_asked() -> None
     fitted = fit([machine(1), machine(2), machine(8)])
     (alone,) = fitted.predict([machine(5)])
     among = fitted.predict([machine(k, size) for size in (64.0, 1518.0) for k in range(1, 33)])
-    found = next(made for made in among if made.point == alone.point)
+    result = next(made for made in among if made.point == alone.point)
     # NumPy's exponentials of a long and of a short row may differ in their last bit, by the vectors of the CPU.
-    assert found.throughput_pps == pytest.approx(alone.throughput_pps, rel=1e-12)
-    assert found.limit == alone.limit
+    assert result.throughput_pps == pytest.approx(alone.throughput_pps, rel=1e-12)
+    assert result.limit == alone.limit
     for level, ends in alone.intervals.items():
-        assert found.intervals[level] == pytest.approx(ends, rel=1e-12)
+        assert result.intervals[level] == pytest.approx(ends, rel=1e-12)
 
 
 def queued(cores: int, *, shared: bool | None) -> Point:
@@ -124,8 +124,8 @@ def test_a_lock_passes_what_its_time_and_its_handovers_allow() -> None:
     share, handover = 0.2, 0.1
     values = np.array([[share, 1.0 / handover]])
     alone = 1.0 - share
-    idle, one, both = 1.0, 2.0 / alone * share, 2.0 / alone * share / alone * (share + handover / 2)
-    passed = (2.0 * idle + one) / alone / (idle + one + both)
+    idle, item, both = 1.0, 2.0 / alone * share, 2.0 / alone * share / alone * (share + handover / 2)
+    passed = (2.0 * idle + item) / alone / (idle + item + both)
     growth = LAWS["lock"].growth(np.array([[1.0, 2.0, 4000.0]]), values)[0]
     assert growth[1] == pytest.approx(passed)
     # With very many cores all wait: one frame per time of the lock and half of their handovers.
@@ -217,7 +217,7 @@ def test_the_discrepancy_covers_what_no_law_explains_between_two_points() -> Non
     ]
     fitted = fit([jagged[k - 1] for k in (1, 2, 5, 8, 11, 12)])
     made = fitted.predict([point for point in jagged if point.cores in (3, 4, 6, 7, 9, 10)])
-    assert sum(one.low_pps < one.point.throughput_pps < one.high_pps for one in made) >= 5
+    assert sum(item.low_pps < item.point.throughput_pps < item.high_pps for item in made) >= 5
 
 
 @pytest.mark.slow
@@ -449,12 +449,12 @@ def test_knowing_a_link_that_does_not_bind_does_not_worsen_a_calibration(
     below: list[tuple[int, float, float | None]], share: float
 ) -> None:
     def table(link_bps: float | None) -> list[Point]:
-        found = []
+        results = []
         for cores, frame_bytes, rate in below:
             linked = Point(cores=cores, frame_bytes=frame_bytes, throughput_pps=math.nan, link_bps=10e9)
             rate_pps = share * linked.line_rate_pps if rate is None else rate * share / 0.9
-            found.append(replace(linked, throughput_pps=rate_pps, link_bps=link_bps))
-        return found
+            results.append(replace(linked, throughput_pps=rate_pps, link_bps=link_bps))
+        return results
 
     with_link, without = table(10e9), table(None)
     for made in fit(with_link).predict(with_link):

@@ -21,10 +21,10 @@ CLOCKS_HZ = (1.2e9, 1.8e9, 2.4e9, 3.0e9)
 @given(st.floats(100.0, 1e5), st.floats(0.0, 5e-6))
 def test_a_known_law_is_recovered_exactly(packet_cycles: float, memory_s: float) -> None:
     truth = FrequencyLaw(packet_cycles=packet_cycles, memory_s=memory_s)
-    found = fit_frequency(CLOCKS_HZ, [truth.rate_pps(clock) for clock in CLOCKS_HZ])
-    assert found.law.packet_cycles == pytest.approx(packet_cycles, rel=1e-6, abs=1e-3)
-    assert found.law.memory_s == pytest.approx(memory_s, rel=1e-6, abs=1e-12)
-    assert found.misfit_ratio < 1e-9
+    result = fit_frequency(CLOCKS_HZ, [truth.rate_pps(clock) for clock in CLOCKS_HZ])
+    assert result.law.packet_cycles == pytest.approx(packet_cycles, rel=1e-6, abs=1e-3)
+    assert result.law.memory_s == pytest.approx(memory_s, rel=1e-6, abs=1e-12)
+    assert result.misfit_ratio < 1e-9
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.5e9, 5e9), st.floats(1.01, 4.0))
@@ -48,16 +48,16 @@ def test_a_law_through_a_point_meets_it_with_its_share_of_memory() -> None:
 
 
 def test_rates_that_grow_faster_than_the_clock_get_no_negative_memory() -> None:
-    found = fit_frequency((1e9, 2e9, 3e9), (0.3e6, 0.7e6, 1.2e6))
-    assert found.law.memory_s == 0.0
-    assert found.misfit_ratio > 0.05
+    result = fit_frequency((1e9, 2e9, 3e9), (0.3e6, 0.7e6, 1.2e6))
+    assert result.law.memory_s == 0.0
+    assert result.misfit_ratio > 0.05
 
 
 def test_two_samples_give_a_law_and_no_interval() -> None:
     truth = FrequencyLaw(packet_cycles=2000.0, memory_s=0.3e-6)
-    found = fit_frequency((1e9, 3e9), [truth.rate_pps(clock) for clock in (1e9, 3e9)])
-    assert found.law.memory_s == pytest.approx(0.3e-6)
-    assert math.isnan(found.low.memory_s)
+    result = fit_frequency((1e9, 3e9), [truth.rate_pps(clock) for clock in (1e9, 3e9)])
+    assert result.law.memory_s == pytest.approx(0.3e-6)
+    assert math.isnan(result.low.memory_s)
 
 
 def test_the_95_percent_intervals_hold_the_truth_about_as_often() -> None:
@@ -65,8 +65,8 @@ def test_the_95_percent_intervals_hold_the_truth_about_as_often() -> None:
     inside, runs = 0, 300
     for _ in range(runs):
         rates = [truth.rate_pps(clock) * math.exp(noise.gauss(0.0, 0.01)) for clock in CLOCKS_HZ]
-        found = fit_frequency(CLOCKS_HZ, rates)
-        inside += found.low.memory_s <= truth.memory_s <= found.high.memory_s
+        result = fit_frequency(CLOCKS_HZ, rates)
+        inside += result.low.memory_s <= truth.memory_s <= result.high.memory_s
     assert inside >= 0.91 * runs  # 95 % less three standard errors
 
 

@@ -148,9 +148,9 @@ def test_the_command_names_points_and_says_when_to_stop(tmp_path: Path, capsys: 
     assert answer["is_enough"] is True
     assert answer["series"][0]["targets"] == [{"cores": 3, "frame_bytes": 64.0, "flows": None}]
     assert run(["next", str(path), "--goal", "200 Gpps", "--until", "10 %"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "No number of cores" in said
-    assert "enough" not in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "No number of cores" in output
+    assert "enough" not in output
     assert run(["next", str(path), "--goal", "200 Gpps", "--until", "10 %", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["is_enough"] is False
@@ -170,6 +170,6 @@ def test_a_goal_out_of_reach_is_said_to_be_and_has_no_table_of_zeros(
     table = tmp_path / "rates.csv"
     table.write_text("cores,throughput_mpps\n1,2.0\n2,3.0\n4,3.2\n")
     assert run(["next", str(table), "--goal", "5000000 Mpps"]) == 0
-    said = capsys.readouterr().out
-    assert "out of reach" in said
-    assert "±" not in said
+    output = capsys.readouterr().out
+    assert "out of reach" in output
+    assert "±" not in output

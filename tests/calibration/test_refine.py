@@ -97,10 +97,10 @@ def test_forgetting_gives_the_probe_back() -> None:
 
 
 def test_what_cannot_be_refined_is_refused() -> None:
-    one = measured(host(), SMALL)
+    item = measured(host(), SMALL)
     with pytest.raises(FitProblem, match="no measured function"):
         refine(host(), [])
     with pytest.raises(FitProblem, match="finite number > 0"):
-        refine(host(), [replace(one, cycles=0.0)])
+        refine(host(), [replace(item, cycles=0.0)])
     with pytest.raises(FitProblem, match="hardware probe"):
-        refine(read_hardware("xeon-e5-2690v2"), [one])
+        refine(read_hardware("xeon-e5-2690v2"), [item])

@@ -41,7 +41,9 @@ def solved_pps(text: str, cores: int, frame_bytes: float = 64.0, **keys: object)
         rate_pps=100e6, frames=FrameMix.fixed(round(frame_bytes)), flows=FlowSet.crafted(2 * cores, ports=2)
     )
     trial = Solve(model=model).trial(load, 1.0)
-    assert min(one.capacity_pps for one in trial.resources if one.kind == "pool") == pytest.approx(trial.forwarded_pps)
+    assert min(resource.capacity_pps for resource in trial.resources if resource.kind == "pool") == pytest.approx(
+        trial.forwarded_pps
+    )
     return trial.forwarded_pps
 
 

@@ -33,14 +33,14 @@ def point(ratio: float, interruptions: Interruptions | None, seed: int = 11) -> 
 
 @pytest.mark.slow
 def test_wakeup_and_interruptions_are_found_again() -> None:
-    found = fit_wakeup([point(0.1, INTERRUPTIONS), point(0.7, INTERRUPTIONS)])
-    assert found.wakeup.quantile_s(0.5) == pytest.approx(20e-6, rel=0.1)
-    assert found.interruptions is not None
+    result = fit_wakeup([point(0.1, INTERRUPTIONS), point(0.7, INTERRUPTIONS)])
+    assert result.wakeup.quantile_s(0.5) == pytest.approx(20e-6, rel=0.1)
+    assert result.interruptions is not None
     # Three percentiles at two loads tell how long and how frequent interruptions are to a factor of two or three.
-    assert 100e-6 < found.interruptions.duration.average_s < 900e-6
-    assert 0.01 < found.interrupted_ratio < 0.09
+    assert 100e-6 < result.interruptions.duration.average_s < 900e-6
+    assert 0.01 < result.interrupted_ratio < 0.09
     simulated = simulated_quantiles_s(
-        router(SERVICE_S, found.wakeup, found.interruptions), point(0.9, INTERRUPTIONS).load, 2.0, 5
+        router(SERVICE_S, result.wakeup, result.interruptions), point(0.9, INTERRUPTIONS).load, 2.0, 5
     )
     held_out = point(0.9, INTERRUPTIONS).quantiles_s
     assert simulated[100] == pytest.approx(held_out[100], rel=0.2)
@@ -49,9 +49,9 @@ def test_wakeup_and_interruptions_are_found_again() -> None:
 
 @pytest.mark.slow
 def test_a_quiet_core_gets_next_to_no_interruptions() -> None:
-    found = fit_wakeup([point(0.1, None), point(0.7, None)])
-    assert found.interrupted_ratio < 0.02
-    assert found.misfit_ratio < 0.15
+    result = fit_wakeup([point(0.1, None), point(0.7, None)])
+    assert result.interrupted_ratio < 0.02
+    assert result.misfit_ratio < 0.15
 
 
 def test_latency_without_gaps_between_frames_cannot_calibrate() -> None:

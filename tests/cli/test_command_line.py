@@ -262,7 +262,7 @@ def path_options(group: Any, *group_names: str) -> Iterator[tuple[str, ...]]:
         assert command.callback is not None
         for hint in get_type_hints(command.callback, include_extras=True).values():
             kind, *extras = get_args(hint) or (hint,)
-            option = next((one for one in extras if isinstance(one, OptionInfo)), None)
+            option = next((extra for extra in extras if isinstance(extra, OptionInfo)), None)
             if option is not None and Path in (kind, *get_args(kind)):
                 # Where an option is in an annotation, typer holds its first name for a default.
                 names = (option.default, *(option.param_decls or ()))

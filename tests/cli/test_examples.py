@@ -43,10 +43,10 @@ def test_the_folder_of_the_repository_links_what_ships() -> None:
 def test_every_example_says_in_a_line_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["examples", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in listed] == NAMES
-    for one in listed:
-        assert one["shows"].endswith((".", "?")), one
-        assert len(one["shows"]) <= 120, one
+    assert [entry["name"] for entry in listed] == NAMES
+    for item in listed:
+        assert item["shows"].endswith((".", "?")), item
+        assert len(item["shows"]) <= 120, item
     assert run(["examples"]) == 0
     table = capsys.readouterr().out
     assert all(name in table for name in NAMES)
@@ -92,9 +92,9 @@ def test_a_changed_file_is_kept_unless_forced(empty_folder: Path, capsys: pytest
     mine = empty_folder / "examples" / "green.router.toml"
     mine.write_text("mine")
     assert run(["examples", "--all"]) == 2
-    told = capsys.readouterr().err
-    assert "examples/green.router.toml" in told
-    assert "--force" in told
+    message = capsys.readouterr().err
+    assert "examples/green.router.toml" in message
+    assert "--force" in message
     assert copied(empty_folder / "examples") == ["green.router.toml"]
     assert mine.read_text() == "mine"
     assert run(["examples", "--all", "--force"]) == 0

@@ -35,7 +35,9 @@ def asked(
 
 def times(events: tuple[Event, ...], element: str) -> set[tuple[float, float]]:
     return {
-        (one.from_s, one.until_s) for one in events if isinstance(one, Outage) and one.task.startswith(f"{element} ")
+        (event.from_s, event.until_s)
+        for event in events
+        if isinstance(event, Outage) and event.task.startswith(f"{element} ")
     }
 
 
@@ -49,13 +51,13 @@ def test_one_time_holds_for_all_elements_and_several_are_taken_in_order() -> Non
     each = asked(fail=("br 1",), switch_off=("br 2",), at=("100 ms", "600 ms"), until=("0.5 s", "never"), detect="1 ms")
     assert times(each, "br 1") == {(0.1, 0.5)}
     assert times(each, "br 2") == {(0.6 + 0.01, math.inf)}
-    rerouted = sorted({one.at_s for one in each if isinstance(one, Reroute)})
+    rerouted = sorted({item.at_s for item in each if isinstance(item, Reroute)})
     assert rerouted == pytest.approx([0.101, 0.501, 0.6])
 
 
 def test_nobody_notices_a_failure_without_a_time_to_detect_it() -> None:
     events = asked(fail=("br 1",), at=("100 ms",))
-    assert {type(one) for one in events} == {Outage}
+    assert {type(event) for event in events} == {Outage}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_an_element_without_a_name_is_not_the_whole_router(nameless: str) -> Non
 
 def test_what_the_others_learn_after_the_end_of_the_trial_does_not_happen() -> None:
     back_later = asked(fail=("br 1",), at=("100 ms",), until=("5 s",), detect="10 ms")
-    noticed = sorted({one.at_s for one in back_later if isinstance(one, Reroute)})
+    noticed = sorted({entry.at_s for entry in back_later if isinstance(entry, Reroute)})
     assert noticed == pytest.approx([0.11])
     never_noticed = asked(fail=("br 1",), at=("100 ms",), until=("200 ms",), detect="2 s")
-    assert {type(one) for one in never_noticed} == {Outage}
+    assert {type(item) for item in never_noticed} == {Outage}

@@ -26,8 +26,8 @@ def test_the_list_names_what_ships_and_how_to_add_this_host(capsys: pytest.Captu
     assert XEON in printed.out
     assert "routecast hardware probe" in printed.err
     assert run(["hardware", "list", "--json"]) == 0
-    (one,) = (entry for entry in json.loads(capsys.readouterr().out) if entry["name"] == XEON)
-    assert (one["cores"], one["frequency_hz"]) == (20, 3.6e9)
+    (item,) = (entry for entry in json.loads(capsys.readouterr().out) if entry["name"] == XEON)
+    assert (item["cores"], item["frequency_hz"]) == (20, 3.6e9)
 
 
 def test_a_host_is_shown_with_formulas_sources_and_what_it_does_not_map(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,9 +84,9 @@ def test_costs_that_no_function_can_use_are_told(tmp_path: Path, capsys: pytest.
         encoding="utf-8",
     )
     assert run(["hardware", "show", str(own)]) == 0
-    said = capsys.readouterr().err
-    assert 'operation.mem_io: names "tuples", which mem_io has not' in said
-    assert "operation.lpm_lokup: is no elementary operation" in said
-    assert 'did you mean "lpm_lookup"?' in said
+    output = capsys.readouterr().err
+    assert 'operation.mem_io: names "tuples", which mem_io has not' in output
+    assert "operation.lpm_lokup: is no elementary operation" in output
+    assert 'did you mean "lpm_lookup"?' in output
     assert run(["hardware", "show", XEON]) == 0
     assert capsys.readouterr().err == ""

@@ -235,8 +235,8 @@ def test_answers_of_which_no_router_can_be_made_are_asked_for_again(
     answers = ("mine", "4", "2", "1e300 bit/s", "1 bit/s", "64 B", "1e-300 pps", "1e300 pps", "1e-5 pps")
     done = answered(monkeypatch, tmp_path, *answers)
     assert done.returncode == 0, done.stderr
-    said = " ".join(done.stderr.split())
-    assert "got '1e300 bit/s': a link has from 1 to 1e+18 bit/s" in said
-    assert "got '1e-300 pps': one core forwards from 1e-05 to 1e+12 frames/s" in said
+    output = " ".join(done.stderr.split())
+    assert "got '1e300 bit/s': a link has from 1 to 1e+18 bit/s" in output
+    assert "got '1e-300 pps': one core forwards from 1e-05 to 1e+12 frames/s" in output
     done = completed("solve", "mine.router.toml", folder=tmp_path)
     assert done.returncode == 0, done.stderr

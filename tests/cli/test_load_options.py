@@ -26,9 +26,9 @@ def test_a_burst_out_of_range_is_refused_whatever_the_arrivals(
     router: str, command: str, option: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([command, router, "--load", "100 kpps", option, value]) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert option in told
-    assert "greater than or equal to" in told.replace("│ ", "")
+    message = " ".join(capsys.readouterr().err.split())
+    assert option in message
+    assert "greater than or equal to" in message.replace("│ ", "")
 
 
 @pytest.mark.parametrize("arrivals", [[], ["--arrivals", "poisson"]])

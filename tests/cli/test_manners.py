@@ -59,7 +59,7 @@ def test_the_help_goes_by_question() -> None:
 
 
 def test_every_command_that_needs_something_has_an_example() -> None:
-    needing = {name for name, command in commands(get_command(app)) if any(one.required for one in command.params)}
+    needing = {name for name, command in commands(get_command(app)) if any(param.required for param in command.params)}
     assert set(examples()) == needing
 
 
@@ -90,7 +90,7 @@ RUNNING = [command for command in examples() if command not in OF_OWN_FILES and 
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(one, marks=pytest.mark.slow if one in LONG else ()) for one in RUNNING]
+    "command", [pytest.param(item, marks=pytest.mark.slow if item in LONG else ()) for item in RUNNING]
 )
 def test_an_example_runs(command: str, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(EXAMPLE_FILES.resolve())
@@ -165,18 +165,18 @@ def test_a_faulty_file_of_the_right_kind_keeps_its_own_message(tmp_path: Path) -
 def test_known_names_are_listed_whole_and_once(tmp_path: Path) -> None:
     path = tmp_path / "mine.router.toml"
     path.write_text(QUAD.read_text().replace("[load]", "zzz = 1\nqqq = 2\n[load]"))
-    said = completed("solve", path).stderr
-    assert said.count("known are") == 1
-    assert "…" not in said
-    assert "is no key that is known here either" in said
+    output = completed("solve", path).stderr
+    assert output.count("known are") == 1
+    assert "…" not in output
+    assert "is no key that is known here either" in output
 
 
 def test_many_unknown_columns_list_the_known_ones_once(tmp_path: Path) -> None:
     path = tmp_path / "points.csv"
     path.write_text("cores,throughput_pps,zzz,qqq\n1,1e6,1,1\n")
-    said = completed("validate", path).stderr
-    assert said.count("known are") == 1
-    assert "qqq: unknown too" in said
+    output = completed("validate", path).stderr
+    assert output.count("known are") == 1
+    assert "qqq: unknown too" in output
 
 
 DATA = {

@@ -32,10 +32,10 @@ def test_the_verdict_is_a_sentence_and_what_a_look_would_have_said_stands_beside
 ) -> None:
     arguments = ["simulate", router, "--duration", "100 ms", "--over-time", "--read-at", "50 us"]
     assert run(arguments) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Throughput over time: Steady from" in said
-    assert "1 Mpps (95 %" in said
-    assert "What a look would have said" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "Throughput over time: Steady from" in output
+    assert "1 Mpps (95 %" in output
+    assert "What a look would have said" in output
     assert run([*arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert len(document["over_time"]) == 1000
@@ -49,8 +49,8 @@ def test_the_verdict_is_a_sentence_and_what_a_look_would_have_said_stands_beside
 
 def test_a_trial_too_short_to_say_is_an_answer_not_an_error(router: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", router, "--duration", "100 us", "--over-time"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Not steady: too few frames to say" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "Not steady: too few frames to say" in output
 
 
 def test_the_figure_shows_the_rate_the_end_of_the_transient_and_the_steady_mean(

@@ -297,8 +297,8 @@ def test_a_load_in_bit_s_of_a_file_is_of_the_frames_of_the_command_line(
 def test_a_load_that_is_no_rate_is_told_both_units(router: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", router, "--load", "10 Gbit"]) == 2
     assert run(["measure", "--testbed", "namespaces", "--load", "10 Gbit"]) == 2
-    told = capsys.readouterr().err
-    assert told.count('wanted a frame rate such as "14.88 Mpps", "500 kpps" or a bit rate such as "10 Gbit/s"') == 2
+    message = capsys.readouterr().err
+    assert message.count('wanted a frame rate such as "14.88 Mpps", "500 kpps" or a bit rate such as "10 Gbit/s"') == 2
 
 
 def test_resources_of_one_kind_share_a_row(capsys: pytest.CaptureFixture[str]) -> None:

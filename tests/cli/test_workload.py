@@ -17,7 +17,7 @@ def test_the_list_tells_every_kernel(capsys: pytest.CaptureFixture[str]) -> None
     assert run(["workload", "list"]) == 0
     table = capsys.readouterr().out
     assert run(["workload", "list", "--json"]) == 0
-    listed = [one["name"] for one in json.loads(capsys.readouterr().out)["kernels"]]
+    listed = [load["name"] for load in json.loads(capsys.readouterr().out)["kernels"]]
     assert len(listed) == 13
     assert all(f"\n{name} " in table for name in listed)
 

@@ -226,7 +226,7 @@ def _same(before: str, after: str, digits: int) -> bool:
         return True
     numbers = zip(_NUMBER.findall(before), _NUMBER.findall(after), strict=False)
     return _NUMBER.sub("#", before) == _NUMBER.sub("#", after) and all(
-        math.isclose(float(one), float(other), rel_tol=1.01 * 10 ** (1 - digits)) for one, other in numbers
+        math.isclose(float(item), float(other), rel_tol=1.01 * 10 ** (1 - digits)) for item, other in numbers
     )
 
 
@@ -253,7 +253,7 @@ def skeleton(html: str) -> str:
     # What the scripts are, other tests say.
     html = re.sub(r"(&#39;sha256-[A-Za-z0-9+/=]+&#39; ?)+", "…", html)
     html = re.sub(r"data:[a-z]+/[a-z0-9+-]+;base64,[A-Za-z0-9+/=]+", "data:", html)
-    return _NUMBER.sub(lambda found: f"{float(found[0]):.6g}", html)
+    return _NUMBER.sub(lambda item: f"{float(item[0]):.6g}", html)
 
 
 def _messages(stderr: str) -> list[str]:

@@ -117,8 +117,8 @@ def renewed(shown: Sequence[str], printed: Sequence[str]) -> list[str]:
             lines.append(line)
             after = shown[number + 1] if number + 1 < len(shown) else ""
             words = NUMBER.sub("#", after).split()
-            found = [n for n, text in enumerate(printed) if n >= place and NUMBER.sub("#", text).split() == words]
-            place = found[0] if found else len(printed)
+            results = [n for n, text in enumerate(printed) if n >= place and NUMBER.sub("#", text).split() == words]
+            place = results[0] if results else len(printed)
         else:
             lines.append(printed[place].rstrip())
             place += 1

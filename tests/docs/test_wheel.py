@@ -164,5 +164,5 @@ def test_the_wheel_measures_where_the_checkout_does(typed_in: Typed, tmp_path: P
     ours = subprocess.run(here, cwd=tmp_path, capture_output=True, text=True, check=False)
     done = typed_in(tmp_path, TRIAL)
     assert done.returncode in {0, 1, NEEDED_FOR_THE_TESTER}, done.stderr
-    lacks = [one.returncode == NEEDED_FOR_THE_TESTER for one in (ours, done)]
+    lacks = [item.returncode == NEEDED_FOR_THE_TESTER for item in (ours, done)]
     assert lacks[0] == lacks[1], ours.stderr + done.stderr

@@ -39,7 +39,9 @@ def square(names: str, *factors: Iterable[object], modulus: int = 0) -> pytest.M
     for indices in itertools.product(*(range(len(factor)) for factor in levels)):
         chosen = [factor[index] for factor, index in zip(levels, indices, strict=True)]
         marks = [pytest.mark.thorough] if sum(indices) % modulus else []
-        cases.append(pytest.param(*chosen, marks=marks, id="-".join(getattr(one, "name", str(one)) for one in chosen)))
+        cases.append(
+            pytest.param(*chosen, marks=marks, id="-".join(getattr(item, "name", str(item)) for item in chosen))
+        )
     return pytest.mark.parametrize(names, cases)
 
 
@@ -110,11 +112,11 @@ def test_every_kind_of_multicore_router_forwards_alike_and_is_as_busy(
 ) -> None:
     solved, simulated = both(VARIANTS[variant], offered(flows, MIXES[mix]), share)
     assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=RATE)
-    found = {resource.name: resource.utilisation_ratio for resource in simulated.resources}
+    result = {resource.name: resource.utilisation_ratio for resource in simulated.resources}
     for resource in solved.resources:
         # 1 % of the time, as for rates: sizes drawn from IMIX make work vary 3 % more than the number of frames.
         if resource.kind == "pool":
-            assert resource.utilisation_ratio == pytest.approx(found[resource.name], abs=RATE)
+            assert resource.utilisation_ratio == pytest.approx(result[resource.name], abs=RATE)
 
 
 @square("variant, mix", VARIANTS, MIXES, modulus=2)
@@ -187,7 +189,7 @@ def test_a_link_that_is_not_full_is_not_busier_because_another_one_is() -> None:
         Solve(multicore(4, COST)).trial(load, 1.0),
         Simulate(multicore(4, COST), steady_state=False).trial(load, 0.05),
     ):
-        used = {one.name: one.utilisation_ratio for one in trial.resources}
+        used = {resource.name: resource.utilisation_ratio for resource in trial.resources}
         # Two of three flows intend 1.2 Mpps on port 0, whose line rate is 812,744 (S1); the third 0.6 Mpps on port 1.
         assert used["port 0 in"] == pytest.approx(1.0, rel=0.01)
         assert used["port 1 in"] == pytest.approx(0.6e6 / 812_744, rel=0.01)
@@ -240,7 +242,7 @@ def test_frames_that_come_one_by_one_at_equal_gaps_are_batches_of_one() -> None:
     model = multicore(1, cost, batch_frames=16, link_bps=FAST_LINK_BPS)
     load = OfferedLoad(rate_pps=0.65e6, flows=FlowSet.crafted(1), arrivals=CBR)
     solved = Solve(model).trial(load, 1.0)
-    used = next(one.utilisation_ratio for one in solved.resources if one.name == "cpu")
+    used = next(resource.utilisation_ratio for resource in solved.resources if resource.name == "cpu")
     # A frame alone takes 1.4 us and the next one comes after 1.54 us.
     assert used == pytest.approx(0.65 * 1.4, rel=0.01)
 
@@ -277,8 +279,8 @@ def test_full_queues_behind_links_forward_as_many_frames_and_bits_as_simulated(
     assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=RATE)
     # 3 %: where a link is overfull its own cut is blind to sizes, and IMIX's few large frames carry most bits.
     assert solved.l1_bps == pytest.approx(simulated.l1_bps, rel=0.03)
-    used = {one.name: one.utilisation_ratio for one in simulated.resources}
-    assert next(one for one in solved.resources if one.name == "cpu").utilisation_ratio == pytest.approx(
+    used = {resource.name: resource.utilisation_ratio for resource in simulated.resources}
+    assert next(item for item in solved.resources if item.name == "cpu").utilisation_ratio == pytest.approx(
         used["cpu"], abs=RATE
     )
 

@@ -38,7 +38,7 @@ def test_intervals_of_single_runs_hold_the_mean_latency(rho: float, scv: float) 
     assert sum(held) >= 85
     # No burst is cut off: the mean of all runs is within three standard errors of the truth.
     mean_s = math.fsum(means) / len(means)
-    spread_s = math.sqrt(math.fsum((one - mean_s) ** 2 for one in means) / (len(means) - 1) / len(means))
+    spread_s = math.sqrt(math.fsum((mean - mean_s) ** 2 for mean in means) / (len(means) - 1) / len(means))
     assert abs(mean_s - truth_s) <= 3.0 * spread_s
 
 

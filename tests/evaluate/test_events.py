@@ -55,7 +55,7 @@ def simulated(rate_pps: float, *events: Event, kind: str = "cbr", seed: int = 1)
 
 
 def rate(trial: Trial, what: str, from_s: float, until_s: float) -> float:
-    rates = [getattr(one, what) for one in trial.over_time if from_s <= one.time_s < until_s - 1e-12]
+    rates = [getattr(item, what) for item in trial.over_time if from_s <= item.time_s < until_s - 1e-12]
     return sum(rates) / len(rates)
 
 
@@ -89,7 +89,7 @@ def test_rates_over_time_add_up_to_the_counts_of_the_trial_and_show_the_outage()
         ("forwarded_pps", trial.forwarded_frames),
         ("dropped_pps", trial.dropped_frames),
     ):
-        assert sum(getattr(one, what) for one in trial.over_time) * part_s == pytest.approx(frames, abs=1e-6)
+        assert sum(getattr(item, what) for item in trial.over_time) * part_s == pytest.approx(frames, abs=1e-6)
     assert rate(trial, "forwarded_pps", 0.001, 0.005) == pytest.approx(1.6e6, rel=1e-3)
     assert rate(trial, "forwarded_pps", 0.005, 0.010) == pytest.approx(0.8e6, rel=2e-3)
     assert rate(trial, "dropped_pps", 0.005, 0.010) == pytest.approx(0.8e6, rel=2e-3)
@@ -201,8 +201,8 @@ def test_every_fault_of_events_is_named_at_once() -> None:
     )
     with pytest.raises(ModelProblem) as raised:
         simulated(1e5, *events)
-    found = {one.place: one.message for one in raised.value.problems}
-    assert found.keys() == {
+    result = {problem.place: problem.message for problem in raised.value.problems}
+    assert result.keys() == {
         "events[0].task",
         "events[1].from_s",
         "events[2].until_s",
@@ -212,11 +212,11 @@ def test_every_fault_of_events_is_named_at_once() -> None:
         "events[5].route.copies[1]",
         "events",
     }
-    assert 'did you mean "core 0"?' in found["events[0].task"] or 'did you mean "core 1"?' in found["events[0].task"]
-    assert "0 to 20 ms" in found["events[1].from_s"]
-    assert "is a port" in found["events[5].route.copies[0]"]
-    assert 'did you mean "core 1"?' in found["events[5].route.copies[1]"]
-    assert "balancer → core 1" in found["events"] or "core 1 → balancer" in found["events"]
+    assert 'did you mean "core 0"?' in result["events[0].task"] or 'did you mean "core 1"?' in result["events[0].task"]
+    assert "0 to 20 ms" in result["events[1].from_s"]
+    assert "is a port" in result["events[5].route.copies[0]"]
+    assert 'did you mean "core 1"?' in result["events[5].route.copies[1]"]
+    assert "balancer → core 1" in result["events"] or "core 1 → balancer" in result["events"]
 
 
 def test_flows_need_the_ports_of_routes_that_come_later() -> None:

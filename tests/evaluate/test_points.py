@@ -38,8 +38,8 @@ def test_a_good_file_is_read_in_order(tmp_path: Path) -> None:
 
 
 def test_every_fault_is_reported_at_once_with_its_row_and_column() -> None:
-    found = faults(HEAD + "0,64,1e6,true\n1,63,1e6,true\n1,64,nan,true\n1,64,-1,true\n1.5,64,0,perhaps\n")
-    assert set(found) == {
+    result = faults(HEAD + "0,64,1e6,true\n1,63,1e6,true\n1,64,nan,true\n1,64,-1,true\n1.5,64,0,perhaps\n")
+    assert set(result) == {
         "row 2, column cores",
         "row 3, column frame_bytes",
         "row 4, column throughput_pps",
@@ -48,7 +48,7 @@ def test_every_fault_is_reported_at_once_with_its_row_and_column() -> None:
         "row 6, column throughput_pps",
         "row 6, column calibrate",
     }
-    assert COLUMNS["cores"].meaning in found["row 2, column cores"]
+    assert COLUMNS["cores"].meaning in result["row 2, column cores"]
 
 
 def test_an_unknown_column_is_answered_with_the_nearest_known_one() -> None:
@@ -56,9 +56,9 @@ def test_an_unknown_column_is_answered_with_the_nearest_known_one() -> None:
 
 
 def test_missing_and_doubled_columns_are_named() -> None:
-    found = faults("cores,cores\n1,1\n")
-    assert "twice" in found["row 1, column cores"]
-    assert "is missing" in found["row 1"]
+    result = faults("cores,cores\n1,1\n")
+    assert "twice" in result["row 1, column cores"]
+    assert "is missing" in result["row 1"]
 
 
 def test_a_rate_above_the_links_contradicts_them() -> None:

@@ -272,11 +272,15 @@ def test_latency_of_a_core_that_sleeps_is_that_with_set_up_times(activation: Act
 
 
 def test_units_of_one_queue_and_shared_units_are_approximate_and_say_so() -> None:
-    one = core(LIGHT)
-    twin = replace(one.tasks[1], name="core 1", pin=(0,))
+    item = core(LIGHT)
+    twin = replace(item.tasks[1], name="core 1", pin=(0,))
     shared = replace(
-        one,
-        tasks=(replace(one.tasks[0], route=replace(one.tasks[0].route, to=("core 0", "core 1"))), one.tasks[1], twin),
+        item,
+        tasks=(
+            replace(item.tasks[0], route=replace(item.tasks[0].route, to=("core 0", "core 1"))),
+            item.tasks[1],
+            twin,
+        ),
     )
     load = at(0.2e6, flows=2)
     formula, simulation = Solve(shared).trial(load, 1.0), simulated(shared, load)
@@ -286,14 +290,18 @@ def test_units_of_one_queue_and_shared_units_are_approximate_and_say_so() -> Non
 
 @pytest.mark.parametrize("kind", ["preemptive", "round_robin"])
 def test_states_fill_the_time_where_units_are_revoked(kind: PolicyKind) -> None:
-    one = core(LIGHT, DEEP)
+    item = core(LIGHT, DEEP)
     quantum = 3 * US if kind == "round_robin" else None
     policy = replace(Policy(), kind=kind, quantum_s=quantum)
-    urgent = replace(one.tasks[1], name="urgent", priority=1, batch_frames=8)
+    urgent = replace(item.tasks[1], name="urgent", priority=1, batch_frames=8)
     model = replace(
-        one,
-        tasks=(replace(one.tasks[0], route=replace(one.tasks[0].route, to=("core 0", "urgent"))), one.tasks[1], urgent),
-        pools=(replace(one.pools[0], policy=policy),),
+        item,
+        tasks=(
+            replace(item.tasks[0], route=replace(item.tasks[0].route, to=("core 0", "urgent"))),
+            item.tasks[1],
+            urgent,
+        ),
+        pools=(replace(item.pools[0], policy=policy),),
     )
     trial = simulated(model, at(0.4e6, flows=2), 0.1)
     wakes = trial.energy_j["cpu"]["waking"]

@@ -119,8 +119,8 @@ def test_md1_tail_integrates_to_the_mean(load):
 def test_md1k_has_the_values_of_its_small_cases():
     # K = 1 is Erlang loss, insensitive: rho/(1 + rho). K = 2: pi_0 = e^-rho, loss = 1 - 1/(e^-rho + rho).
     for load in (0.3, 0.9, 1.7):
-        one = MG1K(arrival_pps=load, service=CONSTANT, capacity_frames=1)
-        assert one.loss_ratio == pytest.approx(load / (1.0 + load))
+        item = MG1K(arrival_pps=load, service=CONSTANT, capacity_frames=1)
+        assert item.loss_ratio == pytest.approx(load / (1.0 + load))
         two = MG1K(arrival_pps=load, service=CONSTANT, capacity_frames=2)
         assert two.loss_ratio == pytest.approx(1.0 - 1.0 / (math.exp(-load) + load))
 

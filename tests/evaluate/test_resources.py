@@ -33,7 +33,7 @@ def agrees(trial: Trial) -> None:
         assert resource.margin_ratio >= 0.0
     assert min(resource.margin_ratio for resource in trial.resources) == 0.0
     left = [row[3] for row in resources_table(trial).rows]
-    assert all(one is None or (isinstance(one, float) and one >= 0.0) for one in left)
+    assert all(item is None or (isinstance(item, float) and item >= 0.0) for item in left)
     if trial.loss_ratio == 0.0 and trial.offered_pps >= trial.intended_pps:
         assert not trial.bottleneck.reason.startswith("limits")
 
@@ -103,7 +103,7 @@ def test_unequal_flows_pass_more_in_overload_than_without_loss_and_the_words_say
     model = multicore(2, ServiceCost(per_packet_s=1e-6), link_bps=100e9)
     trial = Solve(model=model).trial(load, 1.0)
     assert trial.forwarded_pps == pytest.approx(2e6)
-    cpu = next(one for one in trial.resources if one.name == "cpu")
+    cpu = next(resource for resource in trial.resources if resource.name == "cpu")
     assert (cpu.capacity_pps, cpu.margin_ratio) == (pytest.approx(2e6), 0.0)
     assert trial.bottleneck.name == "cpu"
     assert "limits, without loss up to 1.333 Mpps" in trial.bottleneck.reason

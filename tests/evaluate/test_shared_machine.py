@@ -82,7 +82,8 @@ def test_closed_form_and_simulation_agree_on_interrupted_cores(poisson):
         assert solved.latency.mean_s == pytest.approx(simulated.latency.mean_s, rel=0.02 if poisson else 0.07)
         assert ("approximation" in solved.latency.method) == (not poisson)
         used = [
-            next(one.utilisation_ratio for one in trial.resources if one.name == "cpu") for trial in (solved, simulated)
+            next(resource.utilisation_ratio for resource in trial.resources if resource.name == "cpu")
+            for trial in (solved, simulated)
         ]
         assert used[0] == pytest.approx(used[1], rel=0.01)
 

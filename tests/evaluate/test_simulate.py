@@ -160,9 +160,9 @@ def test_a_router_that_is_slower_in_every_part_does_the_same_more_slowly(
         load = OfferedLoad(rate_pps=2e6 * load_ratio / scale, flows=FlowSet.crafted(2), arrivals=arrivals)
         return small(model, load, frames=1000)
 
-    one, slower = at(1.0), at(factor)
-    assert [fate.dropped_at for fate in one.fates] == [fate.dropped_at for fate in slower.fates]
-    for fast, slow in zip(one.fates, slower.fates, strict=True):
+    item, slower = at(1.0), at(factor)
+    assert [fate.dropped_at for fate in item.fates] == [fate.dropped_at for fate in slower.fates]
+    for fast, slow in zip(item.fates, slower.fates, strict=True):
         # Rounding to picoseconds adds up over a busy period of some hundred frames.
         assert slow.end_s == pytest.approx(fast.end_s * factor, abs=1e-9 * factor)
 
@@ -349,11 +349,11 @@ def test_replications_differ_and_do_not_depend_on_how_many_there_are() -> None:
     simulator, load = Simulate(station(EXPONENTIAL), replications=4), queue_of_one(0.5e6)
     four = simulator.trial(load, 0.02)
     assert four.to_json() == simulator.trial(load, 0.02).to_json()
-    one = dataclasses.replace(simulator, replications=1).trial(load, 0.02)
+    item = dataclasses.replace(simulator, replications=1).trial(load, 0.02)
     assert four.offered_frames is not None
-    assert one.offered_frames is not None
+    assert item.offered_frames is not None
     # Poisson counts of 10,000: four equal ones would mean equal streams.
-    assert four.offered_frames != 4 * one.offered_frames
+    assert four.offered_frames != 4 * item.offered_frames
 
 
 def test_progress_is_told_and_grows() -> None:

@@ -340,12 +340,12 @@ def test_any_multicore_router_conserves_frames(
 
 @given(rate=st.floats(1e5, 5e6), factor=st.floats(0.01, 100.0))
 def test_rescaling_time_rescales_the_results(rate, factor):
-    one = solve(station(MICROSECOND, queue_frames=20), rate)
+    item = solve(station(MICROSECOND, queue_frames=20), rate)
     other = solve(station(ServiceCost(per_packet_s=1e-6 * factor), queue_frames=20), rate / factor)
-    assert other.forwarded_pps * factor == pytest.approx(one.forwarded_pps)
-    assert one.latency is not None
+    assert other.forwarded_pps * factor == pytest.approx(item.forwarded_pps)
+    assert item.latency is not None
     assert other.latency is not None
-    assert other.latency.mean_s == pytest.approx(one.latency.mean_s * factor, rel=1e-6)
+    assert other.latency.mean_s == pytest.approx(item.latency.mean_s * factor, rel=1e-6)
 
 
 @given(low=st.floats(1e5, 8e6), more=st.floats(1.0, 3.0))

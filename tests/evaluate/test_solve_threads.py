@@ -150,7 +150,7 @@ def test_copies_cost_work_and_are_no_frames():
     # Each of two flows goes to one, and its copy to the other: both see all frames.
     trial = Solve(hub).trial(frames(0.8e6, flows=2), 1.0)
     assert trial.forwarded_pps == pytest.approx(0.8e6)
-    used = next(one.utilisation_ratio for one in trial.resources if one.kind == "pool")
+    used = next(resource.utilisation_ratio for resource in trial.resources if resource.kind == "pool")
     assert used == pytest.approx(0.8)
     over = Solve(hub).trial(frames(2e6, flows=2), 1.0)
     assert over.forwarded_pps == pytest.approx(1e6, rel=1e-4)
@@ -226,9 +226,9 @@ def test_shares_under_pins_are_max_min_fair(seed):
     weight = np.array([draw.choice([1.0, 1.0, 2.0]) for _ in range(count)])
     sets, complete = pin_sets(pins)
     assert complete
-    members = [tuple((t, 1.0) for t in range(count) if pins[t] <= one) for one in sets]
+    members = [tuple((t, 1.0) for t in range(count) if pins[t] <= item) for item in sets]
     rows = rows_of(
-        [UnitGroup(pool=0, units=tuple(sorted(one)), members=own) for one, own in zip(sets, members, strict=True)],
+        [UnitGroup(pool=0, units=tuple(sorted(entry)), members=own) for entry, own in zip(sets, members, strict=True)],
         np.ones(count),
     )
     got = rows.divide(demand, weight, (np.arange(count),))

@@ -60,10 +60,14 @@ def errors(models, over):
         load = load.at(over * lossless_pps(model, load))
         # Near full cores the latency still moves when rates are long settled; only these are compared.
         simulate = Simulate(model, seed=1, steady_state=False)
-        trials = [one.trial(load, LONG_ENOUGH_S) for one in (Solve(model), simulate)]
+        trials = [item.trial(load, LONG_ENOUGH_S) for item in (Solve(model), simulate)]
         rates.append(abs(trials[0].forwarded_pps / trials[1].forwarded_pps - 1.0))
         both = [
-            next(one.utilisation_ratio for one in trial.resources if one.name == "cpu" and one.kind == "pool")
+            next(
+                resource.utilisation_ratio
+                for resource in trial.resources
+                if resource.name == "cpu" and resource.kind == "pool"
+            )
             for trial in trials
         ]
         used.append(abs(both[0] - both[1]))

@@ -105,11 +105,11 @@ def test_a_thread_beside_one_that_spins_has_half_of_the_unit_and_no_more():
         ["spin", "works"],
     )
     offered = load(1e5, 2, weights=[1.0, 6.0])
-    found = lossless_pps(model, offered)
-    assert found * 6.0 / 7.0 == pytest.approx(0.5 / US, rel=1e-3)
-    assert simulated(model, offered.at(0.99 * found)).loss_ratio < 1e-3
-    assert simulated(model, offered.at(1.1 * found)).loss_ratio > 0.05
-    assert Solve(model).trial(offered.at(found), 1.0).bottleneck.name == "works"
+    result = lossless_pps(model, offered)
+    assert result * 6.0 / 7.0 == pytest.approx(0.5 / US, rel=1e-3)
+    assert simulated(model, offered.at(0.99 * result)).loss_ratio < 1e-3
+    assert simulated(model, offered.at(1.1 * result)).loss_ratio > 0.05
+    assert Solve(model).trial(offered.at(result), 1.0).bottleneck.name == "works"
 
 
 def test_one_that_spins_alone_on_its_unit_is_never_away():

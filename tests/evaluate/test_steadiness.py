@@ -35,8 +35,8 @@ def autoregressive(coefficient: float, seed: int, *, spread: float = 0.1) -> lis
     """Return a series without drift, of which neighbours are alike: mean 1e6, standard deviation a tenth of it."""
     noise = np.random.default_rng(seed).standard_normal(PARTS + 400)
     values, value = [], 0.0
-    for one in noise:
-        value = coefficient * value + math.sqrt(1.0 - coefficient**2) * one
+    for item in noise:
+        value = coefficient * value + math.sqrt(1.0 - coefficient**2) * item
         values.append(RATE_PPS * (1.0 + spread * value))
     return values[400:]
 
@@ -62,8 +62,8 @@ def test_one_in_twenty_series_without_drift_is_called_unsteady_however_alike_nei
 @pytest.mark.slow
 def test_the_interval_holds_the_true_mean_in_nineteen_of_twenty_series(coefficient: float) -> None:
     verdicts = [steadiness(autoregressive(coefficient, 1000 + seed), PART_S) for seed in range(300)]
-    steady = [one for one in verdicts if one.is_steady]
-    held = sum(one.low <= RATE_PPS <= one.high for one in steady)
+    steady = [verdict for verdict in verdicts if verdict.is_steady]
+    held = sum(item.low <= RATE_PPS <= item.high for item in steady)
     assert 0.92 * len(steady) <= held <= 0.99 * len(steady)
 
 
@@ -110,15 +110,15 @@ def test_the_reason_says_where_a_rate_falls_and_by_how_much() -> None:
 @pytest.mark.parametrize("coefficient", [0.0, 0.9])
 @pytest.mark.slow
 def test_chance_makes_no_steps(coefficient: float) -> None:
-    found = [greatest_step(autoregressive(coefficient, 5000 + seed)).p < STEP_LEVEL for seed in range(300)]
-    assert sum(found) <= 6  # drifts that the line shows are among them
+    results = [greatest_step(autoregressive(coefficient, 5000 + seed)).p < STEP_LEVEL for seed in range(300)]
+    assert sum(results) <= 6  # drifts that the line shows are among them
 
 
 def test_drift_below_what_a_throughput_is_read_to_is_none() -> None:
     rates = [RATE_PPS * (1.0 + 0.003 * n / PARTS + 0.0002 * (-1) ** n) for n in range(PARTS)]
-    found = batch_means(rates)
-    assert found.p < 1e-6  # it is there, beyond doubt
-    assert found.rise / found.mean == pytest.approx(0.003, rel=0.05)
+    result = batch_means(rates)
+    assert result.p < 1e-6  # it is there, beyond doubt
+    assert result.rise / result.mean == pytest.approx(0.003, rel=0.05)
     verdict = steadiness(rates, PART_S)
     assert verdict.is_steady
     assert verdict.from_s == 0.0
@@ -165,11 +165,11 @@ def test_the_wait_in_an_m_d_1_queue_from_empty_is_steady_at_what_pollaczek_and_k
     rho, frames = 0.95, 500_000
     truth = rho / (2.0 * (1.0 - rho))
     verdicts = [steadiness(list(waits_s(rho, seed, frames).reshape(PARTS, -1).mean(axis=1)), 1e6) for seed in range(60)]
-    steady = [one for one in verdicts if one.is_steady]
+    steady = [verdict for verdict in verdicts if verdict.is_steady]
     assert len(steady) >= 0.85 * 60
-    assert sum(one.low <= truth <= one.high for one in steady) >= 0.85 * len(steady)
+    assert sum(entry.low <= truth <= entry.high for entry in steady) >= 0.85 * len(steady)
     # The mean over all trials is not biased by the empty start: it agrees to within its own spread.
-    means = np.array([one.mean for one in steady])
+    means = np.array([item.mean for item in steady])
     assert abs(means.mean() - truth) < 3.0 * means.std(ddof=1) / math.sqrt(len(steady))
 
 
@@ -244,11 +244,11 @@ def test_what_is_no_series_is_refused_with_what_to_do() -> None:
 @given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.integers(0, 50))
 def test_the_verdict_depends_on_no_unit(rate: float, time: float, seed: int) -> None:
     rates = approach(0.05, seed, noise=0.1)
-    one = steadiness(rates, PART_S, fewest=0.0)
+    item = steadiness(rates, PART_S, fewest=0.0)
     other = steadiness([rate * value for value in rates], time * PART_S, fewest=0.0)
-    assert other.is_steady == one.is_steady
-    assert other.from_s == pytest.approx(time * one.from_s, rel=1e-9)
-    assert other.mean == pytest.approx(rate * one.mean, rel=1e-9)
+    assert other.is_steady == item.is_steady
+    assert other.from_s == pytest.approx(time * item.from_s, rel=1e-9)
+    assert other.mean == pytest.approx(rate * item.mean, rel=1e-9)
 
 
 def test_the_truncation_cuts_as_the_simulator_does() -> None:
@@ -316,9 +316,9 @@ def test_at_partial_load_sampled_counters_give_the_time_inside_an_m_d_1_queue() 
     # Pollaczek and Khinchine: half the wait of M/M/1.
     expected_s = service_s * (1.0 + busy / (2.0 * (1.0 - busy)))
     # 950 samples of about two frames inside each, 4 standard errors of their mean over all runs.
-    found = [sampled_sojourn_s(trial) for trial in trials]
-    assert np.mean(found) == pytest.approx(expected_s, abs=4.0 * np.std(found, ddof=1) / math.sqrt(len(found)))
-    assert np.mean(found) == pytest.approx(expected_s, rel=0.05)
+    results = [sampled_sojourn_s(trial) for trial in trials]
+    assert np.mean(results) == pytest.approx(expected_s, abs=4.0 * np.std(results, ddof=1) / math.sqrt(len(results)))
+    assert np.mean(results) == pytest.approx(expected_s, rel=0.05)
 
 
 def test_a_queue_that_still_grows_has_no_sampled_time_inside() -> None:

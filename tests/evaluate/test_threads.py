@@ -56,7 +56,7 @@ def spread(*tasks, **pool):
 
 
 def busy(result):
-    return {one.name: one.busy_ratio for one in result.activity}
+    return {item.name: item.busy_ratio for item in result.activity}
 
 
 def test_weights_share_a_unit_and_real_time_comes_before_them():
@@ -162,7 +162,7 @@ def test_frames_are_conserved_and_cores_are_busy_at_most_always(
     model = router(*tasks, units=units, switch_cost_s=0.5e-6, migration_cost_s=1e-6)
     result = trial(model, rate_pps, duration_s=2e-3, seed=3)
     assert result.offered_frames == result.forwarded_frames + result.dropped_frames + result.in_flight_frames
-    assert all(one.utilisation_ratio <= 1.0 for one in result.resources)
+    assert all(resource.utilisation_ratio <= 1.0 for resource in result.resources)
     assert sum(busy(result).values()) <= units + 1e-9
     again = trial(model, rate_pps, duration_s=2e-3, seed=3)
     assert again.forwarded_frames == result.forwarded_frames

@@ -68,7 +68,7 @@ def block(
 
 
 def resource(trial, name):
-    return next(one for one in trial.resources if one.name == name)
+    return next(item for item in trial.resources if item.name == name)
 
 
 FLOOD = OfferedLoad(rate_pps=1e6)
@@ -151,7 +151,7 @@ def both_ways(model, load, duration_s):
     assert fast.latency.hdr_base64 == slow.latency.hdr_base64
     assert (fast.forwarded_frames, fast.dropped_frames) == (slow.forwarded_frames, slow.dropped_frames)
     assert fast.drops_pps == slow.drops_pps
-    used = [{one.name: one.utilisation_ratio for one in trial.resources} for trial in (fast, slow)]
+    used = [{resource.name: resource.utilisation_ratio for resource in trial.resources} for trial in (fast, slow)]
     assert used[0] == pytest.approx(used[1], rel=1e-9)
     return fast
 
@@ -172,7 +172,7 @@ def test_whole_network_processors_give_one_trace_both_ways(name):
 def test_a_trace_tells_of_units_asked_for_granted_and_given_back():
     load = OfferedLoad(rate_pps=0.1e6)
     trace = Simulate(block(threads=1, waits=1)).trace(load, 4e-5)
-    said = [(round(one.at_s * 1e6, 1), one.kind) for one in trace.messages if one.pool == "threads"]
+    said = [(round(message.at_s * 1e6, 1), message.kind) for message in trace.messages if message.pool == "threads"]
     # A round of 6.1 us, a frame every 10 us.
     assert said[:6] == [(0.0, "REQ"), (0.0, "REP"), (6.1, "REL"), (10.0, "REQ"), (10.0, "REP"), (16.1, "REL")]
 

@@ -33,8 +33,8 @@ def small_host() -> Hardware:
             MemoryLevel(name="DRAM", batched_cycles=100.0, batched_s=20e-9),
         ),
         operations={
-            one.operation: one
-            for one in (
+            item.operation: item
+            for item in (
                 cost("io_mem", "10", frame),
                 cost("mem_io", "20"),
                 cost("parse", "2 * ceil(b / 8)"),

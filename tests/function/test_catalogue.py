@@ -121,7 +121,7 @@ def test_the_schema_allows_what_ships() -> None:
     operations = schema["$defs"]["Step"]["properties"]["operation"]["enum"]
     for name in function_names():
         for direction in read_function(name).directions:
-            assert {one.operation for one in direction.steps} <= set(operations)
+            assert {step.operation for step in direction.steps} <= set(operations)
 
 
 @given(st.text(max_size=200))

@@ -19,17 +19,17 @@ def cycles(function: NetworkFunction, frame_bytes: int = 64) -> float:
 
 
 def handing(function: NetworkFunction, operation: str) -> float:
-    found = estimate(function, read_hardware(HOST))
-    return sum(one.cycles for one in found.operations if one.operation == operation)
+    result = estimate(function, read_hardware(HOST))
+    return sum(item.cycles for item in result.operations if item.operation == operation)
 
 
 def test_a_chain_costs_the_sum_without_the_inner_hand_overs() -> None:
     names = ("acl_firewall", "nat44", "ipv4_router")
     functions = [read_function(name) for name in names]
     made = read_chain(",".join(names))
-    inner = sum(handing(one, "mem_io") for one in functions[:-1])
-    inner += sum(handing(one, "io_mem") for one in functions[1:])
-    assert cycles(made) == pytest.approx(sum(cycles(one) for one in functions) - inner)
+    inner = sum(handing(function, "mem_io") for function in functions[:-1])
+    inner += sum(handing(entry, "io_mem") for entry in functions[1:])
+    assert cycles(made) == pytest.approx(sum(cycles(item) for item in functions) - inner)
     operations = [step.operation for step in made.directions[0].steps]
     assert (operations.count("io_mem"), operations.count("mem_io")) == (1, 1)
     assert (operations[0], operations[-1]) == ("io_mem", "mem_io")
@@ -42,9 +42,9 @@ def test_a_chain_of_one_is_the_function() -> None:
 def test_tables_of_one_name_stay_two_tables() -> None:
     made = read_chain("l2_switch, learning_switch")
     assert [table.name for table in made.tables] == ["mac", "learning_switch_mac"]
-    found = estimate(made, read_hardware(HOST), tables={"mac": 1000})
+    result = estimate(made, read_hardware(HOST), tables={"mac": 1000})
     # The small table fits into L1 and L2; lookup and insertion of the other one do not.
-    assert found.dram_accesses == 2.0
+    assert result.dram_accesses == 2.0
 
 
 def test_later_functions_see_frames_as_the_ones_before_leave_them() -> None:
@@ -65,7 +65,7 @@ def test_there_and_back_again_has_the_first_ones_frames() -> None:
 
 def test_functions_of_two_directions_keep_both() -> None:
     made = read_chain("bng,acl_firewall")
-    assert [one.name for one in made.directions] == ["access", "core"]
+    assert [direction.name for direction in made.directions] == ["access", "core"]
 
 
 @pytest.mark.parametrize(

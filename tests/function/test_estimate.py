@@ -45,17 +45,17 @@ with = { hdr = 30, data = "frame - 30" }
 
 def test_operations_waiting_and_call_add_up(small_host: Hardware) -> None:
     # One flow: its line of the table and the 16 lines of frames stay in L1.
-    found = estimate(SWITCH, small_host, popularity=Popularity(flows=1))
-    assert found.cycles == 10 + 2 * math.ceil(46 / 8) + 31 + 20
-    assert found.call_cycles == 64 / 32 + 1
-    assert found.stall_cycles == 0.0
-    assert found.core_pps == pytest.approx(1e9 / (73 + 3))
+    result = estimate(SWITCH, small_host, popularity=Popularity(flows=1))
+    assert result.cycles == 10 + 2 * math.ceil(46 / 8) + 31 + 20
+    assert result.call_cycles == 64 / 32 + 1
+    assert result.stall_cycles == 0.0
+    assert result.core_pps == pytest.approx(1e9 / (73 + 3))
 
 
 def test_a_line_in_memory_costs_cycles_and_nanoseconds(small_host: Hardware) -> None:
     # 2^20 lines of a table, all alike, under a cache of 1024 lines: nearly every lookup waits 100 cycles + 20 ns.
-    found = estimate(SWITCH, small_host)
-    lookup = found.operations[2]
+    result = estimate(SWITCH, small_host)
+    lookup = result.operations[2]
     in_memory = lookup.table_lines_by_level["DRAM"]
     assert in_memory == pytest.approx(1.0, abs=0.002)
     assert lookup.stall_cycles == pytest.approx(in_memory * (100 + 20e-9 * 1e9), rel=1e-3)  # all but all lines
@@ -67,10 +67,10 @@ def test_a_line_in_memory_costs_cycles_and_nanoseconds(small_host: Hardware) -> 
 
 
 def test_frames_wait_where_the_ring_is_larger_than_the_cache(small_host: Hardware) -> None:
-    one = Popularity(flows=1)
-    assert estimate(SWITCH, small_host, popularity=one).operations[0].stall_cycles == 0.0
+    item = Popularity(flows=1)
+    assert estimate(SWITCH, small_host, popularity=item).operations[0].stall_cycles == 0.0
     many = replace(small_host, frames_in_flight=4096)
-    assert estimate(SWITCH, many, popularity=one).operations[0].stall_cycles == pytest.approx(120.0)
+    assert estimate(SWITCH, many, popularity=item).operations[0].stall_cycles == pytest.approx(120.0)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -92,9 +92,9 @@ def test_a_larger_table_never_makes_it_cheaper(small_host: Hardware, entries: in
 
 @pytest.mark.parametrize("traffic", ["1 flow", "10 flows", "uniform", "zipf 1.1", "100k zipf 0.9"])
 def test_every_line_is_found_somewhere(small_host: Hardware, traffic: str) -> None:
-    found = estimate(SWITCH, small_host, popularity=Popularity.parse(traffic))
-    assert sum(found.operations[2].table_lines_by_level.values()) == pytest.approx(1.0)
-    assert sum(found.operations[0].lines_by_level.values()) == pytest.approx(1.0)
+    result = estimate(SWITCH, small_host, popularity=Popularity.parse(traffic))
+    assert sum(result.operations[2].table_lines_by_level.values()) == pytest.approx(1.0)
+    assert sum(result.operations[0].lines_by_level.values()) == pytest.approx(1.0)
 
 
 def test_a_mix_costs_the_mean_of_its_sizes(small_host: Hardware) -> None:
@@ -108,8 +108,8 @@ def test_directions_count_by_their_shares(small_host: Hardware) -> None:
     (forward,) = SWITCH.directions
     short = Direction(name="back", steps=forward.steps[:2], share=3.0)
     both = replace(SWITCH, directions=(forward, short))
-    found = estimate(both, small_host, popularity=Popularity(flows=1))
-    assert found.cycles == pytest.approx(0.25 * 73 + 0.75 * 22)
+    result = estimate(both, small_host, popularity=Popularity(flows=1))
+    assert result.cycles == pytest.approx(0.25 * 73 + 0.75 * 22)
     assert estimate(both, small_host, direction="back", popularity=Popularity(flows=1)).cycles == 22
 
 
@@ -124,10 +124,10 @@ def test_a_direction_computes_at_least_its_smallest_frame(small_host: Hardware) 
 
 def test_the_range_follows_from_the_residuals(small_host: Hardware) -> None:
     # Relative deviations of 10 % of 10, 12, 31 and 20 cycles, independent: 1.96 sqrt(1 + 1.44 + 9.61 + 4).
-    found = estimate(SWITCH, small_host, popularity=Popularity(flows=1))
+    result = estimate(SWITCH, small_host, popularity=Popularity(flows=1))
     half = 1.959964 * math.sqrt(1.0**2 + 1.2**2 + 3.1**2 + 2.0**2)
-    assert found.cycles_range == pytest.approx((76 - half, 76 + half))
-    unknown = {name: replace(one, residual_ratio=math.nan) for name, one in small_host.operations.items()}
+    assert result.cycles_range == pytest.approx((76 - half, 76 + half))
+    unknown = {name: replace(item, residual_ratio=math.nan) for name, item in small_host.operations.items()}
     blind = estimate(SWITCH, replace(small_host, operations=unknown))
     assert all(math.isnan(bound) for bound in (*blind.cycles_range, *blind.range_pps))
 
@@ -141,14 +141,14 @@ def test_what_measured_functions_taught_changes_the_sum(small_host: Hardware) ->
         operations=operations,
         refinement=Refinement(levels={"DRAM": 0.5}, functions={"switch/forward": (2.0, 3.0)}),
     )
-    found = estimate(SWITCH, learnt)
-    assert found.cycles == pytest.approx(2.0 * (73 + 0.5 * 31))
-    assert found.stall_cycles == pytest.approx(plain.stall_cycles * 0.5 * 3.0)
+    result = estimate(SWITCH, learnt)
+    assert result.cycles == pytest.approx(2.0 * (73 + 0.5 * 31))
+    assert result.stall_cycles == pytest.approx(plain.stall_cycles * 0.5 * 3.0)
 
 
 def test_stations_are_sources_and_destinations(small_host: Hardware) -> None:
     lookup = 'operation = "{}"\ntable = "mac"\nwith = {{ N = 1, HE = 12, max = "mac_entries" }}\n'
-    steps = "".join("[[direction.step]]\n" + lookup.format(one) for one in ("ht_lookup", "ct_insertion"))
+    steps = "".join("[[direction.step]]\n" + lookup.format(item) for item in ("ht_lookup", "ct_insertion"))
     table = '[[table]]\nname = "mac"\nentries = 1048576\nentry = "12 B"\n'
     learning = parse_function('name = "learning"\n' + table + '[[direction]]\nname = "forward"\n' + steps)
     fitting = estimate(learning, small_host, popularity=Popularity(flows=1000))
@@ -169,13 +169,13 @@ def test_the_tightest_limit_binds(small_host: Hardware) -> None:
     # A port of 1 Gbit/s carries 1e9 / (84 · 8) frames of 64 B; PCIe 1.0 x1 has 250 MB/s for 60 + 24 + 16 + 24 bytes.
     card = Nic(name="card", ports=1, link_bps=1e9, cap_pps=1.2e6, pcie=Pcie(generation=1, lanes=1))
     host = replace(small_host, nics=(card,))
-    found = estimate(SWITCH, host, cores=4)
-    assert found.limit_pps("link") == pytest.approx(1e9 / (84 * 8))
-    assert found.limit_pps("pcie") == pytest.approx(250e6 / (60 + 24 + 16 + 24))
-    assert found.limit_pps("core") == pytest.approx(4 * found.core_pps)
-    assert found.bottleneck.resource == "nic"
-    assert found.pps == 1.2e6
-    assert [one.pps for one in found.limits] == sorted(one.pps for one in found.limits)
+    result = estimate(SWITCH, host, cores=4)
+    assert result.limit_pps("link") == pytest.approx(1e9 / (84 * 8))
+    assert result.limit_pps("pcie") == pytest.approx(250e6 / (60 + 24 + 16 + 24))
+    assert result.limit_pps("core") == pytest.approx(4 * result.core_pps)
+    assert result.bottleneck.resource == "nic"
+    assert result.pps == 1.2e6
+    assert [limit.pps for limit in result.limits] == sorted(item.pps for item in result.limits)
 
 
 @pytest.mark.parametrize(
@@ -242,9 +242,9 @@ def test_every_shipped_function_is_estimated_on_every_shipped_host_or_says_which
                 ):
                     estimate(function, hardware, frame_bytes=size)
                 continue
-            found = estimate(function, hardware, frame_bytes=size, cores=hardware.cpu.cores)
-            assert 0.0 < found.pps <= found.limit_pps("core")
-            assert found.to_json()["machine_pps"] == found.pps
+            result = estimate(function, hardware, frame_bytes=size, cores=hardware.cpu.cores)
+            assert 0.0 < result.pps <= result.limit_pps("core")
+            assert result.to_json()["machine_pps"] == result.pps
 
 
 @pytest.mark.parametrize("host", shipped_hardware())

@@ -30,7 +30,7 @@ def test_the_registry_has_every_operation_of_table_1_with_its_parameters() -> No
 
 def test_rows_beyond_table_1_are_none() -> None:
     named = {name for _, names, _ in TABLE_1 for name in names}
-    assert {name for name, one in OPERATIONS.items() if one.row is not None} == named
+    assert {name for name, item in OPERATIONS.items() if item.row is not None} == named
 
 
 def test_every_operation_says_what_it_does_and_where_it_is_from() -> None:

@@ -41,19 +41,19 @@ def on_the_papers_processor(
 def test_cycles_are_within_6_percent_of_the_papers(
     name: str, direction: str, cycles: int, accesses: int, mpps: float
 ) -> None:
-    found = on_the_papers_processor(name, direction)
-    assert found.packet_cycles == pytest.approx(cycles, rel=0.06)
-    assert found.dram_accesses == accesses
+    result = on_the_papers_processor(name, direction)
+    assert result.packet_cycles == pytest.approx(cycles, rel=0.06)
+    assert result.dram_accesses == accesses
 
 
 @pytest.mark.parametrize(("name", "direction", "cycles", "accesses", "mpps"), PRINTED)
 def test_the_papers_rates_follow_from_its_cycles_at_its_gigahertz(
     name: str, direction: str, cycles: int, accesses: int, mpps: float
 ) -> None:
-    found = on_the_papers_processor(name, direction)
+    result = on_the_papers_processor(name, direction)
     # The paper cuts digits off: 16.457 is printed 16.45.
-    assert found.frequency_hz / cycles / 1e6 == pytest.approx(mpps, abs=0.01)
-    assert found.core_pps * found.packet_cycles == pytest.approx(found.frequency_hz)
+    assert result.frequency_hz / cycles / 1e6 == pytest.approx(mpps, abs=0.01)
+    assert result.core_pps * result.packet_cycles == pytest.approx(result.frequency_hz)
 
 
 @pytest.mark.parametrize(
@@ -69,17 +69,17 @@ def test_the_formulas_of_section_2_2_give_these_cycles(name: str, cycles: int) -
 def test_the_memory_supports_what_the_paper_prints() -> None:
     # Sec. 3.1.1 to 3.1.3: 111.08 Mpps for one access, 55.54 Mpps for two.
     for name, mpps in (("l2_switch", 111.08), ("learning_switch", 55.54), ("mpls_switch", 111.08)):
-        found = on_the_papers_processor(name)
-        assert found.limit_pps("memory") / 1e6 == pytest.approx(mpps, rel=1e-3)
+        result = on_the_papers_processor(name)
+        assert result.limit_pps("memory") / 1e6 == pytest.approx(mpps, rel=1e-3)
 
 
 def test_six_cores_of_a_bng_carry_42_5_mpps_of_78_bytes_by_their_cycles() -> None:
     # Sec. 4.2; both directions alike, so the mean of their cycles counts: 6 times the harmonic mean of the rates.
-    found = on_the_papers_processor("bng", frame_bytes=78, cores=6)
-    rates = [on_the_papers_processor("bng", one, frame_bytes=78).core_pps for one in ("access", "core")]
+    result = on_the_papers_processor("bng", frame_bytes=78, cores=6)
+    rates = [on_the_papers_processor("bng", item, frame_bytes=78).core_pps for item in ("access", "core")]
     harmonic = 2.0 / sum(1.0 / rate for rate in rates)
-    assert found.limit_pps("core") == pytest.approx(6.0 * harmonic)
-    assert found.limit_pps("core") / 1e6 == pytest.approx(42.5, rel=0.02)
+    assert result.limit_pps("core") == pytest.approx(6.0 * harmonic)
+    assert result.limit_pps("core") / 1e6 == pytest.approx(42.5, rel=0.02)
 
 
 def test_the_gre_checksum_costs_7_cycles_for_every_2_bytes() -> None:
@@ -127,5 +127,5 @@ def test_a_function_chosen_in_sight_of_a_value_says_so() -> None:
 
 
 def test_what_a_miss_in_the_microflow_cache_costs_is_not_known() -> None:
-    (miss,) = [one for one in read_function("microflow_switch").stated if one.unknown]
+    (miss,) = [item for item in read_function("microflow_switch").stated if item.unknown]
     assert (miss.value, miss.unit) == (5.0, "Mpps")

@@ -18,13 +18,13 @@ from routecast.hardware.catalogue import read_hardware
 
 PAPER_HOST = "xeon-e5-2690v2"
 PAPER_GIGA = 1024e6
-STATED = [(name, one) for name in function_names() for one in read_function(name).stated]
-IDS = [f"{name}-{one.quantity}-{one.value:g}" for name, one in STATED]
+STATED = [(name, entry) for name in function_names() for entry in read_function(name).stated]
+IDS = [f"{name}-{item.quantity}-{item.value:g}" for name, item in STATED]
 
 
 def beside(name: str, value: float, giga: float = PAPER_GIGA) -> Beside:
     rows = beside_stated(read_chain(name), read_hardware(PAPER_HOST), giga=giga)
-    return next(one for one in rows if one.stated.value == value)
+    return next(row for row in rows if row.stated.value == value)
 
 
 @pytest.mark.parametrize(("name", "one"), STATED, ids=IDS)
@@ -42,9 +42,9 @@ def test_where_ours_differs_by_more_than_a_percent_the_file_says_why(name: str) 
     rows = beside_stated(read_function(name), read_hardware(PAPER_HOST))
     assert rows
     assert not [
-        one.stated.quote
-        for one in rows
-        if not abs(one.error_ratio) < 0.01 and not (one.stated.why or one.stated.unknown)
+        row.stated.quote
+        for row in rows
+        if not abs(row.error_ratio) < 0.01 and not (row.stated.why or row.stated.unknown)
     ]
 
 
@@ -55,9 +55,9 @@ def test_17_47_mpps_are_211_cycles_at_the_papers_gigahertz() -> None:
 
 
 def test_23_74_mpps_of_memory_are_25_51_of_the_link_here() -> None:
-    found = beside("bng", 23.74)
+    result = beside("bng", 23.74)
     # 20 Gbit/s of 78-byte frames with gap and preamble, 98 bytes each.
-    assert found.ours == pytest.approx(20e9 / (8 * 98) / 1e6)
+    assert result.ours == pytest.approx(20e9 / (8 * 98) / 1e6)
 
 
 def test_gigabits_are_counted_on_the_wire() -> None:
@@ -72,7 +72,7 @@ def test_another_host_has_nothing_stated() -> None:
 def test_one_direction_shows_what_is_stated_of_it() -> None:
     function, hardware = read_function("bng"), read_hardware(PAPER_HOST)
     rows = beside_stated(function, hardware, directions=["access"])
-    assert {one.stated.direction for one in rows} == {"access"}
+    assert {row.stated.direction for row in rows} == {"access"}
     assert rows == beside_stated(read_chain("bng/access"), hardware)
 
 
@@ -86,7 +86,7 @@ def test_the_command_prints_what_is_stated_beside_the_estimate() -> None:
     assert "17.47" in shown
     assert "sec. 4.1.3" in shown
     whole = json.loads(completed("function", "bng", "--on", PAPER_HOST, "--json").stdout)
-    row = next(one for one in whole["stated"] if one["stated"] == 23.74)
+    row = next(item for item in whole["stated"] if item["stated"] == 23.74)
     assert row["ours"] == pytest.approx(25.51, abs=0.01)
     assert row["section"] == "sec. 4.2"
     assert "only 23.74 Mpps" in row["quote"]
@@ -126,4 +126,4 @@ def test_what_is_not_known_has_no_value_of_ours() -> None:
 def test_a_statement_that_contradicts_itself_is_refused(more: str, place: str) -> None:
     with pytest.raises(FileProblem) as caught:
         parse_function(WIRE + more)
-    assert place in [one.place for one in caught.value.problems]
+    assert place in [problem.place for problem in caught.value.problems]

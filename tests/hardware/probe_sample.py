@@ -25,8 +25,8 @@ class KnownHost:
 
     def cycles(self, costs: Sequence[float], working_set_bytes: int) -> float:
         """Uniform random lines: a share min(1, C/W) is found within the capacity C."""
-        found = [min(1.0, size / working_set_bytes) for size in self.found] + [1.0]
-        shares = [found[0], *(after - before for before, after in pairwise(found))]
+        result = [min(1.0, size / working_set_bytes) for size in self.found] + [1.0]
+        shares = [result[0], *(after - before for before, after in pairwise(result))]
         return sum(share * cost for share, cost in zip(shares, costs, strict=True))
 
 
@@ -85,13 +85,13 @@ def sample(
         "call": {"per_batch_cycles": repeats(20.0), "per_packet_cycles": repeats(0.5)},
         "operations": [
             {
-                "operation": one.name,
+                "operation": operation.name,
                 "parameters": dict(parameters),
-                "cycles": repeats(one.cycles(parameters)),
+                "cycles": repeats(operation.cycles(parameters)),
                 "level": "L1",
             }
-            for one in operations
-            for parameters in one.grid
+            for operation in operations
+            for parameters in operation.grid
         ],
         "perf": {"available": False, "why": "a sample"},
     }

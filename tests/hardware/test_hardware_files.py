@@ -121,7 +121,7 @@ def test_frames_come_and_go_at_the_latency_of_l3_and_the_rate_of_a_stream_of_lin
         header = {"hdr": 64 * lines, "data": 0}
         assert cycles(host, "io_mem", **header) == pytest.approx(l3 + lines * 64 * clock / load, abs=0.1)
         assert cycles(host, "mem_io", **header) == pytest.approx(l3 + lines * 128 * clock / update, abs=0.1)
-    level = next(one for one in host.levels if one.name == "L3")
+    level = next(item for item in host.levels if item.name == "L3")
     assert level.dependent_cycles == l3 - 4.0  # beyond the 4 cycles of L1
 
 
@@ -133,7 +133,7 @@ def test_the_measure_of_lines_gives_about_what_the_paper_has_for_its_own_process
     assert per_line == pytest.approx([64 * 3.0 / 35.06, 128 * 3.0 / 35.96], rel=0.2)
 
 
-@pytest.mark.parametrize("name", [one for one in shipped_hardware() if one != "xeon-e5-2690v2"])
+@pytest.mark.parametrize("name", [item for item in shipped_hardware() if item != "xeon-e5-2690v2"])
 def test_costs_that_nobody_stated_for_a_processor_are_not_those_of_another(name: str) -> None:
     host = read_hardware(name)
     # Their constants in the paper, 106 and 129 cycles, are put together for Ivy Bridge and nowhere broken down.
@@ -173,7 +173,7 @@ def test_shipped_hosts_are_valid_say_their_sources_and_read_back(name: str, tmp_
 
 
 def test_formulas_may_name_the_parameters_of_all_operations() -> None:
-    assert {name for one in OPERATIONS.values() for name in one.parameters} == PARAMETERS
+    assert {name for item in OPERATIONS.values() for name in item.parameters} == PARAMETERS
 
 
 def test_coefficients_and_costs_of_levels_are_read() -> None:
@@ -232,8 +232,8 @@ def test_coefficients_and_costs_of_levels_are_read() -> None:
 )
 def test_a_fault_is_told_with_its_place_and_what_is_allowed(good: str, bad: str, place: str, words: str) -> None:
     assert good in SMALL
-    found = problems(SMALL.replace(good, bad, 1))
-    assert words in found[place], found
+    result = problems(SMALL.replace(good, bad, 1))
+    assert words in result[place], result
 
 
 def test_every_fault_is_told_at_once() -> None:

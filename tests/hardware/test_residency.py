@@ -47,12 +47,12 @@ class Lru:
         self.held: OrderedDict[object, None] = OrderedDict()
 
     def holds(self, line: object) -> bool:
-        found = line in self.held
+        result = line in self.held
         self.held[line] = None
         self.held.move_to_end(line)
         if len(self.held) > self.lines:
             self.held.popitem(last=False)
-        return found
+        return result
 
 
 def lines_of(stream: Stream, seed: int) -> Callable[[int], Iterator[object]]:
@@ -108,9 +108,9 @@ CASES = {
 @pytest.mark.parametrize(("sizes", "streams"), CASES.values(), ids=CASES)
 @pytest.mark.slow
 def test_shares_are_those_of_an_exact_lru_simulation(sizes: list[int], streams: list[Stream]) -> None:
-    found = residency(levels(*sizes), streams)
+    result = residency(levels(*sizes), streams)
     for name, held in simulated(sizes, streams).items():
-        within = np.cumsum(list(found[name].values()))[:-1]
+        within = np.cumsum(list(result[name].values()))[:-1]
         assert within == pytest.approx(held, abs=TOLERANCE), name
 
 
@@ -118,15 +118,15 @@ def test_shares_are_those_of_an_exact_lru_simulation(sizes: list[int], streams: 
 def test_a_uniform_table_is_found_as_often_as_the_cache_holds_of_it(cached: int, more: int) -> None:
     # Closed form of LRU under uniform independent requests: hit ratio C / N.
     lines = cached + more
-    found = residency(levels(cached), [table(lines=lines)])["table"]
-    assert found["L1"] == pytest.approx(cached / lines, rel=1e-6)
+    result = residency(levels(cached), [table(lines=lines)])["table"]
+    assert result["L1"] == pytest.approx(cached / lines, rel=1e-6)
 
 
 def test_what_fits_is_always_found_in_the_smallest_level_that_holds_it_all() -> None:
-    found = residency(levels(100, 1000, 10_000), [table(lines=500), ring(400)])
-    assert found["table"]["L1"] < 1.0
-    assert found["table"]["L1"] + found["table"]["L2"] == pytest.approx(1.0)
-    assert found["frames"] == {"L1": 0.0, "L2": 1.0, "L3": 0.0, "DRAM": 0.0}
+    result = residency(levels(100, 1000, 10_000), [table(lines=500), ring(400)])
+    assert result["table"]["L1"] < 1.0
+    assert result["table"]["L1"] + result["table"]["L2"] == pytest.approx(1.0)
+    assert result["frames"] == {"L1": 0.0, "L2": 1.0, "L3": 0.0, "DRAM": 0.0}
 
 
 def test_a_ring_that_does_not_fit_is_never_found() -> None:
@@ -136,8 +136,8 @@ def test_a_ring_that_does_not_fit_is_never_found() -> None:
 
 
 def test_one_flow_needs_one_line_of_the_largest_table() -> None:
-    found = residency(levels(512), [table(lines=2**24, popularity=Popularity(flows=1))])
-    assert found["table"]["L1"] == 1.0
+    result = residency(levels(512), [table(lines=2**24, popularity=Popularity(flows=1))])
+    assert result["table"]["L1"] == 1.0
 
 
 def test_streams_of_one_name_use_the_same_lines() -> None:
@@ -170,9 +170,9 @@ streams = st.lists(
 
 @given(streams=streams, sizes=st.lists(st.floats(1.0, 1e7), min_size=1, max_size=3, unique=True).map(sorted))
 def test_shares_are_shares_and_sum_to_one(streams: list[Stream], sizes: list[float]) -> None:
-    for found in residency(levels(*sizes), streams).values():
-        assert all(-1e-9 <= share <= 1.0 + 1e-9 for share in found.values())
-        assert math.fsum(found.values()) == pytest.approx(1.0)
+    for item in residency(levels(*sizes), streams).values():
+        assert all(-1e-9 <= share <= 1.0 + 1e-9 for share in item.values())
+        assert math.fsum(item.values()) == pytest.approx(1.0)
 
 
 @given(exponent=st.floats(0.1, 2.0), size=st.floats(10.0, 10_000.0))

@@ -334,7 +334,7 @@ def test_readings_and_rates_of_one_link_tell_the_same_story(tmp_path: Path) -> N
     by_counter = read_series(written(tmp_path, lines(counted, header="time,ifHCOutOctets"), "counter.csv"))
     by_rate = read_series(written(tmp_path, lines(rates_bps, header="time,bit/s"), "rate.csv"))
     assert by_counter.l2_bps == pytest.approx(by_rate.l2_bps)
-    assert all(two > one for one, two in pairwise(counted))
+    assert all(two > item for item, two in pairwise(counted))
 
 
 def test_flow_records_whose_times_span_decades_are_a_mistake(tmp_path: Path) -> None:

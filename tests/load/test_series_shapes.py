@@ -127,11 +127,11 @@ def test_the_synthetic_day_has_the_mean_and_the_peak_that_were_asked_for(
 
 def test_noise_of_the_synthetic_day_depends_on_its_seed_and_leaves_the_mean() -> None:
     asked: dict[str, Any] = {"mean_bps": 1e9, "noise_ratio": 0.2, "step_s": 60.0}
-    one, same, other = (synthetic_day(seed=seed, **asked) for seed in (1, 1, 2))
-    assert one == same
-    assert one.l2_bps != other.l2_bps
+    item, same, other = (synthetic_day(seed=seed, **asked) for seed in (1, 1, 2))
+    assert item == same
+    assert item.l2_bps != other.l2_bps
     calm = synthetic_day(mean_bps=1e9, step_s=60.0).l2_bps
-    ratios = np.array(one.l2_bps) / np.array(calm)
+    ratios = np.array(item.l2_bps) / np.array(calm)
     # 1440 log-normal ratios of mean 1 and standard deviation 0.2: six standard errors.
     assert abs(ratios.mean() - 1.0) < 6 * 0.2 / math.sqrt(1440)
     assert ratios.std() == pytest.approx(math.sqrt(math.expm1(0.04)), rel=0.15)
@@ -148,7 +148,7 @@ def test_a_synthetic_day_outside_its_range_is_refused(wrong: dict[str, Any]) -> 
 def test_abilene_is_busier_by_day_than_by_night() -> None:
     day = mean_day(read_series("abilene"), HOUR_S).l2_bps
     above = [rate > sum(day) / 24 for rate in day]
-    changes = sum(one != two for one, two in pairwise([*above, above[0]]))
+    changes = sum(item != two for item, two in pairwise([*above, above[0]]))
     assert changes == 2  # the busy hours stand together
     assert max(day) > 1.3 * min(day)
 

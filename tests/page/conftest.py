@@ -43,12 +43,12 @@ def page_of(browser: Browser) -> Iterator[PageOf]:
         context = browser.new_context(offline=True)
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
-        found = Opened(context.new_page())
-        found.page.on("console", lambda message: found.console.append(f"{message.type}: {message.text}"))
-        found.page.on("pageerror", lambda error: found.console.append(f"error: {error}"))
-        found.page.on("request", lambda request: found.requests.append(_short(request.url)))
-        found.page.goto(path.absolute().as_uri())
-        return found
+        result = Opened(context.new_page())
+        result.page.on("console", lambda message: result.console.append(f"{message.type}: {message.text}"))
+        result.page.on("pageerror", lambda error: result.console.append(f"error: {error}"))
+        result.page.on("request", lambda request: result.requests.append(_short(request.url)))
+        result.page.goto(path.absolute().as_uri())
+        return result
 
     yield opened
     for context in contexts:

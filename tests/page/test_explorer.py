@@ -66,21 +66,21 @@ def test_the_page_says_what_simulate_says(name: str, gallery: Path, page_of: Cal
     for ratio in (0.4, 1.6):
         rate, duration_s = load.rate_pps * ratio, 20_000 / load.rate_pps
         trial = Simulate(model, steady_state=False).trial(load.at(rate), duration_s)
-        found = opened.page.evaluate(RUN, [{}, rate, duration_s])
-        assert found["frames"] == trial.offered_frames
-        assert found["forwardedPps"] == pytest.approx(trial.forwarded_pps, rel=1e-9)
-        if found["settled"]:
+        result = opened.page.evaluate(RUN, [{}, rate, duration_s])
+        assert result["frames"] == trial.offered_frames
+        assert result["forwardedPps"] == pytest.approx(trial.forwarded_pps, rel=1e-9)
+        if result["settled"]:
             assert trial.latency is not None
-            assert found["lossRatio"] == pytest.approx(trial.loss_ratio, rel=1e-9, abs=1e-15)
-            assert found["p50S"] == pytest.approx(trial.latency.p50_s, rel=1e-9)
-            assert found["p99S"] == pytest.approx(trial.latency.p99_s, rel=1e-9)
+            assert result["lossRatio"] == pytest.approx(trial.loss_ratio, rel=1e-9, abs=1e-15)
+            assert result["p50S"] == pytest.approx(trial.latency.p50_s, rel=1e-9)
+            assert result["p99S"] == pytest.approx(trial.latency.p99_s, rel=1e-9)
         if trial.power is None:
-            assert found["watts"] is None
+            assert result["watts"] is None
         else:
-            assert found["watts"] == pytest.approx(trial.power.mean_w, rel=1e-9)
+            assert result["watts"] == pytest.approx(trial.power.mean_w, rel=1e-9)
         assert trial.bottleneck is not None
-        assert found["limit"]["name"] == trial.bottleneck.name
-        assert found["limit"]["does"] == ("limits" in trial.bottleneck.reason.split(":")[0])
+        assert result["limit"]["name"] == trial.bottleneck.name
+        assert result["limit"]["does"] == ("limits" in trial.bottleneck.reason.split(":")[0])
     assert opened.console == []
     assert [address for address in opened.requests if not address.startswith("blob:")] == opened.requests[:1]
 
@@ -97,11 +97,11 @@ def test_turned_controls_are_the_router_file_that_the_page_saves(gallery: Path, 
         assert load is not None
         assert load.rate_pps == 250000
         trial = Simulate(model, steady_state=False).trial(load, 0.02)
-        found = opened.page.evaluate(RUN, [settings, 250000, 0.02])
-        assert found["frames"] == trial.offered_frames, text
-        assert found["forwardedPps"] == pytest.approx(trial.forwarded_pps, rel=1e-9), text
+        result = opened.page.evaluate(RUN, [settings, 250000, 0.02])
+        assert result["frames"] == trial.offered_frames, text
+        assert result["forwardedPps"] == pytest.approx(trial.forwarded_pps, rel=1e-9), text
         if trial.power is not None:
-            assert found["watts"] == pytest.approx(trial.power.mean_w, rel=1e-9), text
+            assert result["watts"] == pytest.approx(trial.power.mean_w, rel=1e-9), text
 
 
 def test_a_slider_moves_the_curves(gallery: Path, page_of: Callable[[Path], Any]) -> None:

@@ -178,5 +178,5 @@ def test_text_stands_out_from_the_paper(page: Any) -> None:
         page.emulate_media(color_scheme=scheme)
         for ink in ("--ink", "--soft", "--accent", "--good", "--fair", "--bad"):
             for paper in ("--paper", "--card"):
-                one, other = sorted((page.evaluate(luminance, ink), page.evaluate(luminance, paper)))
-                assert (other + 0.05) / (one + 0.05) >= 4.5, f"{ink} on {paper}, {scheme}"
+                item, other = sorted((page.evaluate(luminance, ink), page.evaluate(luminance, paper)))
+                assert (other + 0.05) / (item + 0.05) >= 4.5, f"{ink} on {paper}, {scheme}"

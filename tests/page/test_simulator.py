@@ -37,10 +37,10 @@ def page_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(page_of: PageOf, page_file: Path) -> Iterator[Opened]:
-    found = page_of(page_file)
-    yield found
-    assert found.console == []
-    assert [url for url in found.requests if not url.startswith(("blob:", "data:"))] == [page_file.as_uri()]
+    result = page_of(page_file)
+    yield result
+    assert result.console == []
+    assert [url for url in result.requests if not url.startswith(("blob:", "data:"))] == [page_file.as_uri()]
 
 
 ASK = """async ([request, stop_after_ms]) => {
@@ -67,11 +67,13 @@ def differences(native: object, page: object, place: str = "") -> list[str]:
     if isinstance(native, dict) and isinstance(page, dict):
         missing = [f"{place}: {sorted(native.keys() ^ page.keys())}"] if native.keys() != page.keys() else []
         both = native.keys() & page.keys()
-        return missing + [one for key in both for one in differences(native[key], page[key], f"{place}.{key}")]
+        return missing + [
+            difference for key in both for difference in differences(native[key], page[key], f"{place}.{key}")
+        ]
     if isinstance(native, list) and isinstance(page, list) and len(native) == len(page):
         pairs = enumerate(zip(native, page, strict=True))
         return [
-            one for i, (one_native, one_page) in pairs for one in differences(one_native, one_page, f"{place}[{i}]")
+            item for i, (one_native, one_page) in pairs for item in differences(one_native, one_page, f"{place}[{i}]")
         ]
     if isinstance(native, float) and isinstance(page, int | float):
         same = math.isclose(native, page, rel_tol=RELATIVE, abs_tol=1e-300)
@@ -87,15 +89,15 @@ def with_run(scenario: str, **run: object) -> str:
 
 
 def compared(opened: Opened, count: int, seed: int) -> list[str]:
-    found = []
+    results = []
     for number, (builder, scenario) in enumerate(random_scenarios(count, seed=seed, frames=3000)):
         # JSON takes doubles for whole numbers beyond 2^53: seeds go as text.
         page = ask(opened, scenario)
         assert "error" not in page, (builder, page["error"])
         native = json.loads(_core.simulate(scenario))
         assert native["offered_frames"] > 0
-        found += [f"{number} ({builder}){one}" for one in differences(native, page["outcome"])]
-    return found
+        results += [f"{number} ({builder}){difference}" for difference in differences(native, page["outcome"])]
+    return results
 
 
 @pytest.mark.slow

@@ -62,4 +62,4 @@ def appraised(
 ) -> list[Appraised]:
     """Return the candidates with their bounds."""
     outlooks = Outlooks(load, loss_ratio=loss_ratio, noise_ratio=simulating.noise_ratio)
-    return [Appraised(candidate=one, outlook=outlooks.of(one, load.rate_pps)) for one in router.candidates]
+    return [Appraised(candidate=item, outlook=outlooks.of(item, load.rate_pps)) for item in router.candidates]

@@ -86,4 +86,4 @@ def test_nonsense_is_refused(asked: Callable[[], float], said: str) -> None:
 def test_the_standard_weights_and_loads_fit_each_other() -> None:
     assert sum(EER_WEIGHTS) == pytest.approx(1.0)
     assert len(EER_WEIGHTS) == len(CORE_LOADS)
-    assert all(one.formula and one.scope and one.source and one.unit for one in METRICS.values())
+    assert all(item.formula and item.scope and item.source and item.unit for item in METRICS.values())

@@ -41,7 +41,7 @@ def test_the_smooth_curve_is_scipys_pchip_and_stays_between_its_neighbours(
     steps: list[tuple[float, float]], places: list[float]
 ) -> None:
     widths = np.cumsum([step for step, _ in steps])
-    loads = tuple(float(one) for one in widths / widths[-1])
+    loads = tuple(float(item) for item in widths / widths[-1])
     powers = tuple(power for _, power in steps)
     model = PiecewisePower(load_ratio=loads, power_w_at=powers)
     reference = PchipInterpolator(loads, powers)
@@ -71,7 +71,7 @@ def test_a_line_is_fitted_with_the_interval_of_linear_regression() -> None:
     noise = np.random.default_rng(1)
     samples = curve(lambda t: 80.0 + 120.0 * t + noise.normal(0.0, 2.0))
     fit = fit_load("x", samples, "linear")
-    loads, powers = [one.load_ratio for one in samples], [one.power_w for one in samples]
+    loads, powers = [item.load_ratio for item in samples], [sample.power_w for sample in samples]
     expected = linregress(loads, powers)
     idle = fit.parameters["idle_w"]
     assert idle.value == pytest.approx(expected.intercept)
@@ -85,7 +85,7 @@ def test_idle_and_active_power_below_the_published_form_are_found_again() -> Non
     fit = fit_load("x", curve(lambda t: 90.0 + 60.0 * PUBLISHED_FORM.at(t)), "form")
     assert isinstance(fit.model, FormPower)
     assert (fit.model.idle_w, fit.model.active_w) == pytest.approx((90.0, 150.0))
-    assert max(one.error_ratio for one in fit.predictions) < 1e-9
+    assert max(prediction.error_ratio for prediction in fit.predictions) < 1e-9
 
 
 @pytest.mark.parametrize("model", ["monotone", "polynomial"])
@@ -93,16 +93,16 @@ def test_a_curve_with_a_form_of_its_own_is_predicted_where_it_was_left_out(model
     law = curve(lambda t: 100.0 + 80.0 * np.sin(np.pi * t / 2.0), np.linspace(0.0, 1.0, 21))
     fit = fit_load("x", law, "monotone" if model == "monotone" else "polynomial")
     assert len(fit.predictions) == 19
-    assert max(one.error_ratio for one in fit.predictions) < 0.01
+    assert max(prediction.error_ratio for prediction in fit.predictions) < 0.01
 
 
 def test_a_piecewise_model_meets_its_points_and_predicts_the_others_of_a_smooth_curve() -> None:
     samples = curve(lambda t: 100.0 + 150.0 * t**0.8)
     fit = fit_load("x", samples, "piecewise", points=[0.0, 0.1, 0.5, 1.0])
-    assert [one.load_ratio for one in fit.fitted] == [0.0, 0.1, 0.5, 1.0]
-    assert all(fit.model.power_w(at(one.load_ratio)) == pytest.approx(one.power_w) for one in fit.fitted)
+    assert [entry.load_ratio for entry in fit.fitted] == [0.0, 0.1, 0.5, 1.0]
+    assert all(fit.model.power_w(at(item.load_ratio)) == pytest.approx(item.power_w) for item in fit.fitted)
     assert len(fit.predictions) == 7
-    assert max(one.error_ratio for one in fit.predictions) < 0.02
+    assert max(prediction.error_ratio for prediction in fit.predictions) < 0.02
 
 
 def test_a_load_that_was_not_measured_and_power_that_falls_are_refused() -> None:
@@ -129,9 +129,9 @@ def test_power_that_sags_is_kept_as_measured_and_told() -> None:
 def test_a_row_for_each_server_is_read_as_its_samples(tmp_path: Path) -> None:
     file = tmp_path / "servers.csv"
     file.write_text("server,cores,w_0,w_50,w_100\nA,4,50,80.5,100\nB,8,60,90,120\n", encoding="utf-8")
-    found = read_load_samples(file)
-    assert [(one.load_ratio, one.power_w) for one in found["A"]] == [(0.0, 50.0), (0.5, 80.5), (1.0, 100.0)]
-    assert list(found) == ["A", "B"]
+    result = read_load_samples(file)
+    assert [(item.load_ratio, item.power_w) for item in result["A"]] == [(0.0, 50.0), (0.5, 80.5), (1.0, 100.0)]
+    assert list(result) == ["A", "B"]
     assert model_for(file) == "piecewise"
 
 
@@ -142,7 +142,7 @@ def test_throughputs_become_loads_of_their_clock_and_core_count(tmp_path: Path) 
         encoding="utf-8",
     )
     (samples,) = read_load_samples(file).values()
-    assert [one.load_ratio for one in samples] == [0.0, 1.0, 0.0, 0.5, 1.0]
+    assert [sample.load_ratio for sample in samples] == [0.0, 1.0, 0.0, 0.5, 1.0]
     assert model_for(file) == "router"
 
 

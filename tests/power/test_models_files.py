@@ -86,9 +86,9 @@ def test_yaml_holds_ports_only_and_other_endings_are_refused(tmp_path: Path) -> 
     with pytest.raises(FileProblem, match=r'ends in ".txt"'):
         write_power_model(MODELS[0], tmp_path / "model.txt")
     write_power_model(MODELS[-1], tmp_path / "model.yaml")
-    found = read_power_model(tmp_path / "model.yaml")
-    assert isinstance(found, PortPower)
-    assert found.classes == MODELS[-1].classes  # type: ignore[attr-defined]  # the last one is a port model
+    result = read_power_model(tmp_path / "model.yaml")
+    assert isinstance(result, PortPower)
+    assert result.classes == MODELS[-1].classes  # type: ignore[attr-defined]  # the last one is a port model
 
 
 def test_a_model_without_a_form_follows_the_published_one() -> None:

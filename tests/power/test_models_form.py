@@ -35,18 +35,18 @@ def test_the_published_form_falls_near_the_end_and_clamping_is_only_on_request()
 
 def test_fitting_a_polynomial_to_its_own_values_gives_its_coefficients_back() -> None:
     t = np.linspace(0.0, 1.0, 40)
-    found = fit_polynomial_form(t, [PUBLISHED_FORM.at(one) for one in t])
-    assert found.coefficients == pytest.approx(PAPER, abs=1e-5)
+    result = fit_polynomial_form(t, [PUBLISHED_FORM.at(item) for item in t])
+    assert result.coefficients == pytest.approx(PAPER, abs=1e-5)
 
 
 def test_a_polynomial_fit_is_numpys_where_no_term_is_held_at_0() -> None:
     noise = np.random.default_rng(3)
     t = np.linspace(0.05, 1.0, 30)
     x = np.sqrt(t) + noise.normal(0.0, 0.01, t.size)
-    found = fit_polynomial_form(t, x, order=3)
+    result = fit_polynomial_form(t, x, order=3)
     # Dividing by t turns the fit without a constant into a weighted fit of one degree less.
     expected = np.polyfit(t, x / t, 2, w=t)[::-1]
-    assert found.coefficients == pytest.approx((0.0, *expected), abs=1e-9)
+    assert result.coefficients == pytest.approx((0.0, *expected), abs=1e-9)
 
 
 def test_too_few_throughputs_for_the_coefficients_are_refused() -> None:
@@ -77,7 +77,7 @@ def test_a_monotone_form_never_falls_nor_leaves_0_to_1_whatever_the_samples(
 ) -> None:
     t, x = zip(*samples, (0.3, 0.2), (0.6, 0.7), strict=True)
     form = fit_monotone_form(t, x, segments=segments)
-    values = np.array([form.at(float(one)) for one in GRID])
+    values = np.array([form.at(float(item)) for item in GRID])
     assert form.at(0.0) == 0.0
     assert form.at(1.0) == 1.0
     assert values.min() >= 0.0
@@ -90,7 +90,7 @@ def test_a_monotone_law_is_found_again_from_noisy_samples() -> None:
     t = np.linspace(0.0, 1.0, 120)
     truth = np.sin(np.pi * t / 2.0) ** 1.2
     form = fit_monotone_form(t, truth + noise.normal(0.0, 0.01, t.size))
-    assert [form.at(one) for one in t] == pytest.approx(truth, abs=0.02)
+    assert [form.at(item) for item in t] == pytest.approx(truth, abs=0.02)
 
 
 @pytest.mark.parametrize(

@@ -63,24 +63,24 @@ def campaign(noise_w: float = 0.0, outliers: int = 0) -> list[PortSample]:
         for size in (256, 512, 1024, 2048, 4096)
         for g in (2.5, 10, 20, 40, 60, 80)
     ]
-    found = []
+    results = []
     for number, use in enumerate(uses):
         wrong = 25.0 if number in range(20, 20 + outliers) else 0.0
         power = SWITCH.use_power_w({"QSFP/PCC/100G": use}) + noise.normal(0.0, noise_w) + wrong
         name = "QSFP/PCC/100G" if number else ""
-        found.append(PortSample(port_class=name, use=use, power_w=float(power)))
-    return found
+        results.append(PortSample(port_class=name, use=use, power_w=float(power)))
+    return results
 
 
 @pytest.mark.parametrize("outliers", [0, 3])
 def test_the_terms_of_a_known_switch_are_found_again_also_beside_bad_sessions(outliers: int) -> None:
     fit = fit_ports("switch", campaign(noise_w=0.02, outliers=outliers))
-    found = fit.classes["QSFP/PCC/100G"]
-    assert found.inseparable == ()
-    assert found.model.bit_j == pytest.approx(TRUE.bit_j, rel=0.02)
-    assert found.model.packet_j == pytest.approx(TRUE.packet_j, rel=0.02)
-    assert found.model.port_w == pytest.approx(TRUE.port_w, rel=0.02)
-    assert float(np.median(found.held_out_error_ratio)) < 2e-4
+    result = fit.classes["QSFP/PCC/100G"]
+    assert result.inseparable == ()
+    assert result.model.bit_j == pytest.approx(TRUE.bit_j, rel=0.02)
+    assert result.model.packet_j == pytest.approx(TRUE.packet_j, rel=0.02)
+    assert result.model.port_w == pytest.approx(TRUE.port_w, rel=0.02)
+    assert float(np.median(result.held_out_error_ratio)) < 2e-4
 
 
 def test_intervals_are_as_wide_as_the_noise_makes_the_estimates_scatter() -> None:
@@ -96,12 +96,12 @@ def test_intervals_are_as_wide_as_the_noise_makes_the_estimates_scatter() -> Non
 
 
 def test_terms_that_the_samples_do_not_tell_apart_are_left_out_and_named() -> None:
-    without_links = [one for one in campaign() if not (one.use.up and not one.use.passed_bps)]
-    found = fit_ports("switch", without_links).classes["QSFP/PCC/100G"]
-    assert found.inseparable == ("offset_w",)
-    assert found.model.offset_w is None
+    without_links = [item for item in campaign() if not (item.use.up and not item.use.passed_bps)]
+    result = fit_ports("switch", without_links).classes["QSFP/PCC/100G"]
+    assert result.inseparable == ("offset_w",)
+    assert result.model.offset_w is None
     # What the offset would have been goes to the term that it cannot be told from.
-    assert found.model.trx_up_w == pytest.approx(0.25, abs=1e-6)
+    assert result.model.trx_up_w == pytest.approx(0.25, abs=1e-6)
 
 
 def test_too_few_samples_and_a_bare_device_are_refused() -> None:
@@ -125,7 +125,7 @@ def test_a_netpowerbench_table_says_what_was_plugged_in_on_and_up(tmp_path: Path
     )
     base, idle, port, trx, fast, slow = read_port_samples(file)["d"]
     assert base.port_class == ""
-    assert {one.port_class for one in (idle, port, trx, fast, slow)} == {"QSFP/PCC/100G"}
+    assert {item.port_class for item in (idle, port, trx, fast, slow)} == {"QSFP/PCC/100G"}
     assert idle.use == PortsInUse(plugged=31)
     assert port.use == PortsInUse(plugged=32, enabled=4)
     assert trx.use == PortsInUse(plugged=32, enabled=8, up=8)
@@ -190,9 +190,9 @@ JOULES = st.none() | st.floats(-1e-7, 1e-7)
 )
 def test_a_port_model_written_for_netpowerbench_reads_back_as_it_was(classes: dict[str, PortClass]) -> None:
     text = netpowerbench_text(PortPower(device="d", classes=classes))
-    found = parse_netpowerbench(text)
-    assert found.device == "d"
-    assert found.classes == classes
+    result = parse_netpowerbench(text)
+    assert result.device == "d"
+    assert result.classes == classes
 
 
 TERMS_TEXT = """\
@@ -221,9 +221,9 @@ def indented(text: str, steps: int) -> str:
     ],
 )
 def test_the_three_layouts_of_netpowerbench_say_the_same(text: str) -> None:
-    found = parse_netpowerbench(text)
-    assert found.device == "d"
-    assert found.classes == {"QSFP/PCC/100G": TRUE}
+    result = parse_netpowerbench(text)
+    assert result.device == "d"
+    assert result.classes == {"QSFP/PCC/100G": TRUE}
 
 
 def test_a_default_points_to_the_numbers_of_another_kind() -> None:
@@ -288,7 +288,7 @@ def test_netpowerbenchs_own_measurements_are_read_as_the_same_samples(tmp_path: 
         encoding="utf-8",
     )
     from_yaml, from_csv = (read_port_samples(tmp_path / name)["d"] for name in ("power_data.yml", "samples.csv"))
-    assert sorted(from_yaml, key=lambda one: one.power_w) == sorted(from_csv, key=lambda one: one.power_w)
+    assert sorted(from_yaml, key=lambda entry: entry.power_w) == sorted(from_csv, key=lambda item: item.power_w)
 
 
 @pytest.mark.parametrize(

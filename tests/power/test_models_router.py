@@ -87,14 +87,14 @@ def test_what_was_not_measured_is_refused_and_not_guessed() -> None:
 def samples_of(model: SoftwareRouterPower, noise_w: float = 0.0, seed: int = 7) -> list[LoadSample]:
     """Measure a known law at eleven loads of each clock and number of cores."""
     noise = np.random.default_rng(seed)
-    found = []
+    results = []
     for state in model.states:
         for cores in range(1, len(model.gains) + 1):
             for load in np.linspace(0.0, 1.0, 11):
                 rate = load * cores * model.share_pps(cores, state.frequency_hz)
                 point = OperatingPoint(rate_pps=rate, frequency_hz=state.frequency_hz, cores=cores)
                 power = model.power_w(point) + noise.normal(0.0, noise_w)
-                found.append(
+                results.append(
                     LoadSample(
                         load_ratio=float(load),
                         power_w=float(power),
@@ -103,7 +103,7 @@ def samples_of(model: SoftwareRouterPower, noise_w: float = 0.0, seed: int = 7) 
                         cores=cores,
                     )
                 )
-    return found
+    return results
 
 
 def test_the_fit_finds_states_and_gains_of_a_known_router_again() -> None:
@@ -111,14 +111,14 @@ def test_the_fit_finds_states_and_gains_of_a_known_router_again() -> None:
     assert isinstance(fit.model, SoftwareRouterPower)
     assert fit.model.gains == pytest.approx(TWO.gains)
     assert fit.model.cores == 2
-    for found, true in zip(fit.model.states, TWO.states, strict=True):
-        assert found.idle_w == pytest.approx(true.idle_w)
-        assert found.active_w == pytest.approx(true.active_w)
-        assert found.max_pps == pytest.approx(true.max_pps)
+    for result, true in zip(fit.model.states, TWO.states, strict=True):
+        assert result.idle_w == pytest.approx(true.idle_w)
+        assert result.active_w == pytest.approx(true.active_w)
+        assert result.max_pps == pytest.approx(true.max_pps)
 
 
 def test_19_of_20_intervals_hold_the_truth_when_watts_scatter() -> None:
-    loads = [one / 10 for one in range(11)]
+    loads = [item / 10 for item in range(11)]
     held = []
     for seed in range(200):
         fit = fit_router("x", samples_of(ONE, noise_w=0.3, seed=seed), points=loads)
@@ -134,7 +134,10 @@ def test_a_router_with_a_form_of_its_own_is_fitted_with_it() -> None:
     true = SoftwareRouterPower(states=(LOW, HIGH), form=square_root_like)
     own = fit_router("x", samples_of(true), form="monotone")
     published = fit_router("x", samples_of(true))
-    worst = {kind: max(one.error_ratio for one in fit.predictions) for kind, fit in (("own", own), ("pub", published))}
+    worst = {
+        kind: max(prediction.error_ratio for prediction in fit.predictions)
+        for kind, fit in (("own", own), ("pub", published))
+    }
     assert worst["own"] < 0.01 < worst["pub"]
 
 
@@ -142,7 +145,7 @@ def test_samples_without_clock_or_single_core_are_refused() -> None:
     bare = LoadSample(load_ratio=0.5, power_w=20.0, rate_pps=1e5)
     with pytest.raises(FitProblem, match="rate_pps and frequency_hz"):
         fit_router("x", [bare])
-    pair = [one for one in samples_of(TWO) if one.cores == 2]
+    pair = [sample for sample in samples_of(TWO) if sample.cores == 2]
     with pytest.raises(FitProblem, match="one core at 2 GHz"):
         fit_router("x", pair)
     triple = LoadSample(load_ratio=1.0, power_w=90.0, rate_pps=2e6, frequency_hz=3e9, cores=3)

@@ -37,30 +37,32 @@ EXPLICIT: dict[str, Any] = parse_toml(
 
 
 def test_every_combination_is_there_once_and_polling_only_awake() -> None:
-    found = machine().candidates
-    settings = [one.setting for one in found]
+    result = machine().candidates
+    settings = [item.setting for item in result]
     # 2 numbers of cores, 2 clocks, polling without sleep, interrupt and lingering with 3 depths of sleep.
     assert len(settings) == len(set(settings)) == 2 * 2 * (1 + 2 * 3)
-    assert all(not one.sleep for one in settings if one.activation == "polling")
+    assert all(not entry.sleep for entry in settings if entry.activation == "polling")
 
 
 def test_a_setting_makes_the_router_that_it_says() -> None:
-    for one in machine().candidates:
-        pool, setting = one.model.pool("cpu"), one.setting
+    for candidate in machine().candidates:
+        pool, setting = candidate.model.pool("cpu"), candidate.setting
         assert pool.power is not None
         assert pool.units == setting.cores
         assert pool.frequency_hz == setting.frequency_hz
         assert pool.power.active_w == {1e9: 2.5, 2e9: 6.0}[setting.frequency_hz or 0.0]
         assert [state.name for state in pool.power.sleep] == {"": [], "C1": ["C1"], "C6": ["C1", "C6"]}[setting.sleep]
         for core in range(setting.cores):
-            activation = one.model.task(f"core {core}").activation
+            activation = candidate.model.task(f"core {core}").activation
             assert (activation.kind, activation.linger_s) == (setting.activation, setting.linger_s)
 
 
 def test_parked_cores_draw_their_deepest_state_in_every_evaluator() -> None:
     load = load_at(1e5)
-    one = next(one for one in machine().candidates if one.setting.cores == 1 and not one.setting.sleep)
-    for trial in (Simulate(one.model, seed=1).trial(load, 0.02), Solve(model=one.model).trial(load, 0.02)):
+    item = next(
+        candidate for candidate in machine().candidates if candidate.setting.cores == 1 and not candidate.setting.sleep
+    )
+    for trial in (Simulate(item.model, seed=1).trial(load, 0.02), Solve(model=item.model).trial(load, 0.02)):
         parked = sum(trial.energy_j["cpu parked"].values())
         assert parked == pytest.approx(0.1 * 0.02), trial.evaluator
 
@@ -86,9 +88,9 @@ def test_costs_as_times_offer_no_clocks() -> None:
 
 
 def test_an_explicit_router_with_a_common_queue_runs_on_fewer_cores() -> None:
-    found = machine_of(EXPLICIT)
-    assert found.choices.cores == (1, 2, 3)
-    tasks = {one.setting.cores: one.model.task("work").parallel for one in found.candidates}
+    result = machine_of(EXPLICIT)
+    assert result.choices.cores == (1, 2, 3)
+    tasks = {candidate.setting.cores: candidate.model.task("work").parallel for candidate in result.candidates}
     assert tasks == {1: 1, 2: 2, 3: 3}
 
 
@@ -115,11 +117,11 @@ def test_a_softirq_router_is_run_on_fewer_cores_too() -> None:
         "wakeup": {"mean": "20 us"},
         "power": {"active": "5 W", "idle": "2 W"},
     }
-    found = machine_of(softirq)
-    modes = {(one.setting.cores, one.setting.mode) for one in found.candidates}
+    result = machine_of(softirq)
+    modes = {(item.setting.cores, item.setting.mode) for item in result.candidates}
     assert modes == {(cores, mode) for cores in (1, 2) for mode in ("polling", "interrupt", "adaptive")}
     # To linger for as long as waking up takes, interrupt and wake-up, and five times.
-    assert {one.setting.linger_s for one in found.candidates} == {0.0, 22e-6, 110e-6}
+    assert {candidate.setting.linger_s for candidate in result.candidates} == {0.0, 22e-6, 110e-6}
 
 
 def test_several_pools_with_watts_need_a_name() -> None:
@@ -139,11 +141,11 @@ def test_states_that_look_exchanged_are_noted_and_tried_all_the_same() -> None:
     power["performance"][0].update(active="7 W")  # the next, faster one draws 6 W
     power["sleep"][0].update(exit="60 us")
     power["sleep"][1].update(exit="2 us")
-    found = machine_of(asked).choices
-    clock, sleep = (note for note in found.notes if "exchanged" in note)
+    result = machine_of(asked).choices
+    clock, sleep = (note for note in result.notes if "exchanged" in note)
     assert "1 GHz is slower than 2 GHz and draws more when active, 7 W against 6 W" in clock
     assert "C6 is deeper than C1 and is left sooner, in 2 us against 60 us" in sleep
-    assert (found.frequencies_hz, found.sleeps) == (usual.frequencies_hz, usual.sleeps)
+    assert (result.frequencies_hz, result.sleeps) == (usual.frequencies_hz, usual.sleeps)
 
 
 def test_a_load_in_bit_s_is_of_the_frames_that_are_offered() -> None:

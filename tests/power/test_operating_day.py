@@ -51,8 +51,11 @@ def energy_of(one: Candidate, load: OfferedLoad, peak_pps: float) -> float:
 @pytest.mark.slow
 def test_no_other_plan_takes_less_energy(energy_j: float, dwell_s: float) -> None:
     router = few(WHOLE, 6)
-    found = plan_of(router, DAY_PPS, Switching(energy_j=energy_j, dwell_s=dwell_s))
-    cells = {rate: [energy_of(one, load_at(rate), max(DAY_PPS)) for one in router.candidates] for rate in set(DAY_PPS)}
+    result = plan_of(router, DAY_PPS, Switching(energy_j=energy_j, dwell_s=dwell_s))
+    cells = {
+        rate: [energy_of(candidate, load_at(rate), max(DAY_PPS)) for candidate in router.candidates]
+        for rate in set(DAY_PPS)
+    }
     least = math.inf
     for path in itertools.product(range(len(router.candidates)), repeat=len(DAY_PPS)):
         lengths = [len(list(group)) for _, group in itertools.groupby(path)]
@@ -60,8 +63,8 @@ def test_no_other_plan_takes_less_energy(energy_j: float, dwell_s: float) -> Non
             steps = sum(cells[rate][number] for rate, number in zip(DAY_PPS, path, strict=True))
             least = min(least, steps + energy_j * (len(lengths) - 1))
     assert math.isfinite(least)
-    assert found.plan.energy_j + found.plan.switching_j == pytest.approx(least)
-    assert all(length * HOUR_S >= dwell_s for length in stays(found.plan)[1:-1])
+    assert result.plan.energy_j + result.plan.switching_j == pytest.approx(least)
+    assert all(length * HOUR_S >= dwell_s for length in stays(result.plan)[1:-1])
 
 
 @pytest.mark.slow
@@ -76,11 +79,11 @@ def test_the_price_of_switching_lies_between_none_and_never() -> None:
 
 
 def test_each_step_alone_is_the_operating_point_of_its_load() -> None:
-    found = plan_of(WHOLE, (6e5,))
+    result = plan_of(WHOLE, (6e5,))
     alone = operating_point(WHOLE, load_at(6e5), TARGETS, QUICK).best
     assert alone is not None
-    assert found.plan.settings == (alone.setting,)
-    assert found.plan.power_w == (alone.power_w,)
+    assert result.plan.settings == (alone.setting,)
+    assert result.plan.power_w == (alone.power_w,)
 
 
 def test_always_at_its_most_is_all_cores_at_the_highest_clock_awake() -> None:
@@ -93,18 +96,18 @@ def test_always_at_its_most_is_all_cores_at_the_highest_clock_awake() -> None:
 
 
 def test_bounds_spare_simulations_and_equal_loads_are_simulated_once() -> None:
-    found = plan_of(WHOLE, (2e5, 3e5) * 4)
-    assert found.pairs == 2 * len(WHOLE.candidates)
-    assert found.evaluated < found.pairs
+    result = plan_of(WHOLE, (2e5, 3e5) * 4)
+    assert result.pairs == 2 * len(WHOLE.candidates)
+    assert result.evaluated < result.pairs
 
 
 @pytest.mark.slow
 def test_the_steps_of_a_plan_pass_their_checks() -> None:
     effort = replace(QUICK, replications=2)
-    found = plan_of(WHOLE, (9e5, 2e5), effort=effort)
-    assert len(found.checks) == 2
-    assert all(check.is_met for check in found.checks)
-    for check, watts in zip(found.checks, found.plan.power_w, strict=True):
+    result = plan_of(WHOLE, (9e5, 2e5), effort=effort)
+    assert len(result.checks) == 2
+    assert all(check.is_met for check in result.checks)
+    for check, watts in zip(result.checks, result.plan.power_w, strict=True):
         assert check.power_w[0] == pytest.approx(watts, rel=0.1)
 
 
@@ -119,8 +122,8 @@ def test_a_step_that_nothing_carries_is_named() -> None:
 
 @pytest.mark.slow
 def test_a_step_without_traffic_draws_little_and_is_no_fault() -> None:
-    found = plan_of(WHOLE, (9e5, 0.0))
-    busy_w, quiet_w = found.plan.power_w
+    result = plan_of(WHOLE, (9e5, 0.0))
+    busy_w, quiet_w = result.plan.power_w
     assert 4.0 < quiet_w < busy_w
 
 
@@ -135,10 +138,10 @@ def test_ctrl_c_gives_the_best_plan_that_is_known_by_then() -> None:
         if said == whole.evaluated:
             raise KeyboardInterrupt
 
-    found = optimise_day(WHOLE, load_at(1e5), DAY_PPS, TARGETS, QUICK, step_s=HOUR_S, on_progress=stop_late)
-    assert not found.is_whole
-    assert found.plan.missed == ()
-    assert whole.plan.energy_j <= found.plan.energy_j <= found.always.energy_j
+    result = optimise_day(WHOLE, load_at(1e5), DAY_PPS, TARGETS, QUICK, step_s=HOUR_S, on_progress=stop_late)
+    assert not result.is_whole
+    assert result.plan.missed == ()
+    assert whole.plan.energy_j <= result.plan.energy_j <= result.always.energy_j
     said = whole.evaluated - 1
     with pytest.raises(KeyboardInterrupt):
         optimise_day(WHOLE, load_at(1e5), DAY_PPS, TARGETS, QUICK, step_s=HOUR_S, on_progress=stop_late)

@@ -40,11 +40,11 @@ QUICK = Effort(duration_s=0.02, replications=0, workers=2)
 
 def every_trial(load: OfferedLoad, targets: tuple[Target, ...]) -> list[EvaluatedSetting]:
     """Evaluate every candidate, whatever its bound."""
-    return [judge(one, SIMULATING(one, load), targets) for one in SMALL.candidates]
+    return [judge(candidate, SIMULATING(candidate, load), targets) for candidate in SMALL.candidates]
 
 
 def fewest(judged: list[EvaluatedSetting]) -> float:
-    return min((one.power_w for one in judged if one.is_met), default=math.inf)
+    return min((item.power_w for item in judged if item.is_met), default=math.inf)
 
 
 @pytest.mark.parametrize("rate_pps", [2e4, 4e5, 1.5e6])
@@ -53,15 +53,15 @@ def fewest(judged: list[EvaluatedSetting]) -> float:
 def test_the_search_finds_what_looking_at_everything_finds(rate_pps: float, target: str) -> None:
     load, targets = load_at(rate_pps), with_no_loss(parse_targets([target]))
     everything = every_trial(load, targets)
-    found = operating_point(SMALL, load, parse_targets([target]), QUICK)
-    assert len(everything) == found.enumerated
-    assert (found.best.power_w if found.best else math.inf) == fewest(everything)
-    assert len(found.judged) + found.pruned + len(found.overloaded) == found.enumerated
+    result = operating_point(SMALL, load, parse_targets([target]), QUICK)
+    assert len(everything) == result.enumerated
+    assert (result.best.power_w if result.best else math.inf) == fewest(everything)
+    assert len(result.judged) + result.pruned + len(result.overloaded) == result.enumerated
 
 
 def test_bounds_spare_simulations() -> None:
-    found = operating_point(SMALL, load_at(4e5), parse_targets(["p99 < 200 us"]), QUICK)
-    assert found.pruned > found.enumerated / 3
+    result = operating_point(SMALL, load_at(4e5), parse_targets(["p99 < 200 us"]), QUICK)
+    assert result.pruned > result.enumerated / 3
 
 
 @pytest.mark.parametrize("rate_pps", [1e4, 3e5, 1.1e6])
@@ -80,21 +80,21 @@ def test_no_simulation_draws_less_than_its_bound(rate_pps: float, overrides: dic
     router = machine(overrides)
     assert router.load is not None
     load = router.load.at(rate_pps)
-    for one in appraised(router, load, SIMULATING, loss_ratio=0.1):
-        trial = SIMULATING(one.candidate, load)
+    for item in appraised(router, load, SIMULATING, loss_ratio=0.1):
+        trial = SIMULATING(item.candidate, load)
         if trial is None or trial.power is None or trial.loss_ratio > 0.1:
             continue
-        assert trial.power.mean_w >= one.outlook.least_w, one.candidate.setting
+        assert trial.power.mean_w >= item.outlook.least_w, item.candidate.setting
 
 
 @pytest.mark.slow
 def test_what_is_called_overloaded_loses_frames() -> None:
     load = load_at(2.2e6)
-    ruled_out = [one for one in appraised(SMALL, load, SIMULATING) if one.outlook.is_overloaded]
+    ruled_out = [entry for entry in appraised(SMALL, load, SIMULATING) if entry.outlook.is_overloaded]
     assert ruled_out
-    for one in ruled_out:
-        simulator = Simulate(one.candidate.model, seed=1, steady_state=False)
-        assert simulator.trial(load, 0.05).loss_ratio > 0.0, one.candidate.setting
+    for item in ruled_out:
+        simulator = Simulate(item.candidate.model, seed=1, steady_state=False)
+        assert simulator.trial(load, 0.05).loss_ratio > 0.0, item.candidate.setting
 
 
 @pytest.mark.slow
@@ -106,9 +106,9 @@ def test_a_tighter_target_never_takes_fewer_watts() -> None:
         if (every := every_trial(load_at(3e5), parse_targets([f"p99 < {limit}", "loss = 0"])))
     ]
     searched = [
-        found.best.power_w if found.best else math.inf
+        result.best.power_w if result.best else math.inf
         for limit in limits
-        if (found := operating_point(SMALL, load_at(3e5), parse_targets([f"p99 < {limit}"]), QUICK))
+        if (result := operating_point(SMALL, load_at(3e5), parse_targets([f"p99 < {limit}"]), QUICK))
     ]
     assert searched == watts
     assert searched == sorted(searched)
@@ -154,52 +154,52 @@ def test_polling_wins_only_where_waking_up_breaks_the_target() -> None:
 def test_the_watts_of_the_answer_are_those_of_a_calculation_by_hand() -> None:
     rate_pps = 1e4
     load = replace(load_at(rate_pps), arrivals=Arrivals.cbr(), flows=FlowSet.crafted(1))
-    found = operating_point(SMALL, load, parse_targets(["p99 < 10 us"]), QUICK)
-    assert found.best is not None
+    result = operating_point(SMALL, load, parse_targets(["p99 < 10 us"]), QUICK)
+    assert result.best is not None
     # Each frame wakes one core at 1 GHz: 2 us to leave C1, 1 us of interrupt, 1000 cycles and 100 ns of memory.
-    assert found.best.values[0] == pytest.approx(4.1e-6, rel=0.01)
+    assert result.best.values[0] == pytest.approx(4.1e-6, rel=0.01)
     active = rate_pps * 4.1e-6
     by_hand_w = 4.0 + 2.5 * active + 1.0 * (1.0 - active) + 0.1
-    assert found.best.power_w == pytest.approx(by_hand_w, rel=1e-3)
-    setting = found.best.setting
+    assert result.best.power_w == pytest.approx(by_hand_w, rel=1e-3)
+    setting = result.best.setting
     assert (setting.cores, setting.frequency_hz, setting.sleep, setting.mode) == (1, 1e9, "C1", "interrupt")
 
 
 def test_a_target_that_nothing_meets_is_told_with_the_best_reachable() -> None:
     load, targets = load_at(4e5), parse_targets(["p99 < 0.1 us"])
-    found = operating_point(SMALL, load, targets, QUICK)
-    assert found.best is None
-    least = min(one.values[0] for one in every_trial(load, with_no_loss(targets)) if one.values[0] > 0.0)
-    reached = found.reachable(0)
+    result = operating_point(SMALL, load, targets, QUICK)
+    assert result.best is None
+    least = min(item.values[0] for item in every_trial(load, with_no_loss(targets)) if item.values[0] > 0.0)
+    reached = result.reachable(0)
     assert reached is not None
     assert reached.values[0] == least
-    told = why_none(found, load.rate_pps)
+    told = why_none(result, load.rate_pps)
     assert f"p99 < 100 ns: the best reachable is {targets[0].format_value(least)}" in told
     assert "loss" not in told.splitlines()[1]
 
 
 def test_a_load_beyond_every_setting_is_told_the_capacity() -> None:
-    found = operating_point(SMALL, load_at(8e6), (), QUICK)
-    assert found.best is None
-    assert len(found.overloaded) == found.enumerated
-    assert "every setting is overloaded at 8 Mpps" in why_none(found, 8e6)
+    result = operating_point(SMALL, load_at(8e6), (), QUICK)
+    assert result.best is None
+    assert len(result.overloaded) == result.enumerated
+    assert "every setting is overloaded at 8 Mpps" in why_none(result, 8e6)
 
 
 def test_one_seed_gives_one_answer_whatever_the_threads() -> None:
     load, targets = load_at(4e5), parse_targets(["p99 < 20 us"])
-    one, three = (operating_point(SMALL, load, targets, replace(QUICK, workers=n)) for n in (1, 3))
-    assert one == three
+    item, three = (operating_point(SMALL, load, targets, replace(QUICK, workers=n)) for n in (1, 3))
+    assert item == three
 
 
 def test_the_winner_is_checked_with_other_seeds_and_an_interval() -> None:
     effort = Effort(duration_s=0.02, replications=4, workers=2)
-    found = operating_point(SMALL, load_at(4e5), parse_targets(["p99 < 50 us"]), effort)
-    assert found.best is not None
-    assert found.check is not None
-    mean, low, high = found.check.values[0]
+    result = operating_point(SMALL, load_at(4e5), parse_targets(["p99 < 50 us"]), effort)
+    assert result.best is not None
+    assert result.check is not None
+    mean, low, high = result.check.values[0]
     assert low < mean < high < 50e-6
-    assert found.check.power_w[0] == pytest.approx(found.best.power_w, rel=0.05)
-    assert 1 not in {one.seed for one in (effort.check(SIMULATING.stop) or ConfirmingRuns(1.0, ())).runs()}
+    assert result.check.power_w[0] == pytest.approx(result.best.power_w, rel=0.05)
+    assert 1 not in {run.seed for run in (effort.check(SIMULATING.stop) or ConfirmingRuns(1.0, ())).runs()}
 
 
 # What follows needs no router: the search over made-up powers.
@@ -226,19 +226,19 @@ def fake_trial(power_w: float, p99_s: float) -> Trial:
 
 def fakes(rows: Sequence[tuple[int, int, float]]) -> tuple[list[Appraised], dict[int, Trial]]:
     """Return candidates from (bound, power above it, latency in us), known by their number of cores."""
-    found, trials = [], {}
+    result, trials = [], {}
     for number, (bound, above, latency) in enumerate(rows):
         candidate = Candidate(setting=replace(MODEL.setting, cores=number + 1), model=MODEL.model)
         outlook = Outlook(least_w=float(bound), lossless_pps=math.inf, is_overloaded=False)
-        found.append(Appraised(candidate=candidate, outlook=outlook))
+        result.append(Appraised(candidate=candidate, outlook=outlook))
         trials[number + 1] = fake_trial(float(bound + above), latency * 1e-6)
-    return found, trials
+    return result, trials
 
 
 def look(rows: Sequence[tuple[int, int, float]], **more: Any) -> SearchResult:
     candidates, trials = fakes(rows)
     targets = (*parse_targets(["p99 < 10 us"]), NO_LOSS)
-    return search(candidates, load_at(1.0), targets, lambda one, _load: trials[one.setting.cores], **more)
+    return search(candidates, load_at(1.0), targets, lambda candidate, _load: trials[candidate.setting.cores], **more)
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(5, 14)), min_size=1, max_size=12)
@@ -248,18 +248,20 @@ ROWS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(5, 1
 def test_pruning_never_loses_the_best(rows: list[tuple[int, int, int]], workers: int) -> None:
     (limit,) = parse_targets(["p99 < 10 us"])
     kept = [float(bound + above) for bound, above, latency in rows if limit.is_kept_by(latency * 1e-6)]
-    found = look(rows, workers=workers)
-    assert (found.best.power_w if found.best else math.inf) == min(kept, default=math.inf)
+    result = look(rows, workers=workers)
+    assert (result.best.power_w if result.best else math.inf) == min(kept, default=math.inf)
 
 
 @given(rows=ROWS)
 def test_the_front_holds_all_that_nothing_beats_and_nothing_else(rows: list[tuple[int, int, int]]) -> None:
-    found = look(rows, is_exhaustive=True)
+    result = look(rows, is_exhaustive=True)
     points = {(float(bound + above), latency * 1e-6) for bound, above, latency in rows}
     unbeaten = {
-        one for one in points if not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in points)
+        point
+        for point in points
+        if not any(other != point and other[0] <= point[0] and other[1] <= point[1] for other in points)
     }
-    assert {(one.power_w, one.latency_s("p99")) for one in found.front} == unbeaten
+    assert {(item.power_w, item.latency_s("p99")) for item in result.front} == unbeaten
 
 
 class _Doubting:
@@ -292,12 +294,12 @@ def test_what_its_check_turns_down_gives_way_to_the_next_best() -> None:
     check = _Doubting(least_cores=3)
     # The second is above the target by less than noise, so it is checked too; the last is never looked at.
     rows = [(1, 1, 5), (2, 1, 10.4), (2, 2, 5), (3, 9, 5), (7, 0, 5)]
-    found = look(rows, check=cast("ConfirmingRuns", check))
+    result = look(rows, check=cast("ConfirmingRuns", check))
     assert check.seen == [1, 2, 3]
-    assert found.best is not None
-    assert found.best.setting.cores == 3
-    assert [one.setting.cores for one, _ in found.rejected] == [1, 2]
-    assert found.pruned == 1
+    assert result.best is not None
+    assert result.best.setting.cores == 3
+    assert [item.setting.cores for item, _ in result.rejected] == [1, 2]
+    assert result.pruned == 1
 
 
 def test_ctrl_c_gives_the_best_so_far() -> None:
@@ -305,14 +307,14 @@ def test_ctrl_c_gives_the_best_so_far() -> None:
         if done == 3:
             raise KeyboardInterrupt
 
-    found = look([(1, 8, 5), (2, 3, 5), (3, 0, 11), (4, 0, 5)], on_progress=stop_after_three)
-    assert not found.is_whole
-    assert found.best is not None
-    assert found.best.power_w == 5.0
+    result = look([(1, 8, 5), (2, 3, 5), (3, 0, 11), (4, 0, 5)], on_progress=stop_after_three)
+    assert not result.is_whole
+    assert result.best is not None
+    assert result.best.power_w == 5.0
 
 
 def test_what_noise_pushed_over_the_limit_wins_if_its_check_says_so() -> None:
-    found = look([(1, 1, 10.4), (2, 2, 5)], check=cast("ConfirmingRuns", _Doubting(least_cores=1)))
-    assert found.best is not None
-    assert (found.best.setting.cores, found.best.is_met) == (1, True)
-    assert found.best in found.judged
+    result = look([(1, 1, 10.4), (2, 2, 5)], check=cast("ConfirmingRuns", _Doubting(least_cores=1)))
+    assert result.best is not None
+    assert (result.best.setting.cores, result.best.is_met) == (1, True)
+    assert result.best in result.judged

@@ -77,9 +77,9 @@ def test_a_sound_model_is_accepted():
     ],
 )
 def test_each_contradiction_of_a_task_unit_is_named(change, place, says):
-    found = faults(tasks=(replace(TASK, **change),))
-    assert place in found
-    assert says in found[place]
+    result = faults(tasks=(replace(TASK, **change),))
+    assert place in result
+    assert says in result[place]
 
 
 @pytest.mark.parametrize(
@@ -106,18 +106,18 @@ def test_cycles_are_named_and_unreachable_task_units_too():
         TaskUnit(name="b", route=Route(to=("a",))),
         TaskUnit(name="lost"),
     )
-    found = faults(tasks=tasks)
-    assert "a → b → a" in found["task"]
-    assert "never reached" in found["task[3]"]
+    result = faults(tasks=tasks)
+    assert "a → b → a" in result["task"]
+    assert "never reached" in result["task[3]"]
 
 
 def test_a_part_that_task_units_share_is_faulty_at_each_of_them():
     activation, way_on = Activation(budget_frames=0), Route(to=("nowhere",))
     tasks = tuple(replace(TASK, name=name, activation=activation, route=way_on) for name in (TASK.name, "u", "v"))
-    found = faults(tasks=tasks)
+    result = faults(tasks=tasks)
     for number in range(3):
-        assert f"task[{number}].activation.budget_frames" in found
-        assert f"task[{number}].route.to[0]" in found
+        assert f"task[{number}].activation.budget_frames" in result
+        assert f"task[{number}].route.to[0]" in result
 
 
 def test_a_service_in_cycles_is_sound_only_where_the_pool_has_a_frequency():
@@ -126,23 +126,23 @@ def test_a_service_in_cycles_is_sound_only_where_the_pool_has_a_frequency():
         replace(TASK, name=name, service=service, needs=(Need(pool=pool),), route=Route(to=to))
         for name, pool, to in ((TASK.name, "clocked", ("u",)), ("u", "cpu", ()))
     )
-    found = faults(tasks=tasks, pools=(ResourcePool(name="clocked", frequency_hz=1e9), POOL))
-    assert list(found) == ["task[1].service"]
+    result = faults(tasks=tasks, pools=(ResourcePool(name="clocked", frequency_hz=1e9), POOL))
+    assert list(result) == ["task[1].service"]
 
 
 def test_all_faults_come_at_once():
-    found = faults(
+    result = faults(
         ports=(Port(name="p", link_bps=-1.0, tx_ring_frames=0, entry="x"),),
         tasks=(replace(TASK, queue_frames=0, weight=0.0),),
         pools=(replace(POOL, units=0),),
     )
-    assert len(found) >= 6
+    assert len(result) >= 6
 
 
 def test_polling_task_units_may_not_starve_others():
     polling = replace(TASK, activation=Activation(kind="polling"), route=Route(to=("u",)))
-    found = faults(tasks=(polling, TaskUnit(name="u", needs=(Need(pool="cpu"),))))
-    assert "never gets one" in found["pool[0].units"]
+    result = faults(tasks=(polling, TaskUnit(name="u", needs=(Need(pool="cpu"),))))
+    assert "never gets one" in result["pool[0].units"]
 
 
 def test_long_chains_of_task_units_are_checked_without_recursion():
@@ -153,8 +153,8 @@ def test_long_chains_of_task_units_are_checked_without_recursion():
 @pytest.mark.parametrize("wrong", [64.0, "64", [64]])
 def test_a_wrong_value_is_told_beside_a_task_unit_that_is_alike_but_for_it(wrong):
     sound = replace(TASK, queue_frames=64)
-    found = faults(tasks=(sound, replace(sound, name="u", queue_frames=wrong)))
-    assert "whole number" in found["task[1].queue_frames"]
+    result = faults(tasks=(sound, replace(sound, name="u", queue_frames=wrong)))
+    assert "whole number" in result["task[1].queue_frames"]
 
 
 def test_the_multicore_router_says_what_is_wrong_with_its_parameters():
@@ -290,8 +290,8 @@ def windows(count, names):
     made = chain(count, names)
     first, second = made["tasks"][::2], made["tasks"][1::2]
     opened = (
-        replace(one, needs=(replace(one.needs[0], until=two.name),), request="frame")
-        for one, two in zip(first, second, strict=True)
+        replace(item, needs=(replace(item.needs[0], until=two.name),), request="frame")
+        for item, two in zip(first, second, strict=True)
     )
     return {**made, "tasks": (*opened, *second)}
 
@@ -312,7 +312,7 @@ def copied_to_all(count, names):
 
 
 @pytest.mark.parametrize(
-    "make", [chain, threads, line_cards, windows, one_window_of_all, copied_to_all], ids=lambda one: one.__name__
+    "make", [chain, threads, line_cards, windows, one_window_of_all, copied_to_all], ids=lambda item: item.__name__
 )
 def test_the_work_of_checking_grows_as_the_model_does(make):
     once, twice = (work_of_checking(make, count) for count in (150, 300))

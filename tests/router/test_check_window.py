@@ -152,8 +152,8 @@ def nested(first: str, second: str, tail: tuple[TaskUnit, ...] = (), onward: str
 
 def test_windows_within_windows_ask_in_one_order():
     pools = (ResourcePool(name="a", units=2), ResourcePool(name="b", units=2))
-    one = nested("a", "b")
-    router = RouterModel(name="r", ports=(replace(PORT, entry="a1"),), tasks=one, pools=pools)
+    item = nested("a", "b")
+    router = RouterModel(name="r", ports=(replace(PORT, entry="a1"),), tasks=item, pools=pools)
     assert {window.enter: window.inside for window in windows_of(router)} == {"a1": ("b2", "ab"), "b2": ("ab",)}
     both = nested("a", "b", nested("b", "a"), onward="b1")
     with pytest.raises(ModelProblem) as caught:

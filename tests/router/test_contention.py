@@ -78,7 +78,9 @@ def test_a_mixture_is_the_weighted_geometric_mean_of_its_laws() -> None:
         router(f"{{ mixture = [{named('serial', ', weight = 1')}, {named('power', ', weight = 3')}] }}")
     )
     serial, power = (contention_of(router(named(law))).factors(6) for law in ("serial", "power"))
-    wanted = [math.exp(0.25 * math.log(one) + 0.75 * math.log(other)) for one, other in zip(serial, power, strict=True)]
+    wanted = [
+        math.exp(0.25 * math.log(item) + 0.75 * math.log(other)) for item, other in zip(serial, power, strict=True)
+    ]
     assert mixed.factors(6) == pytest.approx(tuple(wanted))
     assert mixed.factor(2.5) == pytest.approx((wanted[1] + wanted[2]) / 2)
     assert mixed.factor(100.0) == pytest.approx(mixed.factors(100)[-1])
@@ -88,7 +90,7 @@ def test_what_strays_from_the_law_is_a_factor_on_top() -> None:
     law = contention_of(router(named("power"))).factors(6)
     strayed = contention_of(router(named("power", ", discrepancy = [1.0, 1.1, 0.9]"))).factors(6)
     assert strayed == pytest.approx(
-        tuple(one * by for one, by in zip(law, (1.0, 1.1, 0.9, 0.9, 0.9, 0.9), strict=True))
+        tuple(item * by for item, by in zip(law, (1.0, 1.1, 0.9, 0.9, 0.9, 0.9), strict=True))
     )
 
 
@@ -130,19 +132,19 @@ def test_sigma_and_kappa_are_the_law_that_is_not_named() -> None:
 def test_every_fault_of_contention_is_said_at_its_place(contention: str, place: str, what: str) -> None:
     with pytest.raises(FileProblem) as problem:
         router(contention)
-    places = {one.place.removeprefix("pool[0]."): one.message for one in problem.value.problems}
+    places = {item.place.removeprefix("pool[0]."): item.message for item in problem.value.problems}
     assert what in places[place]
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=lambda law: law.name)
 @given(data=st.data())
 def test_no_law_takes_what_the_file_allows_for_a_number_that_is_none(law: Law, data: st.DataObject) -> None:
-    values = [data.draw(st.floats(max(one.least, 1e-9), min(one.most, 1e3))) for one in law.shapes]
-    text = "".join(f", {one.name} = {value!r}" for one, value in zip(law.shapes, values, strict=True))
+    values = [data.draw(st.floats(max(shape.least, 1e-9), min(shape.most, 1e3))) for shape in law.shapes]
+    text = "".join(f", {item.name} = {value!r}" for item, value in zip(law.shapes, values, strict=True))
     try:
         factors = contention_of(router(f'{{ law = "{law.name}"{text} }}', cores=16)).factors(16)
     except FileProblem as problem:
         assert "slows" in str(problem)  # noqa: PT017 -- what is too slow is refused
     else:
         assert factors[0] == pytest.approx(1.0)
-        assert all(1.0 - 1e-6 <= one <= 1e6 for one in factors)
+        assert all(1.0 - 1e-6 <= factor <= 1e6 for factor in factors)

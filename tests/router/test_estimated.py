@@ -42,38 +42,38 @@ def overload(found: Estimate, ports: int = 2) -> OfferedLoad:
 def test_solve_and_simulate_carry_what_the_estimate_says(
     name: str, hardware: Hardware, cores: int, frame_bytes: int, binds: str
 ) -> None:
-    found = estimate(read_function(name), hardware, frame_bytes=frame_bytes, cores=cores)
-    assert found.bottleneck.resource == binds
-    model = estimated_router(found, hardware)
-    load = overload(found, ports=len(model.ports))
+    result = estimate(read_function(name), hardware, frame_bytes=frame_bytes, cores=cores)
+    assert result.bottleneck.resource == binds
+    model = estimated_router(result, hardware)
+    load = overload(result, ports=len(model.ports))
     solved = Solve(model=model).trial(load, 1.0)
-    assert solved.forwarded_pps == pytest.approx(found.pps, rel=1e-6)
+    assert solved.forwarded_pps == pytest.approx(result.pps, rel=1e-6)
     # Queues of 512 frames fill and drain in well under a hundredth of the simulated time.
-    simulated = Simulate(model, seed=1).trial(load, 600_000 / found.pps)
-    assert simulated.forwarded_pps == pytest.approx(found.pps, rel=0.01)
+    simulated = Simulate(model, seed=1).trial(load, 600_000 / result.pps)
+    assert simulated.forwarded_pps == pytest.approx(result.pps, rel=0.01)
 
 
 def test_a_frame_alone_is_as_late_as_its_cycles_and_its_accesses() -> None:
-    found = estimate(read_function("l2_switch"), LINKLESS)
-    model = estimated_router(found, LINKLESS)
-    load = OfferedLoad(rate_pps=1e4, frames=found.frames, flows=FlowSet.crafted(1, ports=2))
+    result = estimate(read_function("l2_switch"), LINKLESS)
+    model = estimated_router(result, LINKLESS)
+    load = OfferedLoad(rate_pps=1e4, frames=result.frames, flows=FlowSet.crafted(1, ports=2))
     trial = Simulate(model, seed=1).trial(load, 0.05)
     memory = LINKLESS.memory
     assert memory is not None
     assert trial.latency is not None
-    assert trial.latency.p50_s == pytest.approx(found.packet_s + found.dram_accesses * memory.access_s, rel=0.02)
+    assert trial.latency.p50_s == pytest.approx(result.packet_s + result.dram_accesses * memory.access_s, rel=0.02)
 
 
 def test_a_mix_costs_a_part_per_byte_and_keeps_its_mean() -> None:
     mix = FrameMix.imix()
     function = read_function("bng")
-    found = estimate(function, HARDWARE, direction="access", frame_bytes=mix)
+    result = estimate(function, HARDWARE, direction="access", frame_bytes=mix)
     by_size = {
         size: estimate(function, HARDWARE, direction="access", frame_bytes=size).packet_cycles
         for size in mix.share_by_bytes
     }
-    per_packet, per_byte = cost_by_size(found, by_size)
+    per_packet, per_byte = cost_by_size(result, by_size)
     assert per_byte == pytest.approx(7 / 2)  # the GRE checksum: 7 cycles for 2 bytes (sec. 2.2, point 5)
-    assert per_packet + per_byte * mix.mean_bytes == pytest.approx(found.packet_cycles)
-    solved = Solve(model=estimated_router(found, LINKLESS, by_size=by_size)).trial(overload(found), 1.0)
-    assert solved.forwarded_pps == pytest.approx(found.core_pps, rel=1e-6)
+    assert per_packet + per_byte * mix.mean_bytes == pytest.approx(result.packet_cycles)
+    solved = Solve(model=estimated_router(result, LINKLESS, by_size=by_size)).trial(overload(result), 1.0)
+    assert solved.forwarded_pps == pytest.approx(result.core_pps, rel=1e-6)

@@ -103,9 +103,9 @@ def test_a_trace_is_looked_for_beside_the_file(tmp_path):
 def test_each_fault_has_its_place_and_its_reason(old, new, place, says):
     with pytest.raises(FileProblem) as caught:
         parse_router(EXPLICIT.replace(old, new))
-    found = {problem.place: problem.message for problem in caught.value.problems}
-    assert place in found
-    assert says in found[place]
+    result = {problem.place: problem.message for problem in caught.value.problems}
+    assert place in result
+    assert says in result[place]
 
 
 def test_all_faults_of_a_file_come_at_once():

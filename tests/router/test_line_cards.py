@@ -58,7 +58,7 @@ def offered(rate_pps: float, frame_bytes: int = 64, **others: object) -> Offered
 def simulated(model: RouterModel, load: OfferedLoad, duration_s: float = 4e-3) -> Trial:
     trial = Simulate(model, seed=1, per_flow=True).trial(load, duration_s)
     counted = (trial.forwarded_frames, trial.dropped_frames, trial.in_flight_frames)
-    assert trial.offered_frames == sum(one for one in counted if one is not None)  # S12
+    assert trial.offered_frames == sum(item for item in counted if item is not None)  # S12
     return trial
 
 

@@ -88,7 +88,7 @@ def test_just_enough_threads_meet_at_the_engine() -> None:
 def test_one_thread_waits_for_memory_with_its_engine_idle() -> None:
     model = network_processor(with_threads(1), [LOOKUP], STATES, pipelined(["lookup"]))
     trial = Simulate(model, seed=1).trial(OfferedLoad(rate_pps=5e6, flows=FlowSet.crafted(20, ports=4)), 2e-3)
-    used = {one.name: one.utilisation_ratio for one in trial.resources}
+    used = {resource.name: resource.utilisation_ratio for resource in trial.resources}
     assert used["engine 0"] == pytest.approx(1 / 3, rel=SATURATED)
     assert used["engine 0 threads"] == pytest.approx(1.0, rel=SATURATED)
     assert trial.bottleneck.name == "engine 0 threads"
@@ -97,8 +97,8 @@ def test_one_thread_waits_for_memory_with_its_engine_idle() -> None:
 def test_waiting_for_a_memory_is_no_resource_that_could_be_full() -> None:
     model = network_processor(with_threads(4), [LOOKUP], STATES, pipelined(["lookup"]))
     trial = Simulate(model, seed=1).trial(OfferedLoad(rate_pps=5e6, flows=FlowSet.crafted(20, ports=4)), 2e-3)
-    lines = {one.name for one in trial.resources if one.kind == "link"}
-    assert {one.name for one in trial.resources} - lines == {"engine 0", "engine 0 threads", "sram"}
+    lines = {resource.name for resource in trial.resources if resource.kind == "link"}
+    assert {item.name for item in trial.resources} - lines == {"engine 0", "engine 0 threads", "sram"}
 
 
 @pytest.mark.parametrize("engines", [1, 2, 3, 4])
@@ -279,7 +279,7 @@ def test_buffers_of_the_chip_hold_as_many_frames_as_fit() -> None:
 def test_no_simulation_exceeds_the_bound(cycles, accesses, waits, threads) -> None:
     chip = with_threads(threads)
     reference = Reference(state="routes", accesses=accesses, waits=waits)
-    blocks = [Block(name=f"block {number}", cycles=one, references=(reference,)) for number, one in enumerate(cycles)]
+    blocks = [Block(name=f"block {number}", cycles=item, references=(reference,)) for number, item in enumerate(cycles)]
     stages = pipelined([block.name for block in blocks], link=Link(memory="sram", put_cycles=5, get_cycles=5))
     bound_pps = expectation(chip, blocks, STATES, stages).pps
     model = network_processor(chip, blocks, STATES, stages)
@@ -297,7 +297,7 @@ def test_no_simulation_exceeds_the_bound(cycles, accesses, waits, threads) -> No
 def test_a_bound_that_stands_clear_is_reached(cycles, waits, engines, threads) -> None:
     chip = with_threads(threads)
     reference = Reference(state="routes", accesses=waits, waits=waits)
-    blocks = [Block(name=f"block {number}", cycles=one, references=(reference,)) for number, one in enumerate(cycles)]
+    blocks = [Block(name=f"block {number}", cycles=item, references=(reference,)) for number, item in enumerate(cycles)]
     names = [block.name for block in blocks]
     stages = parallel(names, repeated=names[:1], count=engines, link=Link(memory="sram", put_cycles=5))
     bounds = expectation(chip, blocks, STATES, stages)

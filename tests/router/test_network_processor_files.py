@@ -387,7 +387,7 @@ def test_whatever_a_file_says_it_is_a_router_or_a_fault_with_its_place(changes) 
         model, _ = build_router(vary(parse_toml(PIPELINED, "test"), changes))
         told = [task.name for task in model.tasks]
     except (FileProblem, ModelProblem) as problem:  # ModelProblem: a path that another change took away
-        told = [one.place or one.message for one in problem.problems]
+        told = [item.place or item.message for item in problem.problems]
     assert all(told)
     assert told
 

@@ -39,14 +39,14 @@ EXPORTED = {"bus", "multicore", "napi", "shared_core", "two_pools"}
 def router(*, pool: dict[str, Any] | None = None, task: dict[str, Any] | None = None) -> RouterModel:
     """Return a router with two cores; of its pool and its first core something is changed."""
     plain = multicore(2, ServiceCost(per_packet_s=1e-6))
-    pools = tuple(replace(one, **(pool or {})) for one in plain.pools)
-    tasks = tuple(replace(one, **(task or {})) if one.name == "core 0" else one for one in plain.tasks)
+    pools = tuple(replace(item, **(pool or {})) for item in plain.pools)
+    tasks = tuple(replace(entry, **(task or {})) if entry.name == "core 0" else entry for entry in plain.tasks)
     return replace(plain, pools=pools, tasks=tasks)
 
 
 def core(document: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = next(task for task in document["tasks"] if task["name"] == "core 0")
-    return found
+    result: dict[str, Any] = next(task for task in document["tasks"] if task["name"] == "core 0")
+    return result
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name.removesuffix(".router.toml"))

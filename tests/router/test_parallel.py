@@ -41,7 +41,7 @@ def kvm(softirq: float, receive: float, send: float, forward: float) -> Technolo
 
 
 def machines(number: int, **pins: tuple[tuple[int, ...], ...]) -> list[Machine]:
-    return [Machine(name=f"vm {one}", server="host", **pins) for one in range(number)]
+    return [Machine(name=f"vm {item}", server="host", **pins) for item in range(number)]
 
 
 def test_each_machine_sends_to_the_egress_port_itself() -> None:
@@ -61,8 +61,8 @@ def test_each_machine_sends_to_the_egress_port_itself() -> None:
 
 def test_one_machine_in_parallel_is_a_virtual_router() -> None:
     host = Server(name="host", cores=4, technology=kvm(0.1, 0.5, 0.5, 0.6))
-    one = machines(1)
-    assert lossless_pps(parallel_router(host, one), load()) == lossless_pps(virtual_router(host, one[0]), load())
+    item = machines(1)
+    assert lossless_pps(parallel_router(host, item), load()) == lossless_pps(virtual_router(host, item[0]), load())
 
 
 @given(
@@ -89,8 +89,8 @@ def test_round_robin_spreads_a_single_flow_and_the_flow_hash_does_not() -> None:
     host = Server(name="host", cores=4, technology=kvm(0.1, 0.5, 0.5, 0.6))
     one_flow = OfferedLoad(rate_pps=1e5, frames=FrameMix.fixed(64), flows=FlowSet.crafted(1))
     pinned = [
-        Machine(name=f"vm {one}", server="host", vcpu_cores=((one + 1,),), backend_cores=((one + 1,),))
-        for one in range(2)
+        Machine(name=f"vm {item}", server="host", vcpu_cores=((item + 1,),), backend_cores=((item + 1,),))
+        for item in range(2)
     ]
     hashed = lossless_pps(parallel_router(host, pinned), one_flow)
     turns = lossless_pps(parallel_router(host, pinned, balancing="round_robin"), one_flow)
@@ -102,8 +102,8 @@ def test_round_robin_spreads_a_single_flow_and_the_flow_hash_does_not() -> None:
 def test_simulated_routers_on_cores_of_their_own_forward_the_fluid_limit(number: int) -> None:
     host = Server(name="host", cores=number + 1, technology=kvm(0.05, 0.5, 0.5, 0.6))
     pinned = [
-        Machine(name=f"vm {one}", server="host", vcpu_cores=((one + 1,),), backend_cores=((one + 1,),))
-        for one in range(number)
+        Machine(name=f"vm {item}", server="host", vcpu_cores=((item + 1,),), backend_cores=((item + 1,),))
+        for item in range(number)
     ]
     model = parallel_router(host, pinned, balancing="round_robin", link_bps=10e9)
     fluid = lossless_pps(model, load())
@@ -118,18 +118,18 @@ def test_simulated_routers_on_cores_of_their_own_forward_the_fluid_limit(number:
 def test_without_a_backend_the_cards_queues_spread(name: str) -> None:
     host = Server(name="host", cores=4, technology=replace(technology(name), contention=Technology(name="").contention))
     pinned = [Machine(name=f"nf {one}", server="host", vcpu_cores=((one,),)) for one in range(4)]
-    one = technology(name)
-    each_s = sum(part.mean_s(64) for part in (one.functions["forward"], one.receive, one.send, one.guest_driver))
+    item = technology(name)
+    each_s = sum(part.mean_s(64) for part in (item.functions["forward"], item.receive, item.send, item.guest_driver))
     model = parallel_router(host, pinned, link_bps=100e9)
     assert lossless_pps(model, load()) == pytest.approx(4 / each_s)
     assert all(model.task(port.entry).needs == () for port in model.ports)
 
 
 def test_machines_behind_a_vswitch_share_its_core() -> None:
-    one = technology("memif")
-    host = Server(name="host", cores=4, technology=one, switch_cores=(0,))
+    item = technology("memif")
+    host = Server(name="host", cores=4, technology=item, switch_cores=(0,))
     pinned = [Machine(name=f"nf {n}", server="host", vcpu_cores=((n + 1,),)) for n in range(3)]
-    visits = (one.nic_receive, one.switch, one.receive, one.send, one.switch, one.nic_send)
+    visits = (item.nic_receive, item.switch, item.receive, item.send, item.switch, item.nic_send)
     model = parallel_router(host, pinned, link_bps=25e9)
     assert lossless_pps(model, load()) == pytest.approx(1 / sum(part.mean_s(64) for part in visits))
 

@@ -64,10 +64,10 @@ def test_power_states_that_make_no_sense_are_all_named_at_once() -> None:
         .replace('after = "200 us"', 'after = "0 s"')
         .replace('frequency = "1.5 GHz"', 'frequency = "4 GHz"')
     )
-    found = faults(wrong)
-    assert "sleep saves power" in found["pool[0].power.sleep[0].power"]
-    assert "rising idle time" in found["pool[0].power.sleep[1].after"]
-    assert "rising frequency" in found["pool[0].power.performance[1].frequency"]
+    result = faults(wrong)
+    assert "sleep saves power" in result["pool[0].power.sleep[0].power"]
+    assert "rising idle time" in result["pool[0].power.sleep[1].after"]
+    assert "rising frequency" in result["pool[0].power.performance[1].frequency"]
 
 
 @pytest.mark.parametrize(

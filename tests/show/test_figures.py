@@ -60,7 +60,7 @@ def test_labels_of_points_never_cover_one_another() -> None:
     places = [1.0 + 0.02 * number for number in range(40)]
     labels = tuple(f"setting number {number}" for number in range(40))
     points = Points(name="p", x=tuple(places), y=(1.0,) * 40, labels=labels, is_labelled=True)
-    written = [one for one in texts(draw(figure(points))) if one[2] in labels]
+    written = [item for item in texts(draw(figure(points))) if item[2] in labels]
     assert 1 < len(written) < 40
     ends = sorted((left, left + 5.0 * len(text)) for left, _, text in written)
     assert all(right <= left for (_, right), (left, _) in pairwise(ends))

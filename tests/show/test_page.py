@@ -106,12 +106,12 @@ def test_a_page_without_figures_has_no_script() -> None:
 
 
 def test_every_mark_of_a_figure_is_there_for_the_script() -> None:
-    found = re.search(r"const figures = (\[.*?\]);\n", render_page(PAGE))
-    assert found
-    one, energy = json.loads(found[1].replace("<\\/", "</"))
-    assert [mark["kind"] for mark in one["marks"]] == ["line", "points", "points"]
-    assert one["marks"][1]["y"] == [1.05, None]
-    assert one["x"] == {"title": "frame size [B]", "scale": "log", "ticks": [64.0, 1518.0]}
+    result = re.search(r"const figures = (\[.*?\]);\n", render_page(PAGE))
+    assert result
+    item, energy = json.loads(result[1].replace("<\\/", "</"))
+    assert [mark["kind"] for mark in item["marks"]] == ["line", "points", "points"]
+    assert item["marks"][1]["y"] == [1.05, None]
+    assert item["x"] == {"title": "frame size [B]", "scale": "log", "ticks": [64.0, 1518.0]}
     assert [mark["y"] for mark in energy["marks"]] == [[0.0, 5.0, 10.0], [20.0, 14.0, 8.0]]
 
 

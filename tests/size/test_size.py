@@ -27,21 +27,21 @@ def linear(counts: tuple[int, ...] = (1, 2, 4, 8), rate_pps: float = 1e6, *, fra
 
 
 def test_a_router_that_scales_needs_about_its_target_over_the_rate_of_a_core() -> None:
-    found = size(linear(), Target.parse("6 Mpps", "64 B"))
-    assert found.least is not None
-    assert found.least.cores in {6, 7, 8}
-    assert found.least.probability >= 0.95
-    assert found.headroom_ratio is not None
-    assert found.headroom_ratio == pytest.approx(found.least.rate_pps / 6e6 - 1.0)
-    assert found.least.outside == ()
+    result = size(linear(), Target.parse("6 Mpps", "64 B"))
+    assert result.least is not None
+    assert result.least.cores in {6, 7, 8}
+    assert result.least.probability >= 0.95
+    assert result.headroom_ratio is not None
+    assert result.headroom_ratio == pytest.approx(result.least.rate_pps / 6e6 - 1.0)
+    assert result.least.outside == ()
 
 
 def test_more_confidence_and_less_loss_never_ask_for_fewer_cores() -> None:
     counts = []
     for confidence, loss in ((0.5, 0.1), (0.5, 0.0), (0.9, 0.0), (0.99, 0.0)):
-        found = size(linear(), Target.parse("5 Mpps", confidence_ratio=confidence, loss_ratio=loss))
-        assert found.least is not None
-        counts.append(found.least.cores)
+        result = size(linear(), Target.parse("5 Mpps", confidence_ratio=confidence, loss_ratio=loss))
+        assert result.least is not None
+        counts.append(result.least.cores)
     assert counts == sorted(counts)
 
 
@@ -54,24 +54,24 @@ def test_a_bit_rate_is_that_of_the_wire() -> None:
 
 def test_beyond_the_link_no_count_is_certain_and_the_links_limit() -> None:
     rows = [Point(cores=k, frame_bytes=1518.0, throughput_pps=k * 4e5, link_bps=1e10) for k in (1, 2)]
-    found = size(rows, Target.parse("30 Gbit/s", "1518 B"))
-    assert found.least is None
-    assert found.counts[-1].limit == "link"
-    assert found.counts[-1].probability < 0.05
-    assert "No number of cores" in found.answer
-    assert "measure" in found.answer
+    result = size(rows, Target.parse("30 Gbit/s", "1518 B"))
+    assert result.least is None
+    assert result.counts[-1].limit == "link"
+    assert result.counts[-1].probability < 0.05
+    assert "No number of cores" in result.answer
+    assert "measure" in result.answer
 
 
 def test_what_lies_outside_the_measurements_is_marked_count_by_count() -> None:
     rows = [Point(cores=k, frame_bytes=64.0, throughput_pps=k * 1e6) for k in (1, 2, 4)]
-    found = size(rows, Target.parse("3 Mpps", "IMIX"))
-    assert {count.cores: count.outside for count in found.counts}[8] == ("frames", "link")
-    assert {count.cores: count.outside for count in found.counts}[9] == ("cores", "frames", "link")
+    result = size(rows, Target.parse("3 Mpps", "IMIX"))
+    assert {count.cores: count.outside for count in result.counts}[8] == ("frames", "link")
+    assert {count.cores: count.outside for count in result.counts}[9] == ("cores", "frames", "link")
 
 
 def test_a_fact_that_nobody_told_is_asked_for_by_its_name_with_both_answers() -> None:
-    found = size(linear((1, 2, 4)), Target.parse("7 Mpps"), counts=range(1, 17))
-    (fact,) = found.facts
+    result = size(linear((1, 2, 4)), Target.parse("7 Mpps"), counts=range(1, 17))
+    (fact,) = result.facts
     assert fact.fact.name == "shared_queue"
     widths = {answer: math.log(high / low) for answer, (low, high) in fact.fact.intervals_pps.items()}
     # Queues of their own leave no collapse: less is possible, so the interval is narrower.
@@ -91,10 +91,10 @@ def test_the_command_answers_in_one_call(tmp_path: Path, capsys: pytest.CaptureF
     table.write_text(THREE)
     asked = ["size", str(table), "--target", "40 Gbit/s", "--frames", "IMIX"]
     assert run([*asked, "--figure", str(figure), "--out", str(page)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "40 Gbit/s of IMIX" in said
-    assert "probability of 0.95" in said
-    assert "shared_queue" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "40 Gbit/s of IMIX" in output
+    assert "probability of 0.95" in output
+    assert "shared_queue" in output
     assert "<svg" in figure.read_text()
     assert "How many cores?" in page.read_text()
     assert run([*asked, "--json", "--cores", "1..12"]) == 0
@@ -259,10 +259,10 @@ def test_of_thousands_of_counts_some_are_looked_at_and_the_least_is_that_of_all(
         ]
 
     seen: list[int] = []
-    found = looked_at(range(1, 4097), evaluate, lambda count: count.probability == 1.0)
-    assert next(count.cores for count in found if count.probability == 1.0) == enough
+    result = looked_at(range(1, 4097), evaluate, lambda count: count.probability == 1.0)
+    assert next(count.cores for count in result if count.probability == 1.0) == enough
     assert len(seen) < 300
-    assert [count.cores for count in found] == sorted(set(seen))
+    assert [count.cores for count in result] == sorted(set(seen))
 
 
 def test_over_clocks_a_slower_one_needs_as_many_more_cores(capsys: pytest.CaptureFixture[str]) -> None:

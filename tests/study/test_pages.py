@@ -55,13 +55,13 @@ def test_what_is_said_of_a_forecast_is_the_row_of_its_table_with_most_cores_busy
     result = studied(tmp_path, 6, flows)
     answer, lead = spoken(page_of(result))
     shown = {(cells[0], cells[1]): cells[2] for cells in forecast_table(result, "fig9").rows}
-    for text, found in (
+    for text, outcome in (
         (answer, re.search(r"forward \*\*([\d.]+) Mpps\*\* of 64-byte", answer)),
         (lead, re.search(r"forwards? ([\d.]+) Mpps of 64-byte", lead)),
     ):
-        assert found, text
+        assert outcome, text
         # Screens show four digits.
-        assert float(found.group(1)) == pytest.approx(shown[row, 64], rel=1e-3)
+        assert float(outcome.group(1)) == pytest.approx(shown[row, 64], rel=1e-3)
     assert load in answer
 
 
@@ -69,18 +69,18 @@ def test_what_is_said_of_a_forecast_is_the_row_of_its_table_with_most_cores_busy
 @pytest.mark.slow
 def test_a_caption_says_that_cores_cost_each_other_what_the_law_says(tmp_path: Path, flows: tuple[int, ...]) -> None:
     caption = throughput_figure(studied(tmp_path, 6, flows), "fig9", unit="pps").caption
-    found = re.search(r"c\(4\) = ([\d.]+)", caption)
-    assert found, caption
+    result = re.search(r"c\(4\) = ([\d.]+)", caption)
+    assert result, caption
     # Meyer et al. 2014, eq. 7: how many times longer a frame takes where four cores work.
     longer = fakes.core_service_s(4, 64) / fakes.core_service_s(1, 64)
-    assert float(found.group(1)) == pytest.approx(longer, rel=1e-3)
+    assert float(result.group(1)) == pytest.approx(longer, rel=1e-3)
 
 
 def test_a_statement_of_flows_that_the_scenario_does_not_have_is_not_judged(tmp_path: Path) -> None:
     result = studied(tmp_path, 6, (1,))
     assert result.links_filled == ()
-    assert [one.here.split(":")[0] for one in result.statements] == ["not judged"]
-    assert {one.name for one in result.criteria} == {"mean_over_all", "mean_over_held_out", "max_over_held_out"}
+    assert [statement.here.split(":")[0] for statement in result.statements] == ["not judged"]
+    assert {item.name for item in result.criteria} == {"mean_over_all", "mean_over_held_out", "max_over_held_out"}
 
 
 def test_nothing_is_said_of_the_cost_of_other_cores_where_one_works_or_links_limit(tmp_path: Path) -> None:

@@ -80,8 +80,8 @@ def quoted(study: StudyDocument) -> Iterator[tuple[str, Quoted]]:
     else:
         tables = []
     for name, table in tables:
-        for number, one in enumerate(table):
-            yield f"{name}.{type(one).__name__.lower()}[{number}]", one
+        for number, item in enumerate(table):
+            yield f"{name}.{type(item).__name__.lower()}[{number}]", item
 
 
 def is_stated(one: Quoted, value: float, scale: float = 1.0) -> bool:
@@ -94,8 +94,8 @@ def is_stated(one: Quoted, value: float, scale: float = 1.0) -> bool:
     formula = one.read_as.removeprefix("-")
     used = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", formula)} - {1.0, 100.0}
     sign = -1.0 if formula != one.read_as else 1.0
-    found = sign * Formula(formula, frozenset()).evaluate({})
-    return bool(used) and used <= there and value == pytest.approx(found, rel=ROUNDED)
+    result = sign * Formula(formula, frozenset()).evaluate({})
+    return bool(used) and used <= there and value == pytest.approx(result, rel=ROUNDED)
 
 
 @cache
@@ -110,13 +110,13 @@ STUDIES = sorted(set(shipped_studies()) - NO_STATED_VALUES)
 
 @pytest.mark.parametrize("name", sorted(set(STUDIES) - NOT_YET_QUOTED))
 def test_each_stated_number_stands_in_its_quotation(name: str) -> None:
-    found = list(values(study_of(name)))
-    assert found
+    result = list(values(study_of(name)))
+    assert result
     wrong = [
-        f"{place}: {value:g} is not in “{one.quote}”"
-        for place, one, of, scale in found
+        f"{place}: {value:g} is not in “{item.quote}”"
+        for place, item, of, scale in result
         for value in of
-        if not one.read_off and not is_stated(one, value, scale)
+        if not item.read_off and not is_stated(item, value, scale)
     ]
     assert not wrong
 
@@ -135,19 +135,21 @@ def test_studies_that_compare_with_published_words_quote_them() -> None:
 
 @pytest.mark.parametrize("name", QUOTING)
 def test_whatever_a_source_is_said_to_state_stands_there_in_its_words(name: str) -> None:
-    assert not [place for place, one in quoted(study_of(name)) if not (one.quote and one.section) and not one.read_off]
+    assert not [
+        place for place, item in quoted(study_of(name)) if not (item.quote and item.section) and not item.read_off
+    ]
 
 
 @pytest.mark.parametrize("name", QUOTING)
 def test_numbers_of_statements_in_words_are_those_of_their_quotations(name: str) -> None:
-    said = [(place, one) for place, one in quoted(study_of(name)) if isinstance(one, InWords)]
-    assert not [place for place, one in said if not numbers(one.stated) <= numbers(one.quote)]
+    said = [(place, item) for place, item in quoted(study_of(name)) if isinstance(item, InWords)]
+    assert not [place for place, entry in said if not numbers(entry.stated) <= numbers(entry.quote)]
 
 
 @pytest.mark.parametrize("name", QUOTING)
 def test_quotations_are_the_words_of_the_papers(name: str) -> None:
     texts = papers()
-    wrong = [place for place, one in quoted(study_of(name)) if not any(plain(one.quote) in text for text in texts)]
+    wrong = [place for place, item in quoted(study_of(name)) if not any(plain(item.quote) in text for text in texts)]
     assert not wrong
 
 
@@ -192,7 +194,7 @@ def test_a_number_that_the_quotation_does_not_have_is_found_out(quote: str, valu
     ],
 )
 def test_fields_of_a_quotation_that_contradict_one_another_are_told(fields: dict[str, object], place: str) -> None:
-    assert place in {one.place for one in Quoted.model_validate(fields).quotation_problems("x")}
+    assert place in {problem.place for problem in Quoted.model_validate(fields).quotation_problems("x")}
 
 
 def test_a_table_says_what_is_stated_and_what_is_read_off_a_figure() -> None:

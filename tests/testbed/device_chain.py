@@ -82,20 +82,20 @@ def chain() -> Iterator[Chain]:
     folder.chmod(0o755)
     spawned: dict[int, str] = {}
     try:
-        for one in (gen, dut, sink):
-            run("ip", "netns", "add", one)
-            run("ip", "-n", one, "link", "set", "lo", "up")
+        for item in (gen, dut, sink):
+            run("ip", "netns", "add", item)
+            run("ip", "-n", item, "link", "set", "lo", "up")
             quiet = "for one in all default; do echo 1 > /proc/sys/net/ipv6/conf/$one/disable_ipv6; done"
-            run("ip", "netns", "exec", one, "sh", "-c", quiet)
+            run("ip", "netns", "exec", item, "sh", "-c", quiet)
         wire(gen, "g0", GEN_MAC, dut, "d0", D0_MAC)
         wire(dut, "d1", D1_MAC, sink, "s0", SINK_MAC)
         site = DeviceSite(netns=dut, ports=PORTS, cpu=None, priority=0, folder=folder, on_spawn=spawned.__setitem__)
         yield Chain(site=site, gen=gen, sink=sink, spawned=spawned)
     finally:
-        for one in (gen, dut, sink):
-            for process in process_ids(one):  # of a device that nobody stopped
+        for item in (gen, dut, sink):
+            for process in process_ids(item):  # of a device that nobody stopped
                 os.kill(process, signal.SIGKILL)
-            subprocess.run(["ip", "netns", "delete", one], capture_output=True, check=False)
+            subprocess.run(["ip", "netns", "delete", item], capture_output=True, check=False)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -197,7 +197,7 @@ def udp6(
     length: int = 80,
 ) -> bytes:
     """Return an IPv6/UDP frame without FCS (RFC 8200, RFC 768)."""
-    addresses = b"".join(socket.inet_pton(socket.AF_INET6, one) for one in (source, destination))
+    addresses = b"".join(socket.inet_pton(socket.AF_INET6, item) for item in (source, destination))
     payload = payload_of(number, length - 14 - 40 - 8)
     udp = udp_of(payload, addresses + struct.pack("!IHBB", len(payload) + 8, 0, 0, 17))
     header = struct.pack("!IHBB", 6 << 28, len(udp), 17, hops) + addresses

@@ -56,7 +56,7 @@ def run_process(before: Sequence[str], *arguments: str) -> subprocess.CompletedP
 
 def is_gone(bed: str) -> bool:
     name = name_of(bed)
-    return not [one for one in netns.named() if name in one] and name not in state.beds()
+    return not [item for item in netns.named() if name in item] and name not in state.beds()
 
 
 @pytest.mark.wire
@@ -107,8 +107,8 @@ def test_json_has_the_trial_and_what_ran_it(bed: str, run: Run) -> None:
 def test_on_one_core_the_generator_never_passes_for_a_device_that_loses(bed: str) -> None:
     if shutil.which("taskset") is None:
         pytest.skip("needs taskset: apt install util-linux")
-    one = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
-    done = run_process(one, "measure", "--testbed", bed, "--load", "50 kpps", "--duration", "300 ms", "--json")
+    item = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+    done = run_process(item, "measure", "--testbed", bed, "--load", "50 kpps", "--duration", "300 ms", "--json")
     trial = json.loads(done.stdout)
     assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]
     assert done.returncode == (1 if trial["invalid"] else 0), done.stderr
@@ -208,7 +208,7 @@ def test_a_bed_that_is_put_up_is_listed_and_taken_down(bed: str, run: Run) -> No
     assert done.returncode == 0, done.stderr
     assert f"g0 in rc-{name_of(bed)}-gen" in done.stdout
     listed = json.loads(run("testbed", "list", "--json").stdout)
-    assert [one["state"] for one in listed if one["name"] == name_of(bed)] == ["put up to stay"]
+    assert [item["state"] for item in listed if item["name"] == name_of(bed)] == ["put up to stay"]
     assert name_of(bed) in run("testbed", "list").stdout
     again = run("testbed", "up", bed)
     assert again.returncode == 3
@@ -226,11 +226,11 @@ def test_a_device_of_xdp_programs_cannot_be_left_standing(bed: str, run: Run) ->
 
 
 def test_devices_are_listed_with_their_options_and_what_they_lack(run: Run) -> None:
-    found = json.loads(run("testbed", "devices", "--json").stdout)
-    by_name = {one["name"]: one for one in found}
+    result = json.loads(run("testbed", "devices", "--json").stdout)
+    by_name = {item["name"]: item for item in result}
     assert {"linux", "bridge", "xdp", "external"} <= set(by_name)
     assert by_name["linux"]["options"][0]["name"] == "slowdown"
-    assert all(one["meaning"] for entry in found for one in entry["options"])
+    assert all(one["meaning"] for entry in result for one in entry["options"])
     assert "Linux IP forwarding" in run("testbed", "devices").stdout
 
 
@@ -249,11 +249,11 @@ def test_the_tester_tests_itself(
             monkeypatch.setattr(selftest, name, value)
 
     def checks() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(run("testbed", "selftest", "--testbed", bed, "--json").stdout)[
+        result: list[dict[str, Any]] = json.loads(run("testbed", "selftest", "--testbed", bed, "--json").stdout)[
             "checks"
         ]
-        assert all(check["reason"] for check in found if check["trial"] is None)
-        ran = [check for check in found if check["trial"] is not None]
+        assert all(check["reason"] for check in result if check["trial"] is None)
+        ran = [check for check in result if check["trial"] is not None]
         assert {check["name"] for check in ran} == {"maximum", "latency", "rate"}
         for trial in (check["trial"] for check in ran):
             assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]  # S12

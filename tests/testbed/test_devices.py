@@ -62,19 +62,19 @@ def device() -> Iterator[list[Device]]:
     """Devices that a test made and that are stopped whatever happens."""
     made: list[Device] = []
     yield made
-    for one in made:
-        one.stop()
+    for item in made:
+        item.stop()
 
 
 def make(made: list[Device], name: str, options: dict[str, object]) -> Any:
-    one = make_device(name, options)
-    lacking = [f"{absent.program} ({absent.package})" for absent in one.missing()]
+    item = make_device(name, options)
+    lacking = [f"{absent.program} ({absent.package})" for absent in item.missing()]
     if lacking:
         pytest.skip(f"device {name} needs {', '.join(lacking)}")
     if (name == "xdp" or options.get("slowdown")) and not _can_load_programs():
         pytest.skip("needs eBPF programs: this kernel or this build has none")
-    made.append(one)
-    return one
+    made.append(item)
+    return item
 
 
 def _can_load_programs() -> bool:
@@ -186,7 +186,7 @@ def state_of(chain: Chain) -> dict[str, object]:
         "links": sorted(link["ifname"] for link in links),
         "programs": [link["ifname"] for link in links if "xdp" in link],
         "promiscuous": [link["ifname"] for link in links if "PROMISC" in link["flags"]],
-        "addresses": [one["local"] for link in links for one in link["addr_info"] if link["ifname"] != "lo"],
+        "addresses": [item["local"] for link in links for item in link["addr_info"] if link["ifname"] != "lo"],
         "neighbours": device_chain.run("ip", "-n", netns, "neighbour", "show", "nud", "permanent"),
         "routes": device_chain.run("ip", "-n", netns, "route") + device_chain.run("ip", "-n", netns, "-6", "route"),
         "rules": device_chain.run(*inside, "nft", "list", "ruleset") if which("nft") else "",
@@ -399,8 +399,8 @@ def test_a_device_that_makes_its_frames_itself_pays_for_their_bytes(chain: Chain
     # Copied in and out: 1518 bytes take about 2.5 times as long as 64 on the machines seen.
     assert cost_s[1518] > 1.2 * cost_s[64]
     # Between two readings of counters the reader may be held up.
-    found = [under_test.self_timed(1518, 0.1) for _ in range(3)]
-    counts = min(found, key=lambda one: abs(one.received_frames - one.forwarded_frames))
+    results = [under_test.self_timed(1518, 0.1) for _ in range(3)]
+    counts = min(results, key=lambda item: abs(item.received_frames - item.forwarded_frames))
     assert counts.frame_bytes == 1518
     assert counts.forwarded_pps == pytest.approx(counts.forwarded_frames / counts.busy_s)
     # Of one core; the kernel charges processor time in ticks of up to 10 ms.

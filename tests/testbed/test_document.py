@@ -36,13 +36,13 @@ def test_the_test_bed_that_needs_no_file_is_called_namespaces() -> None:
 
 
 def test_every_fault_of_a_file_is_reported_at_once_with_its_place() -> None:
-    found = places(
+    result = places(
         'name = "Bad Name"\nkind = "namespaces"\nwire = "64 B"\nwires = 1\nmtu = 20\nnetworks = 300\n'
         '[cores]\ntester = 1\nduty = 2\n[dut]\ndevice = "linux"\n'
     )
-    assert set(found) == {"name", "wire", "wires", "mtu", "networks", "cores.duty"}
-    assert "'wire'" in found["wires"] or '"wire"' in found["wires"]
-    assert "dut" in found["cores.duty"]
+    assert set(result) == {"name", "wire", "wires", "mtu", "networks", "cores.duty"}
+    assert "'wire'" in result["wires"] or '"wire"' in result["wires"]
+    assert "dut" in result["cores.duty"]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_every_fault_of_a_file_is_reported_at_once_with_its_place() -> None:
     ],
 )
 def test_a_fault_names_its_place_and_what_is_allowed(text: str, place: str, words: str) -> None:
-    found = places(text)
-    assert place in found
-    assert words in found[place]
+    result = places(text)
+    assert place in result
+    assert words in result[place]
 
 
 def test_a_third_port_needs_an_address_since_rfc2544_has_two_sides() -> None:

@@ -43,7 +43,7 @@ class KnownCore:
         overflow = offered - min(offered, round(capacity * request["duration_s"])) + self.preempted_frames
         denied = round(self.denied_ratio * (offered - overflow))
         forwarded = offered - overflow - denied - self.lost_frames
-        one = {"cycles_per_packet": CYCLES, "core_hz": CORE_HZ, "pps": CORE_PPS}
+        item = {"cycles_per_packet": CYCLES, "core_hz": CORE_HZ, "pps": CORE_PPS}
         latency = {"count": forwarded, "hdr_base64": ""}
         latency.update(dict.fromkeys(("mean_s", "min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"), 1e-6))
         return {
@@ -52,7 +52,7 @@ class KnownCore:
             "dropped": {"queue": overflow, "denied": denied},
             "pass_s": {"min": 4e-4, "p25": 4.1e-4, "median": 4.1e-4, "p75": 4.2e-4},
             "pps": capacity if request["offered_pps"] is None else forwarded / request["duration_s"],
-            "per_core": [one] * cores,
+            "per_core": [item] * cores,
             "latency": None if request["offered_pps"] is None else latency,
             "steal_ratio": 0.0,
             "notes": [],
@@ -192,10 +192,10 @@ class TestForReal:
         function = InMemory(function="l2_switch", tables={"mac": 1024}, queue_frames=1 << 17)
         rig = PlainRig(evaluator=function, link=50e9)
         result = run_benchmark(plan_of(quick, procedures=("throughput",), frame_bytes=(64,)), rig)
-        found = [row for row in result.throughput.rows if row.lower_pps > 0.0] if result.throughput else []
-        if not found:
+        answer = [row for row in result.throughput.rows if row.lower_pps > 0.0] if result.throughput else []
+        if not answer:
             pytest.skip(f"other work took the core in too many trials: {'; '.join(result.notes)}")
-        for row in found:
+        for row in answer:
             # What the tester reached while the machine was busy may be a rate that the function keeps: no upper bound.
             upper_pps = row.lower_pps if row.outcome == "maximum" else row.upper_pps
             assert row.lower_pps <= upper_pps

@@ -79,8 +79,8 @@ def refusal(lab: str, *ports: str, own_network: bool = False, idle_s: float = 0.
 def test_quiet_interfaces_with_benchmarking_addresses_are_taken(lab: str) -> None:
     run_command(["ip", "-n", lab, "address", "add", "198.18.1.2/24", "dev", "e0"])
     facts = inspect_ports([(lab, "e0"), (lab, "e1")], own_network=False, idle_s=0.2)
-    assert [one.mac for one in facts] == ["02:00:00:00:01:02", "02:00:00:00:02:02"]
-    assert all(one.is_up and one.mtu == 1500 for one in facts)
+    assert [item.mac for item in facts] == ["02:00:00:00:01:02", "02:00:00:00:02:02"]
+    assert all(fact.is_up and fact.mtu == 1500 for fact in facts)
 
 
 def test_an_interface_with_the_default_route_is_refused(lab: str) -> None:

@@ -74,10 +74,10 @@ def up(start: Start) -> Up:
 
 def left(name: str) -> dict[str, list[str]]:
     """What is there of a bed: namespaces, processes, kernel threads of its ports, state, pins."""
-    namespaces = [one for one in netns.named() if one.startswith(f"rc-{name}-")]
+    namespaces = [item for item in netns.named() if item.startswith(f"rc-{name}-")]
     return {
         "namespaces": namespaces,
-        "processes": [str(pid) for one in namespaces for pid in netns.process_ids(one)],
+        "processes": [str(pid) for namespace in namespaces for pid in netns.process_ids(namespace)],
         "files": [str(path) for path in state.FOLDER.glob(f"{name}*")] if state.FOLDER.is_dir() else [],
         "pins": [str(path) for path in state.PINS.glob(f"{name}*")] if state.PINS.is_dir() else [],
     }
@@ -85,15 +85,15 @@ def left(name: str) -> dict[str, list[str]]:
 
 def settings() -> dict[str, str]:
     """The settings of this namespace that a careless test bed might change."""
-    found = {}
+    results = {}
     for folder in ("net/ipv4", "net/ipv6/conf/all", "net/ipv6/conf/default", "net/core"):
         for path in sorted(Path("/proc/sys", folder).iterdir()):
             if path.is_file():
                 try:
-                    found[str(path)] = path.read_text()
+                    results[str(path)] = path.read_text()
                 except OSError:
                     continue
-    return found
+    return results
 
 
 def sleepers() -> set[int]:
@@ -271,13 +271,13 @@ def test_the_device_works_on_its_core_and_the_bed_says_so(bed_file: str) -> None
     with make_bed(bed_file) as bed:
         threads = bed.facts()["device_threads"]
         assert isinstance(threads, list)
-        assert [one["cores"] for one in threads] == [[bed.placement.dut]]
+        assert [thread["cores"] for thread in threads] == [[bed.placement.dut]]
         assert threads[0]["scheduler"] == "FIFO"
         before = bed.device_threads()
         bed.device.restart("link")
         bed.settle()
         assert bed.device_threads() != before  # another thread, bound again
-        assert [one["cores"] for one in bed.facts()["device_threads"]] == [[bed.placement.dut]]  # type: ignore[attr-defined]  # a list
+        assert [fact["cores"] for fact in bed.facts()["device_threads"]] == [[bed.placement.dut]]  # type: ignore[attr-defined]  # a list
 
 
 def test_a_process_that_is_no_kernel_thread_is_never_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,10 +291,10 @@ def test_a_process_that_is_no_kernel_thread_is_never_bound(monkeypatch: pytest.M
 def test_another_bed_with_ports_of_the_same_names_has_its_own_threads(bed_file: str, tmp_path: Path) -> None:
     other = tmp_path / "other.testbed.toml"
     other.write_text(f'name = "n{os.getpid() % 100_000}"\nkind = "namespaces"\nnetworks = 1\n')
-    with make_bed(bed_file) as one, make_bed(str(other)) as two:
-        assert len(one.device_threads()) == len(two.device_threads()) == 1
-        assert one.device_threads() != two.device_threads()
-        (line,) = [line for line in one.neighbours() if two.name in line]
+    with make_bed(bed_file) as item, make_bed(str(other)) as two:
+        assert len(item.device_threads()) == len(two.device_threads()) == 1
+        assert item.device_threads() != two.device_threads()
+        (line,) = [line for line in item.neighbours() if two.name in line]
         assert re.search(
             rf"process {os.getpid()} stands on the same cores \(cores? [\d, ]+ since 20\S+ \S+ UTC\)", line
         )
@@ -308,24 +308,24 @@ def test_a_bed_on_cores_where_another_one_measures_is_refused_unless_it_may_shar
     other.write_text(f'name = "n{os.getpid() % 100_000}"\nkind = "namespaces"\nnetworks = 1\n')
     # Beds of other programs on this machine are not the subject.
     beds = state.beds
-    with make_bed(bed_file, share_cores=True) as one:
-        names = {one.name, f"n{os.getpid() % 100_000}"}
+    with make_bed(bed_file, share_cores=True) as item:
+        names = {item.name, f"n{os.getpid() % 100_000}"}
         monkeypatch.setattr(state, "beds", lambda: tuple(name for name in beds() if name in names))
         with make_bed(str(other)):
             pass  # a bed that only stands is no reason to refuse
-        one.begin_measuring()
+        item.begin_measuring()
         with pytest.raises(EnvironmentProblem, match="measures on the same cores") as refused, make_bed(str(other)):
             raise AssertionError("the cores are not free")
         message = str(refused.value)
-        assert repr(one.name) in message
+        assert repr(item.name) in message
         assert re.search(r"\(cores? [\d, ]+ since 20", message)
         assert "--share-cores" in message
         assert "name" not in message
         with make_bed(str(other), share_cores=True) as two:
             two.begin_measuring()
-            assert any(f"test bed {one.name!r}" in line and "works on" in line for line in two.neighbours())
+            assert any(f"test bed {item.name!r}" in line and "works on" in line for line in two.neighbours())
             # Who measures already is not stopped by who came later.
-            assert any(f"test bed {two.name!r}" in line and "works on" in line for line in one.neighbours())
+            assert any(f"test bed {two.name!r}" in line and "works on" in line for line in item.neighbours())
 
 
 def test_a_bed_that_was_put_up_to_stay_is_a_neighbour(bed_file: str, tmp_path: Path) -> None:
@@ -373,8 +373,8 @@ def test_the_device_has_a_core_of_its_own_wherever_there_is_one(
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
     monkeypatch.setattr(placement, "_CPUS", tmp_path)  # each core is a physical one
-    found = placement.assign_cores(**given)
-    assert (found.tester, found.dut) == chosen
+    result = placement.assign_cores(**given)
+    assert (result.tester, result.dut) == chosen
 
 
 def test_one_core_for_generator_and_device_is_said() -> None:
@@ -382,7 +382,7 @@ def test_one_core_for_generator_and_device_is_said() -> None:
     from routecast.testbed.placement import assign_cores
 
     assert assign_cores().tester != assign_cores().dut or len(allowed) == 1
-    one = assign_cores(tester=min(allowed), dut=min(allowed))
-    assert "share core" in one.notes[0]
+    item = assign_cores(tester=min(allowed), dut=min(allowed))
+    assert "share core" in item.notes[0]
     with pytest.raises(EnvironmentProblem, match=r"cores\.dut: core 4095"):
         assign_cores(dut=4095)

@@ -57,9 +57,9 @@ def test_a_trial_without_the_queries_that_were_due_is_no_result(monkeypatch: pyt
     with closing(ManagementQueries(None, "127.0.0.1")) as queries:
         queries.begin()
         queries.each_second()
-        found = queries.annotate(trial, 60)
-    assert found.invalid == ("the tester sent 1 of 60 SNMP queries",)
-    assert "1 SNMP queries were sent to 127.0.0.1" in found.notes[-1]
+        result = queries.annotate(trial, 60)
+    assert result.invalid == ("the tester sent 1 of 60 SNMP queries",)
+    assert "1 SNMP queries were sent to 127.0.0.1" in result.notes[-1]
 
 
 @pytest.fixture
@@ -113,5 +113,5 @@ def test_a_benchmark_with_all_conditions_has_no_deviation_of_their_sections(bed:
     plan = plan_of(profile, procedures=["throughput"], streams=streams)
     result = run_benchmark(plan, BedRig(bed, device="frr", options={"snmp": "true"}))
     assert [stream.modifier for stream in result.setup.streams] == ["", BROADCAST, MANAGEMENT, ROUTING_UPDATES]
-    assert not {one.section for one in result.compliance.deviations} & {"11.1", "11.2", "11.3", "13"}
-    assert not {one.section for one in result.not_run} & {f"RFC 2544 sec. {n}" for n in ("11.1", "11.2", "11.3")}
+    assert not {deviation.section for deviation in result.compliance.deviations} & {"11.1", "11.2", "11.3", "13"}
+    assert not {item.section for item in result.not_run} & {f"RFC 2544 sec. {n}" for n in ("11.1", "11.2", "11.3")}

@@ -53,8 +53,8 @@ def test_an_interface_with_counters_by_queue_says_what_each_dropped(netns: str) 
     ],
 )
 def test_counters_of_a_queues_drops_are_known_by_their_names(name: str, queue: str | None) -> None:
-    found = links._DROPS.fullmatch(name)
-    assert (found and found[1]) == queue
+    result = links._DROPS.fullmatch(name)
+    assert (result and result[1]) == queue
 
 
 def test_interrupts_and_backlogs_are_read_by_core(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

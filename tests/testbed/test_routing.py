@@ -108,7 +108,7 @@ def test_a_device_learns_its_routes_from_neighbours_and_forwards_by_them(bed: Pa
         assert len(routes(netns)) == len(routes(netns, "-6")) == 2 * 7
         state = BedState.read(evaluator.bed.name)
         assert state is not None
-        recorded = {one["pid"] for one in state.processes}
+        recorded = {process["pid"] for process in state.processes}
         for port in evaluator.bed.ports:
             assert port.netns is not None
             assert set(process_ids(port.netns)) <= recorded, "a killed run leaves nothing that the next does not find"
@@ -159,7 +159,7 @@ def test_a_benchmark_with_routing_updates_has_no_deviation_of_their_sections(bed
     profile = replace(profile, trial=replace(profile.trial, attempts=10))
     streams = [Stream(name="plain"), Stream(name="updates", modifier=ROUTING_UPDATES)]
     result = run_benchmark(plan_of(profile, procedures=["throughput"], streams=streams), BedRig(bed))
-    deviations = {one.section for one in result.compliance.deviations}
+    deviations = {deviation.section for deviation in result.compliance.deviations}
     assert not deviations & {"11.3", "13"}
     assert {"11.1", "23 a and b"} <= deviations
     of_device = [record for record in result.trials if record.procedure != "floor"]

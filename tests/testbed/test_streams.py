@@ -49,9 +49,12 @@ def test_ports_of_many_flows_are_pseudo_random_in_the_ranges_of_rfc4814_and_foll
 
 def test_flows_both_ways_are_two_streams_that_share_the_load_by_weight() -> None:
     flows = FlowSet(name="3", flows=(Flow(rss_hash=0, weight=3.0), Flow(rss_hash=1, ingress=1, egress=0)))
-    found = streams_of(load(flows=flows), PORTS, Addressing())
-    assert [(one["port"], one["to_port"], one["rate_pps"]) for one in found.streams] == [(0, 1, 75e3), (1, 0, 25e3)]
-    assert sum(found.intended_pps) == pytest.approx(1e5)
+    result = streams_of(load(flows=flows), PORTS, Addressing())
+    assert [(stream["port"], stream["to_port"], stream["rate_pps"]) for stream in result.streams] == [
+        (0, 1, 75e3),
+        (1, 0, 25e3),
+    ]
+    assert sum(result.intended_pps) == pytest.approx(1e5)
 
 
 def test_a_flow_of_thrice_the_weight_stands_thrice_in_the_turn() -> None:
@@ -71,10 +74,10 @@ def test_256_networks_get_frames_each_one_host_of_its_own() -> None:
 
 
 def test_one_frame_in_a_hundred_is_a_broadcast_frame_that_nobody_awaits() -> None:
-    found = streams_of(load(rate_pps=1e6), PORTS, Addressing(broadcast_ratio=0.01))
-    (stream,), (beside,) = found.streams, found.broadcast
+    result = streams_of(load(rate_pps=1e6), PORTS, Addressing(broadcast_ratio=0.01))
+    (stream,), (beside,) = result.streams, result.broadcast
     assert (stream["rate_pps"], beside["rate_pps"]) == (pytest.approx(0.99e6), pytest.approx(0.01e6))
-    assert found.intended_pps == (pytest.approx(0.99e6),)
+    assert result.intended_pps == (pytest.approx(0.99e6),)
     (flow,) = beside["flows"]
     assert (flow["destination_mac"], flow["destination_address"]) == ("ff:ff:ff:ff:ff:ff", "255.255.255.255")
     assert stream["flows"][0]["destination_mac"] == PORTS[0].device_mac
@@ -87,10 +90,10 @@ def test_more_networks_than_the_bed_has_are_refused() -> None:
 
 
 def test_a_port_offers_at_most_its_line_rate() -> None:
-    found = streams_of(load(rate_pps=20e6), PORTS, Addressing())
-    assert found.streams[0]["rate_pps"] == pytest.approx(14_880_952, abs=1)  # RFC 2544 sec. 20, 10 Gbit/s, 64 B
-    assert found.intended_pps == (20e6,)
-    assert "line rate" in found.notes[0]
+    result = streams_of(load(rate_pps=20e6), PORTS, Addressing())
+    assert result.streams[0]["rate_pps"] == pytest.approx(14_880_952, abs=1)  # RFC 2544 sec. 20, 10 Gbit/s, 64 B
+    assert result.intended_pps == (20e6,)
+    assert "line rate" in result.notes[0]
 
 
 def test_a_change_of_the_rate_is_a_step_of_every_stream() -> None:
@@ -178,10 +181,10 @@ def test_a_recording_is_divided_among_the_pairs_of_its_flows_with_its_times_size
         name="4",
         flows=(Flow(rss_hash=0, weight=9.0), Flow(rss_hash=1, ingress=1, egress=0), Flow(rss_hash=2), Flow(rss_hash=3)),
     )
-    found = streams_of(load(rate_pps=99.0, flows=flows, arrivals=recorded), PORTS, Addressing())
-    there, back = found.streams
+    result = streams_of(load(rate_pps=99.0, flows=flows, arrivals=recorded), PORTS, Addressing())
+    there, back = result.streams
     # Four gaps in 0.6 s; three frames of five go there.
-    assert found.intended_pps == pytest.approx((4.0, 8 / 3))
+    assert result.intended_pps == pytest.approx((4.0, 8 / 3))
     assert there["schedule"]["bytes"] == [64, 64, 512]
     assert there["schedule"]["flows"] == [0, 1, 0]
     assert [place / 4.0 for place in there["schedule"]["places"]] == pytest.approx([0.0, 0.2, 0.4])

@@ -183,9 +183,9 @@ def test_a_bridge_carries_frames_for_the_far_port(opened: Opened, undisturbed: U
 
 def test_both_directions_and_many_networks_and_ipv6_are_forwarded(opened: Opened, undisturbed: Undisturbed) -> None:
     with opened(retries=0) as evaluator:
-        for one, size in ((evaluator, 64), (evaluator.over_networks(256), 64), (evaluator.with_ip(6), 84)):
+        for item, size in ((evaluator, 64), (evaluator.over_networks(256), 64), (evaluator.with_ip(6), 84)):
             both = load(flows=BOTH, size=size)
-            trial = undisturbed(lambda one=one, both=both: conserving(one, both, 0.2), forwarded_all)
+            trial = undisturbed(lambda entry=item, both=both: conserving(entry, both, 0.2), forwarded_all)
             assert any("forwarded on the generator's core" in note for note in trial.notes)
         networks = evaluator.bed.site.run("cat", "/proc/net/route").count("\n") - 1
     assert networks >= 2 * 256
@@ -268,7 +268,7 @@ def test_overload_fills_the_core_of_a_slowed_router_and_the_ring_loses_the_rest(
 ) -> None:
     def judge(trial: Trial) -> None:
         assert trial.loss_ratio > 0.5
-        (core,) = (one for one in trial.resources if one.kind == "pool")
+        (core,) = (resource for resource in trial.resources if resource.kind == "pool")
         assert core.name == f"core {evaluator.bed.placement.dut}"
         assert core.utilisation_ratio > 0.9
         assert trial.bottleneck.name == core.name

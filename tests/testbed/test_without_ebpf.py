@@ -60,7 +60,7 @@ def test_frames_are_sent_and_received_through_sockets_and_the_result_says_why(be
     assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]  # S12
     tester = trial["facts"]["tester"]
     assert REFUSED in tester["no_ebpf"]
-    assert [[one["back_end"] for one in port["send"]] for port in tester["ports"]] == [["af_packet"]] * 2
+    assert [[item["back_end"] for item in port["send"]] for port in tester["ports"]] == [["af_packet"]] * 2
     assert [port["receive"]["back_end"] for port in tester["ports"]] == ["af_packet"] * 2
     (note,) = [note for note in trial["notes"] if "eBPF" in note]
     assert note.startswith("frames were sent through af_packet and received through af_packet")
@@ -100,12 +100,12 @@ def test_the_selftest_measures_the_back_ends_that_are_left_and_says_why_others_a
     bed: str, program: tuple[str, ...]
 ) -> None:
     done = run("testbed", "selftest", "--testbed", bed, "--json", program=program)
-    found = json.loads(done.stdout)
-    missing = {check["back_end"]: check["reason"] for check in found["checks"] if check["trial"] is None}
+    result = json.loads(done.stdout)
+    missing = {check["back_end"]: check["reason"] for check in result["checks"] if check["trial"] is None}
     assert set(missing) == {"live"}
     assert REFUSED in missing["live"]
-    assert {check["back_end"] for check in found["checks"] if check["trial"]} == {"af_xdp", "af_packet", "auto"}
-    assert REFUSED in found["facts"]["tester"]["no_ebpf"]
+    assert {check["back_end"] for check in result["checks"] if check["trial"]} == {"af_xdp", "af_packet", "auto"}
+    assert REFUSED in result["facts"]["tester"]["no_ebpf"]
 
 
 def test_a_selftest_without_a_row_is_no_success(bed: str) -> None:
@@ -124,15 +124,15 @@ def test_the_devices_are_listed_with_the_back_ends_that_are_left() -> None:
     assert REFUSED in rows["xdp", "receive"]
     assert "nothing" in rows["af_packet", "send"]
     assert "nothing" in rows["af_packet", "receive"]
-    devices = {one["name"]: one["missing"] for one in json.loads(run("testbed", "devices", "--json").stdout)}
-    assert [one["program"] for one in devices["xdp"] if one["why"]] == ["eBPF"]
-    assert not any(one["why"] for one in devices["linux"])
+    devices = {load["name"]: load["missing"] for load in json.loads(run("testbed", "devices", "--json").stdout)}
+    assert [item["program"] for item in devices["xdp"] if item["why"]] == ["eBPF"]
+    assert not any(device["why"] for device in devices["linux"])
 
 
 def test_the_doctor_finds_the_back_ends_that_are_left() -> None:
-    found = {one["check"]: one for one in json.loads(run("doctor", "--json").stdout)["findings"]}["back ends"]
-    assert found["state"] == "missing"
-    there, _, rest = found["found"].partition("; not ")
+    result = {load["check"]: load for load in json.loads(run("doctor", "--json").stdout)["findings"]}["back ends"]
+    assert result["state"] == "missing"
+    there, _, rest = result["found"].partition("; not ")
     assert "af_packet (send)" in there
     assert "af_packet (receive)" in there
     assert "live (send), xdp (receive)" in rest
@@ -195,9 +195,9 @@ def test_without_the_right_to_load_programs_frames_go_through_sockets(wire: str)
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["facts"]["no_ebpf"] == "eBPF cannot be used here: this process lacks CAP_BPF, CAP_PERFMON"
-    assert [port["receive"]["back_end"] for port in found["facts"]["ports"]] == ["af_packet"] * 2
-    stream = found["stream"]
+    result = json.loads(done.stdout)
+    assert result["facts"]["no_ebpf"] == "eBPF cannot be used here: this process lacks CAP_BPF, CAP_PERFMON"
+    assert [port["receive"]["back_end"] for port in result["facts"]["ports"]] == ["af_packet"] * 2
+    stream = result["stream"]
     assert stream["received_frames"] > 0 or stream["late_frames"] > 0
     assert stream["sent_frames"] == stream["received_frames"] + stream["lost_frames"]

@@ -47,9 +47,9 @@ def test_a_checksum_reads_each_byte_of_the_packet_once_and_one_word_of_its_table
 
 @pytest.mark.slow
 def test_classes_of_instructions_add_up_to_all(crc: Characterisation) -> None:
-    for one in (crc.mean, *crc.sizes):
-        parts = (one.loads, one.stores, one.updates, one.branches, one.jumps, one.others)
-        assert math.fsum(parts) == pytest.approx(one.instructions)
+    for item in (crc.mean, *crc.sizes):
+        parts = (item.loads, item.stores, item.updates, item.branches, item.jumps, item.others)
+        assert math.fsum(parts) == pytest.approx(item.instructions)
         assert min(parts) >= 0.0
 
 
@@ -58,11 +58,11 @@ def test_larger_caches_never_miss_more_and_the_largest_only_what_was_never_touch
     crc: Characterisation,
 ) -> None:
     for curve in ("data", "other_data", "instructions"):
-        misses = [getattr(one, curve) for one in crc.misses]
+        misses = [getattr(miss, curve) for miss in crc.misses]
         assert misses == sorted(misses, reverse=True)
     assert crc.misses[-1].data == pytest.approx(crc.cold_misses)
     # The table stays in a cache of 2 KiB, and nothing else is used again.
-    assert next(one.other_data for one in crc.misses if one.cache_bytes == 2048) == 0.0
+    assert next(item.other_data for item in crc.misses if item.cache_bytes == 2048) == 0.0
 
 
 @pytest.mark.slow
@@ -85,15 +85,15 @@ def test_a_trace_that_reaches_its_bound_ends_with_a_packet_and_says_so() -> None
     answer = answered("md5", "1518 B")
     assert not answer.complete
     assert 0 < answer.packets < 48
-    assert len({one.instructions for one in answer.sizes}) == 1
+    assert len({size.instructions for size in answer.sizes}) == 1
 
 
 @pytest.mark.slow
 def test_fragments_cost_the_same_each() -> None:
     # 20 B of header and up to 556 B in the last fragment, 552 B in the others (RFC 791): 1, 2 and 3 fragments.
-    one, two, three = (answered("frag", f"{size} B").mean for size in (594, 1146, 1518))
-    assert two.instructions - one.instructions == pytest.approx(three.instructions - two.instructions, rel=0.15)
-    assert one.packet_writes < two.packet_writes < three.packet_writes
+    item, two, three = (answered("frag", f"{size} B").mean for size in (594, 1146, 1518))
+    assert two.instructions - item.instructions == pytest.approx(three.instructions - two.instructions, rel=0.15)
+    assert item.packet_writes < two.packet_writes < three.packet_writes
 
 
 @pytest.mark.slow
@@ -142,12 +142,12 @@ def test_a_line_through_packets_is_that_of_least_squares() -> None:
 
 
 def test_kernels_say_what_they_stand_for_and_where_they_are_from() -> None:
-    groups = [one.group for one in kernels()]
+    groups = [kernel.group for kernel in kernels()]
     assert sum("CommBench, header" in group for group in groups) == 4
     assert sum("CommBench, payload" in group for group in groups) == 4
     for group in ("NpBench, traffic", "NpBench, security", "NpBench, packet"):
-        assert sum(group in one for one in groups) >= 2, group
-    assert all(one.title and one.source for one in kernels())
+        assert sum(group in item for item in groups) >= 2, group
+    assert all(entry.title and entry.source for entry in kernels())
 
 
 def test_an_unknown_kernel_is_refused_with_the_nearest() -> None:
@@ -158,7 +158,7 @@ def test_an_unknown_kernel_is_refused_with_the_nearest() -> None:
 def capture(path: Path, frames: list[bytes], link: int = 1) -> Path:
     """Write a classic capture."""
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, link)
-    packets = (struct.pack("<IIII", 0, 0, len(one), len(one)) + one for one in frames)
+    packets = (struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame for frame in frames)
     path.write_bytes(head + b"".join(packets))
     return path
 
@@ -174,8 +174,8 @@ def test_packets_of_a_capture_are_what_is_characterised(tmp_path: Path) -> None:
     arp = bytes(12) + b"\x08\x06" + bytes(46)
     path = capture(tmp_path / "two.pcap", [udp(bytes(100)), arp, udp(bytes(300))])
     answer = answered("crc", capture=path)
-    assert [one.frame_bytes for one in answer.sizes] == [146.0, 346.0]
-    assert [one.packet_reads for one in answer.sizes] == [142.0, 342.0]
+    assert [size.frame_bytes for size in answer.sizes] == [146.0, 346.0]
+    assert [item.packet_reads for item in answer.sizes] == [142.0, 342.0]
     assert answer.skipped == 1
     assert answer.held == 2
 

@@ -96,7 +96,7 @@ class FakeBed:
         return {"name": "fake"}
 
     def tester_configuration(self, back_end: str = "auto") -> dict[str, Any]:
-        return {"ports": [one.name for one in self.ports], "send": back_end}
+        return {"ports": [port.name for port in self.ports], "send": back_end}
 
 
 class FakeWatch:

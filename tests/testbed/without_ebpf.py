@@ -58,6 +58,6 @@ def refuse(*, sockets: bool) -> None:
 
 
 if __name__ == "__main__":
-    command = [one for one in sys.argv[1:2] if one != "--no-sockets"] + sys.argv[2:]
+    command = [item for item in sys.argv[1:2] if item != "--no-sockets"] + sys.argv[2:]
     refuse(sockets=len(command) < len(sys.argv) - 1)
     os.execvp(command[0], command)

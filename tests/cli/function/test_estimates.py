@@ -28,14 +28,14 @@ def test_without_a_name_it_lists_the_functions_that_ship() -> None:
     done = routecast_("function")
     assert done.returncode == 0
     assert "learning_switch" in done.stdout
-    names = {one["name"] for one in document()["functions"]}
+    names = {item["name"] for item in document()["functions"]}
     assert {"l2_switch", "learning_switch", "mpls_switch", "bng", "ipv4_router", "nat44"} <= names
 
 
 def test_operations_are_listed_with_their_parameters() -> None:
     assert "ht_lookup" in routecast_("function", "--operations").stdout
-    found = {one["name"]: one for one in document("--operations")["operations"]}
-    assert [one["name"] for one in found["ht_lookup"]["parameters"]] == ["N", "HE", "max", "p"]
+    result = {item["name"]: item for item in document("--operations")["operations"]}
+    assert [entry["name"] for entry in result["ht_lookup"]["parameters"]] == ["N", "HE", "max", "p"]
 
 
 def test_the_papers_switch_is_shown_by_operation_with_what_limits_it() -> None:
@@ -47,20 +47,20 @@ def test_the_papers_switch_is_shown_by_operation_with_what_limits_it() -> None:
 
 
 def test_a_planner_reads_the_capacity_of_a_core() -> None:
-    found = document("bng", *PAPER, "--frame", "78 B", "--frame", "IMIX", "--cores", "6", "--remote", "0.5")
-    assert found["hardware"]["name"] == "xeon-e5-2690v2"
-    estimates = found["estimates"]
-    assert {(one["direction"], one["traffic"]["frames"], one["kind"]) for one in estimates} == {
+    result = document("bng", *PAPER, "--frame", "78 B", "--frame", "IMIX", "--cores", "6", "--remote", "0.5")
+    assert result["hardware"]["name"] == "xeon-e5-2690v2"
+    estimates = result["estimates"]
+    assert {(estimate["direction"], estimate["traffic"]["frames"], estimate["kind"]) for estimate in estimates} == {
         (direction, frames, kind)
         for direction in ("access", "core", None)
         for frames in ("78 B", "IMIX")
         for kind in ("generic", "platform")
     }
-    for one in estimates:
-        assert one["core_pps"] * one["packet_cycles"] == pytest.approx(one["frequency_hz"])
-        limits = {limit["resource"]: limit["pps"] for limit in one["limits"]}
-        assert limits["core"] == pytest.approx(6 * one["core_pps"])
-        assert one["machine_pps"] == min(limits.values()) == limits[one["bottleneck"]]
+    for item in estimates:
+        assert item["core_pps"] * item["packet_cycles"] == pytest.approx(item["frequency_hz"])
+        limits = {limit["resource"]: limit["pps"] for limit in item["limits"]}
+        assert limits["core"] == pytest.approx(6 * item["core_pps"])
+        assert item["machine_pps"] == min(limits.values()) == limits[item["bottleneck"]]
 
 
 def test_the_papers_gigahertz_is_2_4_percent_faster() -> None:
@@ -70,9 +70,9 @@ def test_the_papers_gigahertz_is_2_4_percent_faster() -> None:
 
 
 def test_a_simulation_loses_what_the_estimate_cannot_carry() -> None:
-    found = document("learning_switch", *PAPER, "--simulate", "--load", "20 Mpps")
-    (trial,) = found["simulated"]
-    assert trial["forwarded_pps"] == pytest.approx(found["estimates"][0]["machine_pps"], rel=0.01)
+    result = document("learning_switch", *PAPER, "--simulate", "--load", "20 Mpps")
+    (trial,) = result["simulated"]
+    assert trial["forwarded_pps"] == pytest.approx(result["estimates"][0]["machine_pps"], rel=0.01)
     fitting = document("learning_switch", *PAPER, "--simulate")
     assert fitting["simulated"][0]["dropped_frames"] == 0
 
@@ -127,9 +127,9 @@ def test_a_host_that_was_not_probed_is_answered_for_the_papers_with_a_remark() -
 
 
 def test_one_direction_of_a_function_is_named_with_a_slash() -> None:
-    (found,) = document("bng/access", *PAPER)["estimates"]
+    (result,) = document("bng/access", *PAPER)["estimates"]
     (same,) = document("bng", "--direction", "access", *PAPER)["estimates"]
-    assert {**found, "direction": "access"} == same
+    assert {**result, "direction": "access"} == same
 
 
 @pytest.mark.parametrize("names", ["l2_switch,", ",", ""])
@@ -146,8 +146,8 @@ def test_a_reader_who_leaves_is_no_failed_criterion() -> None:
         assert writer.stdout is not None
         writer.stdout.close()
         assert writer.stderr is not None
-        said = writer.stderr.read()
-    assert (writer.returncode, said) == (0, b"")
+        output = writer.stderr.read()
+    assert (writer.returncode, output) == (0, b"")
 
 
 def test_a_load_in_bit_s_is_of_each_frame_size() -> None:

@@ -34,7 +34,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, 
         rate = min(request["offered_pps"] or cores * CORE_PPS, cores * CORE_PPS)
         frames = round(rate * request["duration_s"])
         delay = dict.fromkeys(("mean_s", "min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"), 2e-6)
-        one = {"cycles_per_packet": CYCLES, "core_hz": CORE_HZ, "pps": CORE_PPS}
+        item = {"cycles_per_packet": CYCLES, "core_hz": CORE_HZ, "pps": CORE_PPS}
         hand = {"ns_per_packet": 160.0, "lookup_ns": 40.0, "ratio": 1.25, "forwarded": 4096}
         return {
             "offered": frames,
@@ -42,7 +42,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, 
             "dropped": {},
             "pass_s": {"min": 8e-4, "p25": 8e-4, "median": 8e-4, "p75": 8e-4},
             "pps": rate,
-            "per_core": [one] * cores,
+            "per_core": [item] * cores,
             "latency": None if request["offered_pps"] is None else {**delay, "count": frames},
             "hand_loop": hand if request["hand_loop"] else None,
             "steal_ratio": 0.0,
@@ -85,7 +85,7 @@ def test_the_table_fits_a_terminal(
 def test_frames_are_as_long_as_the_headers_need(requests: list[dict[str, Any]]) -> None:
     assert run(["function", "bng", "--run", "--frame", "64 B", "--json"]) == 0
     # Ethernet 14, MPLS 4, IP 20, GRE 12, IP 20, FCS 4: Baldi & Sapio 2018, fig. 7.
-    assert [(one["direction"], one["frame_bytes"]) for one in requests] == [("access", 64), ("core", 74)]
+    assert [(request["direction"], request["frame_bytes"]) for request in requests] == [("access", 64), ("core", 74)]
 
 
 def test_a_paced_run_tells_latency_and_loss(requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:

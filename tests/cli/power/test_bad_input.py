@@ -15,29 +15,29 @@ LINEAR = 'model = "linear"\nidle = "50 W"\nfull = "100 W"\n'
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """Return what a command says that leaves with 2."""
     assert run(["power", *arguments]) == 2
-    said = capsys.readouterr()
-    assert not said.out
-    assert "Traceback" not in said.err
-    return " ".join(said.err.split())
+    output = capsys.readouterr()
+    assert not output.out
+    assert "Traceback" not in output.err
+    return " ".join(output.err.split())
 
 
 @pytest.mark.parametrize("option", ["--peak", "--step", "--switch-energy", "--dwell"])
 def test_options_of_a_day_are_refused_without_a_day(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     value = {"--peak": "1 Gbit/s", "--switch-energy": "50 J"}.get(option, "2 h")
-    said = refused(capsys, "optimise", str(EXAMPLE), option, value)
-    assert f"{option} is of a day: name its series with --day" in said
+    output = refused(capsys, "optimise", str(EXAMPLE), option, value)
+    assert f"{option} is of a day: name its series with --day" in output
 
 
 @pytest.mark.parametrize("loads", ["200,30,0", "100,-1,0", "nan,30,0"])
 def test_loads_outside_0_to_100_percent_are_refused_in_percent(loads: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused(capsys, "table", str(EXAMPLE), f"--loads={loads}")
-    assert "is outside 0 to 100: loads are percents of the throughput" in said
-    assert "load_ratios" not in said
+    output = refused(capsys, "table", str(EXAMPLE), f"--loads={loads}")
+    assert "is outside 0 to 100: loads are percents of the throughput" in output
+    assert "load_ratios" not in output
 
 
 def test_one_load_and_the_loads_of_a_day_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused(capsys, "optimise", str(EXAMPLE), "--load", "1 Mpps", "--day", "geant")
-    assert "give one of them" in said
+    output = refused(capsys, "optimise", str(EXAMPLE), "--load", "1 Mpps", "--day", "geant")
+    assert "give one of them" in output
 
 
 def test_a_router_is_no_power_model_and_the_message_says_what_shows_its_watts(
@@ -91,9 +91,9 @@ def test_samples_that_are_wrong_are_told_by_file_and_place(
 ) -> None:
     file = tmp_path / "samples.csv"
     file.write_bytes(content)
-    said = refused(capsys, "fit", str(file))
-    assert told in said
-    assert "samples.csv" in said
+    output = refused(capsys, "fit", str(file))
+    assert told in output
+    assert "samples.csv" in output
 
 
 def test_a_device_that_is_not_in_the_file_is_told_with_the_file(
@@ -101,8 +101,8 @@ def test_a_device_that_is_not_in_the_file_is_told_with_the_file(
 ) -> None:
     file = tmp_path / "samples.csv"
     file.write_text("device,load_ratio,power_w\na,0,50\na,1,90\nb,0,20\nb,1,40\n", encoding="utf-8")
-    said = refused(capsys, "fit", str(file), "--device", "c")
-    assert 'samples.csv: c: is no device of the file: known are "a", "b"' in said
+    output = refused(capsys, "fit", str(file), "--device", "c")
+    assert 'samples.csv: c: is no device of the file: known are "a", "b"' in output
 
 
 @pytest.mark.slow
@@ -143,10 +143,10 @@ def test_a_power_model_that_is_wrong_is_told_in_the_words_of_its_file(
 ) -> None:
     model = tmp_path / "box.power.toml"
     model.write_text(text, encoding="utf-8")
-    said = refused(capsys, "show", str(model))
-    assert told in said
-    assert "literal[" not in said
-    assert "tagged-union" not in said
+    output = refused(capsys, "show", str(model))
+    assert told in output
+    assert "literal[" not in output
+    assert "tagged-union" not in output
 
 
 @pytest.mark.parametrize("value", ["-1", "nan", "inf"])
@@ -182,9 +182,9 @@ def test_yaml_that_stands_for_more_than_it_says_is_refused(
 ) -> None:
     file = tmp_path / "device.yaml"
     file.write_text(content, encoding="utf-8")
-    said = refused(capsys, command, str(file))
-    assert told in said
-    assert "device.yaml" in said
+    output = refused(capsys, command, str(file))
+    assert told in output
+    assert "device.yaml" in output
 
 
 def test_a_list_in_the_place_of_a_number_is_not_written_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,18 +35,18 @@ def test_the_front_says_for_every_bound_the_fewest_watts_that_a_real_setting_has
     machine = machine_of(parse_toml(EXAMPLE.read_text(), "green"), lingers_s=(15e-6,))
     assert machine.load is not None
     effort = Effort(duration_s=5e-3, replications=0, is_exhaustive=True)
-    found = operating_point(machine, machine.load, parse_targets(["p99 < 100 us"]), effort)
-    drawn = front_figure(found, machine)
+    result = operating_point(machine, machine.load, parse_targets(["p99 < 100 us"]), effort)
+    drawn = front_figure(result, machine)
     line = next(mark for mark in drawn.marks if isinstance(mark, Line) and mark.name.startswith("front"))
-    lossless = [one for one in found.judged if one.values[1] == 0.0]
+    lossless = [one for one in result.judged if one.values[1] == 0.0]
     assert len(line.x) > 3
     for (x0, y0), (x1, y1) in pairwise(zip(line.x, line.y, strict=True)):
         assert x0 == x1 or y0 == y1
         if x0 < x1:
             bound_s = math.sqrt(x0 * x1) / 1e6
-            assert y0 == min(one.power_w for one in lossless if one.latency_s("p99") <= bound_s)
+            assert y0 == min(item.power_w for item in lossless if item.latency_s("p99") <= bound_s)
     named = next(mark for mark in drawn.marks if isinstance(mark, Points) and mark.is_labelled)
-    assert all(watts in {one.power_w for one in lossless} for watts in named.y)
+    assert all(watts in {entry.power_w for entry in lossless} for watts in named.y)
 
 
 def test_fitted_samples_are_filled_and_left_out_ones_open(samples: Path) -> None:
@@ -88,9 +88,9 @@ def test_a_figure_that_cannot_be_written_is_refused_before_the_work(
         "optimise": [str(EXAMPLE), "--target", "p99 < 100 us"],
     }[command]
     assert run(["power", command, *asked, "--figure", str(tmp_path / name)]) == 2
-    said = capsys.readouterr()
-    assert told in " ".join(said.err.split())
-    assert not said.out
+    output = capsys.readouterr()
+    assert told in " ".join(output.err.split())
+    assert not output.out
     assert not (tmp_path / name).exists()
 
 
@@ -100,7 +100,7 @@ def test_a_front_without_settings_is_not_drawn_and_the_answer_still_comes(
     figure = tmp_path / "front.svg"
     asked = ("--load", "100 Mpps", "--target", "p99 < 100 us", "--figure", str(figure))
     assert run(["power", "optimise", str(EXAMPLE), *asked]) == 1
-    said = " ".join(capsys.readouterr().err.split())
-    assert "is not written: of no setting are watts and latency known" in said
-    assert "every setting is overloaded" in said
+    output = " ".join(capsys.readouterr().err.split())
+    assert "is not written: of no setting are watts and latency known" in output
+    assert "every setting is overloaded" in output
     assert not figure.exists()

@@ -16,7 +16,7 @@ from routecast.power.files import read_power_model
 @pytest.fixture
 def servers(tmp_path: Path) -> Path:
     """Two made-up servers, with watts at every tenth of load."""
-    loads = [one / 10 for one in range(11)]
+    loads = [item / 10 for item in range(11)]
     rows = [
         ["lean", *(50.0 + 100.0 * load for load in loads)],
         ["bent", *(80.0 + 120.0 * math.sqrt(load) for load in loads)],
@@ -45,15 +45,15 @@ def ports(tmp_path: Path) -> Path:
 
 def test_errors_are_those_of_the_points_that_were_not_fitted(servers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["power", "fit", str(servers), "--points", "0,20,50,100", "--between", "linear", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["model"] == "piecewise"
-    lean, bent = found["devices"]["lean"], found["devices"]["bent"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["model"] == "piecewise"
+    lean, bent = result["devices"]["lean"], result["devices"]["bent"]
     assert lean["errors"]["count"] == 7
     assert lean["errors"]["max_ratio"] == pytest.approx(0.0, abs=1e-12)
     # The chord from 0 to 20 % of load lies farthest below the square root at 10 %.
     truth, chord = 80.0 + 120.0 * math.sqrt(0.1), 80.0 + 60.0 * math.sqrt(0.2)
     assert bent["errors"]["max_ratio"] == pytest.approx((truth - chord) / truth)
-    assert found["errors"]["count"] == 14
+    assert result["errors"]["count"] == 14
 
 
 def test_a_table_has_a_row_for_each_device_and_one_for_all(servers: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,9 +83,9 @@ def test_a_port_model_is_fitted_from_plain_columns_and_shown_from_netpowerbench_
 ) -> None:
     out = tmp_path / "d.yaml"
     assert run(["power", "fit", str(ports), "--out", str(out), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["model"] == "port"
-    parameters = found["devices"]["d"]["parameters"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["model"] == "port"
+    parameters = result["devices"]["d"]["parameters"]
     truth = {"base_w": 100.0, "trx_in_w": 0.5, "port_w": 1.0, "trx_up_w": 0.2, "bit_j": 4e-12, "packet_j": 2e-8}
     for term, value in truth.items():
         assert parameters[f"SFP/T/10G {term}"]["value"] == pytest.approx(value, rel=1e-6)
@@ -100,14 +100,14 @@ def test_a_fit_that_its_file_has_no_place_for_is_shown_and_leaves_with_2(
     renamed.write_text(ports.read_text(encoding="utf-8").replace("SFP/T/10G", "ten"), encoding="utf-8")
     out = tmp_path / "d.yaml"
     assert run(["power", "fit", str(renamed), "--out", str(out)]) == 2
-    said = capsys.readouterr()
-    assert "ten P_base" in said.out
-    assert "PORT/TRX/SPEED" in said.err
-    assert "write .toml or .json instead" in said.err
+    output = capsys.readouterr()
+    assert "ten P_base" in output.out
+    assert "PORT/TRX/SPEED" in output.err
+    assert "write .toml or .json instead" in output.err
     assert not out.exists()
     assert run(["power", "fit", str(renamed), "--out", str(out), "--json"]) == 2
-    found = json.loads(capsys.readouterr().out)["devices"]["d"]["parameters"]
-    assert found["ten base_w"]["value"] == pytest.approx(100.0)
+    result = json.loads(capsys.readouterr().out)["devices"]["d"]["parameters"]
+    assert result["ten base_w"]["value"] == pytest.approx(100.0)
 
 
 def test_a_fitted_switch_is_equipped_on_the_command_line_and_its_day_added_by_hand(
@@ -118,16 +118,16 @@ def test_a_fitted_switch_is_equipped_on_the_command_line_and_its_day_added_by_ha
     capsys.readouterr()
     day = ["power", "day", str(file), "--profile", "synthetic", "--peak", "10 Gbit/s", "--frame", "1000 B"]
     assert run(day) == 2
-    said = capsys.readouterr().err
-    assert '--equip "SFP/T/10G=4"' in said
-    assert '[equipped."SFP/T/10G"]' in said
+    output = capsys.readouterr().err
+    assert '--equip "SFP/T/10G=4"' in output
+    assert '[equipped."SFP/T/10G"]' in output
 
     assert run([*day, "--equip", "SFP/T/10G=8", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     # Each frame passes two ports; 8 ports with their transceivers, enabled and up, are 8 (0.5 + 1 + 0.2) W.
-    by_hand = [100.0 + 8 * 1.7 + 2 * bps * (4e-12 + 20e-9 / 8000) for bps in found["l2_bps"]]
-    assert found["power_w"] == pytest.approx(by_hand, rel=1e-6)
-    assert any("8 x SFP/T/10G, as given" in note for note in found["notes"])
+    by_hand = [100.0 + 8 * 1.7 + 2 * bps * (4e-12 + 20e-9 / 8000) for bps in result["l2_bps"]]
+    assert result["power_w"] == pytest.approx(by_hand, rel=1e-6)
+    assert any("8 x SFP/T/10G, as given" in note for note in result["notes"])
 
     # What the message tells to write does the same; an option takes the place of the file's table.
     table = '\n[equipped."SFP/T/10G"]\nplugged = 8\nenabled = 8\nup = 8\n'
@@ -147,10 +147,10 @@ def test_wrong_ports_are_all_named_with_the_nearest_and_only_models_of_ports_tak
     capsys.readouterr()
     wrong = ["--equip", "SFP/T/1OG=8", "--equip", "SFP/T/10G=none", "--equip", "SFP/T/10G"]
     assert run(["power", "show", str(file), *wrong]) == 2
-    said = capsys.readouterr().err
-    assert 'did you mean "SFP/T/10G"?' in said
-    assert 'got "SFP/T/10G=none": give a class and how many, such as "SFP/T/10G=4"' in said
-    assert 'got "SFP/T/10G"' in said
+    output = capsys.readouterr().err
+    assert 'did you mean "SFP/T/10G"?' in output
+    assert 'got "SFP/T/10G=none": give a class and how many, such as "SFP/T/10G=4"' in output
+    assert 'got "SFP/T/10G"' in output
     assert run(["power", "show", str(file), "--equip", "SFP/T/10G=8", "--equip", "SFP/T/10G=9"]) == 2
     assert "said twice" in capsys.readouterr().err
     assert run(["power", "show", "form", "--equip", "SFP/T/10G=8"]) == 2
@@ -175,7 +175,7 @@ def test_an_equipped_switch_is_shown_over_load_as_its_ports_come_to(
     assert run([*show, "--frame", "512 B", "--loads", "0,50", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     port_w = shown["port_power_w"]["SFP/T/10G"]
-    assert shown["device_power_w"]["power_w"] == pytest.approx([100.0 + 4 * one for one in port_w])
+    assert shown["device_power_w"]["power_w"] == pytest.approx([100.0 + 4 * item for item in port_w])
     assert run(show) == 0
     # Without frames nothing passes: 100 W and 4 (0.5 + 1 + 0.2) W.
     assert "106.8" in capsys.readouterr().out
@@ -195,8 +195,8 @@ def test_a_router_is_fitted_and_shown_by_clock_and_cores(tmp_path: Path, capsys:
     assert parameters["max_pps at 2 GHz"]["value"] == 700e3
     assert run(["power", "show", str(out), "--loads", "100", "--json"]) == 0
     points = json.loads(capsys.readouterr().out)["points"]
-    assert [(one["frequency_hz"], one["cores"]) for one in points] == [(2e9, 1), (2e9, 2), (3e9, 1), (3e9, 2)]
-    assert [one["power_w"] for one in points] == pytest.approx([30.0, 40.0, 30.0, 40.0], abs=0.2)
+    assert [(point["frequency_hz"], point["cores"]) for point in points] == [(2e9, 1), (2e9, 2), (3e9, 1), (3e9, 2)]
+    assert [item["power_w"] for item in points] == pytest.approx([30.0, 40.0, 30.0, 40.0], abs=0.2)
 
 
 def test_the_form_function_is_shown_beside_a_monotone_one_and_how_far_they_are_apart(
@@ -256,7 +256,7 @@ def test_a_port_is_shown_over_load_with_a_frame_size(tmp_path: Path, capsys: pyt
 
 def test_the_papers_machines_are_listed_with_what_is_stated_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["power", "show", "platforms", "--json"]) == 0
-    machines = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    machines = {load["name"]: load for load in json.loads(capsys.readouterr().out)}
     assert list(machines) == ["X", "PD", "A", "PM", "O", "C2", "A2"]  # sec. IV-A
     assert (machines["X"]["max_pps"], machines["X"]["idle_zero_pps"]) == (1040e3, 700e3)  # sec. IV-B
     assert (machines["X"]["gain_of_two"], machines["O"]["gain_of_two"]) == (2.0, 1.5)  # sec. V-B

@@ -51,26 +51,26 @@ def log_of(folder: Path, watts: float) -> Path:
 def test_the_list_names_every_meter_with_its_scope_and_why_not(routecast: Routecast) -> None:
     done = routecast("power", "meters")
     assert done.returncode == 0
-    for one in find_meters():
-        assert one.name in done.stdout
-        assert one.is_readable or one.why_not.split()[0] in done.stdout
+    for find_meter in find_meters():
+        assert find_meter.name in done.stdout
+        assert find_meter.is_readable or find_meter.why_not.split()[0] in done.stdout
 
 
 def test_the_list_as_json_says_why_there_is_no_power_where_there_is_none(routecast: Routecast) -> None:
     document = json.loads(routecast("power", "meters", "--json").stdout)
-    assert [one["name"] for one in document["meters"]] == [one.name for one in find_meters()]
-    is_any = any(one["is_readable"] for one in document["meters"])
+    assert [item["name"] for item in document["meters"]] == [find_meter.name for find_meter in find_meters()]
+    is_any = any(entry["is_readable"] for entry in document["meters"])
     assert (document["no_power"] is None) == is_any
     assert is_any or document["no_power"].startswith("no power here, because: rapl: ")
 
 
 def test_reading_where_there_is_no_meter_leaves_with_3_and_the_reasons(routecast: Routecast) -> None:
-    if any(one.is_readable for one in find_meters()):
+    if any(item.is_readable for item in find_meters()):
         pytest.skip("this machine has a power meter")
     done = routecast("power", "read", "--duration", "1 s")
     assert (done.returncode, done.stdout) == (3, "")
-    for one in find_meters():
-        assert one.needs_address or f"{one.name}: " in done.stderr
+    for find_meter in find_meters():
+        assert find_meter.needs_address or f"{find_meter.name}: " in done.stderr
 
 
 @pytest.mark.slow

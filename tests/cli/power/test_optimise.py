@@ -33,7 +33,7 @@ def test_the_example_is_answered_and_checked(capsys: pytest.CaptureFixture[str])
     assert best["least_w"] <= best["power_w"] < 50.0
     counts = answer["settings"]
     assert counts["overloaded"] + counts["evaluated"] + counts["pruned"] == counts["enumerated"] == 192
-    assert best["power_w"] == min(one["power_w"] for one in answer["front"] if one["is_met"])
+    assert best["power_w"] == min(item["power_w"] for item in answer["front"] if item["is_met"])
 
 
 def test_the_example_says_that_its_figures_are_nobodys_measurements() -> None:

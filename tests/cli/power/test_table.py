@@ -108,7 +108,7 @@ def test_weights_that_do_not_sum_to_one_are_refused(router: Path) -> None:
 def test_a_router_is_either_a_model_or_on_a_test_bed_with_a_meter(
     arguments: tuple[str, ...], said: str, router: Path, tmp_path: Path
 ) -> None:
-    done = routecast_("table", *(one.format(router=router, log=tmp_path / "pdu.csv") for one in arguments))
+    done = routecast_("table", *(argument.format(router=router, log=tmp_path / "pdu.csv") for argument in arguments))
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
 

@@ -27,7 +27,7 @@ def model(kvm):
 def parts(model, passing):
     def of(events, at_s, ingress=0):
         """Return the part of a port's frames that each router gets at an instant."""
-        routes = {one.task: one.route for one in events if isinstance(one, Reroute) and one.at_s <= at_s}
+        routes = {event.task: event.route for event in events if isinstance(event, Reroute) and event.at_s <= at_s}
         seen = passing.passes(model, Flow(rss_hash=3, ingress=ingress, egress=1), routes)
         return {n: seen[f"br {n} forward"] for n in (1, 2, 10)}
 
@@ -38,7 +38,7 @@ THIRDS = pytest.approx({1: 1 / 3, 2: 1 / 3, 10: 1 / 3})
 
 
 def down(events):
-    return {one.task for one in events if isinstance(one, Outage)}
+    return {event.task for event in events if isinstance(event, Outage)}
 
 
 def test_elements_are_the_machines_and_names_that_start_alike_are_two(model):
@@ -50,7 +50,7 @@ def test_all_threads_of_an_element_are_down_and_nothing_else(model):
     events = failover(model, "br 10", at_s=0.25, until_s=0.75, detection_s=0.01)
     threads = {task.thread: task.name for task in model.tasks if task.thread.startswith("br 10 ")}
     assert {task.name for task in model.tasks if task.thread in threads} == down(events)
-    assert {(one.from_s, one.until_s) for one in events if isinstance(one, Outage)} == {(0.25, 0.75)}
+    assert {(event.from_s, event.until_s) for event in events if isinstance(event, Outage)} == {(0.25, 0.75)}
 
 
 def test_until_the_failure_is_detected_its_share_goes_on_to_it_then_the_others_share_it(model, parts):
@@ -79,28 +79,28 @@ def test_when_all_routers_are_away_frames_go_on_to_them_and_are_lost(model, part
     events = events_of(model, away)
     assert parts(events, 3.5) == {1: 0, 2: 0, 10: 1}
     assert sum(parts(events, 11.0).values()) == pytest.approx(1.0)
-    assert {one.task for one in events if isinstance(one, Reroute)} == {"lb 1 balance", "lb 2 balance"}
+    assert {event.task for event in events if isinstance(event, Reroute)} == {"lb 1 balance", "lb 2 balance"}
 
 
 def test_a_balancer_that_fails_takes_its_ports_with_it_and_nobody_can_help(model):
     events = failover(model, "lb 2", at_s=0.5, detection_s=0.1)
-    assert not [one for one in events if isinstance(one, Reroute)]
+    assert not [event for event in events if isinstance(event, Reroute)]
     assert {"lb 2 balance", "lb 2 return", "lb 2 receive 0", "lb 2 receive 1"} <= down(events)
 
 
 def test_an_element_that_is_switched_off_gets_nothing_any_more_before_it_goes(model, parts):
     events = switched(model, "br 1", off_s=1.0, on_s=3.0, drain_s=0.5)
     assert parts(events, 1.0)[1] == 0
-    assert {(one.from_s, one.until_s) for one in events if isinstance(one, Outage)} == {(1.5, 3.0)}
+    assert {(event.from_s, event.until_s) for event in events if isinstance(event, Outage)} == {(1.5, 3.0)}
     assert parts(events, 3.0) == THIRDS
     for_good = switched(model, "br 1", off_s=1.0)
-    assert {one.until_s for one in for_good if isinstance(one, Outage)} == {math.inf}
+    assert {item.until_s for item in for_good if isinstance(item, Outage)} == {math.inf}
     assert parts(for_good, 1e9)[1] == 0
 
 
 def test_events_are_in_order_of_time(model):
     events = failover(model, "br 2", at_s=1.0, until_s=2.0, detection_s=0.25)
-    instants = [one.from_s if isinstance(one, Outage) else one.at_s for one in events]
+    instants = [event.from_s if isinstance(event, Outage) else event.at_s for event in events]
     assert instants == sorted(instants)
 
 

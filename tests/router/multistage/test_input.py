@@ -23,16 +23,16 @@ def problems(servers, balancers, routers, **kinds):
 
 def test_a_balancer_without_routers_is_an_error(kvm):
     server = Server(name="server 1", cores=2, technology=kvm)
-    found = problems([server], [Machine(name="lb 1", server="server 1")], [])
-    assert found == {"router": "there is no back-end router: a multistage router needs at least one"}
+    result = problems([server], [Machine(name="lb 1", server="server 1")], [])
+    assert result == {"router": "there is no back-end router: a multistage router needs at least one"}
 
 
 def test_a_local_balancer_without_a_router_beside_it_is_an_error_and_is_named(kvm):
     servers = [Server(name=f"server {n}", cores=2, technology=kvm) for n in (1, 2)]
     balancers = [Machine(name=f"lb {n}", server=f"server {n}") for n in (1, 2)]
-    found = problems(servers, balancers, [Machine(name="br 1", server="server 1")], balancing="local")
-    assert set(found) == {"balancer[1]"}
-    assert '"lb 2" balances locally, but no router is on "server 2"' in found["balancer[1]"]
+    result = problems(servers, balancers, [Machine(name="br 1", server="server 1")], balancing="local")
+    assert set(result) == {"balancer[1]"}
+    assert '"lb 2" balances locally, but no router is on "server 2"' in result["balancer[1]"]
 
 
 def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
@@ -40,7 +40,7 @@ def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
         Server(name="server 1", cores=2, technology=kvm, interrupt_cores=(2,)),
         Server(name="bare", cores=2, technology=physical, speed_ratio=0.0),
     ]
-    found = problems(
+    result = problems(
         servers,
         [Machine(name="lb 1", server="server 1", vcpu_cores=((0, 5),)), Machine(name="lb 2", server="sever 1")],
         [Machine(name="lb 1", server="bare"), Machine(name="br 2", server="server 1", vcpus=0)],
@@ -50,7 +50,7 @@ def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
         link_bps=float("inf"),
         control=Control(rate_pps=0.0, message_s=1e-6),
     )
-    assert set(found) == {
+    assert set(result) == {
         "server[0].interrupt_cores",
         "server[1].speed_ratio",
         "balancer[0].vcpu_cores[0]",
@@ -67,31 +67,31 @@ def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
         "link_bps",
         "control.rate_pps",
     }
-    assert 'did you mean "server 1"?' in found["balancer[1].server"]
-    assert found["router[0].name"] == '"lb 1" is already the name of balancer[0]'
-    assert 'did you mean "round_robin"?' in found["balancing"]
-    assert "no virtual switch that could flood" in found["interconnect.kind"]
+    assert 'did you mean "server 1"?' in result["balancer[1].server"]
+    assert result["router[0].name"] == '"lb 1" is already the name of balancer[0]'
+    assert 'did you mean "round_robin"?' in result["balancing"]
+    assert "no virtual switch that could flood" in result["interconnect.kind"]
 
 
 def test_control_messages_that_would_fill_the_cores_are_an_error(kvm):
     server = Server(name="server 1", cores=2, technology=kvm)
-    found = problems(
+    result = problems(
         [server],
         [Machine(name="lb 1", server="server 1")],
         [Machine(name="br 1", server="server 1")],
         control=Control(rate_pps=1e3, message_s=1e-3),
     )
-    assert '1 of each core of "server 1"' in found["control.rate_pps"]
+    assert '1 of each core of "server 1"' in result["control.rate_pps"]
 
 
 def test_a_technology_without_a_balancer_cannot_balance(kvm):
     bare = replace(kvm, functions={"forward": kvm.functions["forward"]})
-    found = problems(
+    result = problems(
         [Server(name="server 1", cores=2, technology=bare)],
         [Machine(name="lb 1", server="server 1")],
         [Machine(name="br 1", server="server 1")],
     )
-    assert set(found) == {"balancer[0].functions"}
+    assert set(result) == {"balancer[0].functions"}
 
 
 def test_a_file_says_the_router_that_li_2012_measured():
@@ -141,9 +141,9 @@ def test_faults_of_a_file_have_its_places():
     """
     with pytest.raises(FileProblem) as caught:
         parse_router(text)
-    found = {problem.place: problem.message for problem in caught.value.problems}
-    assert found["balancer[1].name"] == '"lb 1" is already the name of balancer[0]'
-    assert set(found) == {
+    result = {problem.place: problem.message for problem in caught.value.problems}
+    assert result["balancer[1].name"] == '"lb 1" is already the name of balancer[0]'
+    assert set(result) == {
         "technology",
         "balancer[0].vcpu_cores[0]",
         "balancer[1].name",
@@ -158,8 +158,8 @@ def test_faults_of_a_file_have_its_places():
 
 def test_every_scenario_of_li_2012_can_be_written_as_a_file_and_read_again():
     vmware, kvm = technology("vmware-esxi-4.0"), technology("kvm-vhost-2012")
-    cases = [("vmware-esxi-4.0", one) for one in (*table_3_2(vmware).values(), *figure_3_14(vmware).values())]
-    cases += [("kvm-vhost-2012", one) for one in figure_4_5(kvm).values()]
+    cases = [("vmware-esxi-4.0", entry) for entry in (*table_3_2(vmware).values(), *figure_3_14(vmware).values())]
+    cases += [("kvm-vhost-2012", item) for item in figure_4_5(kvm).values()]
     for name, scenario in cases:
         document = router_document(scenario, name)
         assert build_router(document, subject=f"{scenario.name}.router.toml")[0] == scenario.model()

@@ -29,7 +29,7 @@ def elements(document):
 def curves(figure_name):
     file = read_study(STUDY)
     assert isinstance(file.study, CurveStudy)
-    figure = next(one for one in file.study.figure if one.name == figure_name)
+    figure = next(item for item in file.study.figure if item.name == figure_name)
     return {curve.name: document_of(file.study, curve, {}) for curve in figure.curve}
 
 

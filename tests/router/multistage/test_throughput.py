@@ -55,7 +55,7 @@ def test_the_work_of_each_thread_in_a_trial_is_what_a_frame_costs_it_times_the_f
     offered_pps = 200e3
     flow = Flow(rss_hash=0, ingress=0, egress=1)
     answer = trial(model, load(offered_pps, flow))
-    busy = {one.name: one.busy_ratio for one in answer.activity}
+    busy = {item.name: item.busy_ratio for item in answer.activity}
     for pin, seconds in passing.work_s(model, flow, 64.0).items():
         measured = sum(busy[task.name] for task in model.tasks if (task.needs[0].pool, task.pin) == pin)
         assert measured == pytest.approx(offered_pps * seconds, rel=0.01), pin

@@ -57,8 +57,8 @@ def test_a_router_that_is_switched_off_by_plan_and_on_again_loses_nothing(kvm):
     events = switched(router, "br 3", off_s=20e-3, on_s=60e-3, drain_s=5e-3)
     trial = Simulate(router, seed=1, events=events).trial(load(), 0.1)
     assert trial.dropped_frames == 0
-    during = [one for one in trial.over_time if 30e-3 < one.time_s < 55e-3]
-    mean_pps = sum(one.forwarded_pps for one in during) / len(during)
+    during = [entry for entry in trial.over_time if 30e-3 < entry.time_s < 55e-3]
+    mean_pps = sum(item.forwarded_pps for item in during) / len(during)
     assert mean_pps == pytest.approx(RATE_PPS, rel=0.01)
 
 
@@ -85,7 +85,7 @@ def test_a_shared_hub_makes_every_element_work_for_the_frames_of_the_others(kvm)
         router = model(kvm, interconnect=Interconnect(kind=kind, filtered_by="backend"))
         trial = Simulate(router, seed=1).trial(load(), 0.1)
         assert trial.dropped_frames == 0
-        work[kind] = {one.name: one.busy_ratio for one in trial.activity}
+        work[kind] = {item.name: item.busy_ratio for item in trial.activity}
     receive_s = kvm.receive.per_packet_s
     for n in range(1, ROUTERS + 1):
         # A third of the frames is its own; it hears both crossings of the other two thirds.

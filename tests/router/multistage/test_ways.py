@@ -65,8 +65,8 @@ def test_each_frame_is_balanced_forwarded_and_returned_once_on_every_technology(
         flow = Flow(rss_hash=number * 37 % 128, ingress=number % 4, egress=number // 4)
         seen = passing.passes(model, flow)
         by_stage = Counter()
-        for one, times in seen.items():
-            by_stage[one.split()[-1]] += times
+        for item, times in seen.items():
+            by_stage[item.split()[-1]] += times
         assert by_stage["balance"] == by_stage["return"] == pytest.approx(1.0)
         assert by_stage["forward"] == pytest.approx(1.0)
         assert seen[f"lb {flow.ingress // 2 + 1} balance"] == 1.0

@@ -50,28 +50,28 @@ def test_the_techniques_that_the_papers_need_ship() -> None:
 
 @pytest.mark.parametrize("name", sorted(AGREED))
 def test_what_ships_is_read_and_can_forward_balance_and_return(name: str) -> None:
-    one = technology(name)
-    assert one.name == name
-    assert one.title
-    assert {"forward", "balance", "return"} <= set(one.functions)
-    assert all(cost.mean_s(64) > 0.0 for cost in one.functions.values())
+    item = technology(name)
+    assert item.name == name
+    assert item.title
+    assert {"forward", "balance", "return"} <= set(item.functions)
+    assert all(cost.mean_s(64) > 0.0 for cost in item.functions.values())
 
 
 @pytest.mark.parametrize("name", sorted(AGREED))
 def test_each_cost_of_what_ships_tells_its_source(name: str) -> None:
     told = technology_sources(name)
-    one = technology(name)
+    item = technology(name)
     costs = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")
-    given_costs = {key for key in costs if getattr(one, key) != ServiceCost()}
-    assert given_costs | {f"functions.{function}" for function in one.functions} <= set(told)
+    given_costs = {key for key in costs if getattr(item, key) != ServiceCost()}
+    assert given_costs | {f"functions.{function}" for function in item.functions} <= set(told)
     assert all(text.strip() for text in told.values())
 
 
 def test_texts_with_units_become_base_units() -> None:
-    one = parse_technology(OWN)
-    assert one.receive.per_packet_s == pytest.approx(1e-6)
-    assert one.queue_frames == 100
-    assert one.functions["forward"].mean_s(1000) == pytest.approx(2.5e-6)
+    item = parse_technology(OWN)
+    assert item.receive.per_packet_s == pytest.approx(1e-6)
+    assert item.queue_frames == 100
+    assert item.functions["forward"].mean_s(1000) == pytest.approx(2.5e-6)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
@@ -131,9 +131,9 @@ def test_what_a_table_leaves_out_is_as_its_base_says(name, key, part, nanosecond
     expected = replace(getattr(base, key), **{f"{part}_s": pytest.approx(nanoseconds * 1e-9)})
     varied = technology_from(table)
     assert getattr(varied, key) == expected
-    for one in fields(base):
-        if one.name != key:
-            assert getattr(varied, one.name) == getattr(base, one.name)
+    for field in fields(base):
+        if field.name != key:
+            assert getattr(varied, field.name) == getattr(base, field.name)
 
 
 def test_policies_contention_and_functions_are_varied_part_by_part() -> None:
@@ -205,5 +205,5 @@ def test_files_can_say_everything_of_a_technique() -> None:
     assert keys <= set(SAID)
     table = adapter(TechnologyOrName).validate_python({key: SAID[key] for key in keys})
     said, silent = technology_from(table, name="x"), Technology(name="y")
-    same = {one.name for one in fields(Technology) if getattr(said, one.name) == getattr(silent, one.name)}
+    same = {field.name for field in fields(Technology) if getattr(said, field.name) == getattr(silent, field.name)}
     assert same == {"title"}

@@ -37,6 +37,6 @@ def test_linux_forwards_what_was_measured_on_one_to_six_cores() -> None:
 
 
 def test_a_namespace_adds_two_crossings_of_veth() -> None:
-    one = technology("container")
-    crossings_s = one.receive.mean_s(64) + one.send.mean_s(64)
+    item = technology("container")
+    crossings_s = item.receive.mean_s(64) + item.send.mean_s(64)
     assert 1 / forwarded("container", 1) - 1 / forwarded("physical-linux", 1) == pytest.approx(crossings_s)

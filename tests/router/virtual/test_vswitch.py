@@ -51,22 +51,22 @@ def chain(length: int, one: Technology, *, link_bps: float = 25e9) -> RouterMode
 
 def visits(model: RouterModel, port: int) -> list[float]:
     """Work of the vSwitch's core at each of its visits on the way of a frame of 64 bytes."""
-    at, found = model.port(f"port {port}").entry, []
+    at, result = model.port(f"port {port}").entry, []
     names = {task.name for task in model.tasks}
     while at in names:
         task = model.task(at)
         if task.thread == "host vswitch on core 0":
-            found.append(task.service.mean_s(64))
+            result.append(task.service.mean_s(64))
         at = task.route.to[0]
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", ["dpdk-vhost-user", "memif"])
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_a_hop_through_the_vswitch_costs_one_more_visit_of_its_core(name: str, length: int) -> None:
-    one = technology(name)
-    hop_s = sum(part.mean_s(64) for part in (one.send, one.switch, one.receive))
-    shorter, longer = chain(length, one), chain(length + 1, one)
+    item = technology(name)
+    hop_s = sum(part.mean_s(64) for part in (item.send, item.switch, item.receive))
+    shorter, longer = chain(length, item), chain(length + 1, item)
     for port in (0, 1):
         assert len(visits(shorter, port)) == length + 1
         assert len(visits(longer, port)) == length + 2
@@ -74,22 +74,22 @@ def test_a_hop_through_the_vswitch_costs_one_more_visit_of_its_core(name: str, l
 
 
 def test_a_frame_between_cards_visits_the_vswitch_once_into_the_machine_and_once_out() -> None:
-    one = technology("dpdk-vhost-user")
-    server = Server(name="host", cores=2, technology=one, switch_cores=(0,))
+    item = technology("dpdk-vhost-user")
+    server = Server(name="host", cores=2, technology=item, switch_cores=(0,))
     model = virtual_router(server, Machine(name="vm", server="host", vcpu_cores=((1,),)), link_bps=10e9)
     into, out = model.task("port 0 to vm").service, model.task("vm send 0").service
-    assert into.mean_s(64) == pytest.approx(sum(c.mean_s(64) for c in (one.nic_receive, one.switch, one.receive)))
-    assert out.mean_s(64) == pytest.approx(sum(c.mean_s(64) for c in (one.send, one.switch, one.nic_send)))
+    assert into.mean_s(64) == pytest.approx(sum(c.mean_s(64) for c in (item.nic_receive, item.switch, item.receive)))
+    assert out.mean_s(64) == pytest.approx(sum(c.mean_s(64) for c in (item.send, item.switch, item.nic_send)))
 
 
 def test_two_cores_of_a_vswitch_take_an_interface_each() -> None:
-    one = replace(
+    item = replace(
         technology("dpdk-vhost-user"), functions={"forward": ServiceCost()}
     )  # the machine costs nothing, so that the vSwitch limits
     machine = Machine(name="vm", server="host", vcpu_cores=((3,),))
     rates = []
     for cores in ((0,), (0, 1)):
-        server = Server(name="host", cores=4, technology=one, switch_cores=cores)
+        server = Server(name="host", cores=4, technology=item, switch_cores=cores)
         model = virtual_router(server, machine, interfaces=2, link_bps=100e9)
         rates.append(lossless_pps(model, load(FrameMix.fixed(64))))
     assert rates[1] == pytest.approx(2 * rates[0])
@@ -152,20 +152,20 @@ def csit_errors() -> Iterator[tuple[str, str, float, bool]]:
     plain = {
         row["series"]: float(row["throughput_pps"]) for row in rows if (row["cores"], row["frame_bytes"]) == ("1", "64")
     }
-    one = technology("dpdk-vhost-user")
+    item = technology("dpdk-vhost-user")
     machine = Machine(name="vm", server="host", vcpus=2, vcpu_cores=((2,), (3,)))
     for row in rows:
         suite = row["series"].removesuffix("-eth-2vhost-1vm")
         key = (row["series"], row["cores"], row["frame_bytes"])
         if suite == row["series"] or suite not in plain or key in CALIBRATED:
             continue
-        cards_s = one.nic_receive.mean_s(64) + one.nic_send.mean_s(64)
+        cards_s = item.nic_receive.mean_s(64) + item.nic_send.mean_s(64)
         switching = ServiceCost(per_packet_s=1.0 / plain[suite] - cards_s)
         frames = MIXES[row["frame_bytes"]]
         server = Server(
             name="host",
             cores=4,
-            technology=replace(one, switch=switching),
+            technology=replace(item, switch=switching),
             switch_cores=(0,) if row["cores"] == "1" else (0, 1),  # two rings of the machine feed two cores at most
         )
         wire_bytes = frames.mean_bytes + 20

@@ -132,7 +132,7 @@ says = "the core limits"
         "falls": False,
         "the core limits": True,
     }
-    wrong = next(one for one in result.statements if one.says == "one core beats two")
+    wrong = next(statement for statement in result.statements if statement.says == "one core beats two")
     assert wrong.here.startswith("not at 1.5 Mpps, 3 Mpps of 2 loads")
 
 
@@ -202,7 +202,7 @@ def problems_of(tmp_path: Path, text: str) -> list[str]:
     path.write_text(text)
     with pytest.raises(FileProblem) as caught:
         read_study(path)
-    return [one.place for one in caught.value.problems]
+    return [problem.place for problem in caught.value.problems]
 
 
 def test_a_routers_own_faults_are_told_once_and_with_their_full_places(tmp_path: Path) -> None:
@@ -257,13 +257,13 @@ value = "0.8 Mpps"
 def test_a_rate_that_is_left_out_is_predicted_by_what_the_others_alone_set(tmp_path: Path) -> None:
     """One core of 0.8 Mpps takes 1.25 us a frame, so that two forward 1.6 Mpps; two of 2 Mpps take 1 us: 1 Mpps."""
     result = run(tmp_path, LEFT_OUT)
-    two, one = result.left_out
-    assert (two.conditions.curve, one.conditions.curve) == ("two", "one")
+    two, item = result.left_out
+    assert (two.conditions.curve, item.conditions.curve) == ("two", "one")
     assert two.predicted == pytest.approx(1.6e6, rel=0.03)  # between the values that are tried lines are straight
     assert two.value_s == pytest.approx(1.25e-6, rel=0.03)
-    assert one.predicted == pytest.approx(1e6, rel=0.03)
-    assert one.error_ratio == pytest.approx(0.25, abs=0.04)
-    assert [row["error_ratio"] for row in result.to_json()["left_out"]] == [two.error_ratio, one.error_ratio]
+    assert item.predicted == pytest.approx(1e6, rel=0.03)
+    assert item.error_ratio == pytest.approx(0.25, abs=0.04)
+    assert [row["error_ratio"] for row in result.to_json()["left_out"]] == [two.error_ratio, item.error_ratio]
     shown = {table.name: table for table in terminal_summary(result).tables}
     assert [row[1] for row in shown["left_out"].rows] == ["two", "one"]
     assert "Each stated rate left out in turn" in (tmp_path / "out" / "report.html").read_text()
@@ -286,7 +286,7 @@ pattern = [{ name = "one", flows = 1 }, { name = "two" , flows = 2 }, { name = "
 """
     result = run(tmp_path, more)
     assert result.patterns[0].forwarded_pps == pytest.approx((1e6, 2e6, 1.3e6), rel=1e-2)
-    assert [one["flows"] for one in result.to_json()["patterns"][0]["forwarded"]] == ["one", "two", "90 to 10"]
+    assert [item["flows"] for item in result.to_json()["patterns"][0]["forwarded"]] == ["one", "two", "90 to 10"]
     table = next(table for table in terminal_summary(result).tables if table.name.startswith("patterns_"))
     assert table.caption == "A flow stays on its core."
     assert "A flow stays on its core." in (tmp_path / "out" / "report.html").read_text()

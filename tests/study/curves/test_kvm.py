@@ -31,8 +31,8 @@ def study() -> CurveStudy:
 
 @cache
 def trial(figure_name: str, curve_name: str, offered_kpps: int) -> Trial:
-    figure = next(one for one in study().figure if one.name == figure_name)
-    curve = next(one for one in figure.curve if one.name == curve_name)
+    figure = next(item for item in study().figure if item.name == figure_name)
+    curve = next(entry for entry in figure.curve if entry.name == curve_name)
     model = build_router(document_of(study(), curve, {}), subject=curve_name, folder=FOLDER)[0]
     return Simulate(model=model, seed=1, steady_state=False).trial(
         load_of(figure, curve, offered_kpps * 1e3), DURATION_S
@@ -49,20 +49,20 @@ def test_a_router_bound_to_four_cores_forwards_900_kpps_whatever_is_offered(offe
 
 
 def test_the_vhost_thread_is_the_bottleneck_while_other_cores_idle() -> None:
-    busy = {one.name: one.busy_ratio for one in trial("single", "4 cores, bind", 1200).activity or ()}
+    busy = {item.name: item.busy_ratio for item in trial("single", "4 cores, bind", 1200).activity or ()}
     assert busy["vm send 0"] + busy["vm receive 0"] == pytest.approx(1.0, abs=0.01)
     assert sum(busy.values()) < 3.0  # of four cores
 
 
 def test_two_free_cores_collapse_below_one_and_two_bound_ones_do_not() -> None:
-    one, free, bound = (kpps("single", name, 1200) for name in ("1 core", "2 cores, no bind", "2 cores, bind"))
-    assert free < one < bound
+    item, free, bound = (kpps("single", name, 1200) for name in ("1 core", "2 cores, no bind", "2 cores, bind"))
+    assert free < item < bound
     assert kpps("single", "2 cores, no bind", 700) > 600  # it is a collapse: less load, more forwarded
 
 
 def test_what_collapses_two_free_cores_is_that_threads_move() -> None:
-    figure = next(one for one in study().figure if one.name == "single")
-    curve = next(one for one in figure.curve if one.name == "2 cores, no bind")
+    figure = next(item for item in study().figure if item.name == "single")
+    curve = next(entry for entry in figure.curve if entry.name == "2 cores, no bind")
     document = document_of(study(), curve, {"single": {"technology.migration_cost": "0 s"}})
     model = build_router(document, subject="free", folder=FOLDER)[0]
     moved_for_nothing = Simulate(model=model, seed=1, steady_state=False).trial(
@@ -102,21 +102,21 @@ def test_bindings_of_a_multistage_router_trade_the_peak_for_stability() -> None:
 
 
 def test_the_vcpu_that_runs_click_limits_a_multistage_router_on_four_bound_cores() -> None:
-    busy = {one.name: one.busy_ratio for one in trial("multistage", "4 cores, bind", 600).activity or ()}
+    busy = {item.name: item.busy_ratio for item in trial("multistage", "4 cores, bind", 600).activity or ()}
     assert busy["lb balance"] + busy["lb return"] == pytest.approx(1.0, abs=0.01)
 
 
 def test_the_collapse_of_two_free_cores_hangs_on_equal_flows_in_lock_step() -> None:
-    figure = next(one for one in study().figure if one.name == "single")
-    patterns = next(one for one in figure.patterns if one.curve == "2 cores, no bind")
+    figure = next(entry for entry in study().figure if entry.name == "single")
+    patterns = next(item for item in figure.patterns if item.curve == "2 cores, no bind")
     assert "lock-step" in patterns.says
-    found = {}
+    results = {}
     for pattern in patterns.pattern:
         traffic = figure.traffic.model_copy(update=pattern.model_dump(exclude={"name"}))
         curve = figure.named(patterns.curve).model_copy(update={"traffic": traffic})
         model = build_router(document_of(study(), curve, {}), subject=pattern.name, folder=FOLDER)[0]
         load = load_of(figure, curve, patterns.at)
-        found[pattern.name] = Simulate(model=model, seed=1, steady_state=False).trial(load, DURATION_S).forwarded_pps
-    in_step = {name for name, rate in found.items() if rate < 100e3}
+        results[pattern.name] = Simulate(model=model, seed=1, steady_state=False).trial(load, DURATION_S).forwarded_pps
+    in_step = {name for name, rate in results.items() if rate < 100e3}
     assert in_step == {"2 equal flows", "4 equal flows", "64 equal flows, as in the figure"}
-    assert min(rate for name, rate in found.items() if name not in in_step) > kpps("single", "1 core", 1200) * 1e3
+    assert min(rate for name, rate in results.items() if name not in in_step) > kpps("single", "1 core", 1200) * 1e3

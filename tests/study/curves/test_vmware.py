@@ -49,15 +49,15 @@ def study() -> CurveStudy:
 
 
 def figure(name: str) -> FigureTable:
-    return next(one for one in study().figure if one.name == name)
+    return next(item for item in study().figure if item.name == name)
 
 
 @cache
 def trial(of: str, curve: str, offered_pps: float) -> Trial:
     drawn = figure(of)
-    found = next(one for one in drawn.curve if one.name == curve)
-    model = build_router(document_of(study(), found, {}), subject=curve, folder=SHIPPED.parent)[0]
-    load = load_of(drawn, found, offered_pps)
+    result = next(item for item in drawn.curve if item.name == curve)
+    model = build_router(document_of(study(), result, {}), subject=curve, folder=SHIPPED.parent)[0]
+    load = load_of(drawn, result, offered_pps)
     return Simulate(model=model, steady_state=False, per_flow=True).trial(load, DURATION_S)
 
 
@@ -78,11 +78,11 @@ def stated_values() -> Iterator[object]:
 @pytest.mark.parametrize(("drawn", "stated"), list(stated_values()))
 def test_a_rate_at_line_rate_is_what_li_2012_states(drawn: FigureTable, stated: StatedRate) -> None:
     assert stated.within is not None
-    found = highest(drawn.name, stated.curve)
+    result = highest(drawn.name, stated.curve)
     if stated.side == "at_most":
-        assert found <= stated.value * (1.0 + stated.within)
+        assert result <= stated.value * (1.0 + stated.within)
     else:
-        assert found == pytest.approx(stated.value, rel=stated.within)
+        assert result == pytest.approx(stated.value, rel=stated.within)
 
 
 def test_a_guest_domain_of_xen_forwards_150_kpps_at_most() -> None:

@@ -64,7 +64,7 @@ def test_a_machine_whose_frames_come_by_interrupts_loses_its_throughput_to_them(
 @pytest.mark.parametrize("moderation_s", [50e-6, 125e-6])
 def test_a_card_interrupts_no_more_often_than_its_moderation_lets_it(moderation_s: float) -> None:
     moderated = replace(POLLED, nic_moderation_s=moderation_s, backend_moderation_s=2.0 * moderation_s)
-    activity = {one.name: one.interrupts_per_s for one in trial(moderated, 400e3).activity}
+    activity = {item.name: item.interrupts_per_s for item in trial(moderated, 400e3).activity}
     card = next(rate for name, rate in activity.items() if name.endswith("softirq"))
     assert card == pytest.approx(1.0 / moderation_s, rel=0.01)
     assert activity["vm receive 0"] == pytest.approx(0.5 / moderation_s, rel=0.01)

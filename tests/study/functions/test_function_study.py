@@ -75,7 +75,7 @@ def toy_host() -> Hardware:
             MemoryLevel(name="L2", size_bytes=2097152.0, batched_cycles=10.0),
             MemoryLevel(name="DRAM", batched_cycles=60.0),
         ),
-        operations={one.operation: one for one in costs},
+        operations={item.operation: item for item in costs},
         stalls="added",
         call=CallCost(per_batch_cycles=32.0),
         source="made up for a test",
@@ -99,9 +99,9 @@ class ToyBench:
         self.runs.append(point)
         host = toy_host()
         lookup = replace(host.operations["ht_lookup"], factor=1.4)
-        levels = tuple(replace(one, batched_cycles=0.8 * one.batched_cycles) for one in host.levels)
+        levels = tuple(replace(level, batched_cycles=0.8 * level.batched_cycles) for level in host.levels)
         truth = replace(host, operations={**host.operations, "ht_lookup": lookup}, levels=levels)
-        found = estimate(
+        result = estimate(
             read_function(point.function),
             truth,
             frame_bytes=point.frame_bytes,
@@ -110,7 +110,7 @@ class ToyBench:
         )
         noise = self._random.uniform(1.0 - self._scatter, 1.0 + self._scatter)
         return RepeatedRun(
-            cycles=found.packet_cycles * noise, core_hz=CLOCK_HZ, hand_frames_s=1e-9 if hand_loop else float("nan")
+            cycles=result.packet_cycles * noise, core_hz=CLOCK_HZ, hand_frames_s=1e-9 if hand_loop else float("nan")
         )
 
 

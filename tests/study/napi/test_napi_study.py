@@ -153,9 +153,9 @@ def test_every_figure_and_table_is_written(toy_result: NapiResult) -> None:
 def test_the_answer_claims_of_the_closed_form_what_the_closed_form_reaches(toy_result: NapiResult) -> None:
     (idle,) = toy_result.idle
     off = tuple(replace(point, closed_form=point.measured + 0.25) for point in idle.points)
-    found = replace(toy_result, idle=(replace(idle, points=off),))
+    result = replace(toy_result, idle=(replace(idle, points=off),))
     # Every point is off by a quarter, and so is the root of their mean square.
-    assert "**25.00 percentage points**" in page(found).answer
+    assert "**25.00 percentage points**" in page(result).answer
 
 
 @pytest.mark.slow
@@ -186,9 +186,9 @@ def test_a_criterion_that_is_missed_ends_the_command_with_1(tmp_path: Path) -> N
 def test_a_search_by_simulation_finds_what_the_closed_form_finds() -> None:
     pairs = tuple((rate, TRUTH.idle_ratio(rate)) for rate in (0.3e6, 1e6, 3e6, 6e6, 9e6))
     off = ActivationCosts(per_packet_s=120e-9, per_interrupt_s=0.4e-6, wakeup_s=0.7e-6)
-    found = fit_alternative(ALTERNATIVES[0], pairs, off, NapiRun(frames=5000, seed=2))
-    assert found.rmse < 0.01
-    assert found.costs.per_packet_s == pytest.approx(TRUTH.per_packet_s, rel=0.1)
+    result = fit_alternative(ALTERNATIVES[0], pairs, off, NapiRun(frames=5000, seed=2))
+    assert result.rmse < 0.01
+    assert result.costs.per_packet_s == pytest.approx(TRUTH.per_packet_s, rel=0.1)
 
 
 def test_the_published_polynomial_makes_packets_dearer_between_two_and_seven_tenths_of_the_load() -> None:

@@ -82,9 +82,9 @@ def test_held_out_rates_and_losses_come_out_as_predicted(result: WireResult) -> 
 
 
 def test_the_wakeup_is_found_again_and_predicts_latency_at_other_loads_and_speeds(result: WireResult) -> None:
-    found = result.latency[0].wakeup
-    assert found is not None
-    assert found.wakeup.quantile_s(0.5) == pytest.approx(WAKEUP.mean_s, rel=0.15)
+    outcome = result.latency[0].wakeup
+    assert outcome is not None
+    assert outcome.wakeup.quantile_s(0.5) == pytest.approx(WAKEUP.mean_s, rel=0.15)
     assert result.latency_error_ratio < 0.2
     assert result.p99_factor < 2.5
     assert {row.calibrates for row in result.latency[1].rows} == {False}

@@ -49,20 +49,20 @@ def trial(meter: FakeMeter | None, *, loss_ratio: float = 0.0, duration_s: float
 def test_only_the_time_in_which_counted_frames_are_sent_is_metered() -> None:
     # The tester that stands in sends from 1.0 s on its clock: warm-up and settling around it do not count.
     meter = FakeMeter(((0.0, 1.0, 10.0), (1.0, 1.5, 80.0), (1.5, 3.0, 20.0)))
-    found = trial(meter)
+    result = trial(meter)
     assert meter.calls == ["start", "stop"]
-    assert found.power is not None
-    assert (found.power.mean_w, found.power.scope, found.power.source) == (80.0, "wall", "fake")
-    assert found.power.energy_j == pytest.approx(80.0 * 0.5)
-    assert found.power.packet_j == pytest.approx(80.0 / 1e5)  # nothing is lost: 100 kpps
-    assert found.power.bit_j == pytest.approx(80.0 / (1e5 * 512 * 8))  # S2
-    assert not [note for note in found.notes if "power" in note]
+    assert result.power is not None
+    assert (result.power.mean_w, result.power.scope, result.power.source) == (80.0, "wall", "fake")
+    assert result.power.energy_j == pytest.approx(80.0 * 0.5)
+    assert result.power.packet_j == pytest.approx(80.0 / 1e5)  # nothing is lost: 100 kpps
+    assert result.power.bit_j == pytest.approx(80.0 / (1e5 * 512 * 8))  # S2
+    assert not [note for note in result.notes if "power" in note]
 
 
 def test_lost_frames_make_the_others_dearer() -> None:
-    found = trial(FakeMeter(((0.0, 3.0, 80.0),)), loss_ratio=0.5)
-    assert found.power is not None
-    assert found.power.packet_j == pytest.approx(80.0 / 5e4)
+    result = trial(FakeMeter(((0.0, 3.0, 80.0),)), loss_ratio=0.5)
+    assert result.power is not None
+    assert result.power.packet_j == pytest.approx(80.0 / 5e4)
     nothing = trial(FakeMeter(((0.0, 3.0, 80.0),)), loss_ratio=1.0)
     assert nothing.power is not None
     assert math.isnan(nothing.power.packet_j)
@@ -70,32 +70,32 @@ def test_lost_frames_make_the_others_dearer() -> None:
 
 
 def test_energy_per_packet_times_packets_is_the_energy() -> None:
-    found = trial(FakeMeter(((0.0, 3.0, 80.0),)), loss_ratio=0.25)
-    assert found.power is not None
-    assert found.forwarded_frames is not None
-    assert found.power.packet_j * found.forwarded_frames == pytest.approx(found.power.energy_j)
-    assert found.power.bit_j * found.l2_bps * found.duration_s == pytest.approx(found.power.energy_j)
+    result = trial(FakeMeter(((0.0, 3.0, 80.0),)), loss_ratio=0.25)
+    assert result.power is not None
+    assert result.forwarded_frames is not None
+    assert result.power.packet_j * result.forwarded_frames == pytest.approx(result.power.energy_j)
+    assert result.power.bit_j * result.l2_bps * result.duration_s == pytest.approx(result.power.energy_j)
 
 
 def test_slices_are_metered_each_and_averaged() -> None:
     # Both slices of the tester that stands in begin at 1.0 s and last 0.5 s.
-    found = trial(FakeMeter(((0.0, 1.25, 40.0), (1.25, 3.0, 60.0))), duration_s=1.0, slice_s=0.5)
-    assert found.power is not None
-    assert found.power.mean_w == pytest.approx(50.0)
-    assert found.power.energy_j == pytest.approx(50.0)
+    result = trial(FakeMeter(((0.0, 1.25, 40.0), (1.25, 3.0, 60.0))), duration_s=1.0, slice_s=0.5)
+    assert result.power is not None
+    assert result.power.mean_w == pytest.approx(50.0)
+    assert result.power.energy_j == pytest.approx(50.0)
 
 
 def test_without_a_meter_a_trial_has_no_power_and_says_nothing() -> None:
-    found = trial(None)
-    assert found.power is None
-    assert not [note for note in found.notes if "power" in note]
+    result = trial(None)
+    assert result.power is None
+    assert not [note for note in result.notes if "power" in note]
 
 
 def test_where_a_meter_was_wanted_and_none_is_here_the_run_goes_on_with_a_note() -> None:
-    found = trial(None, no_power="no power here, because: rapl: …")
-    assert found.is_valid
-    assert found.power is None
-    assert "no power here, because: rapl: …" in found.notes
+    result = trial(None, no_power="no power here, because: rapl: …")
+    assert result.is_valid
+    assert result.power is None
+    assert "no power here, because: rapl: …" in result.notes
 
 
 def test_a_meter_asked_for_by_name_that_cannot_be_read_is_a_failure() -> None:
@@ -104,26 +104,26 @@ def test_a_meter_asked_for_by_name_that_cannot_be_read_is_a_failure() -> None:
 
 
 def test_a_meter_that_saw_a_part_of_the_trial_stands_for_the_whole_with_a_note() -> None:
-    found = trial(FakeMeter(((0.0, 1.2, 30.0),), notes=("zone x could not be read any more",)))
-    assert found.power is not None
-    assert found.power.mean_w == pytest.approx(30.0)
-    assert any("metered for 0.2 s of 0.5 s only" in note for note in found.notes)
-    assert any("zone x could not be read any more" in note for note in found.notes)
+    result = trial(FakeMeter(((0.0, 1.2, 30.0),), notes=("zone x could not be read any more",)))
+    assert result.power is not None
+    assert result.power.mean_w == pytest.approx(30.0)
+    assert any("metered for 0.2 s of 0.5 s only" in note for note in result.notes)
+    assert any("zone x could not be read any more" in note for note in result.notes)
 
 
 def test_a_meter_that_saw_nothing_of_the_trial_leaves_a_note_and_no_power() -> None:
-    found = trial(FakeMeter(((5.0, 6.0, 30.0),), notes=("it slept",)))
-    assert found.power is None
-    assert any("gave no figure: it slept" in note for note in found.notes)
-    assert found.is_valid
+    result = trial(FakeMeter(((5.0, 6.0, 30.0),), notes=("it slept",)))
+    assert result.power is None
+    assert any("gave no figure: it slept" in note for note in result.notes)
+    assert result.is_valid
 
 
 def test_zones_that_are_not_in_the_sum_are_told() -> None:
     dram = Zone(name="dram", scope="rapl:dram", is_counted=False)
-    found = trial(FakeMeter(((0.0, 3.0, 80.0),), others=(dram,)))
-    assert found.power is not None
-    assert found.power.mean_w == 80.0
-    assert any("read as well and not added: dram 1.5 W" in note for note in found.notes)
+    result = trial(FakeMeter(((0.0, 3.0, 80.0),), others=(dram,)))
+    assert result.power is not None
+    assert result.power.mean_w == 80.0
+    assert any("read as well and not added: dram 1.5 W" in note for note in result.notes)
 
 
 def test_the_meter_stops_when_the_tester_fails() -> None:
@@ -152,8 +152,8 @@ def test_views_of_an_evaluator_meter_too() -> None:
         meter=meter,
     )
     with evaluator:
-        found = evaluator.attempted_once().trial(LOAD, 0.5)
-    assert found.power is not None
+        result = evaluator.attempted_once().trial(LOAD, 0.5)
+    assert result.power is not None
 
 
 def test_power_of_a_trial_is_in_its_json() -> None:
@@ -191,7 +191,7 @@ def test_a_test_bed_file_names_its_meter(tmp_path: Path) -> None:
 def test_wrong_tables_of_power_are_refused_with_their_place(table: str, place: str, words: str) -> None:
     with pytest.raises(FileProblem) as caught:
         parse_testbed(f"{BED}[power]\n{table}\n")
-    assert [one.place for one in caught.value.problems] == [place]
+    assert [problem.place for problem in caught.value.problems] == [place]
     assert words in caught.value.problems[0].message
     assert "a:b" not in str(caught.value)
 
@@ -207,12 +207,12 @@ def test_a_table_of_trials_keeps_their_watts(name: str, tmp_path: Path) -> None:
     records.append(record_of(trial(None)))
     if path.suffix == ".csv":
         path.write_text(csv_text(records), encoding="utf-8")
-        found = read_csv(path)
+        result = read_csv(path)
     else:
         write_parquet(records, path)
-        found = read_parquet(path)
+        result = read_parquet(path)
     # As JSON: a NaN, of frames that were all lost, is not equal to itself.
-    assert [one.trial.to_json()["power"] for one in found] == [one.trial.to_json()["power"] for one in records]
+    assert [item.trial.to_json()["power"] for item in result] == [record.trial.to_json()["power"] for record in records]
 
 
 def test_a_row_with_watts_is_appended_to_a_table_that_was_begun_without(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_row_with_watts_is_appended_to_a_table_that_was_begun_without(tmp_path
         _append(path, metered, LOAD, evaluator, {})
     old, *new = read_csv(path)
     assert (old.trial.forwarded_pps, old.trial.power) == (9e5, None)
-    assert [one.trial.power for one in new] == 2 * [metered.power]
+    assert [item.trial.power for item in new] == 2 * [metered.power]
 
 
 def test_a_device_that_times_itself_is_not_metered_and_says_so() -> None:
@@ -236,7 +236,7 @@ def test_a_device_that_times_itself_is_not_metered_and_says_so() -> None:
     for wanted, words in ((meter, "power is not metered"), (None, "no power here")):
         evaluator = TimedMeasure(bed, meter=wanted, no_power="" if wanted else "no power here, because: …")
         evaluator._seconds_per_frame = lambda load, duration_s: 1e-7  # type: ignore[method-assign]  # no device
-        found = evaluator.trial(LOAD, 1.0)
-        assert found.power is None
-        assert any(words in note for note in found.notes)
+        result = evaluator.trial(LOAD, 1.0)
+        assert result.power is None
+        assert any(words in note for note in result.notes)
     assert meter.calls == []

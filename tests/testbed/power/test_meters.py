@@ -277,11 +277,11 @@ def test_a_file_that_is_no_log_of_watts_is_refused(tmp_path: Path, text: str) ->
 
 
 def test_here_is_what_is_here_in_order_of_preference(tmp_path: Path) -> None:
-    found = find_meters(write_tree(tmp_path, AMD))
+    result = find_meters(write_tree(tmp_path, AMD))
     names = ["rapl", "perf", "ipmi", "redfish:URL", "csv:FILE", "http:URL"]
-    assert [one.name for one in found] == names
-    assert [one.is_readable for one in found] == [True] + 5 * [False]
-    assert all(one.why_not for one in found[1:])
+    assert [one.name for one in result] == names
+    assert [item.is_readable for item in result] == [True] + 5 * [False]
+    assert all(entry.why_not for entry in result[1:])
     chosen, why = choose_meter("auto", root=tmp_path)
     assert chosen is not None
     assert (chosen.name, why) == ("rapl", "")
@@ -299,8 +299,8 @@ def test_where_there_is_none_each_absent_meter_says_why(tmp_path: Path) -> None:
 
 
 def test_a_controller_is_found_by_running_ipmitool(tmp_path: Path) -> None:
-    found = find_meters(tmp_path, run=lambda command, environment: DCMI)
-    assert [one.name for one in found if one.is_readable] == ["ipmi"]
+    result = find_meters(tmp_path, run=lambda command, environment: DCMI)
+    assert [item.name for item in result if item.is_readable] == ["ipmi"]
 
 
 @pytest.mark.parametrize(

@@ -59,13 +59,13 @@ def test_the_range_of_a_counter_tells_its_step(range_uj: int) -> None:
 @given(RANGES, st.integers(0, 2**34), st.integers(0, 2**32 - 1))
 def test_two_readings_with_at_most_one_wrap_between_them_give_the_energy(range_uj: int, start: int, more: int) -> None:
     unit = UNIT[range_uj]
-    found = wrapped_difference(shown_uj(start, unit), shown_uj(start + more, unit), range_uj)
+    result = wrapped_difference(shown_uj(start, unit), shown_uj(start + more, unit), range_uj)
     # Each reading is cut to whole microjoules, and so is the range that the step is taken from. A full turn and none
     # look alike, so that the difference may be one turn off where it is within that of one.
     turn = range_uj + energy_step_uj(range_uj)
-    off = (found - more * unit / 1000 + turn / 2) % turn - turn / 2
+    off = (result - more * unit / 1000 + turn / 2) % turn - turn / 2
     assert abs(off) <= 2.0
-    assert 0.0 <= found < turn
+    assert 0.0 <= result < turn
 
 
 @given(RANGES, st.integers(0, 2**32 - 1), st.lists(st.integers(10_000, 2**32 - 10_000), min_size=1, max_size=40))
@@ -272,9 +272,9 @@ def test_a_machine_without_zones_says_why(tmp_path: Path, files: dict[str, str],
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    found = find_meters(tmp_path)[0]
-    assert (found.name, found.is_readable) == ("rapl", False)
-    assert words in found.why_not
+    result = find_meters(tmp_path)[0]
+    assert (result.name, result.is_readable) == ("rapl", False)
+    assert words in result.why_not
 
 
 def test_the_background_thread_samples_until_the_end(tmp_path: Path) -> None:

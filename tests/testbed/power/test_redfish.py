@@ -139,9 +139,9 @@ def test_a_password_or_a_token_lets_in(credentials: Credentials) -> None:
 
 
 def test_who_is_not_let_in_is_told_where_to_put_the_password() -> None:
-    said = refusal(Mock(RACK, needs="basic"))
-    assert "401" in said
-    assert "ROUTECAST_POWER_PASSWORD" in said
+    output = refusal(Mock(RACK, needs="basic"))
+    assert "401" in output
+    assert "ROUTECAST_POWER_PASSWORD" in output
     assert "not accepted" in refusal(Mock(RACK, needs="token"), ADMIN)
 
 
@@ -152,17 +152,17 @@ def test_a_chassis_that_is_not_there_is_404() -> None:
 @pytest.mark.parametrize("control", [{"PowerConsumedWatts": None}, {}, {"PowerConsumedWatts": True}])
 def test_a_chassis_without_the_field_says_what_is_missing(control: dict[str, object]) -> None:
     documents = {**RACK, "/redfish/v1/Chassis/1U/Power": power({"Name": "System", **control})}
-    said = refusal(Mock(documents))
-    assert "no chassis reports its power (looked at 1U)" in said
+    output = refusal(Mock(documents))
+    assert "no chassis reports its power (looked at 1U)" in output
 
 
 def test_a_slow_controller_is_given_up_after_the_time_limit() -> None:
     release = threading.Event()
     try:
-        said = refusal(Mock(RACK, before=lambda path: release.wait(20.0)), timeout_s=0.05)
+        output = refusal(Mock(RACK, before=lambda path: release.wait(20.0)), timeout_s=0.05)
     finally:
         release.set()
-    assert "did not answer within 0.05 s" in said
+    assert "did not answer within 0.05 s" in output
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_what_is_no_redfish_is_told(raw: bytes, words: str) -> None:
 
 def test_a_redirect_is_not_followed_with_the_password() -> None:
     mock = Mock(RACK, status={"/redfish/v1/Chassis": 307}, headers={"Location": "http://elsewhere/?key=1"})
-    said = refusal(mock, ADMIN)
-    assert "http://elsewhere/?key=***" in said
+    output = refusal(mock, ADMIN)
+    assert "http://elsewhere/?key=***" in output
     assert len(mock.asked) == 1
 
 

@@ -79,11 +79,11 @@ def test_the_closed_form_answers_what_it_would_alone() -> None:
     for run in runs_of(experiment):
         model, load = build_router(run.document)
         assert load is not None
-        found = answer(run)
-        assert found.values["capacity"] == capacity_pps(model, load)
-        assert found.values["lossless"] == lossless_pps(model, load)
-        assert 0.0 < found.values["busy"] <= 1.0
-        assert found.bottleneck
+        result = answer(run)
+        assert result.values["capacity"] == capacity_pps(model, load)
+        assert result.values["lossless"] == lossless_pps(model, load)
+        assert 0.0 < result.values["busy"] <= 1.0
+        assert result.bottleneck
 
 
 def test_the_simulator_answers_what_it_would_alone() -> None:
@@ -149,8 +149,8 @@ def test_a_closed_form_needs_no_replications() -> None:
 def test_a_key_changes_with_whatever_decides_the_answer() -> None:
     experiment = read(SIMULATED)
     keys = [
-        runs_of(one)[0].key
-        for one in (
+        runs_of(item)[0].key
+        for item in (
             experiment,
             replace(experiment, seed=2),
             replace(experiment, duration_s=1.0),
@@ -186,7 +186,7 @@ def test_a_run_can_be_pickled() -> None:
 
 def test_a_level_that_makes_the_router_invalid_is_told_and_the_rest_goes_on() -> None:
     results = solved(SOLVED.replace('levels = ["64 B", "512 B"]', 'levels = ["64 B", "12 B"]'))
-    assert [bool(one.problem) for one in results.answers] == [False, False, True, True]
+    assert [bool(answer.problem) for answer in results.answers] == [False, False, True, True]
     assert "12 B" in results.answers[2].problem
     # Both runs have one cause; tables beside it say which rows they are.
     assert results.answers[2].problem == results.answers[3].problem
@@ -216,14 +216,14 @@ def test_more_workers_than_any_machine_has_are_refused() -> None:
 
 def test_what_the_evaluator_does_not_know_for_a_router_is_told() -> None:
     results = solved(SOLVED.replace("resource[cpu].utilisation_ratio", "power.mean_w"))
-    assert all("solve does not know power.mean_w" in one.problem for one in results.answers)
+    assert all("solve does not know power.mean_w" in answer.problem for answer in results.answers)
     with pytest.raises(RoutecastError, match='did you mean "cpu"'):
         read(SOLVED.replace("resource[cpu]", "resource[cpuu]"))
 
 
 def test_a_transient_that_does_not_end_is_told() -> None:
     results = run_experiment(read(SIMULATED.replace('duration = "5 ms"', 'duration = "2 us"')), None)
-    assert all(one.problem for one in results.answers)
+    assert all(answer.problem for answer in results.answers)
 
 
 def test_steady_runs_are_cut_and_judged() -> None:
@@ -231,11 +231,11 @@ def test_steady_runs_are_cut_and_judged() -> None:
         "latency.p99_s", "forwarded_pps"
     )
     results = run_experiment(read(text.replace("replications = 3", "replications = 1")), None)
-    assert all(not one.problem for one in results.answers)
+    assert all(not item.problem for item in results.answers)
     # Two cores carry 3.37 Mpps: 562.8 ns and a contention of 0.055.
     assert results.values("latency") == pytest.approx([2.5e6] * 4, rel=0.02)
     short = run_experiment(read(text.replace('"5 ms"', '"20 us"')), None)
-    assert any(one.unsteady or one.problem for one in short.answers)
+    assert any(answer.unsteady or answer.problem for answer in short.answers)
 
 
 def test_a_latency_that_has_not_settled_is_told_though_the_rate_has() -> None:
@@ -250,11 +250,11 @@ def test_a_latency_that_has_not_settled_is_told_though_the_rate_has() -> None:
 @pytest.mark.slow
 def test_results_do_not_depend_on_where_and_by_how_many_they_are_computed() -> None:
     experiment = read(SIMULATED)
-    found = {
+    result = {
         str(run_experiment(experiment, None, executor=executor, workers=workers).answers)
         for executor, workers in (("threads", 1), ("threads", 4), ("processes", 2))
     }
-    assert len(found) == 1
+    assert len(result) == 1
 
 
 def test_what_the_folder_holds_is_not_run_again(tmp_path: Path) -> None:

@@ -29,13 +29,13 @@ Rows = tuple[tuple[float, ...], ...]
 def column(rows: Rows, word: int | tuple[int, ...]) -> list[float]:
     """Return the product of some columns, run by run."""
     numbers = (word,) if isinstance(word, int) else word
-    found = []
+    results = []
     for row in rows:
         value = 1.0
         for number in numbers:
             value *= row[number]
-        found.append(value)
-    return found
+        results.append(value)
+    return results
 
 
 def numbers_of(word: str, letters: tuple[str, ...]) -> tuple[int, ...]:
@@ -51,8 +51,8 @@ def test_a_full_design_is_in_standard_order() -> None:
 @given(st.integers(1, 7))
 def test_all_columns_of_a_full_design_are_orthogonal(factors: int) -> None:
     rows = full(factors)
-    for one, other in combinations(range(factors), 2):
-        assert sum(column(rows, (one, other))) == 0.0
+    for item, other in combinations(range(factors), 2):
+        assert sum(column(rows, (item, other))) == 0.0
     assert all(sum(column(rows, number)) == 0.0 for number in range(factors))
 
 

@@ -99,7 +99,7 @@ def test_an_entry_of_some_runs_is_missing_in_the_others_which_keep_their_other_a
     assert two.values["rate"] > 0.0
     assert four.problem == ""
     assert four.values["asked"] > 0.0
-    assert [one.run for one in analyse(results, "asked").missing] == [0]
+    assert [item.run for item in analyse(results, "asked").missing] == [0]
     assert analyse(results, "rate").missing == ()
 
 
@@ -124,11 +124,11 @@ def test_every_entry_of_a_trial_may_be_asked_for(path: Path) -> None:
     trial = simulate.trial(load, duration_s)
     asked = [
         *(f"resource[{resource.name}].utilisation_ratio" for resource in trial.resources),
-        *(f"task[{one.name}].busy_ratio" for one in trial.activity),
+        *(f"task[{entry.name}].busy_ratio" for entry in trial.activity),
         *(f"queue_frames[{name}]" for name in trial.queue_frames),
         *(f"drops[{name}]" for name in trial.drops_pps),
         *(f"energy_j[{pool}][{state}]" for pool, states in trial.energy_j.items() for state in states),
-        *(f"flow[{one.number}].loss_ratio" for one in (trial.flows[0], trial.flows[-1])),
+        *(f"flow[{item.number}].loss_ratio" for item in (trial.flows[0], trial.flows[-1])),
         *(f"interval[{name}][0]" for name in trial.interval),
         f"over_time[{len(trial.over_time) - 1}].offered_pps",
     ]

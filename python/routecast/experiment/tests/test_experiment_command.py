@@ -53,12 +53,12 @@ def asked(tmp_path: Path) -> Path:
 def test_an_experiment_prints_effects_and_writes_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert run(["experiment", FILE, "--out", str(out)]) == 0
-    told = capsys.readouterr()
-    assert "Effects on capacity [Mpps]" in told.out
-    assert "q_ABC" in told.out
-    assert "explains" in told.out
-    assert "\x1b" not in told.out
-    assert "Report:" in told.err
+    message = capsys.readouterr()
+    assert "Effects on capacity [Mpps]" in message.out
+    assert "q_ABC" in message.out
+    assert "explains" in message.out
+    assert "\x1b" not in message.out
+    assert "Report:" in message.err
     names = {path.name for path in out.iterdir()}
     assert names >= {"runs.parquet", "results.parquet", "summary.json", "report.html", "figures"}
     table = polars.read_parquet(out / "results.parquet")
@@ -81,12 +81,12 @@ def test_effects_are_those_of_the_sign_table(tmp_path: Path, capsys: pytest.Capt
     """Jain 1991, sec. 17.4: q_A is the sum of the responses with the signs of column A over their number."""
     out = tmp_path / "out"
     assert run(["experiment", FILE, "--out", str(out), "--json"]) == 0
-    found = {
+    result = {
         effect["name"]: effect["value"]
         for effect in json.loads(capsys.readouterr().out)["analyses"]["capacity"]["effects"]
     }
     table = polars.read_parquet(out / "results.parquet")
-    for word, value in found.items():
+    for word, value in result.items():
         signs = [1.0] * 8
         for letter in word:
             signs = [sign * level for sign, level in zip(signs, table[f"coded {letter}"], strict=True)]
@@ -112,19 +112,19 @@ def test_the_plan_is_printed_without_running_anything(
     assert "8 combinations" in capsys.readouterr().out
     assert run(["experiment", FILE, "--design-only", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
-    assert [one["coded"] for one in plan["combinations"]][:2] == [[-1.0, -1.0, -1.0], [1.0, -1.0, -1.0]]
+    assert [item["coded"] for item in plan["combinations"]][:2] == [[-1.0, -1.0, -1.0], [1.0, -1.0, -1.0]]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_fraction_says_what_it_cannot_tell_apart(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked.write_text(asked.read_text() + '[design]\nkind = "fractional"\nresolution = 3\n')
     assert run(["experiment", str(asked), "--design-only"]) == 0
-    told = capsys.readouterr().out
-    assert "Resolution 3, defining relation I = ABC." in told
-    assert "A = BC; B = AC; C = AB" in told
+    message = capsys.readouterr().out
+    assert "Resolution 3, defining relation I = ABC." in message
+    assert "A = BC; B = AC; C = AB" in message
     assert run(["experiment", str(asked), "--out", str(asked.parent / "out")]) == 0
-    told = capsys.readouterr().out
-    assert "cannot tell apart: q_" in " ".join(told.split())
+    message = capsys.readouterr().out
+    assert "cannot tell apart: q_" in " ".join(message.split())
 
 
 def test_shards_are_run_apart_and_joined(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,9 +184,9 @@ def test_runs_without_an_answer_are_told_and_the_others_analysed(
     asked.write_text(asked.read_text().replace('"512 B"]', '"12 B"]'))
     out = asked.parent / "out"
     assert run(["experiment", str(asked), "--out", str(out)]) == 0
-    told = capsys.readouterr()
-    assert "Runs without an answer: 4 of 8" in told.out
-    assert "4 of 8 runs have no answer" in told.err
+    message = capsys.readouterr()
+    assert "Runs without an answer: 4 of 8" in message.out
+    assert "4 of 8 runs have no answer" in message.err
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     assert summary["failed"] == 4
     assert len(summary["analyses"]["capacity"]["missing"]) == 4
@@ -196,9 +196,9 @@ def test_runs_without_an_answer_are_told_and_the_others_analysed(
 def test_where_no_run_has_an_answer_the_reason_is_told(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked.write_text(asked.read_text().replace("levels = [2, 4]", "levels = [-2, -4]"))
     assert run(["experiment", str(asked), "--out", str(asked.parent / "out")]) == 2
-    told = capsys.readouterr().err
-    assert "none of the 8 runs has an answer" in told
-    assert "allowed is 1 to 4096" in told
+    message = capsys.readouterr().err
+    assert "none of the 8 runs has an answer" in message
+    assert "allowed is 1 to 4096" in message
 
 
 def test_a_response_that_does_not_vary_is_told(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:

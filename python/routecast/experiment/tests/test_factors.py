@@ -43,11 +43,11 @@ def test_logarithmic_levels_are_equal_ratios_apart() -> None:
 
 
 def test_levels_without_an_order_are_equal_steps_apart() -> None:
-    one = factor(path="distribution", levels=["rss", "round_robin", "per_flow"])
-    assert coded(one) == [-1.0, 0.0, 1.0]
-    assert not one.is_quantity
+    item = factor(path="distribution", levels=["rss", "round_robin", "per_flow"])
+    assert coded(item) == [-1.0, 0.0, 1.0]
+    assert not item.is_quantity
     with pytest.raises(RoutecastError, match=r"no level at 0\.5"):
-        level_at(one, 0.5)
+        level_at(item, 0.5)
 
 
 def test_levels_that_fall_stay_in_the_order_of_the_file_and_mixed_ones_are_sorted() -> None:
@@ -58,9 +58,9 @@ def test_levels_that_fall_stay_in_the_order_of_the_file_and_mixed_ones_are_sorte
 
 
 def test_yes_and_no_are_levels() -> None:
-    one = factor(path="cores", levels=[False, True])
-    assert [level.label for level in one.levels] == ["no", "yes"]
-    assert not one.is_quantity
+    item = factor(path="cores", levels=[False, True])
+    assert [level.label for level in item.levels] == ["no", "yes"]
+    assert not item.is_quantity
 
 
 def test_a_mix_of_frames_is_no_quantity() -> None:
@@ -68,30 +68,30 @@ def test_a_mix_of_frames_is_no_quantity() -> None:
 
 
 def test_whole_tables_are_levels() -> None:
-    one = factor(path="activation", levels=[{"kind": "polling"}, {"kind": "interrupt", "budget": "64 frames"}])
-    assert one.levels[1].overrides == {"activation": {"kind": "interrupt", "budget": "64 frames"}}
-    assert one.levels[1].label == "kind = interrupt, budget = 64 frames"
+    item = factor(path="activation", levels=[{"kind": "polling"}, {"kind": "interrupt", "budget": "64 frames"}])
+    assert item.levels[1].overrides == {"activation": {"kind": "interrupt", "budget": "64 frames"}}
+    assert item.levels[1].label == "kind = interrupt, budget = 64 frames"
 
 
 def test_one_level_may_move_several_paths_together() -> None:
-    one = factor(
+    item = factor(
         levels=[
             {"label": "without queue manager", "set": {"queue": "64 frames", "service.per_packet": "500 ns"}},
             {"label": "with queue manager", "set": {"queue": "4096 frames", "service.per_packet": "900 ns"}},
         ]
     )
-    assert [level.label for level in one.levels] == ["without queue manager", "with queue manager"]
-    assert one.levels[0].overrides == {"queue": "64 frames", "service.per_packet": "500 ns"}
+    assert [level.label for level in item.levels] == ["without queue manager", "with queue manager"]
+    assert item.levels[0].overrides == {"queue": "64 frames", "service.per_packet": "500 ns"}
 
 
 def test_several_paths_get_the_same_value() -> None:
-    one = factor(path="queue", paths=["tx_ring"], between=["64 frames", "512 frames"])
-    assert level_at(one, 0.0).overrides == {"queue": "288 frames", "tx_ring": "288 frames"}
+    item = factor(path="queue", paths=["tx_ring"], between=["64 frames", "512 frames"])
+    assert level_at(item, 0.0).overrides == {"queue": "288 frames", "tx_ring": "288 frames"}
 
 
 def test_a_level_may_have_a_label_of_its_own() -> None:
-    one = factor(path="cores", levels=[{"label": "few", "value": 2}, {"label": "many", "value": 8}])
-    assert [(level.label, level.overrides) for level in one.levels] == [("few", {"cores": 2}), ("many", {"cores": 8})]
+    item = factor(path="cores", levels=[{"label": "few", "value": 2}, {"label": "many", "value": 8}])
+    assert [(level.label, level.overrides) for level in item.levels] == [("few", {"cores": 2}), ("many", {"cores": 8})]
 
 
 def test_where_a_field_is_whole_values_between_are_rounded() -> None:
@@ -107,24 +107,24 @@ def test_where_a_field_is_whole_values_between_are_rounded() -> None:
 
 
 def test_a_line_goes_on_beyond_the_levels() -> None:
-    one = factor(path="service.per_packet", between=["1 us", "2 us"])
-    value = amount_of(level_at(one, 2.0**0.5).overrides["service.per_packet"])
+    item = factor(path="service.per_packet", between=["1 us", "2 us"])
+    value = amount_of(level_at(item, 2.0**0.5).overrides["service.per_packet"])
     assert value is not None
     assert value.in_unit("us") == pytest.approx(1.5 + 0.5 * 2.0**0.5)
 
 
 @given(st.floats(-1.0, 1.0), st.booleans())
 def test_a_value_between_levels_is_found_again_where_it_was(at: float, is_log: bool) -> None:
-    one = factor(path="service.per_packet", between=["200 ns", "2 us"], log=is_log)
-    level = level_at(one, at)
-    assert coded_of(one, level.overrides["service.per_packet"]) == pytest.approx(at, abs=1e-9)
+    item = factor(path="service.per_packet", between=["200 ns", "2 us"], log=is_log)
+    level = level_at(item, at)
+    assert coded_of(item, level.overrides["service.per_packet"]) == pytest.approx(at, abs=1e-9)
 
 
 @given(st.floats(-1.0, 1.0), st.integers(1, 50), st.integers(51, 4096))
 def test_whole_numbers_settle_on_what_is_tried(at: float, low: int, high: int) -> None:
-    one = factor(path="cores", between=[low, high])
-    where = rounded(one, at)
-    assert level_at(one, where).overrides == level_at(one, at).overrides
+    item = factor(path="cores", between=[low, high])
+    where = rounded(item, at)
+    assert level_at(item, where).overrides == level_at(item, at).overrides
     assert abs(where - at) <= 1.0 / (high - low) + 1e-9
 
 

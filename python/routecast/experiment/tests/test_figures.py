@@ -201,12 +201,12 @@ def test_a_contour_through_a_saddle_does_not_cross_itself() -> None:
 
 
 def test_panels_stand_side_by_side_and_do_not_overlap() -> None:
-    one = Figure(
+    item = Figure(
         name="f", title="a title", caption="", x=Axis(title="x"), y=Axis(title="y"),
         marks=(Line(name="l", x=(0.0, 1.0), y=(0.0, 1.0), legend=False),), height_px=200,
     )  # fmt: skip
     for count in range(1, 8):
-        root = ElementTree.fromstring(draw_panels([one] * count, columns=columns_for(count), title="t"))
+        root = ElementTree.fromstring(draw_panels([item] * count, columns=columns_for(count), title="t"))
         width, height = (float(edge) for edge in root.attrib["viewBox"].split()[2:])
         boxes = [
             tuple(float(inner.attrib[key]) for key in ("x", "y", "width", "height"))
@@ -217,7 +217,7 @@ def test_panels_stand_side_by_side_and_do_not_overlap() -> None:
         for first, (x, y, wide, tall) in enumerate(boxes):
             for u, v, _, _ in boxes[first + 1 :]:
                 assert u >= x + wide or v >= y + tall or u + panel_px(columns_for(count)) <= x
-    svg = draw_panels([one], columns=1, title="Told <above>", has_heading=True)
+    svg = draw_panels([item], columns=1, title="Told <above>", has_heading=True)
     assert re.search(r">Told &lt;above&gt;</text>", svg)
 
 

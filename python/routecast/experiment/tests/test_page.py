@@ -244,14 +244,14 @@ def test_effects_that_share_a_number_are_told_with_what_they_may_be_instead() ->
 
 def test_a_surface_is_told_with_its_highest_point_in_the_units_of_the_file() -> None:
     # Made with its maximum at (0.4, -0.3): 800 + 0.4 x 600 = 1040 B, 6 - 0.3 x 4 = 4.8 cores, 5 Gbit/s.
-    found = re.search(
+    result = re.search(
         r"The fitted surface is highest, ([\d.]+) Gbit/s, at frame size (\d+) B, cores ([\d.]+)\.",
         text_of(examples.surface()),
     )
-    assert found
-    assert float(found[1]) == pytest.approx(5.0, rel=0.01)
-    assert float(found[2]) == pytest.approx(1040.0, abs=25.0)
-    assert float(found[3]) == pytest.approx(4.8, abs=0.2)
+    assert result
+    assert float(result[1]) == pytest.approx(5.0, rel=0.01)
+    assert float(result[2]) == pytest.approx(1040.0, abs=25.0)
+    assert float(result[3]) == pytest.approx(4.8, abs=0.2)
 
 
 def test_a_sample_is_told_by_shares_of_variance_and_the_idle_factor_is_named() -> None:
@@ -274,7 +274,8 @@ def test_a_sample_that_varies_by_rounding_alone_and_a_surface_flat_far_away_have
     rounded = replace(
         sampled,
         answers=tuple(
-            replace(one, values={"throughput": 1e9 + 1e-6 * (number % 2)}) for number, one in enumerate(sampled.answers)
+            replace(item, values={"throughput": 1e9 + 1e-6 * (number % 2)})
+            for number, item in enumerate(sampled.answers)
         ),
     )
     assert "All 40 runs with what they answered" in text_of(rounded)
@@ -341,9 +342,9 @@ def test_sections_of_two_experiments_on_one_page_have_anchors_of_their_own() -> 
     analyses = examples.analyses_of(results)
     first = experiment_sections(results, analyses, prefix="With queue manager")
     second = experiment_sections(results, analyses)
-    anchors = [one.anchor for one in (*first, *second)]
+    anchors = [entry.anchor for entry in (*first, *second)]
     assert len(set(anchors)) == len(anchors)
-    assert all(one.title.startswith("With queue manager: ") for one in first)
+    assert all(item.title.startswith("With queue manager: ") for item in first)
 
 
 @pytest.mark.parametrize(
@@ -377,7 +378,7 @@ def test_the_files_are_the_page_and_a_picture_of_each_kind(tmp_path: Path) -> No
     out = tmp_path / "deep" / "out"
     assert (out / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     names = {path.stem for path in (out / "figures").glob("*.svg")}
-    assert names == {f"throughput-{one}" for one in ("shares", "main-effects", "interactions", "half-normal")}
+    assert names == {f"throughput-{item}" for item in ("shares", "main-effects", "interactions", "half-normal")}
     for path in (out / "figures").glob("*.svg"):
         texts = "".join(ElementTree.parse(path).getroot().itertext())
         assert "packet size" in texts

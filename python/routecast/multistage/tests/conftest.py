@@ -22,15 +22,15 @@ def text() -> str:
 @pytest.fixture
 def router(text: str) -> Iterator[Appliance]:
     """The example's router, up."""
-    with Appliance(text) as found:
-        yield found
+    with Appliance(text) as result:
+        yield result
 
 
 @pytest.fixture
 def hosts(router: Appliance) -> Iterator[Hosts]:
     """The tester on the hosts of the example's router."""
-    with hosts_of(router) as found:
-        yield found
+    with hosts_of(router) as result:
+        yield result
 
 
 @pytest.fixture
@@ -43,15 +43,15 @@ def steady() -> Steady:
     def judged(run: Callable[[], dict[str, Any]], judge: Callable[[dict[str, Any]], None], attempts: int = 4) -> Any:
         late = []
         for _ in range(attempts):
-            found = run()
+            result = run()
             try:
-                judge(found)
+                judge(result)
             except AssertionError:
-                if found["latest_s"] < 2e-3 and not found["unsent_frames"] and not found.get("late_s"):
+                if result["latest_s"] < 2e-3 and not result["unsent_frames"] and not result.get("late_s"):
                     raise
-                late.append(f"{max(found['latest_s'], found.get('late_s', 0.0)) * 1e3:.0f} ms")
+                late.append(f"{max(result['latest_s'], result.get('late_s', 0.0)) * 1e3:.0f} ms")
             else:
-                return found
+                return result
         pytest.skip(
             f"disturbed by other work in each of {attempts} attempts: frames or a change came {', '.join(late)} late"
         )

@@ -54,15 +54,15 @@ class Hosts:
     def send(self, duration_s: float, *, rate_pps: float = RATE_PPS, **values: Any) -> dict[str, Any]:
         """Send from left to right; what became of it."""
         stream = {"port": 0, "to_port": 1, "rate_pps": rate_pps, "sizes": [{"bytes": 64}], "flows": flows(), **values}
-        (found,) = self.send_all(duration_s, [stream])
-        return found
+        (result,) = self.send_all(duration_s, [stream])
+        return result
 
     def send_all(self, duration_s: float, streams: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Send several streams at once; what became of each."""
         request = {"duration_s": duration_s, "trial_id": 7, "wait_s": 0.1, "streams": streams}
-        found: list[dict[str, Any]] = json.loads(self._tester.trial(json.dumps(request)))["streams"]
-        assert all(one["sent_frames"] == one["received_frames"] + one["lost_frames"] for one in found)
-        return found
+        result: list[dict[str, Any]] = json.loads(self._tester.trial(json.dumps(request)))["streams"]
+        assert all(item["sent_frames"] == item["received_frames"] + item["lost_frames"] for item in result)
+        return result
 
     def close(self) -> None:
         """Let go of the hosts' interfaces."""
@@ -72,11 +72,11 @@ class Hosts:
 @contextmanager
 def hosts_of(router: Appliance) -> Iterator[Hosts]:
     """The tester on the hosts of a router."""
-    found = Hosts(router)
+    result = Hosts(router)
     try:
-        yield found
+        yield result
     finally:
-        found.close()
+        result.close()
 
 
 def icmp_errors(router: Appliance, to: str, *, limit: int = 64, octets: int = 0) -> list[tuple[str, int, int]]:
@@ -91,19 +91,22 @@ def icmp_errors(router: Appliance, to: str, *, limit: int = 64, octets: int = 0)
     )
 
     def work() -> list[tuple[str, int, int]]:
-        with socket.socket(family, socket.SOCK_RAW, protocol) as heard, socket.socket(family, socket.SOCK_DGRAM) as one:
+        with (
+            socket.socket(family, socket.SOCK_RAW, protocol) as heard,
+            socket.socket(family, socket.SOCK_DGRAM) as item,
+        ):
             heard.settimeout(0.5)
-            one.setsockopt(level, hops, limit)
-            one.setsockopt(level, discover, 2)  # IP_MTU_DISCOVER, IPV6_MTU_DISCOVER: never fragment
-            one.sendto(bytes(octets), (to, 33_434))
-            found = []
+            item.setsockopt(level, hops, limit)
+            item.setsockopt(level, discover, 2)  # IP_MTU_DISCOVER, IPV6_MTU_DISCOVER: never fragment
+            item.sendto(bytes(octets), (to, 33_434))
+            results = []
             while True:
                 try:
                     data, (address, *_) = heard.recvfrom(2000)
                 except TimeoutError:
-                    return found
+                    return results
                 kind, code = data[20:22] if is_4 else data[:2]
                 if is_4 or kind < 128:  # the others are neighbour discovery
-                    found.append((address, kind, code))
+                    results.append((address, kind, code))
 
     return inside(router.layout.netns("left"), work)

@@ -29,15 +29,15 @@ pytestmark = pytest.mark.wire
 
 
 def states(router: Appliance) -> dict[str, str]:
-    return {one["name"]: one["state"] for one in router.status()["routers"]}
+    return {item["name"]: item["state"] for item in router.status()["routers"]}
 
 
 def counted(router: Appliance, name: str, what: str) -> int:
-    return sum(int(one[what]) for one in router.status()["routers"] if one["name"] == name)
+    return sum(int(item[what]) for item in router.status()["routers"] if item["name"] == name)
 
 
 def active(router: Appliance) -> str:
-    return next(one["name"] for one in router.status()["balancers"] if one["state"] == "active")
+    return next(item["name"] for item in router.status()["balancers"] if item["state"] == "active")
 
 
 def wait_for(is_so: Callable[[], bool], within_s: float = 10.0) -> None:
@@ -58,10 +58,10 @@ def during(hosts: Hosts, duration_s: float, change: Callable[[], object]) -> dic
     timer = threading.Timer(0.2 * duration_s, work)
     began_s = time.monotonic()
     timer.start()
-    found = hosts.send(duration_s)
+    result = hosts.send(duration_s)
     timer.join()
-    found["late_s"] = max(ended_s[0] - began_s - 0.5 * duration_s, 0.0)
-    return found
+    result["late_s"] = max(ended_s[0] - began_s - 0.5 * duration_s, 0.0)
+    return result
 
 
 def echoes(router: Appliance, address: str) -> int:
@@ -152,12 +152,12 @@ def test_a_death_costs_its_own_flows_what_was_predicted(
         hosts.send(0.2)
         sent = {name: counted(router, name, "sent_frames") - before[name] for name in before}
         share[:] = [sent["br1"] / sum(sent.values())]
-        found = during(hosts, 1.0, lambda: router.fail("br1", kind))
+        result = during(hosts, 1.0, lambda: router.fail("br1", kind))
         wait_for(lambda: states(router)["br1"] == "dead")
         router.restore("br1")
         wait_for(lambda: states(router)["br1"] == "active")
-        found["back"] = hosts.send(0.2)
-        return found
+        result["back"] = hosts.send(0.2)
+        return result
 
     def judge(found: dict[str, Any]) -> None:
         detector = router.file.detector
@@ -173,13 +173,13 @@ def test_a_death_costs_its_own_flows_what_was_predicted(
 
 def test_two_may_die_at_once(router: Appliance, hosts: Hosts, steady: Steady) -> None:
     def run() -> dict[str, Any]:
-        found = during(hosts, 0.8, lambda: [router.fail(name, "hang") for name in ("br0", "br1")])
+        result = during(hosts, 0.8, lambda: [router.fail(name, "hang") for name in ("br0", "br1")])
         wait_for(lambda: states(router) == {"br0": "dead", "br1": "dead", "br2": "active"})
-        found["after"] = hosts.send(0.2)
+        result["after"] = hosts.send(0.2)
         for name in ("br0", "br1"):
             router.restore(name)
         wait_for(lambda: set(states(router).values()) == {"active"})
-        return found
+        return result
 
     def judge(found: dict[str, Any]) -> None:
         assert found["after"]["lost_frames"] == 0
@@ -193,10 +193,10 @@ def test_where_all_are_dead_frames_are_counted_and_it_recovers_by_itself(router:
     hosts.send(1.0)
     assert set(states(router).values()) == {"dead"}
     before = router.status()["balancers"][0]["dropped"]["no_member"]
-    found = hosts.send(0.1)
-    assert found["received_frames"] == 0
+    result = hosts.send(0.1)
+    assert result["received_frames"] == 0
     balancer = router.status()["balancers"][0]
-    assert balancer["dropped"]["no_member"] - before == found["sent_frames"]
+    assert balancer["dropped"]["no_member"] - before == result["sent_frames"]
     assert balancer["dropped_by_port"]["left"]["no_member"] == balancer["dropped"]["no_member"]
     assert balancer["dropped_by_port"]["right"]["no_member"] == 0
     for name in states(router):
@@ -233,10 +233,10 @@ def test_what_a_router_rightly_drops_is_no_death(router: Appliance, hosts: Hosts
     sent: list[int] = []
     thread = threading.Thread(target=lambda: sent.append(inside(router.layout.netns("left"), flood)))
     thread.start()
-    found = hosts.send(1.5)
+    result = hosts.send(1.5)
     thread.join()
     assert sent[0] > 1_000
-    assert found["received_frames"] > 0
+    assert result["received_frames"] > 0
     assert sum(counted(router, name, "deaths") for name in states(router)) == 0
 
 
@@ -267,9 +267,9 @@ def test_a_hundred_tables_switched_under_load_lose_nothing(router: Appliance, ho
         worker.join()
         assert router.status()["epoch"] == epoch + 100
         return {
-            "lost_frames": sum(one["lost_frames"] for one in trials),
-            "unsent_frames": sum(one["unsent_frames"] for one in trials),
-            "latest_s": max(one["latest_s"] for one in trials),
+            "lost_frames": sum(entry["lost_frames"] for entry in trials),
+            "unsent_frames": sum(item["unsent_frames"] for item in trials),
+            "latest_s": max(trial["latest_s"] for trial in trials),
         }
 
     def judge(found: dict[str, Any]) -> None:
@@ -289,10 +289,10 @@ def test_a_drain_keeps_flows_that_have_frames(router: Appliance, hosts: Hosts) -
     timer = threading.Timer(0.1, lambda: router.drain("br2", idle_s=0.5, deadline_s=60.0))
     timer.start()
     before = counted(router, "br2", "sent_frames")
-    found = hosts.send(1.5)
+    result = hosts.send(1.5)
     timer.join()
     kept = counted(router, "br2", "sent_frames") - before
-    assert kept > 0.3 * found["sent_frames"], "half of the flows are its own, and have frames all the time"
+    assert kept > 0.3 * result["sent_frames"], "half of the flows are its own, and have frames all the time"
     with pytest.raises(QuantityProblem, match="br2 drains for"):
         router.set_weight("br0", 2.0)
     time.sleep(0.6)
@@ -331,9 +331,9 @@ def test_the_router_outlives_its_process(text: str, steady: Steady) -> None:
 
                 timer = threading.Timer(0.2, restart)
                 timer.start()
-                found = hosts.send(1.5)
+                result = hosts.send(1.5)
                 timer.join()
-                return found
+                return result
 
             def judge(found: dict[str, Any]) -> None:
                 assert found["lost_frames"] == 0
@@ -342,8 +342,8 @@ def test_the_router_outlives_its_process(text: str, steady: Steady) -> None:
             assert again[0].status()["epoch"] == epoch
             assert again[0].audit()["problems"] == []
     finally:
-        for one in again or [Appliance(text).__enter__()]:
-            one.end()
+        for item in again or [Appliance(text).__enter__()]:
+            item.end()
 
 
 _CHANGES = """
@@ -387,7 +387,7 @@ def test_nothing_is_left_behind(text: str) -> None:
         router.fail("br0", "link")
         router.fail("lb0", "hang")
     # Other tests put up and take down their own at the same time.
-    left = [one for one in (*netns.named(), *state.beds(), *_mounts()) if router.name in one]
+    left = [item for item in (*netns.named(), *state.beds(), *_mounts()) if router.name in item]
     assert left == []
     wait_for(lambda: _programs() <= programs)
 
@@ -411,7 +411,7 @@ def test_one_that_cannot_come_up_leaves_nothing(text: str, element: str) -> None
     try:
         with pytest.raises(EnvironmentProblem, match="is there and is not ours"):
             Appliance(text).__enter__()
-        left = [one for one in (*netns.named(), *state.beds(), *_mounts()) if router.name in one]
+        left = [item for item in (*netns.named(), *state.beds(), *_mounts()) if router.name in item]
         assert left == [name]
     finally:
         subprocess.run(["ip", "netns", "del", name], check=True)
@@ -448,15 +448,15 @@ def _mounts() -> list[str]:
 
 def _programs() -> set[str]:
     """File descriptors of eBPF links that this process holds."""
-    found = set()
-    for one in Path("/proc/self/fd").iterdir():
+    result = set()
+    for item in Path("/proc/self/fd").iterdir():
         try:
-            target = os.readlink(one)
+            target = os.readlink(item)
         except OSError:
             continue
         if "bpf" in target:
-            found.add(f"{one.name} {target}")
-    return found
+            result.add(f"{item.name} {target}")
+    return result
 
 
 def test_a_status_is_plain_data(router: Appliance) -> None:

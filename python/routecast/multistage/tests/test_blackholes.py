@@ -26,13 +26,13 @@ def looks(returned: dict[str, int], times: int = 4) -> list[dict[str, tuple[int,
 
 
 def test_who_drops_and_differs_is_found() -> None:
-    found = after(looks({"br0": 1000, "br1": 700, "br2": 1000}), {"br0": "a", "br1": "b", "br2": "a"})
-    assert [found.differs(name) for name in ("br0", "br1", "br2")] == [False, True, False]
+    result = after(looks({"br0": 1000, "br1": 700, "br2": 1000}), {"br0": "a", "br1": "b", "br2": "a"})
+    assert [result.differs(name) for name in ("br0", "br1", "br2")] == [False, True, False]
 
 
 def test_who_drops_and_is_as_the_others_is_left_alone() -> None:
-    found = after(looks({"br0": 1000, "br1": 0}), {"br0": "a", "br1": "a"})
-    assert not found.differs("br1")
+    result = after(looks({"br0": 1000, "br1": 0}), {"br0": "a", "br1": "a"})
+    assert not result.differs("br1")
 
 
 def test_a_flood_of_what_is_rightly_dropped_is_compared_less_and_less() -> None:
@@ -51,8 +51,8 @@ def test_a_flood_of_what_is_rightly_dropped_is_compared_less_and_less() -> None:
 
 
 def test_who_differs_and_drops_nothing_is_left_alone() -> None:
-    found = after(looks({"br0": 1000, "br1": 990}), {"br0": "a", "br1": "b"})
-    assert not found.differs("br1")
+    result = after(looks({"br0": 1000, "br1": 990}), {"br0": "a", "br1": "b"})
+    assert not result.differs("br1")
 
 
 def test_one_look_decides_nothing_and_one_that_is_mended_is_back() -> None:
@@ -60,8 +60,8 @@ def test_one_look_decides_nothing_and_one_that_is_mended_is_back() -> None:
     counts = looks({"br0": 1000, "br1": 500}, times=5)
     suspects = after(counts[:2], digests)
     assert not suspects.differs("br1")
-    for one in counts[2:4]:
-        suspects.look(one)
+    for count in counts[2:4]:
+        suspects.look(count)
         suspects.wait()
     assert suspects.differs("br1")
     digests["br1"] = "a"
@@ -71,17 +71,17 @@ def test_one_look_decides_nothing_and_one_that_is_mended_is_back() -> None:
 
 
 def test_where_all_drop_most_are_right_or_nobody_is() -> None:
-    found = after(looks(dict.fromkeys(("br0", "br1", "br2"), 500)), {"br0": "a", "br1": "b", "br2": "a"})
-    assert [found.differs(name) for name in ("br0", "br1", "br2")] == [False, True, False]
-    found = after(looks(dict.fromkeys(("br0", "br1"), 500)), {"br0": "a", "br1": "b"})
-    assert not found.differs("br0")
-    assert not found.differs("br1")
+    result = after(looks(dict.fromkeys(("br0", "br1", "br2"), 500)), {"br0": "a", "br1": "b", "br2": "a"})
+    assert [result.differs(name) for name in ("br0", "br1", "br2")] == [False, True, False]
+    result = after(looks(dict.fromkeys(("br0", "br1"), 500)), {"br0": "a", "br1": "b"})
+    assert not result.differs("br0")
+    assert not result.differs("br1")
 
 
 @pytest.mark.wire
 def test_on_the_wire_its_flows_go_to_others_until_it_is_mended(router: Appliance, hosts: Hosts) -> None:
     def state() -> str:
-        return str(next(one["state"] for one in router.status()["routers"] if one["name"] == "br1"))
+        return str(next(entry["state"] for entry in router.status()["routers"] if entry["name"] == "br1"))
 
     def until(wanted: str) -> None:
         deadline = time.monotonic() + 30.0
@@ -95,7 +95,7 @@ def test_on_the_wire_its_flows_go_to_others_until_it_is_mended(router: Appliance
     assert hosts.send(0.2, rate_pps=5e3)["lost_frames"] > 0
     until("differs")
     assert hosts.send(0.2, rate_pps=5e3)["lost_frames"] == 0
-    assert sum(one["deaths"] for one in router.status()["routers"]) == 0
+    assert sum(item["deaths"] for item in router.status()["routers"]) == 0
     subprocess.run([*route, "add", *shown.split()], check=True)
     until("active")
     assert hosts.send(0.2, rate_pps=5e3)["lost_frames"] == 0

@@ -50,7 +50,7 @@ def test_a_router_in_the_background(file: Path, text: str) -> None:
         assert again.returncode == 3
         assert "is in use by" in again.stderr
         status = json.loads(told("status", "--json", "--interval", "0.1", *of))
-        assert [one["name"] for one in status["routers"]] == ["br0", "br1", "br2"]
+        assert [item["name"] for item in status["routers"]] == ["br0", "br1", "br2"]
         told("drain", "br0", "--idle", "100 ms", *of)
         told("remove", "br0", *of)
         told("add", "br7", "--cap", "20 kpps", "--weight", "2", *of)
@@ -62,7 +62,7 @@ def test_a_router_in_the_background(file: Path, text: str) -> None:
     finally:
         told("down", *of)
     assert name not in standing()
-    assert not [one for one in netns.named() if one.startswith(f"rc-{name}-")]
+    assert not [entry for entry in netns.named() if entry.startswith(f"rc-{name}-")]
 
 
 @pytest.mark.wire
@@ -74,15 +74,15 @@ def test_ctrl_c_takes_it_down_and_leaves_nothing(file: Path, text: str, start: S
     port = ""
     while "is up" not in (line := process.stderr.readline()):
         assert line
-        if found := re.search(r"127\.0\.0\.1:(\d+)", line):
-            port = found[1]
+        if result := re.search(r"127\.0\.0\.1:(\d+)", line):
+            port = result[1]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
         served = page.read().decode()
     assert f'routecast_multistage_deaths_total{{router="{name}",element="br1"}} 0' in served
     process.send_signal(signal.SIGINT)
     process.communicate()
     assert process.returncode == 130
-    assert not [one for one in netns.named() if one.startswith(f"rc-{name}-")]
+    assert not [item for item in netns.named() if item.startswith(f"rc-{name}-")]
     assert name not in standing()
 
 
@@ -100,22 +100,22 @@ def test_ctrl_c_leaves_nothing_however_early_and_often(file: Path, text: str, st
     while process.poll() is None:  # as a terminal does it: to the commands that it runs as well
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.01)
-    assert not [one for one in netns.named() if one.startswith(f"rc-{name}-")]
+    assert not [item for item in netns.named() if item.startswith(f"rc-{name}-")]
     assert name not in standing()
 
 
 def test_what_does_not_stand_cannot_be_asked() -> None:
-    found = completed("multistage", "status", "--name", "nosuchrouter")
-    assert found.returncode == 2
-    assert "no router" in found.stderr
+    result = completed("multistage", "status", "--name", "nosuchrouter")
+    assert result.returncode == 2
+    assert "no router" in result.stderr
 
 
 def test_a_wrong_file_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     path = tmp_path / "a.multistage.toml"
     path.write_text('name = "a"\n')
-    found = completed("multistage", "up", str(path))
-    assert found.returncode == 2
-    assert "segment" in found.stderr
+    result = completed("multistage", "up", str(path))
+    assert result.returncode == 2
+    assert "segment" in result.stderr
 
 
 def _status(time_s: float, sent: int) -> dict[str, Any]:
@@ -139,10 +139,10 @@ def _status(time_s: float, sent: int) -> dict[str, Any]:
 
 
 def test_rates_are_counts_over_time() -> None:
-    found = with_rates(_status(10.0, 1000), _status(12.0, 3000))
-    assert found["routers"][0]["in_pps"] == 1000.0
-    assert found["routers"][0]["out_pps"] == 500.0
-    assert found["balancers"][0]["ports"]["left"]["in_pps"] == 1000.0
+    result = with_rates(_status(10.0, 1000), _status(12.0, 3000))
+    assert result["routers"][0]["in_pps"] == 1000.0
+    assert result["routers"][0]["out_pps"] == 500.0
+    assert result["balancers"][0]["ports"]["left"]["in_pps"] == 1000.0
 
 
 def test_metrics_name_each_element_and_reason() -> None:

@@ -22,11 +22,11 @@ pytestmark = pytest.mark.wire
 
 
 def states(router: Appliance) -> dict[str, str]:
-    return {one["name"]: one["state"] for one in router.status()["routers"]}
+    return {item["name"]: item["state"] for item in router.status()["routers"]}
 
 
 def deaths(router: Appliance) -> dict[str, int]:
-    return {one["name"]: one["deaths"] for one in router.status()["routers"]}
+    return {item["name"]: item["deaths"] for item in router.status()["routers"]}
 
 
 def wait_until_all_are_active(router: Appliance) -> None:
@@ -49,8 +49,8 @@ def test_one_that_flaps_stays_away_for_longer_each_time(text: str) -> None:
             wait_until_all_are_active(router)
             assert time.monotonic() - began_s >= hold_s * 2**times
         assert deaths(router) == {"br0": 0, "br1": 3, "br2": 0}
-        found = hosts.send(0.1)
-        assert found["received_frames"] == found["sent_frames"]
+        result = hosts.send(0.1)
+        assert result["received_frames"] == result["sent_frames"]
 
 
 def both_ways(hosts: Hosts, duration_s: float, rate_pps: float) -> list[dict[str, Any]]:
@@ -65,8 +65,8 @@ def both_ways(hosts: Hosts, duration_s: float, rate_pps: float) -> list[dict[str
 def together(streams: list[dict[str, Any]]) -> dict[str, Any]:
     counts = ("sent_frames", "received_frames", "lost_frames", "unsent_frames")
     return {
-        **{name: sum(one[name] for one in streams) for name in counts},
-        "latest_s": max(one["latest_s"] for one in streams),
+        **{name: sum(item[name] for item in streams) for name in counts},
+        "latest_s": max(stream["latest_s"] for stream in streams),
     }
 
 
@@ -117,14 +117,14 @@ def test_frames_on_two_cores_at_once_are_counted_and_a_death_is_found(router: Ap
 
     def blast_both() -> None:
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda one: blast(one[0], one[2], one[3]), ways))
+            list(pool.map(lambda item: blast(item[0], item[2], item[3]), ways))
 
     receivers = [inside(netns, partial(open_receiver, address)) for netns, address, _, _ in ways]
     try:
         blast_both()
         status = router.status()
         came = sum(port["in_frames"] for port in status["balancers"][0]["ports"].values())
-        assert came == sum(one["sent_frames"] for one in status["routers"]) > 0.5 * 2 * count
+        assert came == sum(entry["sent_frames"] for entry in status["routers"]) > 0.5 * 2 * count
         assert deaths(router) == {"br0": 0, "br1": 0, "br2": 0}
         router.fail("br2", "hang")
         blast_both()
@@ -139,13 +139,13 @@ def test_frames_in_several_queues_are_counted_and_a_death_is_found(text: str) ->
     """The kernel puts flows into queues; the program of each queue shares the tables with the others."""
     text = re.sub(r'(\[\[balancer\]\].*\nname = "\w+"\n)', r"\1queues = 4\n", text)
     with Appliance(text) as router, hosts_of(router) as hosts:
-        found = hosts.send(0.3)
-        assert found["lost_frames"] == 0
-        assert found["reordered_frames"] == 0  # a flow stays in its queue
+        result = hosts.send(0.3)
+        assert result["lost_frames"] == 0
+        assert result["reordered_frames"] == 0  # a flow stays in its queue
         if shutil.which("ethtool"):
             command = ["ip", "netns", "exec", router.layout.netns("lb0"), "ethtool", "-S", "e0"]
             counted = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            frames = [int(one) for one in re.findall(r"rx_queue_\d+_xdp_packets: (\d+)", counted)]
+            frames = [int(item) for item in re.findall(r"rx_queue_\d+_xdp_packets: (\d+)", counted)]
             assert len(frames) == 4
             assert min(frames) > 0
         router.fail("br1", "hang")

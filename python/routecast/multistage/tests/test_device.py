@@ -64,11 +64,11 @@ def test_a_cap_is_what_it_forwards(bed: Path, undisturbed: Undisturbed) -> None:
         def run() -> Trial:
             nonlocal before
             before = evaluator.bed.device.counters()["over_the_cap"]
-            found: Trial = evaluator.trial(load(24e3), 0.5)
-            assert found.forwarded_frames is not None
+            result: Trial = evaluator.trial(load(24e3), 0.5)
+            assert result.forwarded_frames is not None
             # An empty queue takes its length once more than the cap.
-            assert found.forwarded_frames <= 2 * (found.duration_s * 4000 + 256) * 1.01, found.notes
-            return found
+            assert result.forwarded_frames <= 2 * (result.duration_s * 4000 + 256) * 1.01, result.notes
+            return result
 
         def all_that_is_lost_is_over_the_cap(found: Trial) -> None:
             over = evaluator.bed.device.counters()["over_the_cap"] - before

@@ -35,11 +35,11 @@ def test_whatever_forwards_it_is_one_router(text: str, forwarding: str) -> None:
             values = {"flows": flows()}
             if version == 6:
                 values["flows"] = flows(source_address=HOST_IPV6[0], destination_address=HOST_IPV6[1])
-            found = hosts.send(0.2, rate_pps=5e3, sizes=[{"bytes": 84}], **values)
-            assert found["received_frames"] == found["sent_frames"], found
+            result = hosts.send(0.2, rate_pps=5e3, sizes=[{"bytes": 84}], **values)
+            assert result["received_frames"] == result["sent_frames"], result
         routers = router.status()["routers"]
         assert all(one["returned_frames"] for one in routers)
-        assert all(bool(one["in_xdp"]) == (forwarding == "xdp") for one in routers)
+        assert all(bool(item["in_xdp"]) == (forwarding == "xdp") for item in routers)
         # One hop for IPv6, too: it, then the host; errors carry its address; a path MTU is found.
         assert icmp_errors(router, HOST_IPV6[1], limit=1) == [(ROUTER_IPV6, TIME_EXCEEDED, 0)]
         assert icmp_errors(router, HOST_IPV6[1], limit=2) == [(HOST_IPV6[1], UNREACHABLE, 4)]
@@ -48,7 +48,7 @@ def test_whatever_forwards_it_is_one_router(text: str, forwarding: str) -> None:
         # A death is found whatever forwards.
         router.fail("br1", "hang")
         hosts.send(0.4)
-        assert {one["name"]: one["state"] for one in router.status()["routers"]}["br1"] == "dead"
+        assert {entry["name"]: entry["state"] for entry in router.status()["routers"]}["br1"] == "dead"
 
 
 @needs_nft
@@ -58,25 +58,27 @@ def test_rules_of_nftables_stand_before_what_is_forwarded(text: str) -> None:
         command = ["ip", "netns", "exec", router.layout.netns("br0"), "nft", "--json", "list", "ruleset"]
         rules = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["nftables"]
         assert sum(one.get("rule", {}).get("family") == "ip" for one in rules) == 6
-        accepted = sum(one["counter"]["packets"] for one in rules if one.get("counter", {}).get("name") == "accepted")
-        returned = next(one["returned_frames"] for one in router.status()["routers"] if one["name"] == "br0")
+        accepted = sum(
+            rule["counter"]["packets"] for rule in rules if rule.get("counter", {}).get("name") == "accepted"
+        )
+        returned = next(item["returned_frames"] for item in router.status()["routers"] if item["name"] == "br0")
         assert accepted >= returned > 0
         router.add("br7", forwarding="xdp", cap="5 kpps")
-        assert next(one for one in router.status()["routers"] if one["name"] == "br7")["cap_pps"] == 5e3
+        assert next(entry for entry in router.status()["routers"] if entry["name"] == "br7")["cap_pps"] == 5e3
 
 
 def test_round_robin_spreads_one_flow_over_all(text: str) -> None:
     with Appliance('scheme = "round_robin"\n' + text) as router, hosts_of(router) as hosts:
-        found = hosts.send(0.3, rate_pps=10e3, flows=flows(1))
-        assert found["lost_frames"] == 0
-        sent = [one["sent_frames"] for one in router.status()["routers"]]
+        result = hosts.send(0.3, rate_pps=10e3, flows=flows(1))
+        assert result["lost_frames"] == 0
+        sent = [item["sent_frames"] for item in router.status()["routers"]]
         weights = [table.weight for table in router.file.router]
-        assert [one / sum(sent) for one in sent] == pytest.approx([w / sum(weights) for w in weights], abs=0.03)
+        assert [entry / sum(sent) for entry in sent] == pytest.approx([w / sum(weights) for w in weights], abs=0.03)
 
 
 def test_local_only_goes_by_the_network_that_a_frame_came_from(text: str) -> None:
     head, *segments = text.split("[[segment]]")
-    local = "[[segment]]".join([head, *(f'\nlocal = "br{n}"{one}' for n, one in enumerate(segments))])
+    local = "[[segment]]".join([head, *(f'\nlocal = "br{n}"{item}' for n, item in enumerate(segments))])
     with Appliance('scheme = "local_only"\n' + local) as router, hosts_of(router) as hosts:
         assert hosts.send(0.1)["lost_frames"] == 0
         sent = {one["name"]: one["sent_frames"] for one in router.status()["routers"]}
@@ -86,7 +88,7 @@ def test_local_only_goes_by_the_network_that_a_frame_came_from(text: str) -> Non
             source_mac=HOST_MAC[1], destination_mac=ROUTER_MAC[1], source_address=HOST[1], destination_address=HOST[0]
         )
         assert hosts.send(0.1, port=1, to_port=0, flows=back)["lost_frames"] == 0
-        assert {one["name"]: one["sent_frames"] for one in router.status()["routers"]}["br1"] > 0
+        assert {entry["name"]: entry["sent_frames"] for entry in router.status()["routers"]}["br1"] > 0
 
 
 @pytest.mark.parametrize(

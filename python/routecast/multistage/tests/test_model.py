@@ -37,7 +37,7 @@ def choices(file: MultistageFile) -> FlowChoices:
 def test_flows_are_shared_by_weight() -> None:
     file = parse_multistage(EXAMPLE)
     flows = choices(file)
-    shares = [flows.share(one.name) for one in file.router]
+    shares = [flows.share(item.name) for item in file.router]
     assert sum(shares) == pytest.approx(1.0)
     assert shares == pytest.approx([0.25, 0.25, 0.5], abs=4 * (0.25 / FLOWS) ** 0.5)
 
@@ -53,11 +53,11 @@ def test_who_is_dead_loses_its_flows_and_nobody_else_does() -> None:
 @pytest.mark.parametrize("routers", [1, 2, 4, 8])
 def test_in_overload_each_forwards_its_cap_and_fills_its_queue(routers: int) -> None:
     file = file_of(routers)
-    found = trial(file, choices(file), 1.5 * routers * 10e3)
-    assert found.offered_frames is not None
-    assert found.dropped_frames is not None
-    accepted = found.offered_frames - found.dropped_frames
-    queues = sum(one.queue for one in file.router)
+    result = trial(file, choices(file), 1.5 * routers * 10e3)
+    assert result.offered_frames is not None
+    assert result.dropped_frames is not None
+    accepted = result.offered_frames - result.dropped_frames
+    queues = sum(item.queue for item in file.router)
     assert accepted == pytest.approx(routers * 10e3 + queues, rel=2e-3)
 
 
@@ -67,9 +67,9 @@ def test_a_death_costs_the_flows_of_the_dead_what_is_predicted_and_others_nothin
     # and the two that are left carry it all.
     flows = FlowChoices.of(file, udp_flows(file, 128))
     dead = deaths_of(model_of(file, flows), file, flows, ["br1", "br2"], rate_pps=12e3, at_s=0.3, back_s=0.7)
-    found = trial(file, flows, 12e3, dead.events)
-    assert found.dropped_frames == pytest.approx(dead.lost_frames, rel=0.03)
-    assert all(flow.loss_ratio == 0.0 for flow in found.flows if flows.choices[flow.number][0] not in ("br1", "br2"))
+    result = trial(file, flows, 12e3, dead.events)
+    assert result.dropped_frames == pytest.approx(dead.lost_frames, rel=0.03)
+    assert all(flow.loss_ratio == 0.0 for flow in result.flows if flows.choices[flow.number][0] not in ("br1", "br2"))
     assert dead.predicted["br1"].detection_s == pytest.approx(0.05 + 64.5 / (flows.share("br1") * 12e3))
 
 
@@ -77,14 +77,14 @@ def test_a_takeover_costs_everything_for_a_while() -> None:
     file = file_of(2)
     flows = choices(file)
     dead = takeover_of(file, rate_pps=10e3, at_s=0.3)
-    found = trial(file, flows, 10e3, dead.events)
-    assert found.dropped_frames == pytest.approx(dead.lost_frames, abs=20)
+    result = trial(file, flows, 10e3, dead.events)
+    assert result.dropped_frames == pytest.approx(dead.lost_frames, abs=20)
 
 
 def test_failures_are_not_known_where_theory_does_not_reach() -> None:
     file = file_of(2)
-    one = failures_of(file, FlowChoices.of(file, udp_flows(file, 1)), rate_pps=1e3)
-    assert [row["away_s"] != row["away_s"] for row in one["failures"]] == [True, True, False]
+    item = failures_of(file, FlowChoices.of(file, udp_flows(file, 1)), rate_pps=1e3)
+    assert [row["away_s"] != row["away_s"] for row in item["failures"]] == [True, True, False]
     uncapped = parse_multistage(EXAMPLE)
     assert failures_of(uncapped, choices(uncapped), rate_pps=1e3)["forwarded_pps"] is None
 

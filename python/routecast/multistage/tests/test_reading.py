@@ -18,8 +18,8 @@ EXAMPLE = (Path(routecast.__file__).parents[2] / "examples" / "demo.multistage.t
 
 def test_the_example_has_two_balancers_and_three_routers() -> None:
     file = parse_multistage(EXAMPLE)
-    assert [one.name for one in file.balancer] == ["lb0", "lb1"]
-    assert [one.name for one in file.router] == ["br0", "br1", "br2"]
+    assert [entry.name for entry in file.balancer] == ["lb0", "lb1"]
+    assert [item.name for item in file.router] == ["br0", "br1", "br2"]
     assert file.detector.silence == 0.05
 
 
@@ -50,8 +50,8 @@ def test_a_fault_is_said_with_its_place(said: str, instead: str, place: str, mes
     assert said in EXAMPLE
     with pytest.raises(FileProblem) as caught:
         parse_multistage(EXAMPLE.replace(said, instead))
-    found = {problem.place: problem.message for problem in caught.value.problems}
-    assert message in found[place]
+    result = {problem.place: problem.message for problem in caught.value.problems}
+    assert message in result[place]
 
 
 def test_without_routers_or_balancers_nothing_is_made() -> None:

@@ -123,7 +123,7 @@ def test_the_prediction_stands_before_the_first_failure(result: MultistageResult
 
 
 def test_its_folder_has_the_rate_through_the_failure(result: MultistageResult) -> None:
-    assert {one.name for one in (result.out / "figures").iterdir()} == {"throughput.svg", "failure-hang.svg"}
+    assert {item.name for item in (result.out / "figures").iterdir()} == {"throughput.svg", "failure-hang.svg"}
     page = (result.out / "report.html").read_text()
     assert "emulation" in page
     assert [table.name for table in terminal_summary(result).tables] == ["throughput", "latency", "failures", "knew"]

@@ -71,9 +71,9 @@ def test_routings_and_seeds_of_the_command_line_take_the_files_place(capsys: Pri
     chosen = ["power", HOT_SPOT, "--load", "0.9", "--routing", "2p_rs,yx"]
     names = [row["name"] for row in printed_json(capsys, *chosen)["rows"]]  # type: ignore[attr-defined]
     assert names == ["no_dvfs", "2p_rs", "yx"]
-    one, again, other = (printed_json(capsys, *chosen, "--seed", seed)["rows"] for seed in ("1", "1", "2"))
-    assert one == again
-    assert one != other
+    item, again, other = (printed_json(capsys, *chosen, "--seed", seed)["rows"] for seed in ("1", "1", "2"))
+    assert item == again
+    assert item != other
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_the_optimum_prints_alpha_bound_bottlenecks_and_distances(capsys: Printe
 
 def test_an_optimum_that_no_routing_can_carry_leaves_with_1_and_names_the_links(capsys: Printed) -> None:
     assert run(["noc", "optimum", HOT_SPOT, "--load", "3"]) == 1
-    told = capsys.readouterr().err
-    assert all(f"{place}->(2, 2)" in told for place in ("(2, 1)", "(1, 2)", "(3, 2)", "(2, 3)"))
+    message = capsys.readouterr().err
+    assert all(f"{place}->(2, 2)" in message for place in ("(2, 1)", "(1, 2)", "(3, 2)", "(2, 3)"))
 
 
 def test_what_cannot_be_had_at_a_load_is_told_and_the_rest_compared(short: Path, capsys: Printed) -> None:
@@ -189,9 +189,9 @@ def test_a_routing_that_can_deadlock_leaves_with_2_and_the_cycle(short: Path, ca
     text = short.read_text(encoding="utf-8").replace("virtual_channels = 2", "virtual_channels = 1")
     short.write_text(text, encoding="utf-8")
     assert run(["noc", "simulate", str(short), "--routing", "2p_es"]) == 2
-    told = capsys.readouterr().err
-    assert "can deadlock" in told
-    assert told.count(")->(") >= 4
+    message = capsys.readouterr().err
+    assert "can deadlock" in message
+    assert message.count(")->(") >= 4
 
 
 @pytest.mark.parametrize("command", ["power", "optimum", "simulate", "compare"])
@@ -201,9 +201,9 @@ def test_wrong_files_and_wrong_names_leave_with_2_and_every_fault(
     wrong = tmp_path / "wrong.noc.toml"
     wrong.write_text('[topology]\ncolumns = 0\nrows = 2\n[traffic]\npattern = "torndo"\nload = -1\n', encoding="utf-8")
     assert run(["noc", command, str(wrong)]) == 2
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     for words in ("3 problems", "topology.columns", 'traffic.pattern: got "torndo": did you mean "tornado"?', "load"):
-        assert words in told
+        assert words in message
     assert run(["noc", command, HOT_SPOT, "--load", "much"]) == 2
     assert "--load" in capsys.readouterr().err
     assert run(["noc", command, str(tmp_path / "none.noc.toml")]) == 2

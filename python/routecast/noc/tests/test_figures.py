@@ -24,18 +24,18 @@ EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
 
 
 def mapped(topology: Topology, *panels: MapPanel) -> ElementTree.Element:
-    one = LinkMap(name="m", title="A & B", caption="", topology=topology, panels=panels)
-    return ElementTree.fromstring(draw_link_map(one, has_heading=True))
+    item = LinkMap(name="m", title="A & B", caption="", topology=topology, panels=panels)
+    return ElementTree.fromstring(draw_link_map(item, has_heading=True))
 
 
 def bars(svg: ElementTree.Element) -> dict[str, ElementTree.Element]:
     """Return the bars by the name of their link."""
-    found = {}
+    results = {}
     for path in svg.iter(f"{SVG}path"):
         title = path.find(f"{SVG}title")
         if title is not None and title.text:
-            found[title.text.partition(":")[0]] = path
-    return found
+            results[title.text.partition(":")[0]] = path
+    return results
 
 
 def corners(path: ElementTree.Element) -> list[tuple[float, float]]:
@@ -106,8 +106,8 @@ def test_colours_run_from_idle_to_full_and_stop_there() -> None:
 
 def test_power_is_drawn_relative_to_no_scaling_at_its_highest_load() -> None:
     case = read_noc(EXAMPLES / "hotspot.noc.toml", change=NocChange(routings="xy,2p_es", load="0.5,1,1.2"))
-    found = power_answer(case)
-    figure = power_by_load(found, optimum_answer(case, power=found))
+    result = power_answer(case)
+    figure = power_by_load(result, optimum_answer(case, power=result))
     curves = {mark.name: mark for mark in figure.marks if isinstance(mark, Line)}
     # At 1.2 XY is over capacity and 2P-ES is not.
     assert curves["NoDVFS"].x == (0.5, 1.0)
@@ -118,7 +118,7 @@ def test_power_is_drawn_relative_to_no_scaling_at_its_highest_load() -> None:
     for name in ("XY", "2P-ES"):
         pairs = zip(curves[name].x, curves[name].y, strict=True)
         assert all(lower[load] <= power * (1 + 1e-9) for load, power in pairs)
-    assert draw(power_by_load(found)).startswith("<svg")
+    assert draw(power_by_load(result)).startswith("<svg")
 
 
 def test_latency_has_intervals_and_a_line_where_it_becomes_unbounded() -> None:
@@ -156,10 +156,10 @@ def test_latencies_far_apart_stand_on_a_logarithmic_axis() -> None:
 def test_maps_of_planes_and_of_the_optimum_have_a_panel_for_each() -> None:
     text = (EXAMPLES / "two-planes.noc.toml").read_text(encoding="utf-8")
     case = parse_noc(text.replace('"balance", "mini", "four_phase", "search"', '"mini"'), change=NocChange(load="1"))
-    found = power_answer(case)
-    titles = [panel.title for panel in power_map(found, 1.0, only=("mini",)).panels]
+    result = power_answer(case)
+    titles = [panel.title for panel in power_map(result, 1.0, only=("mini",)).panels]
     assert titles == ["MINI, plane 1", "MINI, plane 2"]
-    best = optimum_answer(case, power=found)
+    best = optimum_answer(case, power=result)
     panels = optimum_map(best, best.rows[0]).panels
     assert [panel.title for panel in panels] == ["optimum, plane 1", "optimum, plane 2"]
     total = sum(sum(panel.loads) for panel in panels)

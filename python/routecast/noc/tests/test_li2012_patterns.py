@@ -35,13 +35,13 @@ def test_transpose_has_the_power_of_fig_6_5() -> None:
 
 def test_normal_has_the_mean_power_of_fig_6_4() -> None:
     # 40 random matrices under the four oblivious routings of sec. 6.4.1: XY 0.91 and 2P-ES 0.80 of NoDVFS at load 1.
-    found = []
+    results = []
     for seed in range(40):
         traffic = normal(MESH_5X5, permutations=25, seed=seed)
         others = [routes(policy, MESH_5X5, seed=seed) for policy in ("2p_rs", "4p_es")]
         routings = [XY, HALVES, *others]
-        found.append([relative_power(traffic, routings, which) for which in (XY, HALVES)])
-    xy, halves = np.mean(found, axis=0)
+        results.append([relative_power(traffic, routings, which) for which in (XY, HALVES)])
+    xy, halves = np.mean(results, axis=0)
     assert xy == pytest.approx(0.91, rel=0.03)
     assert halves == pytest.approx(0.80, rel=0.03)
 

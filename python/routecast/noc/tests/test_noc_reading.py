@@ -114,7 +114,7 @@ def test_rates_that_no_fabric_has_are_refused_and_do_not_overflow(rate: str) -> 
 
 
 def test_every_fault_is_told_at_once_with_its_place_and_the_nearest_name() -> None:
-    found = faults(
+    result = faults(
         """
         [topology]
         columns = 3
@@ -130,7 +130,7 @@ def test_every_fault_is_told_at_once_with_its_place_and_the_nearest_name() -> No
         packet_flits = "5-"
         """
     )
-    assert set(found) == {
+    assert set(result) == {
         "topology.rows",
         "traffic.pattern",
         "traffic.share",
@@ -145,11 +145,11 @@ def test_every_fault_is_told_at_once_with_its_place_and_the_nearest_name() -> No
         ("routing.policies[1]", "adaptive"),
         ("simulation.allocator", "islip"),
     ):
-        assert f'did you mean "{name}"?' in found[place]
+        assert f'did you mean "{name}"?' in result[place]
 
 
 def test_contradictions_are_told_at_once_too() -> None:
-    found = faults(
+    result = faults(
         """
         [topology]
         columns = 3
@@ -175,7 +175,7 @@ def test_contradictions_are_told_at_once_too() -> None:
         routing = "yx"
         """
     )
-    assert set(found) == {
+    assert set(result) == {
         "topology",
         "traffic",
         "traffic.share",
@@ -189,8 +189,8 @@ def test_contradictions_are_told_at_once_too() -> None:
         "simulation.virtual_channels",
         "simulation.routing",
     }
-    assert "at least 1" in found["power.alpha_max"]
-    assert "[2, 1, 1]" in found["traffic.nodes[0]"]
+    assert "at least 1" in result["power.alpha_max"]
+    assert "[2, 1, 1]" in result["traffic.nodes[0]"]
 
 
 @pytest.mark.parametrize("planes", ["count = 1", "widths = [0.5]"])

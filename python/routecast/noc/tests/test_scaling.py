@@ -22,11 +22,11 @@ LOADS = st.floats(1e-3, 1.0)
 
 @given(load=LOADS, policy=st.sampled_from(POLICIES[:4]))
 def test_unbounded_scaling_makes_power_a_cubic_function_of_the_load(load: float, policy: str) -> None:
-    found, traffic, ideal = routes(policy, MESH), hot_spot(MESH), Scaling(alpha_max=math.inf)
+    result, traffic, ideal = routes(policy, MESH), hot_spot(MESH), Scaling(alpha_max=math.inf)
 
     def power(at: float) -> float:
-        demand = normalised(traffic, [found], at).between_routers(MESH)
-        return ideal.power(hop_flow(found, demand), link_loads(found, demand).max())
+        demand = normalised(traffic, [result], at).between_routers(MESH)
+        return ideal.power(hop_flow(result, demand), link_loads(result, demand).max())
 
     assert power(load) == pytest.approx(power(1.0) * load**3)
 

@@ -91,15 +91,15 @@ def test_a_second_plane_costs_at_low_load_and_pays_at_high_load() -> None:
     def one_and_two(scale: float) -> tuple[float, float]:
         whole = Allocation(policy="one", planes=(plane(0.4 * scale, 0.6 * scale),))
         halves = Allocation(policy="two", planes=(plane(0.4 * scale, 0), plane(0, 0.6 * scale)))
-        one, two = (
+        entry, two = (
             sum(power.power_w for power in allocation_power(MADE_UP, allocation)) for allocation in (whole, halves)
         )
-        return one, two
+        return entry, two
 
-    one, two = one_and_two(0.1)
-    assert two > one
-    one, two = one_and_two(1.0)
-    assert two < one
+    item, two = one_and_two(0.1)
+    assert two > item
+    item, two = one_and_two(1.0)
+    assert two < item
 
 
 def test_sleep_makes_an_empty_second_plane_cheaper_by_its_idle_power() -> None:

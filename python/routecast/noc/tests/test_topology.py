@@ -93,8 +93,8 @@ def test_distance_is_symmetric_and_what_a_search_over_the_links_finds(topology: 
     source = data.draw(st.integers(min_value=0, max_value=topology.router_count - 1))
     hops = hops_from(topology, source)
     assert len(hops) == topology.router_count
-    for target, found in hops.items():
-        assert topology.distance(source, target) == found == topology.distance(target, source)
+    for target, result in hops.items():
+        assert topology.distance(source, target) == result == topology.distance(target, source)
 
 
 @given(topology=topologies(), data=st.data())

@@ -76,15 +76,15 @@ def price(problem: ClusterProblem, fleet: Counts) -> float:
 
 def best_fleet(problem: ClusterProblem) -> tuple[float, float]:
     """Least energy within the budget and the least price at that energy; inf if there is no fleet."""
-    found = [
+    results = [
         (joules(problem, fleet), price(problem, fleet))
         for fleet in subsets(at_most(problem))
         if problem.budget is None or price(problem, fleet) <= problem.budget
     ]
-    least_j = min((energy_j for energy_j, _ in found), default=math.inf)
+    least_j = min((energy_j for energy_j, _ in results), default=math.inf)
     if math.isinf(least_j):
         return (math.inf, math.inf)
-    return (least_j, min(cost for energy_j, cost in found if energy_j <= least_j * (1.0 + 1e-9)))
+    return (least_j, min(cost for energy_j, cost in results if energy_j <= least_j * (1.0 + 1e-9)))
 
 
 @st.composite

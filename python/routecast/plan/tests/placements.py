@@ -97,15 +97,15 @@ def lossless_pps(problem: PlacementProblem, placement: ElementPlacement) -> floa
 def _holds(problem: PlacementProblem, servers: Mapping[str, str]) -> bool:
     """Look at rules on named elements one by one, as a reader of the file would."""
     for rule in problem.rules.apart:
-        members = [one for name in rule for one in members_of(name, problem.elements)]
+        members = [member for name in rule for member in members_of(name, problem.elements)]
         if len({servers[one] for one in members}) < len(members):
             return False
     for rule in problem.rules.together:
         members = [one for name in rule for one in members_of(name, problem.elements)]
-        if len({servers[one] for one in members}) > 1:
+        if len({servers[entry] for entry in members}) > 1:
             return False
     for name, where in problem.rules.on.items():
-        allowed = {one for host in where for one in members_of(host, problem.servers)}
+        allowed = {item for host in where for item in members_of(host, problem.servers)}
         if any(servers[one] not in allowed for one in members_of(name, problem.elements)):
             return False
     return True

@@ -65,9 +65,9 @@ def test_the_json_has_base_units_and_a_plan_for_every_step(short: Path, capsys: 
 
 def test_a_budget_that_is_too_small_leaves_with_2_and_says_the_least(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "cluster", str(EXAMPLE), "--budget", "1500"]) == 2
-    told = capsys.readouterr().err
-    assert "500 too small" in told
-    assert "raise the budget to 2000" in " ".join(told.split())
+    message = capsys.readouterr().err
+    assert "500 too small" in message
+    assert "raise the budget to 2000" in " ".join(message.split())
 
 
 @pytest.mark.slow

@@ -157,9 +157,9 @@ def test_figures_that_no_solver_holds_are_refused_with_their_place(
 @pytest.mark.parametrize("idle", ["1e-300 W", "49.99999999999999 W"])
 def test_power_may_rise_with_the_load_by_next_to_nothing_or_from_it(idle: str, tmp_path: Path) -> None:
     group = f'[[group]]\nname = "a"\ncapacity = "2 Gbit/s"\npower = "50 W"\nidle_power = "{idle}"\nprice = 100'
-    found = answer(parse_cluster(small(tmp_path, DAY, group=group)))
-    assert found.design.energy_j > 0.0
-    assert found.design.energy_j >= found.bound.energy_j * (1.0 - 1e-9)
+    result = answer(parse_cluster(small(tmp_path, DAY, group=group)))
+    assert result.design.energy_j > 0.0
+    assert result.design.energy_j >= result.bound.energy_j * (1.0 - 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -230,9 +230,9 @@ def test_a_plan_for_a_quantile_carries_more_than_the_mean_day(tmp_path: Path) ->
     assert max(case.mean.l2_bps) == 10e9
     # The mean of the last hour is 5900, its highest 6650.
     assert max(case.problem.traffic_bps) == pytest.approx(10e9 * 6650.0 / 5900.0)
-    found = answer(case)
-    assert found.mean_j is not None
-    assert found.mean_j < found.design.energy_j
+    result = answer(case)
+    assert result.mean_j is not None
+    assert result.mean_j < result.design.energy_j
 
 
 def test_another_series_from_the_command_forgets_how_the_first_is_read(tmp_path: Path) -> None:
@@ -255,23 +255,23 @@ def test_a_file_beside_the_cluster_file_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_design_needs_less_than_the_bound_and_the_goal_program_no_more_than_others_at_its_price() -> None:
-    found = answer(read_cluster(EXAMPLE))
-    for design in found.designs:
-        assert design.energy_j >= found.bound.energy_j * (1.0 - 1e-9)
+    result = answer(read_cluster(EXAMPLE))
+    for design in result.designs:
+        assert design.energy_j >= result.bound.energy_j * (1.0 - 1e-9)
         assert design.price == pytest.approx(
-            sum(g.price * n for g, n in zip(found.case.problem.groups, design.fleet, strict=True))
+            sum(g.price * n for g, n in zip(result.case.problem.groups, design.fleet, strict=True))
         )
-        if design.price <= found.design.price:
-            assert design.energy_j >= found.design.energy_j * (1.0 - found.case.gap_ratio)
-    document = found.to_json()
-    assert document["design"]["kwh_per_day"] == pytest.approx(found.design.energy_j / 3.6e6)
+        if design.price <= result.design.price:
+            assert design.energy_j >= result.design.energy_j * (1.0 - result.case.gap_ratio)
+    document = result.to_json()
+    assert document["design"]["kwh_per_day"] == pytest.approx(result.design.energy_j / 3.6e6)
     assert len(document["design"]["on"]) == 24
 
 
 @pytest.mark.slow
 def test_on_line_saving_is_within_three_percent_of_off_line_with_half_of_its_switchings_on_a_real_trace() -> None:
-    found = answer(read_cluster(EXAMPLE))
-    offline, online = found.trace_savings[1], found.trace_savings[3]
+    result = answer(read_cluster(EXAMPLE))
+    offline, online = result.trace_savings[1], result.trace_savings[3]
     assert online.missed_steps == 0
     assert online.schedule.energy_j <= 1.03 * offline.schedule.energy_j
     assert online.schedule.switchings <= 0.5 * offline.schedule.switchings

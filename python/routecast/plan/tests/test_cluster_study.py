@@ -48,10 +48,10 @@ def test_the_study_writes_its_folder(found: ClusterResult) -> None:
 def test_the_t320_comparison_adds_up_with_24_back_end_routers_only(found: ClusterResult) -> None:
     # Li 2012, ch. 5: 16 balancers and "20 back-end routers" of 80 W and 400 $ each;
     # "The total power consumption is 3.2kWatts (1.92kWatts by back-end routers) and the total cost is $16,000".
-    agree = {one.arithmetic.says: one.agrees for one in found.calculated}
+    agree = {item.arithmetic.says: item.agrees for item in found.calculated}
     for says, agrees in agree.items():
         assert agrees == ("20 back-end routers" not in says or "links" in says)
-    assert {one.value for one in found.calculated if not one.agrees} == {1.6, 2.88, 14_400}
+    assert {entry.value for entry in found.calculated if not entry.agrees} == {1.6, 2.88, 14_400}
     summary = json.loads((found.out / "summary.json").read_text(encoding="utf-8"))
     assert len(summary["arithmetic"]) == len(found.calculated) == 7
 
@@ -59,14 +59,14 @@ def test_the_t320_comparison_adds_up_with_24_back_end_routers_only(found: Cluste
 @pytest.mark.slow
 def test_all_criteria_are_met(found: ClusterResult) -> None:
     assert len(found.criteria) == 4
-    assert [one.name for one in found.criteria if not one.is_met] == []
+    assert [item.name for item in found.criteria if not item.is_met] == []
 
 
 def test_more_budget_never_needs_more_energy(found: ClusterResult) -> None:
-    energies = [one.energy_j for one in found.goal_designs]
+    energies = [goal_design.energy_j for goal_design in found.goal_designs]
     assert all(later <= earlier * 1.001 for earlier, later in pairwise(energies))
     # The first budget of the sweep buys no fleet that carries the peak.
-    assert [one.price for one in found.frontier] == sorted(one.price for one in found.frontier)
+    assert [item.price for item in found.frontier] == sorted(entry.price for entry in found.frontier)
     assert len(found.frontier) == 2
 
 
@@ -83,7 +83,7 @@ def test_a_fleet_needs_at_least_what_the_design_for_its_sampling_needs(found: Cl
 
 
 def test_patience_costs_energy_and_saves_switchings(found: ClusterResult) -> None:
-    offline = [(one.offline.schedule.switchings, one.offline.schedule.energy_j) for one in found.paybacks]
+    offline = [(payback.offline.schedule.switchings, payback.offline.schedule.energy_j) for payback in found.paybacks]
     for (more, less_j), (less, more_j) in pairwise(offline):
         assert less <= more
         assert more_j >= less_j

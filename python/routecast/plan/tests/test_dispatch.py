@@ -37,12 +37,12 @@ def test_a_fleet_is_dispatched_as_cheaply_as_trying_every_subset_finds(
     problem, fleet = case
     wanted = joules(problem, fleet)
     assume(math.isfinite(wanted))
-    found = schedule(problem, fleet)
-    for load_bps, counts in zip(problem.traffic_bps, found.on, strict=True):
+    result = schedule(problem, fleet)
+    for load_bps, counts in zip(problem.traffic_bps, result.on, strict=True):
         assert survives(problem, counts, load_bps)
         assert all(on <= had for on, had in zip(counts, fleet, strict=True))
         assert watts(problem, counts, load_bps) == pytest.approx(least_watts(problem, fleet, load_bps), rel=1e-8)
-    assert found.energy_j == pytest.approx(wanted, rel=1e-8)
+    assert result.energy_j == pytest.approx(wanted, rel=1e-8)
 
 
 @given(fleets())
@@ -68,8 +68,8 @@ def test_capacities_without_a_common_quantum_are_dispatched_as_well(
     problem = replace(problem, groups=odd)
     wanted = joules(problem, fleet)
     assume(math.isfinite(wanted))
-    found = schedule(problem, fleet)
-    assert found.energy_j == pytest.approx(wanted, rel=1e-7)
+    result = schedule(problem, fleet)
+    assert result.energy_j == pytest.approx(wanted, rel=1e-7)
     energy = FleetEnergy(Dispatcher(problem))
     assert energy.low_j(fleet) <= wanted * (1.0 + 1e-9)
     assert energy.high_j(fleet) >= wanted * (1.0 - 1e-9)

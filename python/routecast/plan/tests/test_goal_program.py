@@ -94,7 +94,7 @@ def test_capacities_without_a_common_quantum_are_planned_with_spares_and_idle_po
     least_j, _ = best_fleet(problem)
     assume(math.isfinite(least_j))
     problem = replace(
-        problem, groups=tuple(replace(one, capacity_bps=one.capacity_bps + odd_bps) for one in problem.groups)
+        problem, groups=tuple(replace(group, capacity_bps=group.capacity_bps + odd_bps) for group in problem.groups)
     )
     least_j, _ = best_fleet(problem)
     design = goal_program(problem)
@@ -218,7 +218,7 @@ def test_without_time_the_first_fleet_is_returned_with_an_honest_bound() -> None
 @pytest.mark.parametrize("odd_bps", [0.0, 0.25])
 def test_without_time_spares_with_idle_power_are_still_carried(odd_bps: float) -> None:
     groups = tuple(
-        replace(one, capacity_bps=one.capacity_bps + odd_bps, idle_w=round(0.6 * one.power_w)) for one in GROUPS
+        replace(item, capacity_bps=item.capacity_bps + odd_bps, idle_w=round(0.6 * item.power_w)) for item in GROUPS
     )
     problem = ClusterProblem(groups=groups, traffic_bps=day(8), step_s=10800.0, spare=1, budget=3600.0)
     hasty = goal_program(problem, seconds=0.0)

@@ -79,7 +79,7 @@ def partitions(numbers):
     first, rest = numbers[0], numbers[1:]
     for size in range(len(rest) + 1):
         for others in itertools.combinations(rest, size):
-            left = [one for one in rest if one not in others]
+            left = [item for item in rest if item not in others]
             for more in partitions(left):
                 yield [[first, *others], *more]
 
@@ -129,10 +129,10 @@ def every_mapping(one):
 
 def fits(mapping):
     """Whether control stores and memories hold what is put into them."""
-    one = mapping.problem
-    words = dict.fromkeys(range(one.processor.engines.count), 0)
-    size = {memory.name: 0 for memory in one.processor.memories}
-    lengths = {item.name: item.code_words for item in one.blocks}
+    entry = mapping.problem
+    words = dict.fromkeys(range(entry.processor.engines.count), 0)
+    size = {memory.name: 0 for memory in entry.processor.memories}
+    lengths = {item.name: item.code_words for item in entry.blocks}
     for number, stage in enumerate(mapping.stages):
         for engine in stage.engines:
             words[engine] += sum(lengths[name] for name in stage.blocks)
@@ -140,62 +140,62 @@ def fits(mapping):
             size[stage.link.memory] += stage.link.frames * stage.link.access_bytes
     for state in mapping.states:
         size[state.memory] += state.size_bytes
-    store = one.processor.engines.code_words
+    store = entry.processor.engines.code_words
     return (not store or max(words.values()) <= store) and all(
-        not memory.capacity_bytes or size[memory.name] <= memory.capacity_bytes for memory in one.processor.memories
+        not memory.capacity_bytes or size[memory.name] <= memory.capacity_bytes for memory in entry.processor.memories
     )
 
 
 @pytest.mark.parametrize("seed", range(14))
 @pytest.mark.slow
 def test_no_mapping_of_all_is_better_than_the_optimum(seed):
-    one = drawn(seed)
-    most = max((mapping.expectation().pps for mapping in every_mapping(one) if fits(mapping)), default=0.0)
+    item = drawn(seed)
+    most = max((mapping.expectation().pps for mapping in every_mapping(item) if fits(mapping)), default=0.0)
     if not most:
         with pytest.raises(InfeasibleMapping):
-            map_processor(one)
+            map_processor(item)
         return
-    found = map_processor(one)
-    assert fits(found.best)
-    assert found.best.router().tasks
-    assert found.is_optimal
-    assert found.pps == pytest.approx(most, rel=2e-6)
+    result = map_processor(item)
+    assert fits(result.best)
+    assert result.best.router().tasks
+    assert result.is_optimal
+    assert result.pps == pytest.approx(most, rel=2e-6)
 
 
 def test_the_optimum_takes_no_more_engines_than_another_that_is_as_good():
-    one = replace(drawn(3), processor=replace(drawn(3).processor, link_bps=1e9))
-    found = map_processor(one)
-    as_good = [m.engines for m in every_mapping(one) if fits(m) and m.expectation().pps >= found.pps * (1 - 1e-9)]
-    assert found.best.engines == min(as_good)
+    item = replace(drawn(3), processor=replace(drawn(3).processor, link_bps=1e9))
+    result = map_processor(item)
+    as_good = [m.engines for m in every_mapping(item) if fits(m) and m.expectation().pps >= result.pps * (1 - 1e-9)]
+    assert result.best.engines == min(as_good)
 
 
 def test_blocks_are_spread_over_engines_in_proportion_to_their_work():
     # 300 and 100 cycles without memories or rings to speak of: three engines and one.
     processor = chip(4, 8, code_words=100)
     blocks = [block("long", 300, words=60), block("short", 100, words=60)]
-    one = problem(processor, blocks, [], ring=Link(memory="near"), rings=("near",))
-    found = map_processor(one)
-    engines = {stage.blocks: len(stage.engines) for stage in found.best.stages}
+    item = problem(processor, blocks, [], ring=Link(memory="near"), rings=("near",))
+    result = map_processor(item)
+    engines = {stage.blocks: len(stage.engines) for stage in result.best.stages}
     assert engines == {("long",): 3, ("short",): 1}
-    assert found.pps == pytest.approx(1e9 / 100, rel=1e-6)
+    assert result.pps == pytest.approx(1e9 / 100, rel=1e-6)
 
 
 def test_a_small_memory_takes_the_state_that_is_waited_for_most():
     states = [State(name="hot", memory="far", size_bytes=900), State(name="cold", memory="far", size_bytes=900)]
     processor = chip(1, 2, small_bytes=1000)
     blocks = [block("work", 10, ("hot", 4, 4), ("cold", 1, 1))]
-    found = map_processor(problem(processor, blocks, states))
-    assert {state.name: state.memory for state in found.best.states} == {"hot": "near", "cold": "far"}
+    result = map_processor(problem(processor, blocks, states))
+    assert {state.name: state.memory for state in result.best.states} == {"hot": "near", "cold": "far"}
     kept = map_processor(problem(processor, blocks, states, movable=frozenset()))
     assert {state.memory for state in kept.best.states} == {"far"}
-    assert kept.pps < found.pps
+    assert kept.pps < result.pps
 
 
 def test_rings_of_registers_join_single_neighbouring_engines_only():
     processor = chip(2, 1, code_words=100)
     blocks = [block("first", 100, words=60), block("second", 100, words=60)]
-    one = problem(processor, blocks, [], rings=("near", ""))
-    stages = map_processor(one).best.stages
+    item = problem(processor, blocks, [], rings=("near", ""))
+    stages = map_processor(item).best.stages
     assert stages[1].link.memory == ""
     assert (stages[0].engines, stages[1].engines) == ((0,), (1,))
     wide = problem(chip(4, 1, code_words=100), blocks, [], rings=("near", ""))
@@ -220,28 +220,28 @@ def test_rings_of_registers_join_single_neighbouring_engines_only():
 def test_what_cannot_be_mapped_is_told_with_the_reason(processor, words, size, reason):
     blocks = [block("a", 10, ("table", 1, 1), words=words), block("b", 10, words=words)]
     states = [State(name="table", memory="far", size_bytes=size)]
-    one = problem(processor, blocks, states, rings=("far",), ring=Link(memory="far", frames=4))
+    item = problem(processor, blocks, states, rings=("far",), ring=Link(memory="far", frames=4))
     with pytest.raises(InfeasibleMapping, match=reason):
-        map_processor(one)
+        map_processor(item)
 
 
 def test_the_mapping_forwards_in_simulation_what_the_program_predicts():
-    one = replace(drawn(2), processor=chip(6, 8))
-    found = map_processor(one)
-    offered = OfferedLoad(rate_pps=2.0 * found.pps, frames=FrameMix.fixed(64), flows=FlowSet.meshed(4))
-    trial = Simulate(model=found.best.router()).trial(offered, 50_000 / offered.rate_pps)
-    assert trial.forwarded_pps <= found.pps * 1.01
-    plain = [all_in_one(one), round_robin(one)]
+    item = replace(drawn(2), processor=chip(6, 8))
+    result = map_processor(item)
+    offered = OfferedLoad(rate_pps=2.0 * result.pps, frames=FrameMix.fixed(64), flows=FlowSet.meshed(4))
+    trial = Simulate(model=result.best.router()).trial(offered, 50_000 / offered.rate_pps)
+    assert trial.forwarded_pps <= result.pps * 1.01
+    plain = [all_in_one(item), round_robin(item)]
     for mapping in plain:
         other = Simulate(model=mapping.router()).trial(offered, 50_000 / offered.rate_pps)
         assert other.forwarded_pps <= mapping.expectation().pps * 1.01
-        assert mapping.expectation().pps <= found.pps * (1 + 1e-6)
+        assert mapping.expectation().pps <= result.pps * (1 + 1e-6)
 
 
 def test_loads_add_up_to_the_work_that_the_blocks_ask_for():
-    one = replace(drawn(2), processor=chip(6, 8))
-    found = map_processor(one)
-    for mapping in (found.best, round_robin(one)):
+    item = replace(drawn(2), processor=chip(6, 8))
+    result = map_processor(item)
+    for mapping in (result.best, round_robin(item)):
         pps = mapping.expectation().pps
         busy = {}
         for load in engine_loads(mapping, pps):
@@ -252,7 +252,7 @@ def test_loads_add_up_to_the_work_that_the_blocks_ask_for():
 
 
 def test_a_search_without_time_says_how_far_from_the_best_it_can_be():
-    found = map_processor(replace(drawn(2), processor=chip(6, 8)), seconds=0.0)
-    assert not found.is_optimal
-    assert found.gap_ratio > 0.0
-    assert "the time was over" in found.notes[0]
+    result = map_processor(replace(drawn(2), processor=chip(6, 8)), seconds=0.0)
+    assert not result.is_optimal
+    assert result.gap_ratio > 0.0
+    assert "the time was over" in result.notes[0]

@@ -29,14 +29,14 @@ def test_the_folder_holds_a_router_that_forwards_what_was_said(
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((out / "mapping.json").read_text(encoding="utf-8"))
     best, *others = printed["mappings"]
-    assert [one["name"] for one in others] == ["as in the file", "round robin", "all in one"]
+    assert [item["name"] for item in others] == ["as in the file", "round robin", "all in one"]
     model, load = read_router_and_load(out / "mapping.router.toml")
     assert load is not None
     offered = load.at(printed["offered_pps"])
     again = Simulate(model=model, seed=1).trial(offered, 100_000 / offered.rate_pps)
     assert again.forwarded_pps == pytest.approx(best["simulated_pps"], rel=0.01)
     assert best["simulated_pps"] == pytest.approx(best["predicted_pps"], rel=0.01)
-    assert best["simulated_pps"] > 1.2 * max(one["simulated_pps"] or 0.0 for one in others)
+    assert best["simulated_pps"] > 1.2 * max(other["simulated_pps"] or 0.0 for other in others)
     assert "2000" in others[2]["trouble"]
     with (out / "engines.csv").open(encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
@@ -52,7 +52,7 @@ def test_a_mapping_that_is_mapped_again_is_not_bettered() -> None:
     first = answer(case, simulate=False)
     bound = first.optimum.bound_pps
     assert first.best.predicted_pps >= bound * (1.0 - 1e-5)
-    assert all(one.predicted_pps <= bound * (1.0 + 1e-9) for one in first.others)
+    assert all(other.predicted_pps <= bound * (1.0 + 1e-9) for other in first.others)
 
 
 @pytest.mark.slow
@@ -141,6 +141,6 @@ def test_what_is_mapped_need_not_be_a_router_yet(tmp_path: Path, capsys: pytest.
     file.write_text(text, encoding="utf-8")
     assert run(["plan", "mapping", str(file), "--no-simulate", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert "as in the file" not in [one["name"] for one in printed["mappings"]]
+    assert "as in the file" not in [item["name"] for item in printed["mappings"]]
     assert any("the stages need 7 engines" in note for note in printed["notes"])
     assert printed["mappings"][0]["engines"] == 3

@@ -52,12 +52,12 @@ def test_three_functions_on_two_servers_of_one_core_are_parted_as_evenly_as_they
         elements=(function("fw", 1.0), function("dpi", 3.0), function("nat", 1.5)),
         servers=(ServerGroup(name="s", number=2, cores=1, technology=BARE),),
     )
-    found = answer(problem, simulate=False)
+    result = answer(problem, simulate=False)
     # 3 µs on the one server, 1 + 1.5 µs on the other: 1/3 µs is the most.
-    assert found.best.value == pytest.approx(1.0 / 3.0e-6, rel=1e-6)
-    where = found.best.placement.servers
+    assert result.best.value == pytest.approx(1.0 / 3.0e-6, rel=1e-6)
+    where = result.best.placement.servers
     assert where["fw"] == where["nat"] != where["dpi"]
-    assert found.best.prediction.lossless_pps == pytest.approx(found.best.value, rel=1e-6)
+    assert result.best.prediction.lossless_pps == pytest.approx(result.best.value, rel=1e-6)
 
 
 def test_two_chains_through_one_function_share_it_by_their_parts_of_the_load() -> None:
@@ -67,10 +67,10 @@ def test_two_chains_through_one_function_share_it_by_their_parts_of_the_load() -
         elements=(function("fw", 1.0), function("dpi", 8.0)),
         servers=(ServerGroup(name="s", number=2, cores=1, technology=BARE),),
     )
-    found = answer(problem, simulate=False)
+    result = answer(problem, simulate=False)
     # dpi takes a quarter of the frames at 8 µs, fw all of them at 1 µs.
-    assert found.best.value == pytest.approx(1.0 / (0.25 * 8.0e-6), rel=1e-6)
-    assert found.best.prediction.forwarded_pps == pytest.approx(1e5, rel=1e-6)
+    assert result.best.value == pytest.approx(1.0 / (0.25 * 8.0e-6), rel=1e-6)
+    assert result.best.prediction.forwarded_pps == pytest.approx(1e5, rel=1e-6)
 
 
 def test_a_function_of_two_instances_takes_half_of_the_frames_in_each() -> None:
@@ -79,9 +79,9 @@ def test_a_function_of_two_instances_takes_half_of_the_frames_in_each() -> None:
         elements=(function("fw", 1.0), function("dpi", 4.0, count=2)),
         servers=(ServerGroup(name="s", number=3, cores=1, technology=BARE),),
     )
-    found = answer(problem, simulate=False)
-    assert found.best.value == pytest.approx(1.0 / 2.0e-6, rel=1e-6)
-    assert len(found.best.placement.used) == 3
+    result = answer(problem, simulate=False)
+    assert result.best.value == pytest.approx(1.0 / 2.0e-6, rel=1e-6)
+    assert len(result.best.placement.used) == 3
 
 
 def test_a_narrow_link_keeps_a_chain_on_one_server_and_a_wide_one_parts_it() -> None:
@@ -93,9 +93,9 @@ def test_a_narrow_link_keeps_a_chain_on_one_server_and_a_wide_one_parts_it() -> 
     narrow = replace(wide, joined=Joined(link_bps=1e8))
     assert narrow_pps < 1.0 / 4.0e-6
     for problem, used, carried in ((wide, 2, 1.0 / 2.0e-6), (narrow, 1, 1.0 / 4.0e-6)):
-        found = answer(problem, simulate=False)
-        assert len(found.best.placement.used) == used
-        assert found.best.value == pytest.approx(carried, rel=1e-6)
+        result = answer(problem, simulate=False)
+        assert len(result.best.placement.used) == used
+        assert result.best.value == pytest.approx(carried, rel=1e-6)
 
 
 @pytest.mark.parametrize("by", ["switch", "cables"])
@@ -106,19 +106,19 @@ def test_a_multistage_router_laid_as_a_chain_is_the_multistage_router(by: str) -
     # Another rate of a cable that is not there makes no difference, but has the general builder lay the router.
     as_chain = replace(problem, joined=replace(problem.joined, cables=(Cable(between=("none", "none"), link_bps=1.0),)))
     for placement in list(every_placement(problem))[:6]:
-        one, other = router_of(problem, placement), router_of(as_chain, placement)
-        assert len(one.tasks) == len(other.tasks)
+        item, other = router_of(problem, placement), router_of(as_chain, placement)
+        assert len(item.tasks) == len(other.tasks)
         assert lossless_pps(problem, placement) == pytest.approx(lossless_pps(as_chain, placement), rel=1e-6)
         over = load_of(problem).at(2e6)
-        assert predict(one, over).forwarded_pps == pytest.approx(predict(other, over).forwarded_pps, rel=1e-3)
+        assert predict(item, over).forwarded_pps == pytest.approx(predict(other, over).forwarded_pps, rel=1e-3)
 
 
 def test_more_ways_of_pinning_never_make_the_answer_worse_and_are_obeyed() -> None:
     servers = (ServerGroup(name="s", cores=2, technology=technology(sigma=0.1, switch_cost=1.0)),)
     free = multistage(2, 2, servers)
     pinned = replace(free, rules=Rules())
-    one, other = answer(free, simulate=False), answer(pinned, simulate=False)
-    assert other.best.value >= one.best.value * (1.0 - 1e-9)
+    item, other = answer(free, simulate=False), answer(pinned, simulate=False)
+    assert other.best.value >= item.best.value * (1.0 - 1e-9)
     threads = router_of(pinned, other.best.placement).tasks
     for task in threads:
         if task.thread in other.best.placement.pins:
@@ -128,8 +128,8 @@ def test_more_ways_of_pinning_never_make_the_answer_worse_and_are_obeyed() -> No
 def test_cores_per_thread_and_cores_of_their_own_are_obeyed() -> None:
     servers = (ServerGroup(name="s", number=2, cores=4, technology=technology()),)
     problem = multistage(1, 1, servers, rules=Rules(cores_per_thread=1))
-    found = answer(problem, simulate=False)
-    tasks = [task for task in router_of(problem, found.best.placement).tasks if task.thread]
+    result = answer(problem, simulate=False)
+    tasks = [task for task in router_of(problem, result.best.placement).tasks if task.thread]
     assert tasks
     assert all(len(task.pin) == 1 for task in tasks)
     own = multistage(1, 1, servers, rules=Rules(shared_cores=False))
@@ -145,8 +145,8 @@ def test_cores_per_thread_and_cores_of_their_own_are_obeyed() -> None:
 @pytest.mark.slow
 def test_the_simulation_of_the_best_mapping_is_told_beside_its_prediction() -> None:
     servers = (ServerGroup(name="s", number=2, cores=2, technology=technology()),)
-    found = answer(multistage(2, 2, servers, offered_pps=2e5))
-    check = found.best.check
+    result = answer(multistage(2, 2, servers, offered_pps=2e5))
+    check = result.best.check
     assert check is not None
     assert not check.trouble
     assert check.simulated_pps == pytest.approx(check.predicted_pps, rel=0.15)
@@ -155,8 +155,8 @@ def test_the_simulation_of_the_best_mapping_is_told_beside_its_prediction() -> N
 
 def test_sharing_costs_nothing_where_cores_are_left_over() -> None:
     servers = (ServerGroup(name="s", cores=16, technology=technology(balance=3.0)),)
-    found = answer(multistage(1, 1, servers), simulate=False)
-    assert [one.cost_ratio for one in found.sharing] == pytest.approx([0.0], abs=1e-6)
+    result = answer(multistage(1, 1, servers), simulate=False)
+    assert [item.cost_ratio for item in result.sharing] == pytest.approx([0.0], abs=1e-6)
     crowded = answer(replace(multistage(1, 1, servers), servers=(replace(servers[0], cores=1),)), simulate=False)
     assert crowded.sharing[0].cost_ratio > 0.2
 

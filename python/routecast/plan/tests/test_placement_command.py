@@ -19,11 +19,11 @@ def test_the_answer_says_where_everything_goes_what_sharing_costs_and_what_comes
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["plan", "placement", str(EXAMPLE), "--frames", "64 B", "--no-simulate"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert ": proven, over all mappings" in said
-    assert "By prediction, server by server, no mapping is better than" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert ": proven, over all mappings" in output
+    assert "By prediction, server by server, no mapping is better than" in output
     for words in ("dell: ", "supermicro: ", "without loss", "Bottleneck: ", "Next best"):
-        assert words in said
+        assert words in output
 
 
 @pytest.mark.slow
@@ -34,11 +34,11 @@ def test_the_json_and_the_folder_hold_each_frame_size(tmp_path: Path, capsys: py
     assert run(["plan", "placement", str(file), *asked]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((out / "placement.json").read_text(encoding="utf-8"))
-    assert [one["frames"] for one in printed["answers"]] == ["64 B", "1500 B"]
-    for one in printed["answers"]:
-        assert set(one["best"]["servers"]) == {"lb", "br"}
-        assert one["bound"] >= one["best"]["value"] * (1.0 - 1e-9)
-        assert one["best"]["simulated"]["seeds"] == [11, 12]
+    assert [entry["frames"] for entry in printed["answers"]] == ["64 B", "1500 B"]
+    for item in printed["answers"]:
+        assert set(item["best"]["servers"]) == {"lb", "br"}
+        assert item["bound"] >= item["best"]["value"] * (1.0 - 1e-9)
+        assert item["best"]["simulated"]["seeds"] == [11, 12]
     with (out / "elements.csv").open(encoding="utf-8") as table:
         assert len(list(csv.DictReader(table))) == 4
     assert (out / "figures" / "placement-64-b.svg").read_text(encoding="utf-8").count("core") >= 2
@@ -88,14 +88,14 @@ def test_a_latency_that_no_mapping_has_is_told_and_ends_with_1(
         text = text.replace('target = "50 kpps"\n', "")
     file.write_text(text, encoding="utf-8")
     assert run(["plan", "placement", str(file), "--json"]) == (0 if met else 1)
-    (found,) = json.loads(capsys.readouterr().out)["answers"]
-    assert found["met"] is met
-    assert (found["best"]["simulated"]["latency_s"] <= found["latency_target_s"]) is met
+    (result,) = json.loads(capsys.readouterr().out)["answers"]
+    assert result["met"] is met
+    assert (result["best"]["simulated"]["latency_s"] <= result["latency_target_s"]) is met
     if objective == "servers":
         assert run(["plan", "placement", str(file)]) == (0 if met else 1)
-        said = " ".join(capsys.readouterr().out.split())
-        assert ("The target is NOT MET" in said) is not met
-        assert "Mean latency at 50 kpps: simulated" in said
+        output = " ".join(capsys.readouterr().out.split())
+        assert ("The target is NOT MET" in output) is not met
+        assert "Mean latency at 50 kpps: simulated" in output
 
 
 def test_links_that_carry_next_to_nothing_are_told_in_units_that_exist() -> None:

@@ -53,7 +53,7 @@ def small(**parts: str) -> str:
 def conflict(text: str) -> tuple[set[str], str]:
     with pytest.raises(InfeasiblePlacement) as told:
         answer(parse_placement(text).problems[0], simulate=False)
-    return {one.place for one in told.value.conflict}, str(told.value)
+    return {item.place for item in told.value.conflict}, str(told.value)
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_place() -> None:
     )
     with pytest.raises(FileProblem) as told:
         parse_placement(text)
-    places = {one.place for one in told.value.problems}
+    places = {problem.place for problem in told.value.problems}
     assert places == {
         "server[0].interrupt_cores",
         "rules.apart[0]",

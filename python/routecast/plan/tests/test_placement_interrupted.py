@@ -56,7 +56,7 @@ def test_an_interrupted_search_answers_with_a_mapping_and_says_so(
     told, _ = child.communicate(timeout=120)
     assert child.returncode == 0
     answered = json.loads(told)
-    assert sorted(answered["servers"]) == [f"{kind} {one}" for kind in ("br", "lb") for one in (1, 2, 3, 4)]
+    assert sorted(answered["servers"]) == [f"{kind} {item}" for kind in ("br", "lb") for item in (1, 2, 3, 4)]
     assert set(answered["servers"].values()) <= {"s 1", "s 2", "s 3", "s 4"}
     assert answered["value"] > 0.0
     assert any("interrupted" in note for note in answered["notes"])

@@ -22,31 +22,31 @@ LI2012 = Path(routecast.__file__).parents[2] / "examples" / "li2012.placement.to
 @pytest.mark.slow
 def test_no_mapping_that_is_shown_carries_more_in_simulation_than_the_answer() -> None:
     problem = read_placement(LI2012, frames=(FrameMix.parse("64 B"),)).problems[0]
-    found = answer(problem)
-    checks = [one.check for one in (found.best, found.predicted_best, *found.runners_up)]
-    carried = [one.simulated_pps for one in checks if one is not None]
+    result = answer(problem)
+    checks = [entry.check for entry in (result.best, result.predicted_best, *result.runners_up)]
+    carried = [item.simulated_pps for item in checks if item is not None]
     assert len(carried) == len(checks)
     assert carried[0] > 0.0
     assert max(carried) <= 1.02 * carried[0]
     # The proof is of the prediction, and stays with the mapping that it is of.
-    assert found.predicted_best.value >= found.best.value * (1.0 - 1e-9)
-    assert found.bound >= found.predicted_best.value * (1.0 - 1e-9)
-    assert found.is_by_simulation == (found.best.placement != found.predicted_best.placement)
-    if found.is_by_simulation:
+    assert result.predicted_best.value >= result.best.value * (1.0 - 1e-9)
+    assert result.bound >= result.predicted_best.value * (1.0 - 1e-9)
+    assert result.is_by_simulation == (result.best.placement != result.predicted_best.placement)
+    if result.is_by_simulation:
         assert carried[0] > 1.02 * carried[1]
     # Other seeds, a longer trial, and the figure still holds.
-    model, load = router_of(problem, found.best.placement), load_of(problem)
+    model, load = router_of(problem, result.best.placement), load_of(problem)
     trial = Simulate(model, seed=77, steady_state=False).trial(load.at(0.9 * carried[0]), 0.3)
     assert trial.loss_ratio <= 2.0 * MAX_LOSS_RATIO
 
 
 def test_the_prediction_alone_is_the_answer_where_nothing_is_simulated() -> None:
     servers = (ServerGroup(name="s", number=2, cores=2, technology=technology()),)
-    found = answer(multistage(2, 2, servers), simulate=False)
-    assert found.best == found.predicted_best
-    assert not found.is_by_simulation
-    assert found.tried == 0
-    assert found.met is None
+    result = answer(multistage(2, 2, servers), simulate=False)
+    assert result.best == result.predicted_best
+    assert not result.is_by_simulation
+    assert result.tried == 0
+    assert result.met is None
 
 
 @pytest.mark.slow

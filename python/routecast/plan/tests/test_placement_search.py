@@ -67,17 +67,17 @@ def problems(draw: st.DrawFn) -> PlacementProblem:
 def test_the_search_finds_what_trying_every_placement_finds_and_its_bound_is_no_lower(
     problem: PlacementProblem,
 ) -> None:
-    tried = {one: lossless_pps(problem, ElementPlacement(servers=dict(one))) for one in _different(problem)}
+    tried = {item: lossless_pps(problem, ElementPlacement(servers=dict(item))) for item in _different(problem)}
     search = PlacementSearch(problem=problem, classes=classes_of(problem), loads=ServerLoads(problem))
-    found = search.most_lossless()
+    result = search.most_lossless()
     if not tried:
-        assert found is None
+        assert result is None
         return
-    assert found is not None
+    assert result is not None
     # Where switches cost, value and bound of a few problems are up to 4.7 % below the best (docs/validation.md).
     near = 0.06 if problem.servers[0].technology.switch_cost_s else near_of(problem)
-    assert found.value == pytest.approx(max(tried.values()), rel=near)
-    assert found.bound >= max(tried.values()) * (1.0 - near)
+    assert result.value == pytest.approx(max(tried.values()), rel=near)
+    assert result.bound >= max(tried.values()) * (1.0 - near)
     assert work_bound_pps(problem, search.loads) >= max(tried.values())
 
 
@@ -95,8 +95,8 @@ def _different(problem: PlacementProblem) -> list[tuple[tuple[str, str], ...]]:
 
     classes = classes_of(problem)
     return [
-        tuple(one.servers.items())
-        for one in {candidate_of_servers(classes, one.servers): one for one in every_placement(problem)}.values()
+        tuple(entry.servers.items())
+        for entry in {candidate_of_servers(classes, item.servers): item for item in every_placement(problem)}.values()
     ]
 
 
@@ -130,14 +130,14 @@ def test_no_server_carries_more_than_its_bound_says() -> None:
 def test_the_fewest_servers_that_carry_a_target_are_those_that_trying_all_placements_finds() -> None:
     servers = (ServerGroup(name="s", number=3, cores=2, technology=CROWDED),)
     free = multistage(2, 2, servers)
-    carried = {tuple(one.servers.items()): lossless_pps(free, one) for one in every_placement(free)}
+    carried = {tuple(item.servers.items()): lossless_pps(free, item) for item in every_placement(free)}
     for target_pps in (150e3, 0.98 * max(carried.values())):
         goal = Goal(objective="servers", target_pps=target_pps, seconds=20.0)
-        fewest = min(len(set(dict(one).values())) for one, rate in carried.items() if rate >= target_pps)
-        found = answer(replace(free, goal=goal), simulate=False)
-        assert found.best.value == fewest
-        assert found.bound == pytest.approx(fewest)
-        assert lossless_pps(free, found.best.placement) >= target_pps * (1.0 - 1e-6)
+        fewest = min(len(set(dict(entry).values())) for entry, rate in carried.items() if rate >= target_pps)
+        result = answer(replace(free, goal=goal), simulate=False)
+        assert result.best.value == fewest
+        assert result.bound == pytest.approx(fewest)
+        assert lossless_pps(free, result.best.placement) >= target_pps * (1.0 - 1e-6)
 
 
 @pytest.mark.slow
@@ -149,32 +149,32 @@ def test_the_least_watts_are_those_that_trying_all_placements_finds() -> None:
         2, 2, (slow, fast), goal=Goal(objective="watts", target_pps=target_pps, seconds=20.0), offered_pps=target_pps
     )
     watts = {}
-    for one in _different(problem):
-        placement = ElementPlacement(servers=dict(one))
+    for item in _different(problem):
+        placement = ElementPlacement(servers=dict(item))
         if lossless_pps(problem, placement) < target_pps:
             continue
         whole = predict(router_of(problem, placement), load_of(problem))
         drawn = {"slow": (20.0, 45.0), "fast": (50.0, 110.0)}
-        watts[one] = sum(
+        watts[item] = sum(
             idle + (busy - idle) * whole.used_ratio(server)
             for server in placement.used
             for idle, busy in [drawn[server.split()[0]]]
         )
-    found = answer(problem, simulate=False)
-    assert found.best.value == pytest.approx(min(watts.values()), rel=1e-3)
+    result = answer(problem, simulate=False)
+    assert result.best.value == pytest.approx(min(watts.values()), rel=1e-3)
 
 
 @pytest.mark.slow
 def test_in_overload_the_answer_forwards_what_the_best_of_all_placements_forwards() -> None:
     problem = multistage(2, 2, two(), goal=Goal(throughput="forwarded", seconds=30.0), offered_pps=2e6)
     tried = [
-        predict(router_of(problem, ElementPlacement(servers=dict(one))), load_of(problem)).forwarded_pps
-        for one in _different(problem)
+        predict(router_of(problem, ElementPlacement(servers=dict(entry))), load_of(problem)).forwarded_pps
+        for entry in _different(problem)
     ]
-    found = answer(problem, simulate=False)
-    assert found.best.value == pytest.approx(max(tried), rel=1e-6)
-    assert found.gap_ratio == 0.0
-    assert [one.value for one in found.runners_up] == pytest.approx(sorted(tried, reverse=True)[1:3], rel=1e-6)
+    result = answer(problem, simulate=False)
+    assert result.best.value == pytest.approx(max(tried), rel=1e-6)
+    assert result.gap_ratio == 0.0
+    assert [item.value for item in result.runners_up] == pytest.approx(sorted(tried, reverse=True)[1:3], rel=1e-6)
 
 
 @pytest.mark.slow
@@ -182,14 +182,14 @@ def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> N
     fast = ServerGroup(name="fast", cores=2, technology=CROWDED, speed_ratio=1.4)
     first = multistage(3, 2, (*two(), fast))
     second = replace(first, servers=(fast, *two()), elements=first.elements[::-1])
-    one, other = answer(first, simulate=False), answer(second, simulate=False)
-    assert one.best.value == pytest.approx(other.best.value)
+    item, other = answer(first, simulate=False), answer(second, simulate=False)
+    assert item.best.value == pytest.approx(other.best.value)
     named = [
-        sorted(tuple(sorted(name.split()[0] for name in found.best.placement.on(server))) for server in ("s 1", "s 2"))
-        for found in (one, other)
+        sorted(tuple(sorted(name.split()[0] for name in entry.best.placement.on(server))) for server in ("s 1", "s 2"))
+        for entry in (item, other)
     ]
     assert named[0] == named[1]
-    on_fast = [sorted(name.split()[0] for name in found.best.placement.on("fast")) for found in (one, other)]
+    on_fast = [sorted(name.split()[0] for name in found.best.placement.on("fast")) for found in (item, other)]
     assert on_fast[0] == on_fast[1]
 
 
@@ -210,8 +210,8 @@ def test_rules_are_obeyed_or_their_contradiction_is_told(
     problem = multistage(3, 2, servers, rules=rules)
     every = list(every_placement(problem))
     try:
-        found = answer(problem, simulate=False)
+        result = answer(problem, simulate=False)
     except InfeasiblePlacement:
         assert not every
     else:
-        assert found.best.placement.servers in [one.servers for one in every]
+        assert result.best.placement.servers in [item.servers for item in every]

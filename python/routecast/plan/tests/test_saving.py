@@ -78,8 +78,8 @@ def test_the_whole_trace_needs_what_the_best_of_all_schedules_needs(loads: list[
 def test_a_typical_day_that_repeats_needs_what_the_best_circle_of_states_needs(loads: list[float]) -> None:
     asked, fleet = problem(loads), (2, 1)
     best = min(metered(asked, on, repeats=True).energy_j for on in all_schedules(asked, fleet))
-    found = fewest_joules(asked, fleet, repeats=True).schedule.energy_j
-    assert found == pytest.approx(best, rel=1e-6)
+    result = fewest_joules(asked, fleet, repeats=True).schedule.energy_j
+    assert result == pytest.approx(best, rel=1e-6)
 
 
 @given(values=st.lists(st.floats(min_value=0.0, max_value=1e5), min_size=24, max_size=24))
@@ -136,9 +136,9 @@ def test_on_line_decisions_do_not_depend_on_later_steps(first: list[float], othe
         SavingRules(knows="past", headroom_ratio=0.1),
         SavingRules(knows="day before"),
     ):
-        one = online(problem(first), (2, 1), rules).schedule.on
+        item = online(problem(first), (2, 1), rules).schedule.on
         longer = online(problem([*first, *other]), (2, 1), rules).schedule.on
-        assert longer[: len(first)] == one
+        assert longer[: len(first)] == item
 
 
 def test_knowing_the_past_only_makes_the_last_step_of_no_effect_on_itself() -> None:
@@ -212,13 +212,13 @@ def test_with_a_minimum_on_time_the_whole_trace_needs_what_the_best_schedule_tha
     loads: list[float], steps: int
 ) -> None:
     asked, fleet, min_on_s = problem(loads), (2, 1), 300.0 * (steps + 1)
-    found = fewest_joules(asked, fleet, min_on_s=min_on_s)
-    assert (found.name, found.note) == ("off-line, whole trace", "")
-    assert keeps_on(found.schedule.on, steps, repeats=False)
-    assert found.schedule.energy_j == pytest.approx(min(keeping(asked, fleet, steps, repeats=False)), rel=1e-6)
+    result = fewest_joules(asked, fleet, min_on_s=min_on_s)
+    assert (result.name, result.note) == ("off-line, whole trace", "")
+    assert keeps_on(result.schedule.on, steps, repeats=False)
+    assert result.schedule.energy_j == pytest.approx(min(keeping(asked, fleet, steps, repeats=False)), rel=1e-6)
     each = each_step(asked, fleet, min_on_s=min_on_s).schedule
     assert keeps_on(each.on, steps, repeats=False)
-    assert found.schedule.energy_j <= each.energy_j + 1e-2
+    assert result.schedule.energy_j <= each.energy_j + 1e-2
 
 
 @given(
@@ -229,21 +229,21 @@ def test_a_typical_day_with_a_minimum_on_time_is_the_best_circle_where_it_says_s
     loads: list[float], steps: int
 ) -> None:
     asked, fleet = problem(loads), (2, 1)
-    found = fewest_joules(asked, fleet, min_on_s=300.0 * (steps + 1), repeats=True)
-    assert keeps_on(found.schedule.on, steps, repeats=True)
+    result = fewest_joules(asked, fleet, min_on_s=300.0 * (steps + 1), repeats=True)
+    assert keeps_on(result.schedule.on, steps, repeats=True)
     each = each_step(asked, fleet, min_on_s=300.0 * (steps + 1), repeats=True).schedule
     assert keeps_on(each.on, steps, repeats=True)
-    assert found.schedule.energy_j <= each.energy_j + 1e-2
+    assert result.schedule.energy_j <= each.energy_j + 1e-2
     best = min(keeping(asked, fleet, steps, repeats=True))
-    assert found.schedule.energy_j >= best * (1.0 - 1e-9)
-    if not found.note:
-        assert found.schedule.energy_j == pytest.approx(best, rel=1e-6)
+    assert result.schedule.energy_j >= best * (1.0 - 1e-9)
+    if not result.note:
+        assert result.schedule.energy_j == pytest.approx(best, rel=1e-6)
 
 
 def test_a_day_with_a_minimum_on_time_is_known_to_be_the_least_in_an_ordinary_case() -> None:
     asked = problem(walk(288, seed=8, peak_bps=12.9e9))
-    found = fewest_joules(asked, (3, 1), min_on_s=1800.0, repeats=True)
-    assert (found.name, found.note) == ("off-line, whole trace", "")
+    result = fewest_joules(asked, (3, 1), min_on_s=1800.0, repeats=True)
+    assert (result.name, result.note) == ("off-line, whole trace", "")
 
 
 @given(loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=4, max_size=12))
@@ -252,14 +252,14 @@ def test_where_the_ages_make_too_many_states_it_is_no_worse_than_each_step_and_s
     least = fewest_joules(asked, fleet, min_on_s=900.0).schedule.energy_j
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("routecast.plan.cluster.saving.MOST_TRANSITIONS", 1)
-        found = fewest_joules(asked, fleet, min_on_s=900.0)
-    assert found.name == "off-line, best found"
-    assert "the fleet has 40 states" in found.note  # (2 + 3 over 2) of two machines, (1 + 3 over 1) of one
-    assert keeps_on(found.schedule.on, 2, repeats=False)
+        result = fewest_joules(asked, fleet, min_on_s=900.0)
+    assert result.name == "off-line, best found"
+    assert "the fleet has 40 states" in result.note  # (2 + 3 over 2) of two machines, (1 + 3 over 1) of one
+    assert keeps_on(result.schedule.on, 2, repeats=False)
     each = each_step(asked, fleet, min_on_s=900.0).schedule.energy_j
     fewest = online(asked, fleet, SavingRules(rule="fewest", min_on_s=900.0)).schedule.on
     fewest_j = metered(asked, fewest, repeats=False).energy_j
-    assert least - 1e-2 <= found.schedule.energy_j <= min(each, fewest_j) + 1e-2
+    assert least - 1e-2 <= result.schedule.energy_j <= min(each, fewest_j) + 1e-2
 
 
 def test_machines_that_boot_longer_than_a_step_do_not_pause_for_less() -> None:
@@ -313,9 +313,9 @@ def test_a_tuned_payback_spends_about_as_much_more_energy_as_it_may() -> None:
     switchings = []
     for tolerance in (0.01, 0.03):
         rules = SavingRules(tolerance_ratio=tolerance)
-        found = online(asked, (3, 5, 1, 5), rules).schedule
-        assert found.energy_j / least.energy_j - 1.0 == pytest.approx(tolerance, abs=0.004)
-        switchings.append(found.switchings)
+        result = online(asked, (3, 5, 1, 5), rules).schedule
+        assert result.energy_j / least.energy_j - 1.0 == pytest.approx(tolerance, abs=0.004)
+        switchings.append(result.switchings)
     assert switchings[1] < switchings[0] < least.switchings
 
 

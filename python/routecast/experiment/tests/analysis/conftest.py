@@ -88,7 +88,7 @@ def results_of(
             factors=tuple(factors),
             design=Design(
                 kind=kind,
-                coded=tuple(tuple(float(one) for one in row) for row in coded),
+                coded=tuple(tuple(float(item) for item in row) for row in coded),
                 replications=max(len(values) for values in answers),
             ),
             responses=(response,),

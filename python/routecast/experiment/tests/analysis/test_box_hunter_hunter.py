@@ -33,12 +33,12 @@ Also in R: ``poison.data`` of the package BHH2, ``poisons`` of boot.
 
 
 def test_the_reactor_has_the_books_five_large_effects(results_of: Make, standard_order: Order) -> None:
-    found = analyse(results_of(standard_order(5), [[value] for value in REACTOR]), "y")
+    result = analyse(results_of(standard_order(5), [[value] for value in REACTOR]), "y")
     # From low to high: catalyst 19.5, temperature 10.75, concentration -6.25, and the interactions BD and DE.
-    twice = {effect.name: 2 * (effect.value or 0) for effect in found.effects}
+    twice = {effect.name: 2 * (effect.value or 0) for effect in result.effects}
     assert [twice[name] for name in ("B", "D", "E", "BD", "DE")] == pytest.approx([19.5, 10.75, -6.25, 13.25, -11.0])
-    assert [effect.name for effect in found.effects][:5] == ["B", "BD", "DE", "D", "E"]
-    assert {effect.name for effect in found.effects if effect.is_significant} == {"B", "D", "E", "BD", "DE"}
+    assert [effect.name for effect in result.effects][:5] == ["B", "BD", "DE", "D", "E"]
+    assert {effect.name for effect in result.effects if effect.is_significant} == {"B", "D", "E", "BD", "DE"}
 
 
 def test_half_of_the_reactors_runs_tell_the_same_story_with_each_effect_in_a_chain_of_two(
@@ -51,12 +51,12 @@ def test_half_of_the_reactors_runs_tell_the_same_story_with_each_effect_in_a_cha
         if row[4] == row[0] * row[1] * row[2] * row[3]
     ]
     rows, answers = zip(*half, strict=True)
-    found = analyse(results_of(rows, [[value] for value in answers], kind="fractional"), "y")
-    twice = {effect.name: 2 * (effect.value or 0) for effect in found.effects}
+    result = analyse(results_of(rows, [[value] for value in answers], kind="fractional"), "y")
+    twice = {effect.name: 2 * (effect.value or 0) for effect in result.effects}
     assert len(twice) == 15
     assert [twice[name] for name in ("B", "D", "E", "BD", "DE")] == pytest.approx([20.5, 12.25, -6.25, 10.75, -9.5])
-    assert found.effect("B").aliases == ("+ACDE",)
-    assert found.effect("BD").aliases == ("+ACE",)
+    assert result.effect("B").aliases == ("+ACDE",)
+    assert result.effect("BD").aliases == ("+ACE",)
 
 
 def poison(results_of: Make, transform: str) -> Results:
@@ -72,25 +72,25 @@ def test_the_poisons_have_box_and_coxs_analysis_of_variance(results_of: Make) ->
     # G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26 (1964), table 2: mean squares times 1000
     # of the times (quoted second-hand, met by the data to 0.1 %): poisons 516.3, treatments 307.1, interaction 41.7,
     # within groups 22.2.
-    found = analyse(poison(results_of, "none"), "y")
-    ms = {row.component: 1000 * (row.ms or 0) for row in found.anova}
+    result = analyse(poison(results_of, "none"), "y")
+    ms = {row.component: 1000 * (row.ms or 0) for row in result.anova}
     assert [ms[name] for name in ("A", "B", "AB", "errors")] == pytest.approx([516.3, 307.1, 41.7, 22.2], rel=2e-3)
     # Their point: of the reciprocals the interaction is smaller and both factors stand out more.
     rates = analyse(poison(results_of, "reciprocal"), "y")
     ratio = {row.component: row.f or 0 for row in rates.anova}
-    plain = {row.component: row.f or 0 for row in found.anova}
+    plain = {row.component: row.f or 0 for row in result.anova}
     assert ratio["AB"] < plain["AB"]
     assert ratio["A"] > 3 * plain["A"]
     assert ratio["B"] > 2 * plain["B"]
 
 
 def test_the_poisons_spread_grows_with_the_mean_and_the_advice_is_the_reciprocal(results_of: Make) -> None:
-    found = analyse(poison(results_of, "none"), "y")
-    assert found.residuals is not None
-    spread = [check for check in found.residuals.checks if check.name == "constant spread"]
+    result = analyse(poison(results_of, "none"), "y")
+    assert result.residuals is not None
+    spread = [check for check in result.residuals.checks if check.name == "constant spread"]
     assert all(check.is_doubtful for check in spread)
     assert len(spread) == 2
-    assert any("the reciprocal of the response" in advice for advice in found.advice)
+    assert any("the reciprocal of the response" in advice for advice in result.advice)
     rates = analyse(poison(results_of, "reciprocal"), "y")
     assert rates.residuals is not None
     assert not any(check.is_doubtful for check in rates.residuals.checks)

@@ -23,14 +23,14 @@ def rows_of(analysis: Analysis) -> dict[str, tuple[int, float]]:
 def test_the_code_size_comparison_of_three_processors_has_jains_effects_and_table(results_of: Make) -> None:
     # Example 20.1 to 20.5: bytes of code by five programmers on the processors R, V and Z.
     sizes = [[144, 120, 176, 288, 144], [101, 144, 211, 288, 72], [130, 180, 141, 374, 302]]
-    found = analyse(results_of([(-1,), (0,), (1,)], sizes, kind="multilevel"), "y", confidence=0.9)
-    assert found.mean == pytest.approx(187.7, abs=0.05)
-    assert level_effects(found, "A") == pytest.approx([-13.3, -24.5, 37.7], abs=0.05)
-    assert 100 * (found.effect("A").share_ratio or 0) == pytest.approx(10.4, abs=0.05)
-    assert 100 * (found.error_share_ratio or 0) == pytest.approx(89.6, abs=0.05)
-    assert rows_of(found)["A"][0] == 2
-    assert rows_of(found)["errors"][0] == 12
-    assert found.effect("A").is_significant is False
+    result = analyse(results_of([(-1,), (0,), (1,)], sizes, kind="multilevel"), "y", confidence=0.9)
+    assert result.mean == pytest.approx(187.7, abs=0.05)
+    assert level_effects(result, "A") == pytest.approx([-13.3, -24.5, 37.7], abs=0.05)
+    assert 100 * (result.effect("A").share_ratio or 0) == pytest.approx(10.4, abs=0.05)
+    assert 100 * (result.error_share_ratio or 0) == pytest.approx(89.6, abs=0.05)
+    assert rows_of(result)["A"][0] == 2
+    assert rows_of(result)["errors"][0] == 12
+    assert result.effect("A").is_significant is False
 
 
 def test_the_cache_comparison_without_replications_has_jains_effects_and_table(results_of: Make) -> None:
@@ -48,32 +48,32 @@ def test_the_cache_comparison_without_replications_has_jains_effects_and_table(r
         for cache, value in zip((-1, 0, 1), workload, strict=True):
             rows.append((cache, -1 + number / 2))
             answers.append([value])
-    found = analyse(results_of(rows, answers, kind="multilevel"), "y")
-    assert found.mean == pytest.approx(72.2)
-    assert level_effects(found, "A") == pytest.approx([-21.2, -20.2, 41.4], abs=0.05)
-    assert level_effects(found, "B")[:2] == pytest.approx([-0.5, 8.8], abs=0.05)
-    assert (found.ssy, found.ss0, found.sst) == pytest.approx((91595.00, 78192.59, 13402.41), abs=0.05)
-    table = rows_of(found)
+    result = analyse(results_of(rows, answers, kind="multilevel"), "y")
+    assert result.mean == pytest.approx(72.2)
+    assert level_effects(result, "A") == pytest.approx([-21.2, -20.2, 41.4], abs=0.05)
+    assert level_effects(result, "B")[:2] == pytest.approx([-0.5, 8.8], abs=0.05)
+    assert (result.ssy, result.ss0, result.sst) == pytest.approx((91595.00, 78192.59, 13402.41), abs=0.05)
+    table = rows_of(result)
     assert table["A"] == (2, pytest.approx(12857.20, abs=0.05))
     assert table["B"] == (4, pytest.approx(308.40, abs=0.05))
     assert table["errors"] == (8, pytest.approx(236.80, abs=0.05))
-    shares = [100 * (found.effect(name).share_ratio or 0) for name in "AB"]
+    shares = [100 * (result.effect(name).share_ratio or 0) for name in "AB"]
     assert shares == pytest.approx([95.9, 2.3], abs=0.05)
-    ratios = {row.component: row.f for row in found.anova}
+    ratios = {row.component: row.f for row in result.anova}
     assert ratios["A"] == pytest.approx(217.2, abs=0.05)
     assert ratios["B"] == pytest.approx(2.6, abs=0.05)
-    assert "all interactions" in found.noise
+    assert "all interactions" in result.noise
     # Table 21.6: the variance of an effect of a = 3 caches over b = 5 workloads is s_e^2 (a - 1)/(ab);
     # t(0.975; 8) = 2.306.
-    two_caches = found.effect("A").levels[0]
+    two_caches = result.effect("A").levels[0]
     assert two_caches.high is not None
     assert two_caches.high - two_caches.value == pytest.approx(2.306 * (29.60 * 2 / 15) ** 0.5, rel=1e-3)
     # Table 21.3: the first row of errors.
-    residuals = found.residuals
+    residuals = result.residuals
     assert residuals is not None
     assert residuals.residuals[:3] == pytest.approx([3.5, 3.5, -7.1], abs=0.05)
     # Example 21.1: one cache is 1 ms from two; the variance of a contrast is s_e^2 sum(h^2)/b (table 21.6).
-    difference = contrast_of_levels(found, "A", {"A at -1": -1, "A at 0": 1})
+    difference = contrast_of_levels(result, "A", {"A at -1": -1, "A at 0": 1})
     assert difference.value == pytest.approx(1.0)
     assert difference.standard_error == pytest.approx((29.60 * 2 / 5) ** 0.5, rel=1e-3)
     assert difference.is_significant is False
@@ -98,22 +98,22 @@ def test_the_code_size_study_with_replications_has_jains_effects_and_interaction
         for processor, values in enumerate(row):
             rows.append((-1 + 2 * processor / 3, -1 + number / 2))
             answers.append(values)
-    found = analyse(results_of(rows, answers, kind="multilevel"), "y")
-    assert found.mean == pytest.approx(3.9423, abs=5e-5)
-    assert level_effects(found, "A") == pytest.approx([-0.2304, -0.0202, 0.3603, -0.1096], abs=1e-4)
-    assert level_effects(found, "B") == pytest.approx([0.1520, -0.2475, 0.0047, -0.0599, 0.1507], abs=1e-4)
+    result = analyse(results_of(rows, answers, kind="multilevel"), "y")
+    assert result.mean == pytest.approx(3.9423, abs=5e-5)
+    assert level_effects(result, "A") == pytest.approx([-0.2304, -0.0202, 0.3603, -0.1096], abs=1e-4)
+    assert level_effects(result, "B") == pytest.approx([0.1520, -0.2475, 0.0047, -0.0599, 0.1507], abs=1e-4)
     # Table 22.4, by processor: the interactions with the workloads I to M.
-    interactions = level_effects(found, "AB")
+    interactions = level_effects(result, "AB")
     assert interactions[:5] == pytest.approx([-0.0212, 0.0399, -0.0447, 0.0564, -0.0305], abs=1e-4)
     assert interactions[10:15] == pytest.approx([0.0032, -0.1069, -0.0051, 0.1054, 0.0033], abs=1e-4)
-    assert rows_of(found)["AB"][0] == 12
-    assert found.error_df == 40
+    assert rows_of(result)["AB"][0] == 12
+    assert result.error_df == 40
 
 
 def test_a_long_sweep_of_one_factor_has_a_mean_at_each_of_its_levels(results_of: Make) -> None:
     rows = [(-1 + size / 10, mode) for mode in (-1.0, 1.0) for size in range(21)]
-    found = analyse(results_of(rows, [[100 * a + 10 * b] for a, b in rows], kind="multilevel"), "y")
-    means = {means.letters: means.points for means in found.means}
+    result = analyse(results_of(rows, [[100 * a + 10 * b] for a, b in rows], kind="multilevel"), "y")
+    means = {means.letters: means.points for means in result.means}
     assert len(means["A",]) == 21
     assert [point.value for point in means["B",]] == pytest.approx([-10, 10])
     assert len(means["A", "B"]) == 42

@@ -28,8 +28,8 @@ def test_the_filtration_rate_has_montgomerys_effects_and_the_large_ones_stand_ou
     results_of: Make, standard_order: Order
 ) -> None:
     # The book's effects go from low to high: twice q.
-    found = analyse(results_of(standard_order(4), [[value] for value in FILTRATION]), "y")
-    twice = {effect.name: 2 * (effect.value or 0) for effect in found.effects}
+    result = analyse(results_of(standard_order(4), [[value] for value in FILTRATION]), "y")
+    twice = {effect.name: 2 * (effect.value or 0) for effect in result.effects}
     assert twice == pytest.approx(
         {
             "A": 21.625, "B": 3.125, "C": 9.875, "D": 14.625, "AB": 0.125, "AC": -18.125, "AD": 16.625, "BC": 2.375,
@@ -37,20 +37,20 @@ def test_the_filtration_rate_has_montgomerys_effects_and_the_large_ones_stand_ou
         }
     )  # fmt: skip
     # The book's normal plot sets A, C, D, AC and AD apart.
-    assert {effect.name for effect in found.effects if effect.is_significant} == {"A", "C", "D", "AC", "AD"}
-    assert found.error_df == 0
-    assert all(effect.low is None for effect in found.effects)
+    assert {effect.name for effect in result.effects if effect.is_significant} == {"A", "C", "D", "AC", "AD"}
+    assert result.error_df == 0
+    assert all(effect.low is None for effect in result.effects)
 
 
 def test_interactions_of_many_factors_pooled_on_request_become_the_errors(
     results_of: Make, standard_order: Order
 ) -> None:
-    found = analyse(results_of(standard_order(4), [[value] for value in FILTRATION]), "y", order=2)
+    result = analyse(results_of(standard_order(4), [[value] for value in FILTRATION]), "y", order=2)
     twice = [1.875, 4.125, -1.625, -2.625, 1.375]
-    assert found.error_df == 5
-    assert found.sse == pytest.approx(4 * sum(value**2 for value in twice))
-    assert found.lenth is None
-    assert "more than 2 factors" in found.noise
+    assert result.error_df == 5
+    assert result.sse == pytest.approx(4 * sum(value**2 for value in twice))
+    assert result.lenth is None
+    assert "more than 2 factors" in result.noise
 
 
 def test_a_half_fraction_has_montgomerys_contributions_and_lenths_margins(
@@ -59,27 +59,27 @@ def test_a_half_fraction_has_montgomerys_contributions_and_lenths_margins(
     # Problem 8.1: a 2^(4-1) design with I = ABCD. Lenth's margins are quoted second-hand from its solutions manual.
     rows = [(a, b, c, a * b * c) for a, b, c in standard_order(3)]
     answers = [[90], [72], [87], [83], [99], [81], [88], [80]]
-    found = analyse(results_of(rows, answers, kind="fractional"), "y")
-    twice = {effect.name: 2 * (effect.value or 0) for effect in found.effects}
+    result = analyse(results_of(rows, answers, kind="fractional"), "y")
+    twice = {effect.name: 2 * (effect.value or 0) for effect in result.effects}
     assert twice == pytest.approx({"A": -12, "B": -1, "C": 4, "D": -1, "AB": 6, "AC": -1, "AD": -5})
-    shares = {effect.name: 100 * (effect.share_ratio or 0) for effect in found.effects}
+    shares = {effect.name: 100 * (effect.share_ratio or 0) for effect in result.effects}
     assert shares["A"] == pytest.approx(64.2857, abs=5e-5)
     assert shares["AB"] == pytest.approx(16.0714, abs=5e-5)
     assert shares["AD"] == pytest.approx(11.1607, abs=5e-5)
-    assert found.effect("A").aliases == ("+BCD",)
-    assert found.effect("AB").aliases == ("+CD",)
-    margins = found.lenth
+    assert result.effect("A").aliases == ("+BCD",)
+    assert result.effect("AB").aliases == ("+CD",)
+    margins = result.lenth
     assert margins is not None
     # Student's t at 7/3 degrees of freedom is only as exact as the program behind the manual: four digits agree.
     assert 2 * margins.margin == pytest.approx(22.5856, rel=1e-4)
     assert 2 * margins.simultaneous_margin == pytest.approx(54.0516, rel=1e-4)
-    assert not any(effect.is_significant for effect in found.effects)
+    assert not any(effect.is_significant for effect in result.effects)
 
 
 def test_the_yield_surface_has_montgomerys_table_and_lack_of_fit(results_of: Make) -> None:
     rows, answers = zip(*YIELD, strict=True)
-    found = analyse(results_of(rows, [[value] for value in answers], kind="central_composite", quantities=True), "y")
-    table = {row.component: (row.df, row.ss, row.f, row.p_value) for row in found.anova}
+    result = analyse(results_of(rows, [[value] for value in answers], kind="central_composite", quantities=True), "y")
+    table = {row.component: (row.df, row.ss, row.f, row.p_value) for row in result.anova}
     for name, ss, f in (
         ("A", 7.92, 111.93), ("B", 2.12, 30.01), ("A^2", 13.18, 186.22), ("B^2", 6.97, 98.56), ("AB", 0.25, 3.53)
     ):  # fmt: skip
@@ -97,8 +97,8 @@ def test_the_yield_surface_has_montgomerys_table_and_lack_of_fit(results_of: Mak
 def test_the_yield_surface_has_its_maximum_where_montgomery_finds_it(results_of: Make) -> None:
     # The book: a maximum of 80.21 at 87 minutes and 176.5 degrees, coded (time - 85)/5 and (temperature - 175)/5.
     rows, answers = zip(*YIELD, strict=True)
-    found = analyse(results_of(rows, [[value] for value in answers], kind="central_composite", quantities=True), "y")
-    surface = found.surface
+    result = analyse(results_of(rows, [[value] for value in answers], kind="central_composite", quantities=True), "y")
+    surface = result.surface
     assert surface is not None
     stationary = surface.stationary
     assert stationary is not None

@@ -18,9 +18,9 @@ Make = Callable[..., Results]
 
 
 def doubtful(results: Results) -> set[str]:
-    found = analyse(results, "y")
-    assert found.residuals is not None
-    return {check.name for check in found.residuals.checks if check.is_doubtful}
+    result = analyse(results, "y")
+    assert result.residuals is not None
+    return {check.name for check in result.residuals.checks if check.is_doubtful}
 
 
 @pytest.mark.slow
@@ -90,9 +90,9 @@ def test_the_power_for_a_sample_without_factors_is_scipys() -> None:
 
 
 def test_two_degrees_of_freedom_are_too_few_to_check_anything(results_of: Make, standard_order: Order) -> None:
-    found = analyse(results_of([(-1,), (1,)], [[1.0, 2.0], [4.0]]), "y")
-    assert found.residuals is not None
-    assert all(check.is_doubtful is None for check in found.residuals.checks)
+    result = analyse(results_of([(-1,), (1,)], [[1.0, 2.0], [4.0]]), "y")
+    assert result.residuals is not None
+    assert all(check.is_doubtful is None for check in result.residuals.checks)
 
 
 def test_a_logarithm_that_was_taken_is_not_advised_again(results_of: Make, standard_order: Order) -> None:
@@ -101,8 +101,8 @@ def test_a_logarithm_that_was_taken_is_not_advised_again(results_of: Make, stand
         [float(np.exp(row[0] + random.normal(0, 0.02 if row[0] < 0 else 1.0))) for _ in range(12)]
         for row in standard_order(2)
     ]
-    found = analyse(results_of(standard_order(2), answers, transform="log"), "y")
-    assert found.residuals is not None
-    said = [check.verdict for check in found.residuals.checks if check.name == "constant spread" and check.is_doubtful]
+    result = analyse(results_of(standard_order(2), answers, transform="log"), "y")
+    assert result.residuals is not None
+    said = [check.verdict for check in result.residuals.checks if check.name == "constant spread" and check.is_doubtful]
     assert said
-    assert not any("the logarithm" in one for one in said)
+    assert not any("the logarithm" in item for item in said)

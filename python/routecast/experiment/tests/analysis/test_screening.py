@@ -42,15 +42,15 @@ def by_letter(screening: Screening | None) -> dict[str, Screened]:
 def test_the_indices_of_the_ishigami_function_are_its_closed_form(results_of: Make, kind: str) -> None:
     sampler = qmc.LatinHypercube(3, seed=1) if kind == "latin_hypercube" else qmc.Sobol(3, seed=1)
     x = 2 * sampler.random(512) - 1
-    found = screen(sample(results_of, x, ishigami(x), kind), "y")
-    assert found is not None
-    assert found.quality_ratio is not None
-    assert found.quality_ratio > 0.99
-    factors = by_letter(found)
+    result = screen(sample(results_of, x, ishigami(x), kind), "y")
+    assert result is not None
+    assert result.quality_ratio is not None
+    assert result.quality_ratio > 0.99
+    factors = by_letter(result)
     for letter, first, total in zip("ABC", FIRST, TOTAL, strict=True):
         assert factors[letter].first_order_ratio == pytest.approx(first, abs=0.01)
         assert factors[letter].total_ratio == pytest.approx(total, abs=0.01)
-    assert [factor.letter for factor in found.factors] == ["A", "B", "C"]
+    assert [factor.letter for factor in result.factors] == ["A", "B", "C"]
 
 
 def test_noise_keeps_its_share_and_intervals_hold_the_truth(results_of: Make) -> None:
@@ -72,11 +72,11 @@ def test_without_a_trustworthy_polynomial_the_bins_still_find_the_factor(results
     random = np.random.default_rng(3)
     x = 2 * qmc.LatinHypercube(4, seed=3).random(60) - 1
     y = np.where(x[:, 2] > 0, 1.0, 0.0) + random.normal(0, 0.6, 60)
-    found = screen(sample(results_of, x, y), "y")
-    assert found is not None
-    assert found.factors[0].letter == "C"
-    assert found.factors[0].total_ratio is None
-    assert "interactions stay unknown" in found.notes[-1]
+    result = screen(sample(results_of, x, y), "y")
+    assert result is not None
+    assert result.factors[0].letter == "C"
+    assert result.factors[0].total_ratio is None
+    assert "interactions stay unknown" in result.notes[-1]
 
 
 def test_rank_coefficients_of_a_monotonic_response_say_its_direction(results_of: Make) -> None:
@@ -108,9 +108,9 @@ def test_discrete_factors_have_the_indices_of_their_levels() -> None:
     # Two levels at +-1 and three at -1, 0, 1: y = x1 + x2^2 has the variances 1 and 2/9.
     random = np.random.default_rng(6)
     x = np.column_stack([random.permutation([-1.0, 1.0] * 60), random.permutation([-1.0, 0.0, 1.0] * 40)])
-    found = fit_chaos(x, x[:, 0] + x[:, 1] ** 2, [False, False])
-    assert found is not None
-    first, total = indices(found)
+    result = fit_chaos(x, x[:, 0] + x[:, 1] ** 2, [False, False])
+    assert result is not None
+    first, total = indices(result)
     assert first == pytest.approx([9 / 11, 2 / 11], abs=0.02)
     assert total == pytest.approx([9 / 11, 2 / 11], abs=0.02)
 
@@ -124,6 +124,6 @@ def test_too_few_runs_or_a_constant_response_are_not_ranked(results_of: Make) ->
 
 def test_the_analysis_of_a_sample_carries_its_screening(results_of: Make) -> None:
     x = 2 * qmc.LatinHypercube(2, seed=1).random(60) - 1
-    found = analyse(sample(results_of, x, 1 + x[:, 0] + 0.3 * x[:, 0] * x[:, 1]), "y")
-    assert by_letter(found.screening)["A"].rank == 1
-    assert found.effect("AB").value == pytest.approx(0.3)
+    result = analyse(sample(results_of, x, 1 + x[:, 0] + 0.3 * x[:, 0] * x[:, 1]), "y")
+    assert by_letter(result.screening)["A"].rank == 1
+    assert result.effect("AB").value == pytest.approx(0.3)

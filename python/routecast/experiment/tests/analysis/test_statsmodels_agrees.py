@@ -56,26 +56,26 @@ def test_two_level_designs_with_some_runs_missing(
                     table[letter].append(level)
                 table["y"].append(value)
     reference = fitted("y ~ " + " * ".join(letters), table)
-    found = analyse(results_of(rows, answers), "y", confidence=0.9)
+    result = analyse(results_of(rows, answers), "y", confidence=0.9)
     intervals = reference.conf_int(0.1)
-    for effect in found.effects:
+    for effect in result.effects:
         name = ":".join(effect.name)
         assert effect.value == pytest.approx(reference.params[name], rel=CLOSE, abs=1e-9)
         assert effect.standard_error == pytest.approx(reference.bse[name], rel=CLOSE)
         assert (effect.low, effect.high) == pytest.approx(tuple(intervals.loc[name]), rel=1e-6, abs=1e-8)
         assert effect.p_value == pytest.approx(reference.pvalues[name], rel=1e-6, abs=1e-12)
     squares = anova(reference, 3)
-    for row in found.anova:
+    for row in result.anova:
         if row.component not in {"errors", "total"}:
             assert row.ss == pytest.approx(squares.sum_sq[":".join(row.component)], rel=1e-6, abs=1e-9)
-    assert found.sse == pytest.approx(reference.ssr, rel=CLOSE)
-    assert found.adjusted_r2_ratio == pytest.approx(reference.rsquared_adj, rel=1e-6, abs=1e-9)
+    assert result.sse == pytest.approx(reference.ssr, rel=CLOSE)
+    assert result.adjusted_r2_ratio == pytest.approx(reference.rsquared_adj, rel=1e-6, abs=1e-9)
     if lost and replications == 2:
         # A combination that answered once cannot be left out of the fit.
-        assert found.predicted_r2_ratio is None
+        assert result.predicted_r2_ratio is None
         return
     press = reference.get_influence().resid_press
-    assert found.predicted_r2_ratio == pytest.approx(
+    assert result.predicted_r2_ratio == pytest.approx(
         1 - float(np.sum(press**2)) / reference.centered_tss, rel=1e-6, abs=1e-9
     )
 
@@ -97,15 +97,15 @@ def test_designs_of_many_levels(results_of: Make, levels: tuple[int, int], repli
     }
     formula = "y ~ C(A, Sum) * C(B, Sum)" if replications > 1 else "y ~ C(A, Sum) + C(B, Sum)"
     reference = anova(fitted(formula, table), 2)
-    found = analyse(results_of(rows, answers, kind="multilevel"), "y")
+    result = analyse(results_of(rows, answers, kind="multilevel"), "y")
     names = {"A": "C(A, Sum)", "B": "C(B, Sum)", "AB": "C(A, Sum):C(B, Sum)"}
-    for effect in found.effects:
+    for effect in result.effects:
         assert effect.df == reference.df[names[effect.name]]
         assert effect.ss == pytest.approx(reference.sum_sq[names[effect.name]], rel=CLOSE, abs=1e-9)
         assert effect.p_value == pytest.approx(reference["PR(>F)"][names[effect.name]], rel=1e-6, abs=1e-12)
-    assert found.error_df == reference.df["Residual"]
-    shares = [effect.share_ratio or 0 for effect in found.effects]
-    assert sum(shares) + (found.error_share_ratio or 0) == pytest.approx(1)
+    assert result.error_df == reference.df["Residual"]
+    shares = [effect.share_ratio or 0 for effect in result.effects]
+    assert sum(shares) + (result.error_share_ratio or 0) == pytest.approx(1)
 
 
 @given(count=st.integers(12, 40), seed=st.integers(0, 2**32 - 1))
@@ -116,8 +116,8 @@ def test_second_order_surfaces(results_of: Make, count: int, seed: int) -> None:
     y = [float(value) for value in random.normal(0, 1, count)]
     table = {"A": [row[0] for row in rows], "B": [row[1] for row in rows], "y": y}
     reference = fitted("y ~ A + B + A:B + I(A**2) + I(B**2)", table)
-    found = analyse(results_of(rows, [[value] for value in y], kind="latin_hypercube", quantities=True), "y", order=2)
-    surface = found.surface
+    result = analyse(results_of(rows, [[value] for value in y], kind="latin_hypercube", quantities=True), "y", order=2)
+    surface = result.surface
     assert surface is not None
     values = {term.name: term.value for term in surface.terms}
     names = {"1": "Intercept", "A": "A", "B": "B", "AB": "A:B", "A^2": "I(A ** 2)", "B^2": "I(B ** 2)"}

@@ -39,10 +39,10 @@ def test_a_quadratic_on_three_levels_comes_back_and_is_flat_at_its_stationary_po
     at = surface.stationary
     if at is None:
         return
-    scale = 1 + max(abs(one) for one in at.coded) ** 2
+    scale = 1 + max(abs(item) for item in at.coded) ** 2
     assert surface.at(at.coded) == pytest.approx(at.response, abs=1e-8 * scale)
     for step, axis in product((0.1, -0.1), (0, 1)):
-        moved = tuple(one + step * along for one, along in zip(at.coded, at.axes[axis], strict=True))
+        moved = tuple(entry + step * along for entry, along in zip(at.coded, at.axes[axis], strict=True))
         # Along its axis the surface bends by the eigenvalue times the square of the step.
         assert surface.at(moved) - at.response == pytest.approx(at.eigenvalues[axis] * 0.01, abs=1e-7 * scale)
 
@@ -72,16 +72,16 @@ def test_centre_points_find_curvature_that_corners_cannot_see(results_of: Make) 
     rows = [*corners, *[(0.0, 0.0)] * 4]
     noise = [0.1, -0.1, 0.05, -0.05]
     answers = [[10 + a - 2 * b] for a, b in corners] + [[13 + value] for value in noise]
-    found = analyse(results_of(rows, answers, quantities=True), "y")
-    curvature = found.effect("curvature")
+    result = analyse(results_of(rows, answers, quantities=True), "y")
+    curvature = result.effect("curvature")
     # q_0 is the mean of the corners; the centre lies 3 above it.
-    assert found.mean == pytest.approx(10)
+    assert result.mean == pytest.approx(10)
     assert curvature.value == pytest.approx(-3)
     assert curvature.is_significant
-    assert found.error_df == 3
-    assert found.s_e == pytest.approx(np.std(noise, ddof=1))
-    assert found.surface is not None
-    lack = found.surface.lack_of_fit
+    assert result.error_df == 3
+    assert result.s_e == pytest.approx(np.std(noise, ddof=1))
+    assert result.surface is not None
+    lack = result.surface.lack_of_fit
     assert lack is not None
     assert (lack.df, lack.pure_df) == (2, 3)
     assert lack.verdict.startswith("the response bends")
@@ -92,8 +92,8 @@ def test_a_first_order_fit_with_centre_points_has_the_lack_of_fit_of_the_rsm_pac
     # quoted second-hand; statsmodels fits the same values and standard errors.
     rows = [(1, -1, -1), (0, 0, 0), (-1, 1, -1), (1, 1, 1), (-1, -1, 1), (0, 0, 0), (0, 0, 0), (0, 0, 0)]
     answers = [[28.9], [25.5], [20.2], [27.1], [21.5], [24.7], [25.0], [24.7]]
-    found = analyse(results_of(rows, answers, kind="fractional", quantities=True), "y")
-    surface = found.surface
+    result = analyse(results_of(rows, answers, kind="fractional", quantities=True), "y")
+    surface = result.surface
     assert surface is not None
     values = {term.name: (term.value, term.standard_error) for term in surface.terms}
     assert values["1"] == pytest.approx((24.70000, 0.17963), abs=5e-6)
@@ -115,11 +115,11 @@ def test_a_factor_that_is_no_quantity_has_no_surface(results_of: Make) -> None:
 def test_identical_repetitions_leave_lack_of_fit_without_a_test(results_of: Make) -> None:
     rows = [*product((-1.0, 1.0), repeat=2), (0.0, 0.0), (0.0, 0.0)]
     answers = [[1.0], [2.0], [3.0], [5.0], [9.0], [9.0]]
-    found = analyse(results_of(rows, answers, quantities=True, evaluator="solve"), "y")
-    assert found.surface is not None
-    assert found.surface.lack_of_fit is not None
-    assert found.surface.lack_of_fit.f is None
-    assert "not noise" in found.surface.lack_of_fit.verdict
+    result = analyse(results_of(rows, answers, quantities=True, evaluator="solve"), "y")
+    assert result.surface is not None
+    assert result.surface.lack_of_fit is not None
+    assert result.surface.lack_of_fit.f is None
+    assert "not noise" in result.surface.lack_of_fit.verdict
 
 
 def test_what_a_surface_misses_of_runs_that_repeat_themselves_is_no_noise(results_of: Make) -> None:
@@ -127,13 +127,13 @@ def test_what_a_surface_misses_of_runs_that_repeat_themselves_is_no_noise(result
     rows = [(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0), (-1.4, 0.0), (1.4, 0.0), (0.0, -1.4), (0.0, 1.4)]
     rows += [(0.0, 0.0)] * 5
     answers = [[math.exp(2 * a + b)] for a, b in rows]
-    found = analyse(results_of(rows, answers, kind="central_composite", quantities=True, evaluator="simulate"), "y")
-    assert found.sse > 0
-    assert found.s_e is None
-    assert all(effect.low is None and effect.is_significant is None for effect in found.effects)
-    assert found.surface is not None
-    assert found.surface.interval((0.0, 0.0)) is None
-    assert found.noise.startswith("none that shows: repeated runs answered the same")
+    result = analyse(results_of(rows, answers, kind="central_composite", quantities=True, evaluator="simulate"), "y")
+    assert result.sse > 0
+    assert result.s_e is None
+    assert all(effect.low is None and effect.is_significant is None for effect in result.effects)
+    assert result.surface is not None
+    assert result.surface.interval((0.0, 0.0)) is None
+    assert result.noise.startswith("none that shows: repeated runs answered the same")
     noisy = [[value + 0.1 * number] for number, (value,) in enumerate(answers)]
     again = analyse(results_of(rows, noisy, kind="central_composite", quantities=True, evaluator="simulate"), "y")
     assert again.s_e is not None

@@ -172,7 +172,7 @@ def test_calculations_of_the_source_are_done_again(tmp_path: Path) -> None:
     stated = 19.5e6
     formula = "10e9 / (8 * (64 + 20))"
     """
-    assert [one.agrees for one in run(tmp_path, more).calculated] == [True, False]
+    assert [item.agrees for item in run(tmp_path, more).calculated] == [True, False]
 
 
 def test_a_study_leaves_a_report_figures_and_a_summary(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_study_leaves_a_report_figures_and_a_summary(tmp_path: Path) -> None:
     run(tmp_path, figure)
     out = tmp_path / "out"
     summary = json.loads((out / "summary.json").read_text())
-    assert [one["name"] for one in summary["experiments"]] == ["cores", "two"]
+    assert [item["name"] for item in summary["experiments"]] == ["cores", "two"]
     assert "Capacity over cores" in (out / "report.html").read_text()
     assert (out / "figures" / "capacity.svg").exists()
 

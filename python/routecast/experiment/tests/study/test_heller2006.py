@@ -34,12 +34,12 @@ def generations(study: Callable[[str], Path], tmp_path_factory: pytest.TempPathF
 
 
 def fact(result: ExperimentsResult, name: str) -> float:
-    return next(one.value for one in result.facts if one.fact.name == name)
+    return next(item.value for item in result.facts if item.fact.name == name)
 
 
 def test_packet_size_explains_most_then_the_queue_manager_and_their_interaction(diversified: ExperimentsResult) -> None:
     # Sec. 5.3: 75.7, 7.7 and 16.3 %; threads are inconsequential; no configuration achieves 5 Gbit/s.
-    assert all(one.is_met for one in diversified.criteria)
+    assert all(item.is_met for item in diversified.criteria)
     assert fact(diversified, "share of packet size") == pytest.approx(0.757, abs=0.1)
     assert fact(diversified, "share of the parser's threads") < 0.01
     assert fact(diversified, "fastest configuration") < 5000.0
@@ -52,7 +52,7 @@ def test_the_rate_at_a_look_is_one_that_the_figure_draws(diversified: Experiment
 
 
 def test_at_most_three_stated_facts_calibrate(diversified: ExperimentsResult) -> None:
-    assert sum(one.fact.fitted or one.fact.calibrates is not None for one in diversified.facts) <= 3
+    assert sum(item.fact.fitted or item.fact.calibrates is not None for item in diversified.facts) <= 3
 
 
 def test_the_effects_have_the_stated_signs_and_sizes(diversified: ExperimentsResult) -> None:
@@ -92,14 +92,14 @@ def test_a_reading_since_the_start_is_too_low(diversified: ExperimentsResult) ->
 
 
 def test_every_generation_meets_the_one_rate_that_it_states(generations: ExperimentsResult) -> None:
-    for one in generations.facts:
-        if one.fact.calibrates is not None:
-            assert one.value == pytest.approx(one.fact.value, rel=5e-3)
-    assert all(one.is_met for one in generations.criteria)
+    for item in generations.facts:
+        if item.fact.calibrates is not None:
+            assert item.value == pytest.approx(item.fact.value, rel=5e-3)
+    assert all(entry.is_met for entry in generations.criteria)
 
 
 def test_the_papers_arithmetic_is_corrected_where_it_errs(generations: ExperimentsResult) -> None:
-    values = {one.arithmetic.says.split()[0]: one for one in generations.calculated}
+    values = {item.arithmetic.says.split()[0]: item for item in generations.calculated}
     assert values["10"].value == pytest.approx(14_880_952, abs=1)  # RFC 2544: 14,880 at 10 Mbit/s
     assert not values["10"].agrees
     assert values["Click:"].agrees

@@ -216,11 +216,11 @@ def _lacking() -> str:
 
 def _processes_of(world: str) -> list[str]:
     """Return the processes of a namespace."""
-    found = []
+    results = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if os.readlink(process / "ns" / "pid") == world:
-                found.append((process / "comm").read_text())
+                results.append((process / "comm").read_text())
         except OSError:  # it has ended meanwhile, or is none that this test could have started
             continue
-    return found
+    return results

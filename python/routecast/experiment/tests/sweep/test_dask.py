@@ -103,12 +103,12 @@ def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
             assert executor.workers == 2
             solved = runs_of(read_experiment(EXAMPLE))
             assert sweep(solved, answer, executor=executor) == tuple(map(answer, solved))
-            found = sweep(runs, sweep_runs.slowly, executor=executor, out=out, on_progress=kill_one_in_the_middle)
-        assert {answer.key: answer.values for answer in found} == {
+            result = sweep(runs, sweep_runs.slowly, executor=executor, out=out, on_progress=kill_one_in_the_middle)
+        assert {answer.key: answer.values for answer in result} == {
             run.key: sweep_runs.waits(run).values for run in runs
         }
-        assert [answer.key for answer in found] == [run.key for run in runs]
-        by_worker = Counter(int(answer.bottleneck) for answer in found)
+        assert [answer.key for answer in result] == [run.key for run in runs]
+        by_worker = Counter(int(answer.bottleneck) for answer in result)
         assert len(by_worker) == 2
         assert by_worker[killed[0]] < len(runs) / 2
 
@@ -158,8 +158,8 @@ def test_a_scheduler_that_stands_still_is_told_and_what_is_finished_stays(
         monkeypatch.undo()
         cluster.scheduler.send_signal(signal.SIGCONT)
         with open_executor(f"dask://{cluster.address}") as executor:
-            found = sweep(sweep_runs.runs_of(30), sweep_runs.waits, executor=executor)
-    assert len(found) == 30
+            result = sweep(sweep_runs.runs_of(30), sweep_runs.waits, executor=executor)
+    assert len(result) == 30
 
 
 @pytest.mark.thorough

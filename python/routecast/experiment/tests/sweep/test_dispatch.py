@@ -58,8 +58,8 @@ def test_answers_depend_on_neither_the_executor_nor_the_number_of_workers(
     spec: str, workers: int, expected: tuple[Answer, ...], tmp_path: Path
 ) -> None:
     with open_executor(spec, workers) as executor:
-        found = sweep(sweep_runs.runs_of(300), sweep_runs.waits, executor=executor, out=tmp_path)
-    assert found == expected
+        result = sweep(sweep_runs.runs_of(300), sweep_runs.waits, executor=executor, out=tmp_path)
+    assert result == expected
 
 
 @given(st.floats(1e-9, 1.0), st.integers(1, 60))
@@ -67,8 +67,8 @@ def test_answers_do_not_depend_on_how_runs_travel_together(batch_s: float, count
     runs = sweep_runs.runs_of(count)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_module, "BATCH_S", batch_s)
-        found = sweep(runs, sweep_runs.waits, executor=Inline())
-    assert found == tuple(map(sweep_runs.waits, runs))
+        result = sweep(runs, sweep_runs.waits, executor=Inline())
+    assert result == tuple(map(sweep_runs.waits, runs))
 
 
 def test_short_runs_travel_together_and_long_ones_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,9 +93,9 @@ def test_answers_come_back_from_the_folder_as_they_were(tmp_path: Path) -> None:
 def test_a_run_that_stands_twice_in_a_design_is_answered_once(tmp_path: Path) -> None:
     runs = sweep_runs.runs_of(6, tmp_path)
     centre = (*runs, runs[2], runs[2])
-    found = sweep(centre, sweep_runs.counted, executor=Inline())
+    result = sweep(centre, sweep_runs.counted, executor=Inline())
     assert sweep_runs.times_answered(runs) == [1] * 6
-    assert found[6] == found[7] == found[2]
+    assert result[6] == result[7] == result[2]
 
 
 def test_more_runs_in_the_same_folder_run_only_what_is_new(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_stopped_sweep_leaves_its_answers_and_no_process(
         return {answer.bottleneck for answer in answers_on_disk(out).values()}
 
     until(lambda: len(answered_by()) == 2, "both workers have answered", child)
-    found = answers_on_disk(out)
+    result = answers_on_disk(out)
     if number == signal.SIGINT:  # as a terminal sends it: to all processes of the command
         os.killpg(child.pid, number)
     else:
@@ -171,16 +171,16 @@ def test_a_stopped_sweep_leaves_its_answers_and_no_process(
     workers = {int(answer.bottleneck) for answer in answers_on_disk(out).values()}
     until(lambda: not any(map(is_alive, workers)), "the workers end")
     assert len(workers) == 2
-    assert answers_on_disk(out).keys() >= found.keys()
+    assert answers_on_disk(out).keys() >= result.keys()
 
 
 @pytest.mark.slow
 def test_what_a_lost_worker_had_is_run_again(tmp_path: Path) -> None:
     runs = sweep_runs.runs_of(40, tmp_path)
     with open_executor("processes", 2) as executor:
-        found = sweep(runs, sweep_runs.once_fatal, executor=executor)
+        result = sweep(runs, sweep_runs.once_fatal, executor=executor)
     assert (tmp_path / "killed").exists()
-    assert found == tuple(map(sweep_runs.waits, runs))
+    assert result == tuple(map(sweep_runs.waits, runs))
 
 
 @pytest.mark.slow

@@ -76,8 +76,8 @@ def sharded(tmp_path: Path) -> Path:
     runs = sweep_runs.runs_of(20, tmp_path)
     for number in (1, 3):
         with open_executor("threads", 2) as executor:
-            found = sweep(runs, sweep_runs.counted, executor=executor, out=tmp_path / "out", shard=Shard(number, 3))
-        assert [answer.key for answer in found] == [run.key for run in Shard(number, 3).of(runs)]
+            result = sweep(runs, sweep_runs.counted, executor=executor, out=tmp_path / "out", shard=Shard(number, 3))
+        assert [answer.key for answer in result] == [run.key for run in Shard(number, 3).of(runs)]
     return tmp_path
 
 
@@ -103,8 +103,8 @@ def test_shards_together_answer_what_the_whole_answers_and_nothing_twice(sharded
 def test_a_sweep_without_shard_runs_only_what_the_shards_have_not(sharded: Path) -> None:
     runs = sweep_runs.runs_of(20, sharded)
     with open_executor("threads", 2) as executor:
-        found = sweep(runs, sweep_runs.counted, executor=executor, out=sharded / "out")
-    assert found == tuple(map(sweep_runs.waits, runs))
+        result = sweep(runs, sweep_runs.counted, executor=executor, out=sharded / "out")
+    assert result == tuple(map(sweep_runs.waits, runs))
     assert sweep_runs.times_answered(runs) == [1] * 20
 
 

@@ -148,8 +148,8 @@ def test_cancelled_and_requeued_tasks_keep_what_is_finished_and_run_only_the_res
         before[shard] = mark_finished(out, shard)
     asked = read_experiment(file)
     alone = {shard: run_experiment(asked, None, shard=Shard(shard, 4)) for shard in (2, 3)}
-    for shard, found in alone.items():
-        assert set() < before[shard] < {run.key for run in found.runs}
+    for shard, result in alone.items():
+        assert set() < before[shard] < {run.key for run in result.runs}
 
     slurm.await_end(job, joining, cwd=folder)
     ended = slurm.tasks(job, cwd=folder)
@@ -165,5 +165,5 @@ def test_cancelled_and_requeued_tasks_keep_what_is_finished_and_run_only_the_res
 
     slurm.await_end(submit("--array=2", "experiment.sbatch"), cwd=folder)
     assert marked(out, 2) == before[2]
-    expected = {answer.key: answer.values for found in alone.values() for answer in found.answers}
+    expected = {answer.key: answer.values for item in alone.values() for answer in item.answers}
     assert {key: answer.values for key, answer in answers_on_disk(out).items()} == expected

@@ -64,26 +64,26 @@ routing = "xy"
 
 def test_with_a_channel_for_each_class_the_same_routing_runs() -> None:
     case = parse_noc(GRID + '[simulation]\nrouting = ["2p_es", "odd_even"]\nvirtual_channels = 2\n' + SHORT)
-    found = simulation_answer(case)
-    assert found.keys == ("2p_es", "odd_even")
-    for row in found.rows:
+    result = simulation_answer(case)
+    assert result.keys == ("2p_es", "odd_even")
+    for row in result.rows:
         assert not row.simulated.is_saturated
         # What is carried is what is asked for: rate times hops, of shortest paths.
         assert row.simulated.power.value == pytest.approx(row.flow_power, rel=0.15)
         assert row.of_flow_power_ratio is not None
-    assert found.saturated_from("2p_es") is None
+    assert result.saturated_from("2p_es") is None
 
 
 def test_a_load_over_saturation_is_simulated_and_said_to_be_one() -> None:
     case = parse_noc(GRID + "[simulation]\nvirtual_channels = 2\nloads = [0.2, 1.5]\n" + SHORT.replace("3000", "4000"))
-    found = simulation_answer(case)
-    low, high = found.rows
+    result = simulation_answer(case)
+    low, high = result.rows
     assert not low.simulated.is_saturated
     assert high.simulated.is_saturated
     assert high.simulated.packet_latency_cycles is None
-    assert found.saturated_from("xy") == 1.5
-    assert "latency is unbounded" in found.notes[0]
-    assert found.to_json()["saturated_from"] == {"xy": 1.5}
+    assert result.saturated_from("xy") == 1.5
+    assert "latency is unbounded" in result.notes[0]
+    assert result.to_json()["saturated_from"] == {"xy": 1.5}
 
 
 def test_a_scaled_clock_leaves_the_worst_link_as_busy_as_the_file_says() -> None:

@@ -49,11 +49,11 @@ def least_hop_flow(topology, demand, paths, *, load=None, slope=None, hops=1.0):
     ).tocsr()
     bounds = [(0.0, None)] * len(arcs) + [(0.0, None) if load is None else (load, load)]
     cost = np.append(np.full(len(arcs), hops), slope or 0.0)
-    found = linprog(cost, A_ub=above, b_ub=np.zeros(len(every)), A_eq=equal, b_eq=net, bounds=bounds)
-    if found.status == 2:
+    result = linprog(cost, A_ub=above, b_ub=np.zeros(len(every)), A_eq=equal, b_eq=net, bounds=bounds)
+    if result.status == 2:
         return None
-    assert found.status == 0, found.message
-    return float(found.x[-1]), float(found.x[:-1].sum())
+    assert result.status == 0, result.message
+    return float(result.x[-1]), float(result.x[:-1].sum())
 
 
 def corners(topology, demand, paths):

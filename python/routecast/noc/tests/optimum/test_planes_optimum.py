@@ -67,37 +67,37 @@ def assert_is_a_routing(topology, demand, found, widths):
 @pytest.mark.slow
 def test_no_pair_of_clocks_on_a_grid_needs_less_than_the_bound(paths, alphas, widths, seed):
     demand = random_demand(SQUARE, seed, load=1.1)
-    found = optimum_of_planes(
+    result = optimum_of_planes(
         SQUARE, demand, [Scaling(alpha_max=alpha) for alpha in alphas], widths=widths, paths=paths, gap=1e-3
     )
     slowest = [1 / alpha for alpha in alphas]
     grid = powers_by_scipy.least_of_grid(SQUARE, demand, slowest, paths=paths, widths=widths)
-    assert found.lower_bound <= grid * (1 + 1e-9)
-    assert found.gap <= 1e-3
-    clocks = [1 / plane.alpha for plane in found.planes]
+    assert result.lower_bound <= grid * (1 + 1e-9)
+    assert result.gap <= 1e-3
+    clocks = [1 / plane.alpha for plane in result.planes]
     there = powers_by_scipy.power_at(SQUARE, demand, clocks, paths=paths, widths=widths)
-    assert found.lower_bound * (1 - 1e-9) <= there <= found.power * (1 + 1e-6)
-    assert_is_a_routing(SQUARE, demand, found, widths)
+    assert result.lower_bound * (1 - 1e-9) <= there <= result.power * (1 + 1e-6)
+    assert_is_a_routing(SQUARE, demand, result, widths)
 
 
 @given(seed=st.integers(0, 10_000), load=st.floats(0.3, 1.5), share=st.floats(0.0, 1.0))
 def test_random_clocks_never_need_less_than_the_bound(seed, load, share):
     demand = random_demand(OBLONG, seed, load=load, density=0.3)
-    found = optimum_of_planes(OBLONG, demand, TWO_PLANES, gap=0.01)
+    result = optimum_of_planes(OBLONG, demand, TWO_PLANES, gap=0.01)
     stream = np.random.default_rng(seed)
-    near = np.array([1 / plane.alpha for plane in found.planes])
+    near = np.array([1 / plane.alpha for plane in result.planes])
     clocks = np.clip(near + share * stream.uniform(-0.2, 0.2, 2), 1 / 3, 1.0)
-    assert found.lower_bound <= powers_by_scipy.power_at(OBLONG, demand, clocks, paths=PathSet.ANY) * (1 + 1e-9)
-    assert found.gap <= 0.01 + 1e-12
-    assert_is_a_routing(OBLONG, demand, found, (1.0, 1.0))
+    assert result.lower_bound <= powers_by_scipy.power_at(OBLONG, demand, clocks, paths=PathSet.ANY) * (1 + 1e-9)
+    assert result.gap <= 0.01 + 1e-12
+    assert_is_a_routing(OBLONG, demand, result, (1.0, 1.0))
 
 
 def test_planes_that_flits_may_change_between_never_need_more():
     demand = random_demand(OBLONG, 4, load=1.0)
-    found = optimum_of_planes(OBLONG, demand, TWO_PLANES, gap=1e-3)
-    clocks = [1 / plane.alpha for plane in found.planes]
+    result = optimum_of_planes(OBLONG, demand, TWO_PLANES, gap=1e-3)
+    clocks = [1 / plane.alpha for plane in result.planes]
     relaxed = powers_by_scipy.power_at(OBLONG, demand, clocks, paths=PathSet.ANY, may_change=True)
-    assert relaxed <= found.power * (1 + 1e-9)
+    assert relaxed <= result.power * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("low_rate", [0.1, 0.3, 0.45])
@@ -105,15 +105,15 @@ def test_planes_that_flits_may_change_between_never_need_more():
 def test_the_toy_scenario_meets_its_own_optimum(low_rate, low_flows):
     topology = Topology(kind=TopologyKind.MESH, columns=4, rows=4)
     demand = toy_demand(topology, low_flows=low_flows, low_rate=low_rate)
-    found = optimum_of_planes(topology, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=1e-3)
+    result = optimum_of_planes(topology, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=1e-3)
     # Every flow has one link of its own: the slow plane fills first, the rest goes over the fast one, and the clocks
     # together carry the full-rate flow.
     slow = np.linspace(1 / 3, 1 / 2, 20_001)
     fast = 1.0 - slow
     over = np.maximum(0.0, low_rate - slow)
     powers = slow**3 + fast**3 + low_flows * ((low_rate - over) * slow**2 + over * fast**2)
-    assert found.power == pytest.approx(powers.min(), rel=1.1e-3)
-    assert found.lower_bound <= powers.min() * (1 + 1e-7)
+    assert result.power == pytest.approx(powers.min(), rel=1.1e-3)
+    assert result.lower_bound <= powers.min() * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("low_rate", [0.2, 0.6])
@@ -132,8 +132,8 @@ def test_balanced_traffic_gains_a_factor_of_four():
     demand = np.zeros((4, 4))
     grid = grid_of(SQUARE)
     demand[grid.source, grid.target] = 1.0
-    found = optimum_of_planes(SQUARE, demand, TWO_PLANES, gap=1e-3)
-    assert found.power == pytest.approx(demand.sum() / 4, rel=1e-3)
+    result = optimum_of_planes(SQUARE, demand, TWO_PLANES, gap=1e-3)
+    assert result.power == pytest.approx(demand.sum() / 4, rel=1e-3)
     slower = optimum_of_planes(SQUARE, 0.8 * demand, TWO_PLANES, gap=1e-3)
     assert slower.power == pytest.approx(0.8**3 * demand.sum() / 4, rel=1e-3)
 
@@ -142,10 +142,10 @@ def test_balanced_traffic_gains_a_factor_of_four():
 def test_one_of_one_plane_is_the_optimum_of_one_plane(paths):
     demand = random_demand(OBLONG, 5, load=0.9)
     alone = optimum(OBLONG, demand, THREE, paths=paths)
-    found = optimum_of_planes(OBLONG, demand, [THREE], paths=paths, gap=1e-4)
-    assert found.lower_bound <= alone.power * (1 + 1e-9)
-    assert found.power >= alone.lower_bound * (1 - 1e-9)
-    assert found.power == pytest.approx(alone.power, rel=1e-4)
+    result = optimum_of_planes(OBLONG, demand, [THREE], paths=paths, gap=1e-4)
+    assert result.lower_bound <= alone.power * (1 + 1e-9)
+    assert result.power >= alone.lower_bound * (1 - 1e-9)
+    assert result.power == pytest.approx(alone.power, rel=1e-4)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -181,9 +181,9 @@ def test_power_grows_with_load_and_falls_with_width():
 def test_a_slow_mesh_needs_every_hop_at_the_lowest_voltage_and_no_less():
     demand = at_load(uniform(FIVE), FIVE, 0.3)
     hops = np.array([[FIVE.distance(i, j) for j in range(25)] for i in range(25)])
-    found = optimum_of_planes(FIVE, demand, TWO_PLANES)
-    assert found.power == pytest.approx(float((demand * hops).sum()) / 9, rel=1e-9)
-    assert found.gap <= 1e-9
+    result = optimum_of_planes(FIVE, demand, TWO_PLANES)
+    assert result.power == pytest.approx(float((demand * hops).sum()) / 9, rel=1e-9)
+    assert result.gap <= 1e-9
 
 
 @pytest.mark.parametrize("paths", list(PathSet))
@@ -192,8 +192,8 @@ def test_hot_spot_traffic_gains_the_square_of_alpha_max(paths):
     # maximum achievable gain alpha_max^2 = 9". No gain is greater with shortest paths.
     demand = at_load(hot_spot(FIVE), FIVE, 1.0)
     without = float(link_loads(routes("xy", FIVE), demand).sum())
-    found = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=paths)
-    assert 8.9 <= without / found.power <= 9.0 + 1e-9
+    result = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=paths)
+    assert 8.9 <= without / result.power <= 9.0 + 1e-9
 
 
 @pytest.mark.slow
@@ -203,10 +203,10 @@ def test_normal_traffic_gains_what_li_2012_states():
     for seed in range(1, 11):
         demand = at_load(normal(FIVE, seed=seed), FIVE, 1.0)
         without += float(link_loads(routes("xy", FIVE), demand).sum())
-        found = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL)
-        assert found.gap <= 0.01 + 1e-12
-        assert_is_a_routing(FIVE, demand, found, (1.0, 1.0))
-        least += found.power
+        result = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL)
+        assert result.gap <= 0.01 + 1e-12
+        assert_is_a_routing(FIVE, demand, result, (1.0, 1.0))
+        least += result.power
     assert 6.0 * 0.97 <= without / least <= 9.0
 
 
@@ -216,11 +216,11 @@ def test_the_mpeg4_decoder_gains_what_li_2012_states():
     topology = Topology(kind=TopologyKind.MESH, columns=4, rows=4)
     demand = at_load(mapped(task_graph("mpeg4"), topology), topology, 1.0)
     without = float(link_loads(routes("xy", topology), demand).sum())
-    found = optimum_of_planes(topology, demand, TWO_PLANES, gap=1e-3)
-    assert 6.0 <= without / found.power <= 9.0
-    assert found.gap <= 1e-3 + 1e-12
+    result = optimum_of_planes(topology, demand, TWO_PLANES, gap=1e-3)
+    assert 6.0 <= without / result.power <= 9.0
+    assert result.gap <= 1e-3 + 1e-12
     shortest = optimum_of_planes(topology, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=1e-3)
-    assert shortest.lower_bound > found.power
+    assert shortest.lower_bound > result.power
 
 
 @pytest.mark.parametrize("traffic", [tornado(FIVE), uniform(FIVE)], ids=["tornado", "uniform"])
@@ -230,9 +230,9 @@ def test_nearly_even_traffic_gains_little_more_than_four(traffic):
     # its middle, so that a little concentration gains a little more.
     demand = at_load(traffic, FIVE, 1.0)
     without = float(link_loads(routes("xy", FIVE), demand).sum())
-    found = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=1e-3)
-    assert without / found.power > 4.0
-    assert without / found.lower_bound < 4.1
+    result = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=1e-3)
+    assert without / result.power > 4.0
+    assert without / result.lower_bound < 4.1
 
 
 def test_three_planes_need_no_more_than_two():
@@ -248,14 +248,14 @@ def test_three_planes_need_no_more_than_two():
 def test_planes_without_scaling_burn_every_hop():
     demand = random_demand(SQUARE, 2, load=1.0)
     hops = np.array([[SQUARE.distance(i, j) for j in range(4)] for i in range(4)])
-    found = optimum_of_planes(SQUARE, demand, (Scaling(alpha_max=1.0),) * 2)
-    assert found.power == pytest.approx(float((demand * hops).sum()), rel=1e-9)
+    result = optimum_of_planes(SQUARE, demand, (Scaling(alpha_max=1.0),) * 2)
+    assert result.power == pytest.approx(float((demand * hops).sum()), rel=1e-9)
 
 
 def test_no_traffic_needs_no_power():
-    found = optimum_of_planes(SQUARE, np.zeros((4, 4)), TWO_PLANES)
-    assert (found.power, found.gap) == (0.0, 0.0)
-    assert [plane.alpha for plane in found.planes] == [3.0, 3.0]
+    result = optimum_of_planes(SQUARE, np.zeros((4, 4)), TWO_PLANES)
+    assert (result.power, result.gap) == (0.0, 0.0)
+    assert [plane.alpha for plane in result.planes] == [3.0, 3.0]
 
 
 def test_too_much_traffic_names_the_links():
@@ -270,8 +270,8 @@ def test_too_much_traffic_names_the_links():
 def test_exactly_full_planes_are_no_overload():
     demand = np.zeros((4, 4))
     demand[0, 1] = 2.0
-    found = optimum_of_planes(SQUARE, demand, TWO_PLANES, paths=PathSet.MINIMAL)
-    assert found.power == pytest.approx(2.0)
+    result = optimum_of_planes(SQUARE, demand, TWO_PLANES, paths=PathSet.MINIMAL)
+    assert result.power == pytest.approx(2.0)
 
 
 @pytest.mark.slow

@@ -62,9 +62,9 @@ def xy_loads(topology, demand):
 @pytest.mark.parametrize("topology", [mesh(2, 2), mesh(3, 2), mesh(3, 3), torus(3, 3), torus(4, 2)], ids=str)
 def test_it_is_the_best_corner_that_scipy_enumerates(topology, seed, paths):
     demand = sparse_demand(topology, seed)
-    found = optimum(topology, demand, LI2012, paths=paths)
-    assert found.power == pytest.approx(least_power(topology, demand, paths, 3.0), rel=2e-6)
-    assert found.gap <= 1e-6
+    result = optimum(topology, demand, LI2012, paths=paths)
+    assert result.power == pytest.approx(least_power(topology, demand, paths, 3.0), rel=2e-6)
+    assert result.gap <= 1e-6
 
 
 @pytest.mark.parametrize("paths", list(PathSet))
@@ -75,8 +75,8 @@ def test_flows_conserve_and_no_link_is_overloaded(topology, pattern, paths):
         pattern = uniform
     demand = pattern(topology).between_routers(topology)
     demand /= 2.0 * least_load(topology, demand)
-    found = optimum(topology, demand, LI2012, paths=paths)
-    (plane,) = found.planes
+    result = optimum(topology, demand, LI2012, paths=paths)
+    (plane,) = result.planes
     net = np.zeros((topology.router_count, topology.router_count))
     for number, link in enumerate(links(topology)):
         net[:, link.source] += plane.flow[:, number]
@@ -85,7 +85,7 @@ def test_flows_conserve_and_no_link_is_overloaded(topology, pattern, paths):
     assert net == pytest.approx(expected, abs=1e-12)
     assert plane.flow.min() >= 0.0
     assert plane.link_loads.max() <= (1.0 + 1e-9) / plane.alpha
-    assert found.gap <= 1e-6
+    assert result.gap <= 1e-6
 
 
 def test_xy_is_optimal_on_uniform_traffic():
@@ -100,9 +100,9 @@ def test_tornado_over_shortest_paths_is_as_without_scaling():
     topology = mesh(5, 5)
     demand = tornado(topology).between_routers(topology)
     loads = xy_loads(topology, demand)
-    found = optimum(topology, demand / loads.max(), LI2012, paths=PathSet.MINIMAL)
-    assert found.power == pytest.approx(loads.sum() / loads.max(), rel=1e-6)
-    assert found.planes[0].alpha == pytest.approx(1.0)
+    result = optimum(topology, demand / loads.max(), LI2012, paths=PathSet.MINIMAL)
+    assert result.power == pytest.approx(loads.sum() / loads.max(), rel=1e-6)
+    assert result.planes[0].alpha == pytest.approx(1.0)
 
 
 def test_transpose_falls_to_a_ninth_of_the_power_without_scaling():
@@ -110,8 +110,8 @@ def test_transpose_falls_to_a_ninth_of_the_power_without_scaling():
     topology = mesh(5, 5)
     demand = transpose(topology).between_routers(topology)
     demand /= xy_loads(topology, demand).max()
-    found = optimum(topology, demand, LI2012)
-    assert found.power / (demand * shortest_hops(topology)).sum() == pytest.approx(0.11, abs=0.005)
+    result = optimum(topology, demand, LI2012)
+    assert result.power / (demand * shortest_hops(topology)).sum() == pytest.approx(0.11, abs=0.005)
 
 
 def test_normal_traffic_falls_by_almost_two_fifths():
@@ -162,16 +162,16 @@ def test_more_paths_never_cost_power(seed, alpha_max):
 def test_light_traffic_runs_at_the_slowest_clock_on_shortest_paths():
     topology = mesh(4, 4)
     demand = uniform(topology).between_routers(topology) * 0.01
-    found = optimum(topology, demand, LI2012)
-    assert found.planes[0].alpha == 3.0
-    assert found.power == pytest.approx((demand * shortest_hops(topology)).sum() / 9.0, rel=1e-9)
+    result = optimum(topology, demand, LI2012)
+    assert result.planes[0].alpha == 3.0
+    assert result.power == pytest.approx((demand * shortest_hops(topology)).sum() / 9.0, rel=1e-9)
 
 
 def test_without_traffic_there_is_no_power():
-    found = optimum(mesh(3, 2), np.zeros((6, 6)), LI2012)
-    assert found.power == 0.0
-    assert found.gap == 0.0
-    assert found.planes[0].flow.shape == (6, len(links(mesh(3, 2))))
+    result = optimum(mesh(3, 2), np.zeros((6, 6)), LI2012)
+    assert result.power == 0.0
+    assert result.gap == 0.0
+    assert result.planes[0].flow.shape == (6, len(links(mesh(3, 2))))
 
 
 def test_an_overload_names_the_links_of_the_cut_and_what_would_fit():
@@ -200,9 +200,9 @@ def test_traffic_that_fits_exactly_is_carried_at_full_clock():
     topology = mesh(3, 3)
     demand = np.zeros((9, 9))
     demand[1:, 0] = 0.25
-    found = optimum(topology, demand, LI2012)
-    assert found.planes[0].alpha == pytest.approx(1.0)
-    assert found.power == pytest.approx((demand * shortest_hops(topology)).sum(), rel=1e-6)
+    result = optimum(topology, demand, LI2012)
+    assert result.planes[0].alpha == pytest.approx(1.0)
+    assert result.power == pytest.approx((demand * shortest_hops(topology)).sum(), rel=1e-6)
 
 
 def test_detours_carry_what_shortest_paths_do_not():
@@ -257,9 +257,9 @@ def test_a_time_limit_leaves_flows_that_fit_and_a_bound_that_holds():
     topology = mesh(12, 12)
     demand = normal(topology, permutations=144, seed=1).between_routers(topology)
     demand /= xy_loads(topology, demand).max()
-    found = optimum(topology, demand, LI2012, time_limit_s=0.2)
-    assert found.gap > 1e-3  # it had no time for a program of 30 thousand columns
-    (plane,) = found.planes
+    result = optimum(topology, demand, LI2012, time_limit_s=0.2)
+    assert result.gap > 1e-3  # it had no time for a program of 30 thousand columns
+    (plane,) = result.planes
     assert plane.link_loads.max() <= 1.0 + 1e-9
     net = np.zeros(demand.shape)
     for number, link in enumerate(links(topology)):
@@ -267,9 +267,9 @@ def test_a_time_limit_leaves_flows_that_fit_and_a_bound_that_holds():
         net[:, link.target] -= plane.flow[:, number]
     assert net == pytest.approx(demand.T - np.diag(demand.sum(axis=0)), abs=1e-12)
     # XY is one routing; no flow comes by fewer hops than its shortest path, and no clock is slower than a third.
-    assert found.lower_bound <= xy_loads(topology, demand).sum()
-    assert found.lower_bound >= (demand * shortest_hops(topology)).sum() / 9.0
-    assert found.power > found.lower_bound
+    assert result.lower_bound <= xy_loads(topology, demand).sum()
+    assert result.lower_bound >= (demand * shortest_hops(topology)).sum() / 9.0
+    assert result.power > result.lower_bound
 
 
 def test_a_time_limit_without_a_routing_that_fits_says_so():
@@ -286,8 +286,8 @@ def test_nodes_at_one_router_send_each_other_without_links():
     topology = Topology(kind=TopologyKind.CONCENTRATED_MESH, columns=2, rows=2, concentration=4)
     demand = uniform(topology).between_routers(topology)
     # Each node sends 12 of its 15 parts away: to 8 nodes one hop off and to 4 nodes two hops off.
-    found = optimum(topology, demand / 100.0, LI2012)
-    assert found.power == pytest.approx(16 * (8 * 1 + 4 * 2) / 15 / 100.0 / 9.0, rel=1e-9)
+    result = optimum(topology, demand / 100.0, LI2012)
+    assert result.power == pytest.approx(16 * (8 * 1 + 4 * 2) / 15 / 100.0 / 9.0, rel=1e-9)
 
 
 @given(seed=st.integers(0, 10**6))
@@ -315,10 +315,10 @@ def test_the_bound_is_told_on_the_way():
     topology = mesh(4, 4)
     demand = hot_spot(topology).between_routers(topology)
     demand /= 1.2 * least_load(topology, demand)
-    found = optimum(topology, demand, LI2012, on_progress=lambda power, bound: told.append((power, bound)))
+    result = optimum(topology, demand, LI2012, on_progress=lambda power, bound: told.append((power, bound)))
     assert len(told) >= 1
-    assert told[-1][0] == pytest.approx(found.power)
-    assert told[-1][1] == pytest.approx(found.lower_bound)
+    assert told[-1][0] == pytest.approx(result.power)
+    assert told[-1][1] == pytest.approx(result.lower_bound)
     assert [power for power, _ in told] == sorted((power for power, _ in told), reverse=True)
 
 

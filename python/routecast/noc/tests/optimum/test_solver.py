@@ -48,11 +48,11 @@ def test_ctrl_c_as_it_starts_or_ends_leaves_the_next_one_alone(moment: str, monk
 
     def struck(*arguments: object) -> object:
         """Do it, and let Ctrl-C strike once before anybody knows that it is done."""
-        while (found := done(*arguments)) is False:
+        while (result := done(*arguments)) is False:
             pass
         if due and due.pop():
             raise KeyboardInterrupt
-        return found
+        return result
 
     for _ in range(5):
         model = small_program()
@@ -67,10 +67,10 @@ def test_ctrl_c_as_it_starts_or_ends_leaves_the_next_one_alone(moment: str, monk
 
 def test_two_searches_of_one_process_do_not_know_of_each_other() -> None:
     first, second = small_program(), small_program()
-    one = solver._Solving(first)
-    one.start()
+    item = solver._Solving(first)
+    item.start()
     assert run(second)
-    one.stop()
+    item.stop()
     assert list(solution(second).col_value) == pytest.approx([1.6, 1.2])
 
 

@@ -118,8 +118,8 @@ def test_scaling_a_demand_scales_what_the_planes_carry_and_nothing_else(
         if factor > 1.0 and allocate is not balance:
             continue  # planes cannot run faster than at full clock
         scaled = allocate(topology, demand * factor, scalings)
-        for one, other in zip(plain.planes, scaled.planes, strict=True):
-            assert np.array_equal(one.demand > 0, other.demand > 0)
+        for item, other in zip(plain.planes, scaled.planes, strict=True):
+            assert np.array_equal(item.demand > 0, other.demand > 0)
 
 
 def test_hot_spot_gains_are_those_of_li_2012_and_ties_span_both_of_its_figures() -> None:

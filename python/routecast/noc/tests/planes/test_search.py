@@ -79,7 +79,7 @@ def best_of_all(
                         after[np.round(new, 12).tobytes()] = new
         states = after
     every = np.array(list(states.values()))
-    clocks = np.clip(every.max(axis=2), [one.slowest for one in scalings], 1.0)
+    clocks = np.clip(every.max(axis=2), [scaling.slowest for scaling in scalings], 1.0)
     return float(np.min(np.sum(every.sum(axis=2) * clocks**2, axis=1)))
 
 
@@ -396,8 +396,8 @@ def test_on_a_router_table_the_objective_is_the_power_that_the_table_gives() -> 
             )[0]
             for number, plane in enumerate(ours.planes)
         )
-        assert by_objective == pytest.approx(sum(one.least_w for one in powers), rel=1e-9)
-        awake.append(sum(not one.asleep for one in powers))
+        assert by_objective == pytest.approx(sum(item.least_w for item in powers), rel=1e-9)
+        awake.append(sum(not entry.asleep for entry in powers))
         for printed in (balance, four_phase):
             other = allocation_power(table, printed(MESH_3, full * load, scaling), asleep_ratio=0.0)
             assert by_objective <= sum(one.least_w for one in other) * (1 + 1e-9)

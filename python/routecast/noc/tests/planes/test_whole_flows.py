@@ -47,9 +47,9 @@ def test_it_is_the_best_choice_of_a_plane_for_each_flow_where_links_are_free(rat
         demand[source, target] = rate
     least = min(
         sum(
-            sum(rate for rate, plane in zip(rates, choice, strict=True) if plane == one)
-            * max(1 / 3, max((r for r, p in zip(rates, choice, strict=True) if p == one), default=0.0)) ** 2
-            for one in range(planes)
+            sum(rate for rate, plane in zip(rates, choice, strict=True) if plane == item)
+            * max(1 / 3, max((r for r, p in zip(rates, choice, strict=True) if p == item), default=0.0)) ** 2
+            for item in range(planes)
         )
         for choice in product(range(planes), repeat=len(rates))
     )
@@ -65,5 +65,5 @@ def test_no_allocation_is_below_it_on_equal_and_unequal_planes(seed: int) -> Non
     np.fill_diagonal(demand, 0.0)
     scalings = (Scaling(alpha_max=3), Scaling(alpha_max=float(random.uniform(1, 3))))
     widths = (1.0, float(random.uniform(0.5, 2)))
-    found = allocate(MESH_3, demand, scalings, widths=widths, steps=200)
-    assert whole_flow_bound(MESH_3, demand, scalings, widths=widths) <= found.power * (1 + 1e-9)
+    result = allocate(MESH_3, demand, scalings, widths=widths, steps=200)
+    assert whole_flow_bound(MESH_3, demand, scalings, widths=widths) <= result.power * (1 + 1e-9)

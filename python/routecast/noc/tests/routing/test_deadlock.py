@@ -27,9 +27,9 @@ def in_one_class(found: Routes) -> Routes:
 @given(st.integers(2, 7), st.integers(1, 7))
 def test_one_dimension_after_the_other_needs_one_class_on_a_mesh(columns: int, rows: int) -> None:
     for policy in ("xy", "yx"):
-        found = routes(policy, mesh(columns, rows))
-        assert found.layer_count == 1
-        assert channel_cycle(found) is None
+        result = routes(policy, mesh(columns, rows))
+        assert result.layer_count == 1
+        assert channel_cycle(result) is None
 
 
 def test_both_orders_in_one_class_close_the_smallest_square() -> None:
@@ -55,9 +55,9 @@ def test_rings_deadlock_in_one_class_and_not_with_a_dateline(size: int) -> None:
 @given(st.sampled_from(["xy", "yx", "o1turn", "2p_rs"]), st.integers(2, 9), st.integers(1, 9), st.booleans())
 def test_datelines_free_every_torus_from_deadlock(policy: str, wide: int, high: int, upright: bool) -> None:
     columns, rows = (high, wide) if upright else (wide, high)
-    found = routes(policy, Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))
-    assert found.layer_count == (2 if policy in {"xy", "yx"} else 4)
-    assert channel_cycle(found) is None
+    result = routes(policy, Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))
+    assert result.layer_count == (2 if policy in {"xy", "yx"} else 4)
+    assert channel_cycle(result) is None
 
 
 @pytest.mark.parametrize("policy", ["4p_es", "romm", "valiant"])
@@ -70,9 +70,9 @@ def test_datelines_free_routes_over_a_router_from_deadlock(policy: str, columns:
 @pytest.mark.parametrize(("columns", "rows"), [(8, 8), (5, 4), (7, 1), (2, 3)])
 def test_datelines_load_both_classes_alike(columns: int, rows: int) -> None:
     # A mirror swaps forward and backward, and with them the classes of every leg.
-    found = routes("xy", Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))
+    result = routes("xy", Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))
     carried = [0.0, 0.0]
-    for path in found.paths:
+    for path in result.paths:
         for layer in path.layers:
             carried[layer] += path.share
     assert carried[0] == pytest.approx(carried[1])
@@ -85,18 +85,18 @@ def test_ring_of_three_has_no_packet_that_goes_on() -> None:
 
 @pytest.mark.parametrize("policy", ["2p_es", "2p_rs", "4p_es", "romm"])
 def test_load_balancing_in_one_class_can_deadlock(policy: str) -> None:
-    found = in_one_class(routes(policy, mesh(3, 3)))
-    cycle = channel_cycle(found)
+    result = in_one_class(routes(policy, mesh(3, 3)))
+    cycle = channel_cycle(result)
     assert cycle is not None
-    waits = {pair for path in found.paths for pair in pairwise(path.links)}
+    waits = {pair for path in result.paths for pair in pairwise(path.links)}
     channels = [link for link, _ in cycle]
     assert set(pairwise([*channels, channels[0]])) <= waits
 
 
 def test_paths_without_a_share_do_not_count() -> None:
-    found = in_one_class(routes("o1turn", mesh(2, 2)))
-    xy_alone = tuple(replace(path, share=1.0 if number % 2 == 0 else 0.0) for number, path in enumerate(found.paths))
-    assert channel_cycle(replace(found, paths=xy_alone)) is None
+    result = in_one_class(routes("o1turn", mesh(2, 2)))
+    xy_alone = tuple(replace(path, share=1.0 if number % 2 == 0 else 0.0) for number, path in enumerate(result.paths))
+    assert channel_cycle(replace(result, paths=xy_alone)) is None
 
 
 def test_path_that_returns_to_its_own_channel_waits_for_itself() -> None:

@@ -65,17 +65,17 @@ def test_shortest_paths_on_a_torus_need_six_classes_at_most(given_routes: Routes
 @pytest.mark.parametrize("kind", [TopologyKind.MESH, TopologyKind.TORUS])
 @pytest.mark.slow
 def test_paths_with_detours_are_freed_too(policy: str, kind: TopologyKind) -> None:
-    found = routes(policy, Topology(kind=kind, columns=4, rows=4))
-    freed = layered(found)
+    result = routes(policy, Topology(kind=kind, columns=4, rows=4))
+    freed = layered(result)
     assert channel_cycle(freed) is None
-    assert without_layers(freed) == without_layers(found)
+    assert without_layers(freed) == without_layers(result)
 
 
 def test_classes_that_were_not_needed_are_dropped() -> None:
-    found = routes("xy", Topology(kind=TopologyKind.MESH, columns=3, rows=3))
+    result = routes("xy", Topology(kind=TopologyKind.MESH, columns=3, rows=3))
     spread = replace(
-        found,
-        paths=tuple(replace(path, layers=(number % 4,) * len(path.links)) for number, path in enumerate(found.paths)),
+        result,
+        paths=tuple(replace(path, layers=(number % 4,) * len(path.links)) for number, path in enumerate(result.paths)),
     )
     assert spread.layer_count == 4
     assert layered(spread).layer_count == 1

@@ -29,14 +29,14 @@ def powers(traffic: Traffic, *, seed: int = 1, compared: Sequence[str] = COMPARE
     without = hop_flow(made["xy"], offered)
     scaling = Scaling(alpha_max=3)
     return {
-        policy: scaling.power(hop_flow(found, offered), link_loads(found, offered).max()) / without
-        for policy, found in made.items()
+        policy: scaling.power(hop_flow(result, offered), link_loads(result, offered).max()) / without
+        for policy, result in made.items()
     }
 
 
 def mean_powers(traffics: Sequence[Traffic]) -> dict[str, float]:
     every = [powers(traffic, seed=seed) for seed, traffic in enumerate(traffics, start=1)]
-    return {policy: float(np.mean([one[policy] for one in every])) for policy in COMPARED}
+    return {policy: float(np.mean([item[policy] for item in every])) for policy in COMPARED}
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +88,10 @@ def test_adaptive_gains_six_points_on_the_hot_spot_and_nothing_on_transpose(
 
 
 def test_uniform_traffic_leaves_nothing_to_balance_and_random_routes_unbalance_it() -> None:
-    found = mean_powers([uniform(MESH)] * 10)
-    assert found["2p_es"] == pytest.approx(found["xy"])
-    assert found["adaptive"] == pytest.approx(found["xy"])
-    assert min(found["2p_rs"], found["4p_es"]) > 1.1 * found["xy"]
+    result = mean_powers([uniform(MESH)] * 10)
+    assert result["2p_es"] == pytest.approx(result["xy"])
+    assert result["adaptive"] == pytest.approx(result["xy"])
+    assert min(result["2p_rs"], result["4p_es"]) > 1.1 * result["xy"]
 
 
 def test_uniform_traffic_under_xy_is_as_low_as_the_cut_through_the_middle_allows() -> None:

@@ -27,11 +27,11 @@ def one_by_one(found: Routes, demand: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("policy", ["xy", "romm", "valiant"])
 def test_loads_are_those_of_a_walk_along_every_path(policy: str) -> None:
-    found = routes(policy, MESH)
+    result = routes(policy, MESH)
     for seed in (1, 2):
         demand = np.random.default_rng(seed).random((12, 12))
-        assert link_loads(found, demand) == pytest.approx(one_by_one(found, demand))
-        assert hop_flow(found, demand) == pytest.approx(one_by_one(found, demand).sum())
+        assert link_loads(result, demand) == pytest.approx(one_by_one(result, demand))
+        assert hop_flow(result, demand) == pytest.approx(one_by_one(result, demand).sum())
 
 
 def test_path_that_comes_over_a_link_twice_loads_it_twice() -> None:
@@ -50,16 +50,16 @@ def test_no_path_loads_nothing() -> None:
 def test_sums_of_forgotten_routes_are_forgotten() -> None:
     gc.collect()
     before = len(model._KNOWN)
-    found = routes("xy", replace(MESH, kind=TopologyKind.TORUS))
-    link_loads(found, np.ones((12, 12)))
+    result = routes("xy", replace(MESH, kind=TopologyKind.TORUS))
+    link_loads(result, np.ones((12, 12)))
     assert len(model._KNOWN) == before + 1
-    del found
+    del result
     gc.collect()
     assert len(model._KNOWN) == before
 
 
 def test_routes_cross_process_borders() -> None:
-    found = routes("xy", MESH)
-    copy = pickle.loads(pickle.dumps(found))
-    assert copy.paths == found.paths
-    assert copy.topology == found.topology
+    result = routes("xy", MESH)
+    copy = pickle.loads(pickle.dumps(result))
+    assert copy.paths == result.paths
+    assert copy.topology == result.topology

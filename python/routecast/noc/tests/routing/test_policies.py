@@ -19,7 +19,7 @@ from routecast.noc.routing.model import Path, Routes, hop_flow, link_loads
 from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.topology import Topology, TopologyKind, links
 
-MINIMAL = tuple(one for one in POLICIES if one != "valiant")
+MINIMAL = tuple(item for item in POLICIES if item != "valiant")
 
 
 def mesh(columns: int, rows: int) -> Topology:
@@ -58,29 +58,29 @@ def by_flow(found: Routes) -> dict[tuple[int, int], list[Path]]:
 def test_every_flow_goes_whole_over_connected_paths_that_cannot_deadlock(
     topology: Topology, policy: str, seed: int
 ) -> None:
-    found = routes(policy, topology, demand=demand_of(topology, seed), seed=seed)
+    result = routes(policy, topology, demand=demand_of(topology, seed), seed=seed)
     every = links(topology)
-    flows = by_flow(found)
+    flows = by_flow(result)
     routers = range(topology.router_count)
     assert set(flows) == {(s, t) for s in routers for t in routers if s != t}
     for paths in flows.values():
         assert sum(path.share for path in paths) == pytest.approx(1.0)
-    for path in found.paths:
+    for path in result.paths:
         assert len(path.layers) == len(path.links) > 0
         assert every[path.links[0]].source == path.source
         assert every[path.links[-1]].target == path.target
         assert all(every[a].target == every[b].source for a, b in pairwise(path.links))
         assert path.share >= 0
-    assert channel_cycle(found) is None
+    assert channel_cycle(result) is None
 
 
 @given(topology=topologies(), policy=st.sampled_from(MINIMAL), seed=st.integers(0, 99))
 def test_paths_are_shortest_and_the_hop_flow_is_rate_times_distance(topology: Topology, policy: str, seed: int) -> None:
     demand = demand_of(topology, seed)
-    found = routes(policy, topology, demand=demand, seed=seed)
-    assert all(len(path.links) == topology.distance(path.source, path.target) for path in found.paths)
-    expected = sum(demand[s, t] * topology.distance(s, t) for s, t in by_flow(found))
-    assert hop_flow(found, demand) == pytest.approx(expected)
+    result = routes(policy, topology, demand=demand, seed=seed)
+    assert all(len(path.links) == topology.distance(path.source, path.target) for path in result.paths)
+    expected = sum(demand[s, t] * topology.distance(s, t) for s, t in by_flow(result))
+    assert hop_flow(result, demand) == pytest.approx(expected)
 
 
 @given(topology=topologies(), policy=st.sampled_from(POLICIES), seed=st.integers(0, 99))
@@ -197,12 +197,12 @@ def test_valiant_loads_every_link_of_a_torus_alike_whatever_the_permutation(k: i
     # Two uniform phases; each moves (k^2 - 1) / (4 k) hops along a ring of odd length k, over 2 links per router.
     topology = torus(k, k)
     patterns = [tornado(topology), transpose(topology), bit_complement(topology)]
-    found = routes("valiant", topology)
+    result = routes("valiant", topology)
     for traffic in patterns:
         demand = traffic.demand.copy()
         still = demand.sum(axis=1) == 0
         busy = 1 - still.mean()
-        loads = link_loads(found, demand)
+        loads = link_loads(result, demand)
         assert loads.mean() == pytest.approx(2 * busy * (k**2 - 1) / (8 * k))
         if not still.any():
             assert loads == pytest.approx(np.full(loads.size, (k**2 - 1) / (4 * k)))
@@ -260,7 +260,7 @@ def test_adaptive_takes_the_least_loaded_of_all_shortest_paths_flow_after_flow(
         path = chosen[source, target]
         every = shortest_paths(topology, source, target)
         assert path in every
-        assert loads[path].max() == pytest.approx(min(loads[one].max() for one in every))
+        assert loads[path].max() == pytest.approx(min(loads[item].max() for item in every))
         loads[path] += demand[source, target]
 
 

@@ -78,7 +78,7 @@ def test_number_of_allowed_paths_is_that_of_glass_and_ni(model: str) -> None:
 
 def route_of_chiu(topology: Topology, source: int, here: int, target: int) -> set[Direction]:
     """Return the available dimensions of function ROUTE of Chiu 2000 (for a node that is not the target)."""
-    (sx, _), (cx, cy), (dx, dy) = (topology.position(one) for one in (source, here, target))
+    (sx, _), (cx, cy), (dx, dy) = (topology.position(item) for item in (source, here, target))
     e0, e1 = dx - cx, dy - cy
     vertical = Direction.SOUTH if e1 > 0 else Direction.NORTH
     if e0 == 0:
@@ -86,12 +86,12 @@ def route_of_chiu(topology: Topology, source: int, here: int, target: int) -> se
     if e0 > 0:
         if e1 == 0:
             return {Direction.EAST}
-        found = set()
+        result = set()
         if cx % 2 == 1 or cx == sx:
-            found.add(vertical)
+            result.add(vertical)
         if dx % 2 == 1 or e0 != 1:
-            found.add(Direction.EAST)
-        return found
+            result.add(Direction.EAST)
+        return result
     return {Direction.WEST, vertical} if cx % 2 == 0 and e1 != 0 else {Direction.WEST}
 
 

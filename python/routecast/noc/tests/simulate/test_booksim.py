@@ -103,7 +103,7 @@ def test_the_saturation_that_bisection_finds_is_where_booksim_turns_unstable() -
         for row in rows()
         if (row["packet_size"], row["vcs"], row["unstable"]) == ("8", "1", "1")
     )
-    found = saturation(
+    result = saturation(
         fabric("8", 1), SimulationPhases(replications=2, warmup_cycles=3_000, measure_cycles=6_000), tolerance=0.05
     )
-    assert 0.95 * max(loads) < found.flits_node_cycle < aborted
+    assert 0.95 * max(loads) < result.flits_node_cycle < aborted

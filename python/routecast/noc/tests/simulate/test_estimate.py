@@ -101,4 +101,4 @@ def test_loads_of_short_single_runs_far_below_saturation_are_not_called_saturate
     )
     for seed in range(20):
         run = SimulationPhases(seed=seed, replications=1, warmup_cycles=500, measure_cycles=1_000)
-        assert not any(one.is_saturated for one in sweep(of, [0.02, 0.1, 0.3], run))
+        assert not any(item.is_saturated for item in sweep(of, [0.02, 0.1, 0.3], run))

@@ -27,12 +27,12 @@ def test_links_carry_at_the_flit_level_what_the_flow_level_shares_out(policy: st
     topology = mesh(5)
     traffic = Traffic(name="both", demand=0.04 * (transpose(topology).demand + 0.5 * hot_spot(topology).demand))
     of = single(topology, traffic, routes(policy, topology), design=RouterDesign(virtual_channels=4), packets=FOUR)
-    found = simulate(of, SimulationPhases(seed=3, replications=2, measure_cycles=150_000))
+    result = simulate(of, SimulationPhases(seed=3, replications=2, measure_cycles=150_000))
     expected = link_loads(routes(policy, topology), traffic.between_routers(topology))
-    assert not found.is_saturated
+    assert not result.is_saturated
     # About 6000 flits of 4 in a packet come over a link of load 0.04: 2.6 % is a standard deviation there.
-    assert found.planes[0].link_loads == pytest.approx(expected, rel=0.1, abs=0.002)
-    assert found.planes[0].link_loads.sum() == pytest.approx(expected.sum(), rel=0.01)
+    assert result.planes[0].link_loads == pytest.approx(expected, rel=0.1, abs=0.002)
+    assert result.planes[0].link_loads.sum() == pytest.approx(expected.sum(), rel=0.01)
 
 
 @pytest.mark.slow

@@ -140,8 +140,8 @@ def test_one_path_a_pair_that_depends_on_the_source_goes_as_paths() -> None:
 
 def test_replications_and_planes_have_streams_of_their_own() -> None:
     topology = mesh(2, 2)
-    one = fabric(topology)
-    two = Fabric(topology=topology, planes=one.planes * 2, design=one.design, packets=EIGHT)
+    item = fabric(topology)
+    two = Fabric(topology=topology, planes=item.planes * 2, design=item.design, packets=EIGHT)
     runs = [scenario["run"] for scenario in scenarios(two, SimulationPhases(seed=7, replications=3))]
     assert len({run["replication"] for run in runs}) == 6
     assert {run["seed"] for run in runs} == {7}
@@ -266,7 +266,7 @@ def test_planes_carry_together_what_the_nodes_send_and_wide_ones_in_fewer_flits(
         ),
     )
     of = allocated(topology, traffic, allocation, design=RouterDesign(), packets=EIGHT)
-    narrow, wide = (dense(one) for one in scenarios(of))
+    narrow, wide = (dense(scenario) for scenario in scenarios(of))
     assert narrow + 2 * wide == pytest.approx(traffic.demand)
     for plane, simulated in zip(allocation.planes, of.planes, strict=True):
         assert simulated.alpha == pytest.approx(plane.alpha)

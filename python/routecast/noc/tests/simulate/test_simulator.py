@@ -244,21 +244,21 @@ def test_loads_that_are_simulated_one_after_the_other_are_those_simulated_at_onc
     monkeypatch.setattr(simulator, "_AT_ONCE", 1)
     heard: list[float] = []
     in_turn = sweep(of, [0.1, 0.2, 0.3], run, on_progress=heard.append)
-    assert [one.to_json() for one in in_turn] == [one.to_json() for one in at_once]
+    assert [item.to_json() for item in in_turn] == [entry.to_json() for entry in at_once]
     assert heard == sorted(heard)
 
 
 def test_one_replication_has_the_interval_of_its_batches() -> None:
     topology = mesh(4, 4)
     of = fabric(topology, uniform(topology).scaled(0.3))
-    one = simulate(of, SimulationPhases(replications=1, warmup_cycles=2_000, measure_cycles=20_000, batches=20))
+    item = simulate(of, SimulationPhases(replications=1, warmup_cycles=2_000, measure_cycles=20_000, batches=20))
     many = simulate(of, SimulationPhases(replications=8, warmup_cycles=2_000, measure_cycles=20_000))
-    assert one.packet_latency_cycles is not None
+    assert item.packet_latency_cycles is not None
     assert many.packet_latency_cycles is not None
-    assert 0 < one.packet_latency_cycles.half_width < 0.1 * one.packet_latency_cycles.value
-    gap = abs(one.packet_latency_cycles.value - many.packet_latency_cycles.value)
-    assert gap <= 2 * (one.packet_latency_cycles.half_width + many.packet_latency_cycles.half_width)
-    assert math.isnan(one.accepted_flits_node_cycle.half_width)
+    assert 0 < item.packet_latency_cycles.half_width < 0.1 * item.packet_latency_cycles.value
+    gap = abs(item.packet_latency_cycles.value - many.packet_latency_cycles.value)
+    assert gap <= 2 * (item.packet_latency_cycles.half_width + many.packet_latency_cycles.half_width)
+    assert math.isnan(item.accepted_flits_node_cycle.half_width)
 
 
 def test_planes_run_on_their_own_and_their_power_adds_up() -> None:
@@ -340,11 +340,11 @@ def test_seconds_are_cycles_over_the_clock_of_the_nodes() -> None:
 def test_the_saturation_that_is_found_lies_between_a_carried_and_a_saturated_load() -> None:
     topology = mesh(4, 4)
     of = fabric(topology, uniform(topology), design=RouterDesign.booksim(1))
-    found = saturation(of, SHORT, tolerance=0.05)
-    assert 0 < found.factor < found.saturated_factor <= found.factor / 0.95 + 1e-9
-    assert all(one.is_saturated == (one.load >= found.saturated_factor) for one in found.simulated)
+    result = saturation(of, SHORT, tolerance=0.05)
+    assert 0 < result.factor < result.saturated_factor <= result.factor / 0.95 + 1e-9
+    assert all(item.is_saturated == (item.load >= result.saturated_factor) for item in result.simulated)
     # Under uniform traffic all nodes saturate together.
-    assert found.flits_node_cycle == pytest.approx(overload_throughput(of, SHORT).value, rel=0.1)
+    assert result.flits_node_cycle == pytest.approx(overload_throughput(of, SHORT).value, rel=0.1)
 
 
 @pytest.mark.parametrize("model", TURN_MODELS)

@@ -29,8 +29,8 @@ def problems(folder: Path, text: str) -> dict[str, str]:
     path.write_text(text)
     with pytest.raises(FileProblem) as caught:
         read_study(path)
-    assert all(isinstance(one, Problem) for one in caught.value.problems)
-    return {one.place: one.message for one in caught.value.problems}
+    assert all(isinstance(problem, Problem) for problem in caught.value.problems)
+    return {item.place: item.message for item in caught.value.problems}
 
 
 def test_all_faults_of_all_cases_are_told_at_once(tmp_path: Path) -> None:
@@ -38,8 +38,8 @@ def test_all_faults_of_all_cases_are_told_at_once(tmp_path: Path) -> None:
     text += '[[case.stated]]\ncurve = "serch"\nload = 0.7\nrelative_power = 0.5\nwhere = "p. 1"\nat_most = true\n'
     text += '[[case.own]]\ncurve = "serch"\nload = 0.7\nrelative_power = 0.5\nwhy = "ours"\n'
     text += CASE.replace('"uniform"', '"uniform", share = 0.6')
-    found = problems(tmp_path, text)
-    assert set(found) == {
+    result = problems(tmp_path, text)
+    assert set(result) == {
         "case[0].planes.allocations[1]",
         "case[0].maps[0]",
         "case[0].stated[0].curve",
@@ -50,10 +50,10 @@ def test_all_faults_of_all_cases_are_told_at_once(tmp_path: Path) -> None:
         "case[1].name",
         "case[1].traffic.share",
     }
-    assert found["case[0].stated[0].curve"].endswith('did you mean "search"?')
-    assert found["case[0].maps[0]"].endswith('did you mean "2p_es"?')
-    assert "0.5, 1" in found["case[0].stated[0].load"]
-    assert "'a' is taken" in found["case[1].name"]
+    assert result["case[0].stated[0].curve"].endswith('did you mean "search"?')
+    assert result["case[0].maps[0]"].endswith('did you mean "2p_es"?')
+    assert "0.5, 1" in result["case[0].stated[0].load"]
+    assert "'a' is taken" in result["case[1].name"]
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_traffic_that_does_not_fit_is_refused_before_anything_is_computed(
     tmp_path: Path, traffic: str, place: str, says: str
 ) -> None:
     text = HEAD + CASE.replace('{ pattern = "uniform", load = [0.5, 1.0] }', traffic)
-    found = problems(tmp_path, text.replace("rows = 2", "rows = 3"))
-    assert list(found) == [place]
-    assert says in found[place]
+    result = problems(tmp_path, text.replace("rows = 2", "rows = 3"))
+    assert list(result) == [place]
+    assert says in result[place]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_shipped_studies_of_networks_on_chip_are_free_of_contradictions(name: st
     file = read_study(find_study(name))
     assert isinstance(file.study, NocStudy)
     assert file.study.name == name
-    assert all(one.quote for case in file.study.case for one in case.stated)
+    assert all(item.quote for case in file.study.case for item in case.stated)
 
 
 def test_the_schema_of_the_kind_is_printed() -> None:

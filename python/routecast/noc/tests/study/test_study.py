@@ -121,7 +121,7 @@ def test_names_of_figures_and_anchors_are_unique_whatever_cases_are_called(resul
 def test_the_summary_is_plain_json(result: NocResult) -> None:
     summary = found(result.out)
     assert summary["study"] == "toy"
-    curves = {one["curve"]: one for one in summary["cases"][1]["curves"]}
+    curves = {item["curve"]: item for item in summary["cases"][1]["curves"]}
     # Transpose on 3 x 3: XY loads the link before a corner twice what each of two paths does.
     assert curves["xy"]["relative_power"][1] == pytest.approx(1.0)
     assert curves["2p_es"]["relative_power"][1] == pytest.approx(0.25)
@@ -131,14 +131,14 @@ def test_the_summary_is_plain_json(result: NocResult) -> None:
 
 
 def test_no_policy_is_below_its_bounds(result: NocResult) -> None:
-    for one in result.cases:
-        for load in one.loads:
+    for case in result.cases:
+        for load in case.loads:
             for curve in ("xy", "2p_es", "balance", "mini", "four_phase", "search"):
-                if curve not in one.curves:
+                if curve not in case.curves:
                     continue
                 # Routings split flows, allocations do not.
-                bound = one.mean("optimum", load) if curve == "2p_es" else one.least(load)
-                assert one.mean(curve, load) >= bound * (1 - 1e-9)
+                bound = case.mean("optimum", load) if curve == "2p_es" else case.least(load)
+                assert case.mean(curve, load) >= bound * (1 - 1e-9)
 
 
 @pytest.mark.slow
@@ -192,10 +192,10 @@ def test_an_overloaded_link_leaves_a_gap_and_not_a_wrong_mean(tmp_path: Path) ->
         'normalised_by = "none" }\nrouting = { policies = ["xy"] }\n[criteria]\ngap = 0.1\n'
     )
     over = run(tmp_path, "out", text=text)
-    one = over.cases[0]
-    assert one.mean("no_dvfs", 0.5) == pytest.approx(0.5)
-    assert one.mean("xy", 0.5) == pytest.approx(0.125)
-    assert all(math.isnan(one.mean(curve, 2.0)) for curve in one.curves)
+    item = over.cases[0]
+    assert item.mean("no_dvfs", 0.5) == pytest.approx(0.5)
+    assert item.mean("xy", 0.5) == pytest.approx(0.125)
+    assert all(math.isnan(item.mean(curve, 2.0)) for curve in item.curves)
     summary = found(tmp_path / "out")
     assert summary["cases"][0]["curves"][1]["relative_power"] == [pytest.approx(0.125), None]
     # No optimum at a load is no gap that is met.
@@ -217,12 +217,12 @@ def case(tmp_path: Path) -> Case:
 
 
 def test_the_least_is_the_larger_bound_of_each_matrix(case: Case) -> None:
-    one = by_hand(
+    item = by_hand(
         case, no_dvfs=(1.0, 1.0), four_phase=(0.5, 0.5), search=(0.3, 0.3), whole_flows=(0.3, 0.1), optimum=(0.1, 0.2)
     )
-    assert one.least(1.0) == pytest.approx(0.25)
-    assert one.factor("search", 1.0) == pytest.approx(1 / 0.3)
-    assert closed_ratio(one, 1.0) == pytest.approx(0.2 / 0.25)
+    assert item.least(1.0) == pytest.approx(0.25)
+    assert item.factor("search", 1.0) == pytest.approx(1 / 0.3)
+    assert closed_ratio(item, 1.0) == pytest.approx(0.2 / 0.25)
 
 
 @pytest.mark.parametrize(
@@ -230,8 +230,8 @@ def test_the_least_is_the_larger_bound_of_each_matrix(case: Case) -> None:
 )
 def test_what_is_closed_is_a_part_of_the_distance(case: Case, before: float, ours: float, closed: float) -> None:
     pairs = {"four_phase": before, "search": ours, "optimum": 0.2}
-    one = by_hand(case, **{curve: (power, power) for curve, power in pairs.items()})
-    assert closed_ratio(one, 1.0) == pytest.approx(closed)
+    item = by_hand(case, **{curve: (power, power) for curve, power in pairs.items()})
+    assert closed_ratio(item, 1.0) == pytest.approx(closed)
 
 
 @pytest.mark.parametrize(("at_most", "power", "met"), [(True, 0.1, True), (False, 0.1, False), (True, 0.3, False)])
@@ -239,9 +239,9 @@ def test_a_limit_may_be_undercut_and_a_stated_value_may_not(
     result: NocResult, case: Case, at_most: bool, power: float, met: bool
 ) -> None:
     stated = StatedPower(curve="xy", relative_power=0.2, where="p. 1", within=0.1, at_most=at_most)
-    one = by_hand(case.model_copy(update={"stated": (stated,)}), xy=(power, power))
-    study = NocStudy(kind="noc", name="hand", title="By hand", case=(one.case,))
-    judged = replace(result, study=study, cases=(one,), compared=compared((one,)))
+    item = by_hand(case.model_copy(update={"stated": (stated,)}), xy=(power, power))
+    study = NocStudy(kind="noc", name="hand", title="By hand", case=(item.case,))
+    judged = replace(result, study=study, cases=(item,), compared=compared((item,)))
     assert [criterion.is_met for criterion in criteria(judged)] == [met]
 
 
@@ -250,9 +250,9 @@ def test_a_criterion_of_our_own_is_a_limit_and_is_not_called_stated(
     result: NocResult, case: Case, power: float, met: bool
 ) -> None:
     own = Own(curve="xy", relative_power=0.2, why="ours")
-    one = by_hand(case.model_copy(update={"own": (own,)}), xy=(power, power))
-    study = NocStudy(kind="noc", name="hand", title="By hand", case=(one.case,))
-    judged = replace(result, study=study, cases=(one,), compared=compared((one,)), own=own_comparisons((one,)))
+    item = by_hand(case.model_copy(update={"own": (own,)}), xy=(power, power))
+    study = NocStudy(kind="noc", name="hand", title="By hand", case=(item.case,))
+    judged = replace(result, study=study, cases=(item,), compared=compared((item,)), own=own_comparisons((item,)))
     assert [criterion.is_met for criterion in criteria(judged)] == [met]
     assert not judged.compared
     assert [table.title for table in terminal_summary(judged).tables if table.name == "own"] == ["Criteria of our own"]
