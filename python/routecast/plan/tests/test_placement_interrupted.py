@@ -30,7 +30,7 @@ def progress(done, total, what):
         for _ in range(6000):  # Ctrl-C that comes just before a sleep is heard after it
             time.sleep(0.01)
 
-found = answer(problem, progress=progress, simulate=sys.argv[3] == "simulate")
+found = answer(problem, on_progress=progress, simulate=sys.argv[3] == "simulate")
 print(json.dumps({"servers": dict(found.best.placement.servers), "notes": found.notes, "value": found.best.value}))
 """
 
