@@ -8,7 +8,7 @@
 //! Buffers are an odd number of lines long, so that the headers of consecutive frames fall into all sets of a cache.
 //! A frame that must be dropped gets a [`Fault`] and stays in its place: later stages process it like any other, within
 //! its buffer, and [`mem_io`](crate::operation::mem_io) drops and counts it.
-#![allow(unsafe_code)] // says that a buffer is plain memory
+#![allow(unsafe_code, reason = "a buffer of frames is plain memory, which the compiler cannot know")]
 
 use crate::memory::Plain;
 

@@ -7,7 +7,7 @@
 //!
 //! A chase over 1 GiB on 4 KiB pages measures the TLB as much as the memory, so what pages a table lies on is asked
 //! for with `madvise(2)`, and how far the kernel followed is read back from `/proc/self/smaps`.
-#![allow(unsafe_code)] // mmap(2) and typed views of what it gives
+#![allow(unsafe_code, reason = "mmap(2) and typed views of the mapped memory")]
 
 use std::fmt;
 use std::ptr::NonNull;

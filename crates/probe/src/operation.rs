@@ -8,8 +8,8 @@
 //! operations lie in [`Words`](crate::batch::Words), arrays of 32. Because no two operations share a loop, the costs
 //! of a function's operations add up, and [`probe`] times these very functions. Operations do not branch on faults
 //! and leave frames with one in their place.
-#![allow(clippy::inline_always)] // parts of inner loops: a call would cost more than they do
-#![allow(clippy::needless_bitwise_bool)] // without branches, on purpose
+#![allow(clippy::inline_always, reason = "parts of inner loops: a call would cost more than they do")]
+#![allow(clippy::needless_bitwise_bool, reason = "a branch per test would be mispredicted where frames differ")]
 
 mod acl;
 mod arithmetic;

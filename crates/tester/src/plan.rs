@@ -298,6 +298,32 @@ impl Plan {
         segment.first_due + (since(first + frame - segment.first_frame) - since(first))
     }
 
+    /// When a frame leaves, ticks from the start of the plan: when it is due, and after those of its burst that go before
+    /// it on the link. Other streams of the port and earlier bursts are not waited for.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the plan has no frames.
+    #[must_use]
+    pub fn leave(&self, frame: u64) -> u64 {
+        let due = self.due(frame);
+        let Some(wire) = self.wire else { return due };
+        let segment = self.segments[self.segment_of(frame)];
+        // Due times never fall, so that the first frame of the burst is found by halving.
+        let (mut first, mut last) = (segment.first_frame, frame);
+        while first < last {
+            let middle = first + (last - first) / 2;
+            if self.due(middle) < due { first = middle + 1 } else { last = middle }
+        }
+        let table = &self.slots[segment.table as usize..][..self.cycle];
+        let ticks_of = |frames: u64| -> u64 {
+            let start = (u64::from(segment.position) + first - segment.first_frame) % self.cycle as u64;
+            table.iter().cycle().skip(start as usize).take(frames as usize).map(|slot| wire.ticks(slot.bytes)).sum()
+        };
+        let (cycles, rest) = ((frame - first) / self.cycle as u64, (frame - first) % self.cycle as u64);
+        due + if cycles > 0 { cycles * ticks_of(self.cycle as u64) } else { 0 } + ticks_of(rest)
+    }
+
     /// Size and flow of a frame.
     ///
     /// # Panics

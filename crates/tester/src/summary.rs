@@ -57,13 +57,13 @@ fn lost_runs(bitmap: &[u64], sent: u64, most: usize) -> LostRuns {
 }
 
 /// The plan's rate, slowed as the time from the first to the last sent frame was longer than planned. A quotient of frames
-/// and that time would be wrong for bursts: the last one ends before the next would begin.
+/// and that time would be wrong for bursts: the last burst ends before the next would begin.
 fn achieved_pps(plan: &Plan, sent: &Sent, duration_s: f64) -> f64 {
     if sent.frames == 0 {
         return 0.0;
     }
     let first = plan.warmup_frames();
-    let planned_ns = (plan.due(first + sent.frames - 1) - plan.due(first)) as f64 / TICKS_PER_NS as f64;
+    let planned_ns = (plan.leave(first + sent.frames - 1) - plan.leave(first)) as f64 / TICKS_PER_NS as f64;
     // A burst that left in one call has one time stamp.
     let took_ns = (sent.last_ns - sent.first_ns) as f64;
     let planned_pps = plan.frames() as f64 / duration_s;
@@ -115,7 +115,13 @@ pub fn summarise(plan: &Plan, sent: &Sent, received: &Received, start_ns: u64, m
 mod tests {
     use proptest::prelude::*;
 
-    use super::lost_runs;
+    use serde_json::json;
+
+    use super::{achieved_pps, lost_runs};
+    use crate::frame::Templates;
+    use crate::plan::{Merge, Plan, TICKS_PER_NS};
+    use crate::port::Sent;
+    use crate::request::Request;
 
     fn bitmap(received: &[bool]) -> Vec<u64> {
         let word = |bits: &[bool]| bits.iter().enumerate().fold(0, |word, (nth, &bit)| word | u64::from(bit) << nth);
@@ -139,6 +145,32 @@ mod tests {
             prop_assert_eq!(losses.last, expected.last().map(|run| run.0 + run.1 - 1));
             prop_assert_eq!(losses.runs, expected);
             prop_assert!(!losses.truncated);
+        }
+    }
+
+    /// A sender that keeps the plan achieves its rate, also if the trial ends with a burst that the link spaces.
+    #[test]
+    fn a_sender_on_time_achieves_the_rate_of_the_plan() {
+        for (burst_frames, wire_bps) in [(1, Some(1e9)), (16, Some(1e9)), (16, None)] {
+            let flow = json!({"source_mac": "02:00:00:00:01:02", "destination_mac": "02:00:00:00:01:01",
+                "source_address": "198.18.1.2", "destination_address": "198.19.1.2", "source_port": 1024,
+                "destination_port": 7});
+            let text = json!({"duration_s": 0.03, "wire_bps": wire_bps, "seed": 1, "streams": [{"port": 0, "to_port": 1,
+                "rate_pps": 2e4, "sizes": [{"bytes": 64}], "flows": [flow],
+                "schedule": {"kind": "bursts", "burst_frames": burst_frames}}]});
+            let request = Request::parse(&text.to_string(), 2).unwrap();
+            let stream = &request.streams[0];
+            let plan = Plan::new(&request, 0, &Templates::new(&stream.flows, &stream.encapsulation).unwrap()).unwrap();
+            let leaves: Vec<u64> = Merge::new(&[&plan]).map(|due| due.leave / TICKS_PER_NS).collect();
+            let sent = Sent {
+                frames: plan.frames(),
+                first_ns: leaves[0],
+                last_ns: *leaves.last().unwrap(),
+                ..Sent::default()
+            };
+            // Whole nanoseconds of 30 ms.
+            let rate_pps = plan.frames() as f64 / 0.03;
+            assert!((achieved_pps(&plan, &sent, 0.03) / rate_pps - 1.0).abs() < 1e-7, "bursts of {burst_frames}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the headers of a frame must be for a function to work on it: one loop without branches finds frames that are
 //! not as nearly all are, and only if there are any, they are looked at one by one.
-#![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
+#![allow(clippy::needless_bitwise_bool, reason = "a branch per test would be mispredicted where frames differ")]
 
 use crate::batch::{BATCH_FRAMES, Batch, FCS_BYTES, Fault, Words, with_count};
 use crate::frame::ETHERTYPE_IPV4;
@@ -43,7 +43,7 @@ pub struct Packets {
 impl Packets {
     /// Reads headers that begin at byte `at` of the frames.
     #[inline(always)]
-    #[allow(clippy::inline_always)] // else the headers are copied once more
+    #[allow(clippy::inline_always, reason = "a call would copy the headers once more")]
     pub fn parse(batch: &Batch<'_>, at: usize) -> Self {
         let mut packets =
             Self { first: [[0]; BATCH_FRAMES], second: [[0]; BATCH_FRAMES], destination: [[0]; BATCH_FRAMES] };

@@ -1,5 +1,5 @@
 //! IPv4 router on DIR-24-8 (RFC 1812, sec. 5.2; steps of DPDK's l3fwd).
-#![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
+#![allow(clippy::needless_bitwise_bool, reason = "a branch per test would be mispredicted where frames differ")]
 
 use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words, with_count};
 use crate::error::Result;

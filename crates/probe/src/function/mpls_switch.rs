@@ -1,5 +1,5 @@
 //! MPLS switch that swaps one label (Baldi & Sapio 2018, sec. 3.1.3, fig. 6c; RFC 3031, 3032, 3443).
-#![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
+#![allow(clippy::needless_bitwise_bool, reason = "a branch per test would be mispredicted where frames differ")]
 
 use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words, with_count};
 use crate::error::Result;

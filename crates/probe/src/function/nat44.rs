@@ -1,5 +1,5 @@
 //! Translator of IPv4 addresses and ports, from inside to outside (RFC 3022, sec. 2.2 and 4.1; RFC 1624).
-#![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
+#![allow(clippy::needless_bitwise_bool, reason = "a branch per test would be mispredicted where frames differ")]
 
 use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words, with_count};
 use crate::error::Result;

@@ -7,7 +7,7 @@
 //!
 //! The TSC runs at a constant rate, the core at whatever rate its governor and its neighbours leave it. Where there
 //! is no counter that a program may read, `CLOCK_MONOTONIC_RAW` in nanoseconds takes its place.
-#![allow(unsafe_code)] // rdtsc and clock_gettime(2)
+#![allow(unsafe_code, reason = "rdtsc and clock_gettime(2)")]
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
 //! Instructions and core cycles as the processor's own counters have them, where the kernel allows it.
-#![allow(unsafe_code)] // perf_event_open(2)
+#![allow(unsafe_code, reason = "perf_event_open(2)")]
 
 use std::io::Read;
 use std::os::fd::FromRawFd;

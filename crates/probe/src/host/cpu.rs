@@ -1,5 +1,5 @@
 //! The processor that a thread runs on.
-#![allow(unsafe_code)] // sched_setaffinity(2)
+#![allow(unsafe_code, reason = "sched_setaffinity(2)")]
 
 use crate::error::{ProbeError, Result};
 

@@ -1,5 +1,5 @@
 //! How much others disturb a measurement.
-#![allow(unsafe_code)] // getrusage(2)
+#![allow(unsafe_code, reason = "getrusage(2)")]
 
 /// Time that the hypervisor gave to others, and how often the scheduler took the core away, since a start.
 #[derive(Debug)]

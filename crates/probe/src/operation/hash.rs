@@ -1,5 +1,5 @@
 //! `crc_hash(b)`: CRC-32C of a key, as switches and network cards spread flows with it.
-#![allow(unsafe_code)] // the processor's CRC instruction
+#![allow(unsafe_code, reason = "the processor's CRC instruction")]
 
 use crate::batch::{BATCH_FRAMES, Words};
 

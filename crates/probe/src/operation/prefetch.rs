@@ -1,5 +1,5 @@
 //! Asks for a cache line ahead of its use.
-#![allow(unsafe_code)] // the processor's prefetch instruction
+#![allow(unsafe_code, reason = "the processor's prefetch instruction")]
 
 /// Asks the processor to bring element `index` of `slice` into the first-level cache; any index is harmless.
 #[inline(always)]

@@ -71,6 +71,20 @@ fn a_burst_leaves_at_the_rate_of_the_link_and_the_mean_rate_is_kept() {
     }
 }
 
+/// Bursts of two sizes that fit the link: no frame waits for another burst.
+#[test]
+fn the_frames_of_a_burst_leave_one_after_another() {
+    let sizes = json!([{"bytes": 64, "weight": 2}, {"bytes": 1518, "weight": 1}]);
+    for (burst_frames, warmup_s) in [(1, 0.0), (2, 0.001), (5, 0.0), (12, 0.000_3)] {
+        let more = json!({"sizes": sizes, "schedule": {"kind": "bursts", "burst_frames": burst_frames}});
+        let mut request = request(0.004, Some(1e10), &[stream(1e5, &more)]);
+        request.warmup_s = warmup_s;
+        let plan = plan_of(&request, 0).unwrap();
+        let leaves: Vec<u64> = Merge::new(&[&plan]).map(|due| due.leave).collect();
+        assert_eq!((0..leaves.len() as u64).map(|frame| plan.leave(frame)).collect::<Vec<_>>(), leaves);
+    }
+}
+
 #[test]
 fn a_single_burst_is_as_long_as_it_is_asked_for() {
     let frames = 20_000_000;
@@ -78,6 +92,7 @@ fn a_single_burst_is_as_long_as_it_is_asked_for() {
     let plan = plan(0.1, Some(1e10), 14e6, &burst);
     assert_eq!((plan.frames(), plan.cycle(), plan.due(frames - 1)), (frames, 1, 0));
     assert!((seconds(plan.link_ticks()) - frames as f64 * 67.2e-9).abs() < 1e-6);
+    assert!((seconds(plan.leave(frames - 1)) - (frames - 1) as f64 * 67.2e-9).abs() < 1e-6);
     let last = Merge::new(&[&plan]).take(1_000_000).last().unwrap();
     // The link's time of a frame is a whole number of ticks: at most 1 / 4404019 less.
     assert!((seconds(last.leave) / (999_999.0 * 67.2e-9) - 1.0).abs() < 1e-6);

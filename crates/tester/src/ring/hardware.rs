@@ -1,6 +1,6 @@
 //! Clocks of interfaces that stamp received frames, and their distance from `CLOCK_MONOTONIC`.
 
-#![allow(unsafe_code)] // ioctl with structures of the kernel.
+#![allow(unsafe_code, reason = "ioctl with structures of the kernel")]
 
 use std::ffi::CString;
 use std::fs::File;

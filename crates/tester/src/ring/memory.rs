@@ -1,6 +1,6 @@
 //! Memory that the kernel shares: rings and the frames in them.
 
-#![allow(unsafe_code)] // mmap, and pointers into what it returns; every access is checked against the length.
+#![allow(unsafe_code, reason = "mmap, and pointers into what it returns; every access is checked against the length")]
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;

@@ -1,6 +1,6 @@
 //! Sockets of the families `AF_PACKET` and `AF_XDP`, in safe wrappers.
 
-#![allow(unsafe_code)] // System calls; no other file of the room passes pointers to the kernel.
+#![allow(unsafe_code, reason = "system calls; no other file of the crate passes pointers to the kernel")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -1,5 +1,5 @@
 //! Marks for a tracer: calls of a number that the Linux kernel does not know, so that they do nothing (`ENOSYS`).
-#![allow(unsafe_code)] // the syscall instruction itself: a function of libc would be part of what is counted
+#![allow(unsafe_code, reason = "the syscall instruction itself, for a function of libc would be counted too")]
 
 /// The number of the call: beyond all of Linux.
 pub const NUMBER: u64 = 0x5254_4341;

@@ -144,7 +144,7 @@ mod tests {
         (decoded.class, accesses.map(|access| (access.address, access.bytes, access.reads, access.writes)).collect())
     }
 
-    #[allow(unsafe_code)] // a struct of numbers without a constructor
+    #[allow(unsafe_code, reason = "a structure of numbers that C fills; zeros are a valid value")]
     fn zeros() -> user_regs_struct {
         // SAFETY: it consists of integers, for which zeros are a value.
         unsafe { std::mem::zeroed() }

@@ -1,5 +1,5 @@
 //! Runs a program under ptrace(2): freely outside packets, instruction by instruction within them.
-#![allow(unsafe_code)] // ptrace(2), waitpid(2) and what is between fork and exec
+#![allow(unsafe_code, reason = "ptrace(2), waitpid(2) and the calls between fork and exec")]
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;

@@ -1,5 +1,5 @@
 //! Frames through a function, one by one visible.
-#![allow(dead_code)] // each test file uses a part
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use routecast_probe::batch::{BATCH_FRAMES, BUFFER_BYTES, Buffer, FCS_BYTES, HEADROOM_BYTES};
 use routecast_probe::function::{Build, FUNCTIONS, NetworkFunction, Twin, build, drops_by_name, twin};
