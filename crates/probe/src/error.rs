@@ -22,7 +22,7 @@ pub enum ProbeError {
     Memory {
         /// What the memory is for: "table mac", "the working set of the latency".
         what: String,
-        /// Bytes asked for.
+        /// Requested bytes.
         needed_bytes: u64,
         /// Bytes that this process can have.
         available_bytes: u64,
@@ -38,7 +38,7 @@ pub enum ProbeError {
     /// A processor that this thread may not run on.
     #[error("cpu {cpu}: this process may run on {} only; name one of them", cpus(allowed))]
     Cpu {
-        /// The processor asked for.
+        /// The requested processor.
         cpu: usize,
         /// Processors that are allowed.
         allowed: Vec<usize>,
@@ -46,7 +46,7 @@ pub enum ProbeError {
     /// An unknown network function, or an unknown direction of one.
     #[error("function: there is no `{function}` that runs for real; there are {}", allowed.join(", "))]
     Function {
-        /// The name asked for.
+        /// The requested name.
         function: String,
         /// The known names.
         allowed: Vec<String>,

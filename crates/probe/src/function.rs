@@ -5,8 +5,8 @@
 //!                    each a loop over the batch; drops are marked, kept in place and counted at the end
 //! ```
 //!
-//! A function does the operations of its file in `data/functions`, in the same order. What a real one must do besides
-//! (is this IPv4 at all, was every key found) is a loop without branches over values that are in registers or L1.
+//! A function executes the operations of its file in `data/functions`, in the same order. The checks that it needs
+//! besides (is this IPv4, was every key found) are a loop without branches over values in registers or L1.
 
 mod acl_firewall;
 mod bng;
@@ -66,10 +66,10 @@ impl TableFacts {
 
 /// A function that works on batches of frames.
 pub trait NetworkFunction: Send {
-    /// Works on a batch whose frames [`Ports::incoming`] describes; says how many leave.
+    /// Processes a batch whose frames [`Ports::incoming`] describes; returns how many leave.
     fn process(&mut self, batch: &mut Batch<'_>, ports: &mut Ports<'_>) -> usize;
 
-    /// Writes the headers of a flow's frame into the frame, FCS left out, behind which are zeros; says its port.
+    /// Writes the headers of a flow into a frame of zeros without its FCS; returns the port.
     fn headers(&self, flow: u64, frame: &mut [u8]) -> u16;
 
     /// Sets the number of flows, for functions that depend on it.

@@ -1,7 +1,7 @@
-//! What this host does whatever runs on it: its clock, its caches and memory, the disturbance by others.
+//! Properties of this host: its clock, its caches and memory, the disturbance by others.
 //!
 //! ```text
-//!   clock ──► latency, bandwidth, operations ──► outcome       ticks of the TSC, told as cycles of the core
+//!   clock ──► latency, bandwidth, operations ──► outcome       ticks of the TSC, as cycles of the core
 //!   noise ── steal time and preemptions around all of it
 //! ```
 //!
@@ -10,7 +10,7 @@
 //! and the spread of the repeats says how far to trust it.
 //!
 //! The core's clock is no constant either: with the load of its neighbours it moves between steps of 100 MHz many times
-//! a second. What the core does alone is therefore told in cycles of the clock at that moment.
+//! a second. Work of the core alone is therefore given in cycles of the clock at that moment.
 
 pub mod bandwidth;
 pub mod caches;

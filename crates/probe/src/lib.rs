@@ -1,4 +1,4 @@
-//! What a host can do with packets in memory: its clock and memory, elementary operations, network functions.
+//! Measures what a host does with packets in memory: its clock and memory, elementary operations, network functions.
 //!
 //! ```text
 //!   host        clock, latency, bandwidth, noise            ─┐

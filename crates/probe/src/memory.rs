@@ -5,8 +5,8 @@
 //!             ^ aligned to 2 MiB                              guards keep it a mapping of its own in smaps
 //! ```
 //!
-//! A chase over 1 GiB on 4 KiB pages measures the TLB as much as the memory, so what pages a table lies on is asked
-//! for with `madvise(2)`, and how far the kernel followed is read back from `/proc/self/smaps`.
+//! A chase over 1 GiB on 4 KiB pages measures the TLB as much as the memory. Therefore the kind of pages is requested
+//! with `madvise(2)`, and the share that the kernel granted is read from `/proc/self/smaps`.
 #![allow(unsafe_code, reason = "mmap(2) and typed views of the mapped memory")]
 
 use std::fmt;
@@ -22,7 +22,7 @@ pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// Bytes of a cache line.
 pub const LINE_BYTES: usize = 64;
 
-/// Bytes that the host keeps for itself whatever is asked for.
+/// Bytes that always stay free for the host.
 const RESERVE_BYTES: u64 = 64 << 20;
 
 /// Pages that memory lies on.
@@ -32,7 +32,7 @@ pub enum Pages {
     /// 2 MiB, as far as the kernel has any.
     #[default]
     Huge,
-    /// What the processor does by itself, mostly 4 KiB.
+    /// The default of the processor, mostly 4 KiB.
     Normal,
 }
 
@@ -95,7 +95,7 @@ impl HugeMemory {
         let unit = if pages == Pages::Huge { HUGE_PAGE_BYTES } else { page_bytes() };
         let body = bytes.checked_next_multiple_of(unit).ok_or_else(too_much)?;
         let mapping_bytes = body.checked_add(2 * HUGE_PAGE_BYTES).ok_or_else(too_much)?;
-        // SAFETY: a new private mapping at an address of the kernel's choice harms nobody.
+        // SAFETY: a new private mapping at an address that the kernel chooses overlaps no other.
         let mapping = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             libc::mmap(std::ptr::null_mut(), mapping_bytes, libc::PROT_NONE, flags, -1, 0)
@@ -116,13 +116,13 @@ impl HugeMemory {
 
     fn open(&self, what: &str, body: usize) -> Result<()> {
         let start = self.base.as_ptr();
-        // SAFETY: start..start + body lies within the mapping, which nobody else knows yet.
+        // SAFETY: start..start + body lies within the mapping, which no other code has a pointer to yet.
         unsafe {
             if libc::mprotect(start.cast(), body, libc::PROT_READ | libc::PROT_WRITE) != 0 {
                 return Err(ProbeError::last_os(format!("mapping {} MiB for {what}", mebibytes(body as u64))));
             }
             let advice = if self.pages == Pages::Huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
-            // Advice: a kernel without transparent huge pages refuses it, and `huge_ratio` tells.
+            // Advice: a kernel without transparent huge pages refuses it, which `huge_ratio` shows.
             libc::madvise(start.cast(), body, advice);
             // Not MADV_POPULATE_WRITE: it needs Linux 5.14.
             for offset in (0..body).step_by(page_bytes()) {
@@ -132,13 +132,13 @@ impl HugeMemory {
         Ok(())
     }
 
-    /// Bytes asked for.
+    /// Requested bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Pages asked for.
+    /// Requested pages.
     #[must_use]
     pub fn pages(&self) -> Pages {
         self.pages

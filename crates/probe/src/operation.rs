@@ -1,7 +1,7 @@
-//! Elementary operations of network functions (Baldi & Sapio 2018, table 1, and what modern functions need besides).
+//! Elementary operations of network functions (Baldi & Sapio 2018, table 1, and further ones of modern functions).
 //!
 //! ```text
-//!   io_mem ─► parse ─► ht_lookup ─► … ─► deparse ─► mem_io        each one a loop over the batch of its own
+//!   io_mem ─► parse ─► ht_lookup ─► … ─► deparse ─► mem_io        each a separate loop over the batch
 //! ```
 //!
 //! An operation is an inline function that goes once over a batch (lookups twice: prefetch, then use). Values between

@@ -1,4 +1,4 @@
-//! Network functions running for real on frames in memory: frames per second, cycles per packet, loss and latency.
+//! Runs network functions on frames in memory: frames per second, cycles per packet, loss and latency.
 //!
 //! ```text
 //!   per core:   ring of frames ──batches of 32──► function ──► forwarded, dropped by reason
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use crate::error::{ProbeError, Result};
 
-/// How often the caller is asked whether to go on.
+/// Interval between two calls of `progress`.
 const LISTEN: Duration = Duration::from_millis(50);
 
 /// What the cores of a run share.
@@ -111,7 +111,7 @@ pub fn run(request: &RunRequest, progress: &mut dyn FnMut(f64) -> bool) -> Resul
     for (core, result) in results {
         match result {
             Ok(work) => cores.push((core, work)),
-            // The core that failed stopped the others: its error says why.
+            // The core that failed stopped the others; its error has the reason.
             Err(ProbeError::Interrupted) => interrupted = true,
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! Which flow comes next, and the keys of flows: computed, not stored, so that they leave caches alone.
+//! The flow of each frame and the keys of flows, computed and not stored, so that they occupy no cache.
 
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Zipf};
@@ -7,10 +7,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::error::{ProbeError, Result};
 use crate::run::Popularity;
 
-/// A bijection of the numbers below some number: neighbours become strangers.
+/// A bijection of the numbers below a bound that scatters neighbours.
 ///
 /// Four rounds of multiplying by an odd number and folding the upper half down, on the least power of two that holds
-/// all; what falls outside goes through again (cycle walking: Black & Rogaway 2002, "Ciphers with arbitrary finite
+/// all; numbers outside the bound are mapped again (cycle walking: Black & Rogaway 2002, "Ciphers with arbitrary finite
 /// domains").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scramble {
@@ -30,7 +30,7 @@ impl Scramble {
         Self { below, mask: u64::MAX >> (64 - bits), shift: bits.div_ceil(2), factors }
     }
 
-    /// Where a number below the bound goes; larger ones count modulo the bound.
+    /// The image of a number below the bound; larger numbers are taken modulo the bound.
     #[inline]
     #[must_use]
     pub fn of(&self, number: u64) -> u64 {

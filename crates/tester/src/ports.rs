@@ -5,7 +5,8 @@
 //! | `auto` | live | `af_packet` | `af_xdp` where the driver has it in zero-copy, else `af_packet` |
 //! | another | that one or an error | that one or an error | that one or an error |
 //!
-//! Receiving, `auto` is XDP. Where eBPF cannot be used, `auto` is `af_packet` both ways, and the facts say why.
+//! For receiving, `auto` is XDP. Where eBPF cannot be used, `auto` is `af_packet` in both directions, and the facts
+//! give the reason.
 
 use serde_json::{Value, json};
 
@@ -20,31 +21,31 @@ use crate::sink::Sink;
 use crate::sys::interface::{self, Interface};
 use crate::sys::{capabilities, netns, thread};
 
-/// The kernel's generator holds its core from frame to frame, so no two may be further apart.
+/// Largest gap between two frames of the kernel's generator, which keeps its core busy from frame to frame.
 const LARGEST_GAP_NS: u64 = 50_000_000;
 
-/// A port as it was opened.
+/// An open port.
 pub struct Port {
-    /// What was asked for.
+    /// Its configuration.
     pub config: config::Port,
-    /// What the kernel says of its interface.
+    /// The kernel's facts about its interface.
     pub interface: Interface,
     /// How it receives.
     pub receiver: Option<Box<dyn Receiver>>,
-    /// How it sends what the kernel's generator does not.
+    /// The ring that sends what the kernel's generator does not.
     pub ring: Option<Box<dyn Sender>>,
     /// Whether the kernel's generator may send here.
     pub live: bool,
-    /// Why these back ends and not faster ones.
+    /// Reasons against faster back ends.
     why: Vec<String>,
-    /// Why not those of eBPF, where they would be chosen.
+    /// Reason against the back ends of eBPF, where they would be chosen.
     no_ebpf: Option<String>,
 }
 
 /// A way to send or to receive.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct BackEnd {
-    /// How configurations name it.
+    /// Its name in configurations.
     pub name: &'static str,
     /// `"send"` or `"receive"`.
     pub task: &'static str,
@@ -52,7 +53,7 @@ pub struct BackEnd {
     pub why_not: Option<String>,
 }
 
-/// Tries every back end as far as that goes without an interface.
+/// Tries every back end as far as possible without an interface.
 #[must_use]
 pub fn back_ends() -> Vec<BackEnd> {
     let missing = capabilities::missing(false);
@@ -78,7 +79,7 @@ pub struct Ports {
     pub ports: Vec<Port>,
     /// The generator in the kernel, where a port uses it.
     pub live: Option<Live>,
-    /// Why eBPF neither sends nor receives, or does not do both, where back ends were to be chosen.
+    /// Reasons why eBPF does not send or does not receive, where the tester chooses the back ends.
     pub no_ebpf: Option<String>,
 }
 
@@ -87,7 +88,7 @@ impl Ports {
     ///
     /// # Errors
     ///
-    /// An interface or a back end that was asked for is not there, or the kernel refuses.
+    /// A requested interface or back end does not exist, or the kernel refuses.
     pub fn open(config: &Config) -> Result<Self> {
         let is_auto = |port: &config::Port| port.send == config::Send::Auto || port.receive == config::Receive::Auto;
         let no_ebpf = if config.ports.iter().any(is_auto) { programs::obstacle() } else { None };
@@ -102,7 +103,7 @@ impl Ports {
         };
         let places: Vec<_> = ports.iter().enumerate().filter(|(_, port)| port.live).map(place).collect();
         let live = match if places.is_empty() { None } else { Some(Live::new(places)) } {
-            // Where it was to be chosen there is a ring beside it.
+            // If the tester chose it, there is a ring beside it.
             Some(Err(error)) if ports.iter().all(|port| !port.live || port.ring.is_some()) => {
                 for port in ports.iter_mut().filter(|port| port.live) {
                     port.live = false;
@@ -168,7 +169,7 @@ impl Ports {
                 why: "frames so far apart would hold its core in the kernel; use send = auto or af_packet".to_owned(),
             });
         }
-        // A generator without a ring beside it says itself which frames are too long.
+        // A generator without a ring beside it reports too long frames itself.
         let short = plans.iter().all(|plan| live::longest_octets(plan) <= live::LONGEST_OCTETS);
         Ok(port.live && frequent && (short || port.ring.is_none()))
     }
@@ -211,7 +212,7 @@ impl Port {
         match self.config.receive {
             config::Receive::None => Ok(None),
             config::Receive::AfPacket => ring(&interface),
-            // Only a ring hears the interface's own clock.
+            // Only a ring reads time stamps of the interface's own clock.
             config::Receive::Auto if config.timestamps == config::Timestamps::Hardware => {
                 self.why.push("af_packet receives, because hardware time stamps were asked for".to_owned());
                 ring(&interface)

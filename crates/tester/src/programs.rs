@@ -31,7 +31,7 @@ pub struct Loaded {
     ebpf: Ebpf,
 }
 
-/// Why this process can use no eBPF program at all; `None` where it can.
+/// The reason why this process can use no eBPF program at all; `None` if it can.
 #[must_use]
 pub fn obstacle() -> Option<String> {
     Loaded::new("pass", |_| {}).err().map(|error| match error {
@@ -41,7 +41,7 @@ pub fn obstacle() -> Option<String> {
     })
 }
 
-/// Why the kernel refuses bpf(2) to a process that has the rights to call it.
+/// The reason why the kernel refuses bpf(2) to a process that has the rights to call it.
 fn forbidden() -> String {
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     let mode = lockdown.split(['[', ']']).nth(1).filter(|&mode| mode != "none");
@@ -60,7 +60,7 @@ fn bpf_error(what: String, error: &(dyn std::error::Error + 'static)) -> TesterE
         }
         return TesterError::Bpf { what, message: forbidden() };
     }
-    // The verifier's log is in the sources; its last lines say what it disliked.
+    // The verifier's log is among the sources of the error; its last lines hold the reason.
     let mut message = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
@@ -97,7 +97,7 @@ pub fn load<'a>(name: &str, programs: &[&str], prepare: impl FnOnce(&mut EbpfLoa
 ///
 /// # Errors
 ///
-/// It has none of that name.
+/// There is none of that name.
 pub fn xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp> {
     let program = ebpf.program_mut(name).ok_or(TesterError::NoPrograms)?;
     program.try_into().map_err(|error| bpf_error(format!("using the eBPF program `{name}`"), &error))
@@ -172,7 +172,7 @@ impl Loaded {
         self.program()?.unload().map_err(|error| bpf_error(what, &error))
     }
 
-    /// Runs the program on frames of the kernel's making, see [`crate::sys::test_run`].
+    /// Runs the program on frames that the kernel makes, see [`crate::sys::test_run`].
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl Loaded {
         self.ebpf.map_mut(name).expect("the object and this crate are built together")
     }
 
-    /// A map that stays of use while the program runs.
+    /// A map that can be used while the program runs.
     ///
     /// # Panics
     ///
@@ -219,7 +219,7 @@ fn fd(data: &MapData) -> BorrowedFd<'_> {
     data.fd().as_fd()
 }
 
-/// What the operating system answered, where that is at the bottom of an error.
+/// The error of the operating system that caused an error, if there is one.
 fn code(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
     let mut sources = std::iter::successors(Some(error), |inner| inner.source());
     sources.find_map(|inner| inner.downcast_ref::<std::io::Error>()?.raw_os_error())

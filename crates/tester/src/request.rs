@@ -1,4 +1,4 @@
-//! What one trial sends.
+//! The request of a trial: streams, rates, frames and flows.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::error::{Result, TesterError};
 /// Most streams of a trial: the receiving program keeps a table of them.
 pub const MOST_STREAMS: usize = 16;
 
-/// One trial: what is sent, for how long, and how long stragglers are awaited.
+/// A trial: its streams, its duration, and the time to wait for late frames.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -16,7 +16,7 @@ pub struct Request {
     /// How long frames are sent before that without being counted, seconds.
     #[serde(default)]
     pub warmup_s: f64,
-    /// Least time between the last frame and the reading of the counters (RFC 2544 sec. 23 says 2 s), seconds.
+    /// Least time between the last frame and the reading of the counters, seconds (2 s in RFC 2544 sec. 23).
     #[serde(default = "default_wait_s")]
     pub wait_s: f64,
     /// Rate of the link, bit/s on the wire with 20 bytes of gap and preamble a frame; `None`: the wire imposes it.
@@ -28,9 +28,9 @@ pub struct Request {
     /// Marks the frames of this trial, 0..=127; stragglers of another one are not counted.
     #[serde(default)]
     pub trial_id: u8,
-    /// What is sent.
+    /// The streams.
     pub streams: Vec<Stream>,
-    /// Whether the outcome says how it went over time.
+    /// Whether the outcome has counts over time.
     #[serde(default)]
     pub over_time: bool,
     /// Most runs of lost frames that are listed for a stream.
@@ -69,7 +69,7 @@ pub struct Stream {
     pub sizes: Vec<Size>,
     /// Flows, sent in turn.
     pub flows: Vec<Flow>,
-    /// What stands between a frame's Ethernet addresses and its IP datagram.
+    /// Tags and tunnel between a frame's Ethernet addresses and its IP datagram.
     #[serde(default)]
     pub encapsulation: Encapsulation,
 }
@@ -128,7 +128,7 @@ pub enum Schedule {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
-    /// When, in units of the mean distance of two frames: from 0, never backwards, below the number of frames.
+    /// Times, in units of the mean distance of two frames: rising from 0, below the number of frames.
     pub places: Vec<f64>,
     /// Bytes of the frame with its FCS.
     pub bytes: Vec<u32>,
@@ -140,9 +140,9 @@ pub struct Recording {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// When, from the first counted frame, seconds.
+    /// Its time, from the first counted frame, seconds.
     pub at_s: f64,
-    /// From then on, frames per second.
+    /// The rate from then on, frames per second.
     pub rate_pps: f64,
 }
 

@@ -21,22 +21,22 @@ pub struct Threads {
     pub trial: u8,
     /// When the plans begin, `CLOCK_MONOTONIC`, ns.
     pub start_ns: u64,
-    /// How often they are looked at.
+    /// Interval between two looks at the plans.
     pub look: Duration,
-    /// How often progress is reported.
+    /// Interval between two reports of progress.
     pub report: Duration,
 }
 
-/// What one thread did.
+/// The report of a thread.
 #[derive(Debug)]
 pub struct SentBy {
-    /// What its sender says.
+    /// The report of its sender.
     pub report: SendReport,
     /// Indices of its streams.
     pub streams: Vec<usize>,
     /// Share of the time that it used its core.
     pub busy_ratio: f64,
-    /// How often the scheduler took the core away.
+    /// Number of times that the scheduler took the core away.
     pub preemptions: u64,
     back_end: Value,
     scheduling: Scheduling,
@@ -59,7 +59,8 @@ impl SentBy {
     }
 }
 
-/// Sends all streams, those of ports in `live` with the kernel's generator; `listen` is called on this thread meanwhile.
+/// Sends all streams, those of ports in `live` with the kernel's generator; `listen` is called on this thread
+/// meanwhile.
 ///
 /// # Errors
 ///
@@ -92,7 +93,7 @@ pub fn run(
     std::thread::scope(|scope| {
         let mut senders = Vec::new();
         for (sender, streams) in work {
-            // Two on one core would take turns by accident.
+            // Two threads on one core would take turns at random.
             let cpu = threads.cpu.filter(|_| senders.is_empty());
             senders.push(scope.spawn(move || send_streams(sender, &streams, cpu, threads, control)));
         }

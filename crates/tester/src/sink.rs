@@ -18,7 +18,7 @@ use crate::sys::netns;
 use layout::{Expectation, Flow, Others, Tally};
 
 /// The pattern behind the signature is read in one of 16 frames: reading it in all of them took 65 ns of the core for
-/// 1518 B, which a device that shares the core would be measured by. Headers and signature are checked in every frame.
+/// 1518 B, which would slow down a device on the same core. Headers and signature are checked in every frame.
 const CHECK_BELOW: u32 = 1 << 28;
 
 /// Most frames of a trial at one port: their bitmap takes 512 MiB.
@@ -31,7 +31,7 @@ pub struct Sink {
     mode: Mode,
     several: bool,
     expected: Vec<Expected>,
-    /// The pattern is read in this share of the frames, of 2^32.
+    /// The share of the frames in which the pattern is read, times 2^32.
     check_below: u32,
     maps: Maps,
     /// Holds the program at the interface.
@@ -98,7 +98,7 @@ impl Sink {
             others: PerCpuArray::try_from(loaded.take_map("others")).map_err(|error| refused(&error))?,
         };
         let sums = Mapping::<u64>::new(loaded.array_fd("pattern_sums"), MAX_FRAME_BYTES.into())?;
-        // IPv4's overhead; what is behind the signature depends on nothing but its length.
+        // IPv4's overhead; the bytes after the signature depend only on their number.
         let smallest = (FCS_BYTES + 42 + SIGNATURE_BYTES) as u16;
         for bytes in smallest..MAX_FRAME_BYTES {
             sums.set(usize::from(bytes - smallest), pattern_sum(bytes, 42).to_be().into());
@@ -202,7 +202,7 @@ impl Receiver for Sink {
             self.loaded.detach()?;
             *self = Self::with_room(interface, netns, room)?;
         }
-        // Stragglers of the trial before find nothing expected while the memory is cleared.
+        // While the memory is cleared, no frame is expected, so late frames of the previous trial are not counted.
         let mut expectation =
             Expectation { trial: u32::from(trial), check_below: self.check_below, ..Expectation::default() };
         self.maps.expectation.set(0, expectation, 0).map_err(|error| refused(&error))?;

@@ -1,4 +1,4 @@
-//! From what senders and receivers counted to what a trial says of a stream.
+//! The outcome of a stream from the counts of its sender and its receiver.
 
 use crate::histogram::Distribution;
 use crate::outcome::{FlowOutcome, StreamOutcome};
@@ -56,8 +56,8 @@ fn lost_runs(bitmap: &[u64], sent: u64, most: usize) -> LostRuns {
     losses
 }
 
-/// The plan's rate, slowed as the time from the first to the last sent frame was longer than planned. A quotient of frames
-/// and that time would be wrong for bursts: the last burst ends before the next would begin.
+/// The plan's rate, slowed as the time from the first to the last sent frame was longer than planned. A quotient of
+/// frames and that time would be wrong for bursts: the last burst ends before the next would begin.
 fn achieved_pps(plan: &Plan, sent: &Sent, duration_s: f64) -> f64 {
     if sent.frames == 0 {
         return 0.0;
@@ -70,7 +70,7 @@ fn achieved_pps(plan: &Plan, sent: &Sent, duration_s: f64) -> f64 {
     if planned_ns > 0.0 && took_ns > 0.0 { planned_pps * planned_ns / took_ns } else { planned_pps }
 }
 
-/// What happened to the frames of one stream; `start_ns` is when its plan began.
+/// The outcome of one stream; `start_ns` is the start of its plan.
 pub fn summarise(plan: &Plan, sent: &Sent, received: &Received, start_ns: u64, most_runs: usize) -> StreamOutcome {
     let begin_ns = start_ns + plan.start() / TICKS_PER_NS;
     let since = |time_ns: u64| (time_ns as f64 - begin_ns as f64) / 1e9;

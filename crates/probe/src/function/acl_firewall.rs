@@ -62,7 +62,7 @@ fn model(keys: Scramble, number: u64) -> [u64; 2] {
 }
 
 impl AclFirewall {
-    /// A firewall with as many rules as asked for; what no rule permits is denied.
+    /// A firewall with the requested number of rules; frames that no rule permits are denied.
     pub fn new(build: &Build) -> Result<Self> {
         let entries = build.entries("rules");
         let keys = Scramble::new(1 << 28, build.seed);

@@ -33,7 +33,7 @@ const OWN: u32 = 0xc633_6401;
 /// Protocol for experiments (RFC 3692): inner packets too short for UDP.
 const EXPERIMENT: u8 = 253;
 
-/// Who the subscribers are.
+/// The subscribers: their identifiers, addresses and ports.
 #[derive(Debug, Clone, Copy)]
 struct Subscribers {
     tags: Scramble,
@@ -64,7 +64,7 @@ impl Subscribers {
         mac(SUBSCRIBERS + number)
     }
 
-    /// Port that a subscriber is behind.
+    /// The port of a subscriber.
     fn port(number: u64) -> u16 {
         (number % 8) as u16
     }

@@ -1,5 +1,5 @@
-//! What the headers of a frame must be for a function to work on it: one loop without branches finds frames that are
-//! not as nearly all are, and only if there are any, they are looked at one by one.
+//! Checks of the headers that a function needs. A loop without branches finds unusual frames; only if there are any,
+//! they are examined singly.
 #![allow(clippy::needless_bitwise_bool, reason = "a branch per test would be mispredicted where frames differ")]
 
 use crate::batch::{BATCH_FRAMES, Batch, FCS_BYTES, Fault, Words, with_count};
@@ -65,8 +65,8 @@ impl Packets {
     }
 }
 
-/// Marks what is not an IPv4 packet within its frame (RFC 1812, sec. 5.2.2, tests 1 and 3 to 5); says which frames
-/// have options. `typed`: the two bytes ahead of the header are the `EtherType`.
+/// Marks frames without a valid IPv4 packet (RFC 1812, sec. 5.2.2, tests 1 and 3 to 5); returns the frames
+/// with options. `typed`: the two bytes ahead of the header are the `EtherType`.
 #[inline]
 pub fn ipv4(batch: &mut Batch<'_>, at: u16, packets: &Packets, typed: bool) -> u32 {
     let (mask, right) = if typed { (0xff_ffff, 0x45_0000 | TYPE) } else { (0xff_0000, 0x45_0000) };
@@ -85,7 +85,7 @@ pub fn ipv4(batch: &mut Batch<'_>, at: u16, packets: &Packets, typed: bool) -> u
 
 const TYPE: u64 = ETHERTYPE_IPV4.swap_bytes() as u64;
 
-/// Frames that are not as nearly all are: which of them are wrong, and in what.
+/// Unusual frames: those that are wrong, with their faults.
 #[cold]
 fn suspects(batch: &mut Batch<'_>, at: u16, packets: &Packets, typed: bool, frames: u32) -> u32 {
     let mut options = 0;

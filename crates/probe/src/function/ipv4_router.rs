@@ -32,7 +32,7 @@ pub struct Ipv4Router {
 }
 
 impl Ipv4Router {
-    /// A router with as many routes and next hops as asked for.
+    /// A router with the requested routes and next hops.
     pub fn new(build: &Build) -> Result<Self> {
         let (entries, hops) = (build.entries("fib"), build.entries("next_hop"));
         let routes: Vec<_> = (0..entries).map(|number| route(number, hops, false, build.seed)).collect();
@@ -66,7 +66,8 @@ impl NetworkFunction for Ipv4Router {
         let count = batch.count();
         io_mem::<HEADER>(batch, ports.incoming);
         let mut packets = Packets::parse(batch, IP);
-        // Ahead of the checks and not only in the lookup: memory answers while they go on, as in a loop by hand.
+        // Before the checks, not only in the lookup: the memory access overlaps with them, as in a loop written by
+        // hand.
         let fib = self.routes.memory().as_slice::<u16>();
         with_count!(count, {
             for field in packets.destination.iter().take(count) {
@@ -139,7 +140,7 @@ impl ByHand for Ipv4Router {
                 let start = usize::from(descriptor.start).min(1024);
                 let bytes = group[frame].bytes[start..].first_chunk_mut::<64>().expect("a buffer is longer");
                 let entry = first[(addresses[frame] >> 8) as usize % FIRST_ENTRIES];
-                // Routes of this function have 24 bits at most; only for a longer one the table is asked again.
+                // Routes of this function have 24 bits at most; only for a longer one the table is read again.
                 let hop = if entry >> 15 == 0 {
                     entry.wrapping_sub(1)
                 } else {

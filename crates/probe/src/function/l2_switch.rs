@@ -21,7 +21,7 @@ pub struct L2Switch {
 }
 
 impl L2Switch {
-    /// A switch that knows as many stations as its table holds.
+    /// A switch whose table is full of stations.
     pub fn new(build: &Build) -> Result<Self> {
         let entries = build.entries("mac");
         let mut table = HashTable::new("table mac", entries as usize, build.pages)?;
@@ -37,7 +37,7 @@ impl L2Switch {
     }
 }
 
-/// Port that a station is behind: one of 32.
+/// The port of a station: one of 32.
 pub(super) fn port_of(station: u64) -> u64 {
     station % 32
 }

@@ -27,7 +27,7 @@ pub struct L4Balancer {
 }
 
 impl L4Balancer {
-    /// A balancer for as many backends as asked for.
+    /// A balancer for the requested number of backends.
     pub fn new(build: &Build) -> Result<Self> {
         let count = build.entries("backends");
         let names: Vec<u64> = (0..count).map(|number| mix(build.seed ^ number)).collect();

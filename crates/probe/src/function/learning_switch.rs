@@ -29,7 +29,7 @@ pub struct LearningSwitch {
 }
 
 impl LearningSwitch {
-    /// A switch that has learned as many stations as its table holds.
+    /// A switch that has filled its table with learned stations.
     pub fn new(build: &Build) -> Result<Self> {
         let entries = build.entries("mac");
         let table = HashTable::new("table mac", entries as usize, build.pages)?;
@@ -81,7 +81,7 @@ impl NetworkFunction for LearningSwitch {
             group_addresses |= ((first >> 48 & 1) as u32) << frame;
         }
         checks::mark(batch, group_addresses, Fault::BadHeader);
-        // A full table learns no more; what it does not know is flooded, so nothing is lost.
+        // A full table learns no more; frames to unknown stations are flooded, so none is lost.
         let which = batch.sound();
         ct_insertion(&mut self.table, &keys, &renewed, count, which);
 

@@ -35,7 +35,7 @@ fn word(label: u64) -> u64 {
 }
 
 impl MplsSwitch {
-    /// A switch with an entry for as many labels as asked for.
+    /// A switch with an entry for each of the requested labels.
     pub fn new(build: &Build) -> Result<Self> {
         let entries = build.entries("label");
         let mut table = HashTable::new("table label", entries as usize, build.pages)?;

@@ -45,7 +45,7 @@ struct Session {
 }
 
 impl Nat44 {
-    /// A translator with as many sessions as asked for.
+    /// A translator with the requested number of sessions.
     pub fn new(build: &Build) -> Result<Self> {
         let entries = build.entries("sessions");
         let sessions = HashTable::new("table sessions", entries as usize, build.pages)?;
@@ -122,7 +122,7 @@ pub(super) fn transport_checksum(batch: &mut Batch<'_>, protocols: &Words<2>, ol
             let udp = at[frame] == UDP_CHECKSUM;
             let computed = if udp & (checksums[frame][0] == 0) { 0xffff } else { checksums[frame][0] };
             let checksum = if udp & (before[frame][0] == 0) { 0 } else { computed };
-            // What is dropped is not written: a UDP checksum of a frame that is neither might lie beyond it.
+            // Dropped frames are not written: in a frame that is neither, the UDP checksum might lie beyond its end.
             if batch.fault[frame] == 0 {
                 *batch.bytes_mut::<2>(frame, at[frame]) = (checksum as u16).to_le_bytes();
             }

@@ -1,16 +1,16 @@
-//! Routes as many as asked for, computed from their number: prefixes of the lengths that the Internet's have.
+//! Any number of routes, each computed from its number: prefixes with the lengths of those in the Internet.
 
 use crate::table::dir24_8::Route;
 use crate::traffic::{Scramble, mix};
 
-/// First bytes of unicast addresses: 1 to 223 without 127 (RFC 6890).
+/// First octets of unicast addresses: 1 to 223 without 127 (RFC 6890).
 const FIRST_BYTES: u64 = 222;
-/// Of 20 routes, how many bits each has: most have 24, as in the Internet's table (bgp.potaroo.net).
+/// Lengths of 20 routes, bits: most have 24, as in the Internet's table (bgp.potaroo.net).
 const LENGTHS: [u8; 20] = [24, 24, 22, 24, 24, 23, 24, 16, 24, 24, 20, 24, 24, 22, 24, 19, 23, 24, 21, 24];
 /// Bits of the routes of a gateway to tunnels: as long as needs the second level of DIR-24-8.
 const DEEP_LENGTH: u8 = 28;
 
-/// Route `number` of those that a seed stands for, to one of `next_hops`; `deep` ones are longer than 24 bits.
+/// Route `number` of a seed, to one of `next_hops`; `deep` routes are longer than 24 bits.
 #[must_use]
 pub fn route(number: u64, next_hops: u64, deep: bool, seed: u64) -> Route {
     let (length, nth) = if deep {
@@ -31,7 +31,7 @@ pub fn route(number: u64, next_hops: u64, deep: bool, seed: u64) -> Route {
     Route { prefix, length, next_hop: next_hop_of(number, next_hops) }
 }
 
-/// Where route `number` leads.
+/// The next hop of route `number`.
 #[must_use]
 pub fn next_hop_of(number: u64, next_hops: u64) -> u16 {
     (number % next_hops.max(1)) as u16

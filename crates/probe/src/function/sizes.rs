@@ -1,4 +1,4 @@
-//! Which functions run for real, with which tables, and how one is made.
+//! The functions that can run, their tables, and how to build them.
 
 use std::collections::BTreeMap;
 
@@ -15,22 +15,22 @@ use super::learning_switch::LearningSwitch;
 use super::mpls_switch::MplsSwitch;
 use super::nat44::Nat44;
 
-/// A table that a function can be asked to have.
+/// A table of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
     /// Its name in a request.
     pub name: &'static str,
-    /// Entries if none are asked for.
+    /// Default number of entries.
     pub entries: u64,
-    /// Most entries that there can be.
+    /// Largest number of entries.
     pub most: u64,
     /// Bytes per entry, at least: what one that is half empty needs.
     pub entry_bytes: u64,
-    /// Bytes whatever the entries.
+    /// Bytes that do not depend on the entries.
     pub fixed_bytes: u64,
 }
 
-/// One direction of a function that runs for real.
+/// A direction of a function that can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Twin {
     /// The function.
@@ -41,7 +41,7 @@ pub struct Twin {
     pub smallest_frame_bytes: u16,
     /// Tables that it has.
     pub tables: &'static [Table],
-    /// The table whose entries are the flows, if no flows are asked for.
+    /// The table whose entries are the flows by default.
     pub flows_of: &'static str,
 }
 
@@ -61,7 +61,7 @@ const MACS: &[Table] = &[hashed("mac", 1 << 21, 1 << 31, 16)];
 const QINQ: Table = hashed("qinq", 1 << 24, 1 << 24, 16);
 const CPE: Table = hashed("cpe", 1 << 16, 1 << 22, 32);
 
-/// All functions that run for real; the first entry of a function is its first direction.
+/// All functions that can run; the first entry of a function is its first direction.
 pub const FUNCTIONS: &[Twin] = &[
     forward("l2_switch", MACS, "mac"),
     forward("learning_switch", MACS, "mac"),
@@ -78,7 +78,7 @@ pub const FUNCTIONS: &[Twin] = &[
         function: "bng",
         direction: "core",
         smallest_frame_bytes: 74,
-        // The others belong to the gateway as a whole, and are taken for granted this way.
+        // The other tables belong to the other direction.
         tables: &[CPE, QINQ, prefixes("routes", 1 << 13, 1 << 15, 512)],
         flows_of: "cpe",
     },
@@ -92,14 +92,14 @@ const fn forward(function: &'static str, tables: &'static [Table], flows_of: &'s
     Twin { function, direction: "forward", smallest_frame_bytes: 64, tables, flows_of }
 }
 
-/// What a function is made of.
+/// The parts of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Build {
     /// The function and its direction.
     pub twin: Twin,
     /// Entries by table; as [`Twin::tables`] says for those that are not there.
     pub tables: BTreeMap<String, u64>,
-    /// Flows that will come.
+    /// Number of flows of the traffic.
     pub flows: u64,
     /// Pages of the tables.
     pub pages: Pages,
@@ -108,7 +108,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// What a function of some sizes is made of; flows as many as its main table has entries if none are given.
+    /// The parts of a function with these sizes; by default with as many flows as its main table has entries.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ pub fn twin(function: &str, direction: Option<&str>) -> Result<Twin> {
 ///
 /// # Errors
 ///
-/// Tables that do not fit into memory, and what the tables refuse.
+/// Tables that do not fit into memory, and invalid entries of tables.
 pub fn build(build: &Build) -> Result<Box<dyn NetworkFunction>> {
     let (needed_bytes, available_bytes) = (build.bytes(), available_bytes());
     if needed_bytes > available_bytes {

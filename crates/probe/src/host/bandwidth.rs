@@ -1,4 +1,4 @@
-//! How many bytes a core reads, writes and copies a second, by the size of what it works on.
+//! Bytes per second that a core reads, writes and copies, by the size of the working set.
 
 use std::hint::black_box;
 
@@ -13,17 +13,17 @@ use crate::memory::{HugeMemory, Pages};
 /// Bytes that one slice of time moves.
 const SLICE_BYTES: usize = 512 << 10;
 
-/// Rounds through a working set before it is measured, and where they end short of that.
+/// Rounds through a working set before the measurement, and the limit of their bytes.
 const WARMING_ROUNDS: usize = 8;
 const MOST_WARMING_BYTES: usize = 1 << 30;
 
-/// What is done to the bytes.
+/// The kind of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Each is read.
+    /// Each byte is read.
     Read,
-    /// Each is written.
+    /// Each byte is written.
     Write,
     /// Half of them are read and written into the other half.
     Copy,
@@ -32,7 +32,7 @@ pub enum Kind {
 /// Bytes per second within a working set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BandwidthSample {
-    /// What is done.
+    /// The kind of access.
     pub kind: Kind,
     /// Size of the working set; of a copy, source and destination together.
     pub bytes: usize,
@@ -73,7 +73,7 @@ pub fn bandwidths(
     Ok(samples)
 }
 
-/// Goes through a working set again and again.
+/// Walks through a working set repeatedly.
 struct Walk<'a> {
     kind: Kind,
     words: &'a mut [u64],

@@ -1,4 +1,4 @@
-//! What the system says about its caches (`/sys/devices/system/cpu/cpuN/cache`).
+//! The caches of the system (`sysfs`, `/sys/devices/system/cpu/cpuN/cache`).
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Cache {
     /// `L1d`, `L1i`, `L2`, `L3`.
     pub level: String,
-    /// Its size; a virtual machine may be told more than it gets.
+    /// Its size; a virtual machine may report more than it has.
     pub size_bytes: u64,
     /// Bytes of a line.
     pub line_bytes: u64,
@@ -17,7 +17,7 @@ pub struct Cache {
     pub shared_cpus: usize,
 }
 
-/// Caches of a processor, nearest first; none where the system does not tell.
+/// Caches of a processor, nearest first; none where the system does not list them.
 #[must_use]
 pub fn caches(cpu: usize) -> Vec<Cache> {
     read(Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/cache")))
@@ -55,7 +55,7 @@ fn size_bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// How many processors a list such as `0-3,8` names.
+/// The number of processors in a list such as `0-3,8`.
 fn members(list: &str) -> usize {
     let span = |part: &str| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));

@@ -1,4 +1,4 @@
-//! What calling a network function costs that does nothing: through a dynamic object, for a batch of frames.
+//! The cost of calling an empty network function: through a dynamic object, for a batch of frames.
 
 use std::hint::black_box;
 
@@ -23,7 +23,7 @@ trait Callee {
     fn run(&mut self, batch: &mut Batch<'_>) -> usize;
 }
 
-/// Looks how many frames there are, and at nothing of them.
+/// Reads the number of frames, not the frames.
 struct Nothing;
 
 impl Callee for Nothing {

@@ -1,12 +1,12 @@
-//! Ticks of the processor's counter, and what a tick is in seconds and in cycles of the core.
+//! Ticks of the processor's counter, in seconds and in cycles of the core.
 //!
 //! ```text
 //!   ticks (TSC)  ── / tsc_hz ──► seconds                 tsc_hz   against CLOCK_MONOTONIC_RAW
 //!                ── × core_hz / tsc_hz ──► core cycles    core_hz  a chain of additions: one cycle each
 //! ```
 //!
-//! The TSC runs at a constant rate, the core at whatever rate its governor and its neighbours leave it. Where there
-//! is no counter that a program may read, `CLOCK_MONOTONIC_RAW` in nanoseconds takes its place.
+//! The TSC runs at a constant rate, the core at a rate that depends on its governor and its neighbours. Where a program
+//! may read no counter, `CLOCK_MONOTONIC_RAW` in nanoseconds replaces it.
 #![allow(unsafe_code, reason = "rdtsc and clock_gettime(2)")]
 
 use std::hint::black_box;
@@ -17,15 +17,15 @@ use super::quantile::{median, quantile};
 const CHAIN_STEPS: [u32; 2] = [2_000, 10_000];
 /// Cycles of a step: an addition and an exclusive or, each waiting for the one before.
 pub(crate) const STEP_CYCLES: f64 = 2.0;
-/// Chains of each length behind one repeat.
+/// Chains of each length in a repeat.
 const CHAINS: usize = 60;
-/// The same for a glance at the clock.
+/// The same for a quick reading of the clock.
 const CHAINS_NOW: usize = 12;
 
 /// The counter that [`ticks`] reads.
 pub const COUNTER: &str = if cfg!(target_arch = "x86_64") { "rdtsc" } else { "clock_monotonic_raw" };
 
-/// Reads the counter. What stands before in the program has been executed, what stands behind has not.
+/// Reads the counter, after all earlier instructions and before all later ones.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[must_use]
@@ -41,7 +41,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Reads the counter. What stands before in the program has been executed, what stands behind has not.
+/// Reads the counter, after all earlier instructions and before all later ones.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 #[must_use]
@@ -49,7 +49,7 @@ pub fn ticks() -> u64 {
     raw_ns()
 }
 
-/// `CLOCK_MONOTONIC_RAW`, ns: not bent by NTP.
+/// `CLOCK_MONOTONIC_RAW`, ns, which NTP does not adjust.
 #[must_use]
 pub fn raw_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -58,7 +58,7 @@ pub fn raw_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Time that the calling thread has had a processor, ns: what others take of it does not count.
+/// Processor time of the calling thread, ns.
 #[must_use]
 pub fn thread_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -67,7 +67,7 @@ pub fn thread_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What a tick is worth.
+/// The length of a tick.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clock {
     /// Ticks per second.
@@ -121,7 +121,7 @@ impl Clock {
     }
 }
 
-/// Both clocks at the same moment, as closely as 16 tries bring it.
+/// Both clocks at the same moment, as closely as possible in 16 tries.
 fn instant() -> (u64, u64) {
     let look = || {
         let before = ticks();
@@ -149,7 +149,8 @@ pub(crate) fn chain(steps: u32) -> u64 {
     black_box(value)
 }
 
-/// Ticks per cycle of the core just now: a tenth of a millisecond, for figures that hang on the core's clock alone.
+/// Ticks per cycle of the core at this moment, in a tenth of a millisecond: for figures that depend on the core's clock
+/// alone.
 ///
 /// Cores change their clock several times a second, as heat and neighbours allow.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Instructions and core cycles as the processor's own counters have them, where the kernel allows it.
+//! Instructions and core cycles by the processor's own counters, where the kernel allows it.
 #![allow(unsafe_code, reason = "perf_event_open(2)")]
 
 use std::io::Read;
@@ -9,7 +9,7 @@ use serde::Serialize;
 const PERF_TYPE_HARDWARE: u32 = 0;
 const PERF_COUNT_HW_CPU_CYCLES: u64 = 0;
 const PERF_COUNT_HW_INSTRUCTIONS: u64 = 1;
-/// `exclude_kernel` and `exclude_hv`: what an unprivileged user may count.
+/// `exclude_kernel` and `exclude_hv`: an unprivileged user may count the rest.
 const USER_ONLY: u64 = 1 << 5 | 1 << 6;
 
 /// `struct perf_event_attr` as far as its first version goes (`PERF_ATTR_SIZE_VER0`, 64 bytes).
@@ -28,7 +28,7 @@ struct Attributes {
     breakpoint_address: u64,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Cycles of the core, in user mode.
@@ -49,12 +49,12 @@ impl Counters {
     ///
     /// # Errors
     ///
-    /// Why there are none, in words: virtual machines have none mostly, and a kernel may keep them to itself.
+    /// The reason, in words: most virtual machines have no counters, and a kernel may refuse access.
     pub fn open() -> Result<Self, String> {
         Ok(Self { cycles: open(PERF_COUNT_HW_CPU_CYCLES)?, instructions: open(PERF_COUNT_HW_INSTRUCTIONS)? })
     }
 
-    /// Counts what the calling thread does in `work`; `None` if the counters stood still or cannot be read.
+    /// Counts the calling thread during `work`; `None` if the counters do not run or cannot be read.
     pub fn count(&mut self, work: impl FnOnce()) -> Option<Counts> {
         let before = self.read()?;
         work();

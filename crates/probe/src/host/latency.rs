@@ -1,14 +1,14 @@
-//! What a line costs that lies in a working set of a given size.
+//! The cost of a line in a working set of a given size.
 //!
 //! ```text
 //!   dependent   a chain of pointers through all lines in random order: each load waits for the one before
-//!   batched     random lines, 32 prefetched, then 32 loaded, then 32 used: as the operations do it
+//!   batched     random lines, 32 prefetched, then 32 loaded, then 32 used, as in the operations
 //!   streamed    lines in the order of their addresses
 //! ```
 //!
-//! Lines are met at random with repetition, as packets meet the entries of a table: a chase that went round and round
-//! its cycle would, once that is longer than a cache, find nothing of it in a cache that keeps what was used last.
-//! Chases therefore go on at a random place of the cycle every [`SEGMENT`] steps.
+//! Lines are accessed at random with repetition, as packets access the entries of a table. A chase that repeats one
+//! cycle longer than a cache would have no hit in a cache that replaces the least recently used line. Chases therefore
+//! continue at a random place of the cycle every [`SEGMENT`] steps.
 
 use std::hint::black_box;
 
@@ -28,22 +28,22 @@ pub const SEGMENT: usize = 16;
 
 const SEGMENTS: usize = 128;
 const BATCHES: usize = 64;
-/// Rounds of arithmetic on each loaded value: about 30 cycles, what the other operations of a small function take.
+/// Rounds of arithmetic on each loaded value: about 30 cycles, as the other operations of a small function.
 const WORK: usize = 16;
-/// Rest after batches, in their time: a function asks for a line or two per packet, which takes it 100 to 200 cycles with
-/// what is done to the frame before and after, refilled rings included.
+/// Rest after a batch over its time: a function reads a line or two per packet, and takes 100 to 200 cycles for the
+/// packet, with the refill of the rings.
 const REST_RATIO: f64 = 2.0;
 const STREAM_LINES: usize = 2048;
 /// Lines of a call of `chase`, `batched`, `streamed`.
 const CHASED: usize = SEGMENTS * SEGMENT;
 const BATCHED: usize = BATCHES * BATCH_FRAMES;
-/// How often each line is met before a working set is measured, in the mean. A last-level cache that holds what the
-/// inner ones throw out, and that neighbours use too, comes to its steady state only after several rounds.
+/// Mean number of accesses to each line before a working set is measured. A last-level cache that holds the lines
+/// evicted from the inner caches, and is shared with others, reaches its steady state only after several rounds.
 const WARMING_ROUNDS: usize = 8;
 /// Longest warming up, ns.
 const WARMING_NS: u64 = 200_000_000;
 const WORDS: usize = LINE_BYTES / 8;
-/// The working set that costs nothing by definition.
+/// The working set of the reference, whose cost is 0 by definition.
 const L1_BYTES: usize = 4096;
 
 /// Cost of a line in a working set.
@@ -57,7 +57,7 @@ pub struct LatencySample {
     pub cycles: Vec<f64>,
 }
 
-/// Costs of lines by the way they are asked for.
+/// Costs of lines by the kind of access.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Latencies {
     /// Dependent loads.
@@ -79,15 +79,15 @@ pub struct Plan<'a> {
     pub effort: Effort,
     /// Seed of the random order.
     pub seed: u64,
-    /// Tells ticks as cycles.
+    /// Converts ticks to cycles.
     pub clock: &'a Clock,
 }
 
 impl Plan<'_> {
-    /// Cycles per line of work that meets `lines`, on top of `l1` cycles of the core, once the working set is as this
-    /// work leaves it.
+    /// Cycles per line of work that accesses `lines`, on top of `l1` cycles of the core, with the caches in the steady
+    /// state of this work.
     ///
-    /// Where the lines lie decides whose clock the wait on top hangs on.
+    /// The level that holds the lines decides which clock the wait on top depends on.
     fn cycles(&self, bytes: usize, lines: usize, l1: f64, rest_ratio: f64, mut work: impl FnMut()) -> Vec<f64> {
         let (start, rounds) = (raw_ns(), WARMING_ROUNDS * bytes / LINE_BYTES / lines);
         for round in 0..=rounds {
@@ -109,7 +109,7 @@ impl Plan<'_> {
 
 /// Measures the plan's working sets on one kind of pages.
 ///
-/// Nothing comes of it where huge pages are asked for and the kernel has none.
+/// The outcome is empty if huge pages are requested and the kernel has none.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub fn latencies(plan: &Plan<'_>, pages: Pages, progress: &mut Progress<'_>) -> 
     }
     let (mut random, mut next_line) = (plan.seed, 0);
     let set = &memory.as_slice::<Line>()[..L1_BYTES / LINE_BYTES];
-    // L1 hangs on the core's clock whatever `core_bytes` says.
+    // L1 depends on the core's clock for any `core_bytes`.
     let l1 = Plan { core_bytes: L1_BYTES, ..*plan };
     let batched_l1 = median(&l1.cycles(L1_BYTES, BATCHED, 0.0, 0.0, || batched(set, &mut random)));
     let streamed_l1 = median(&l1.cycles(L1_BYTES, STREAM_LINES, 0.0, 0.0, || streamed(set, &mut next_line)));
@@ -213,7 +213,7 @@ fn chase(words: &[u64], random: &mut u64) {
     let none: usize = black_box(0);
     let mut at = 0;
     for _ in 0..SEGMENTS {
-        // Nothing of the last load, but the processor cannot know: the segments do not overlap.
+        // Always 0, but the processor cannot know it, so the segments do not overlap.
         at = (at & none) ^ (somewhere(words.len() / WORDS, random) * WORDS);
         for _ in 0..SEGMENT {
             at = words[at] as usize;
@@ -222,9 +222,9 @@ fn chase(words: &[u64], random: &mut u64) {
     black_box(at);
 }
 
-/// Batches of random lines, stage by stage, with work between batches as functions have it: so that the processor looks
-/// no further ahead into the next batch than it would there, and that a line is met again no sooner. Neighbours throw
-/// lines out of a shared cache all the time, so what is found there depends on how often it is asked for.
+/// Batches of random lines, stage by stage, with as much work between batches as functions have. The processor then
+/// looks no further ahead into the next batch than in a function, and the time between two accesses to a line is
+/// realistic: others evict lines from a shared cache all the time, so the hits depend on the rate of the accesses.
 #[inline(never)]
 fn batched(lines: &[Line], random: &mut u64) {
     let mut sum = 0;
@@ -328,7 +328,7 @@ mod tests {
         // Memory is tens of times slower than L1; half as slow would be a wrong measurement, not noise.
         assert!(cost(&latencies.latency, 1) > 2.0 * cost(&latencies.latency, 0), "{:?}", latencies.latency);
         assert!(cost(&latencies.batched, 1) >= cost(&latencies.batched, 0), "{:?}", latencies.batched);
-        // Asked for together, lines of memory cost less than one after the other.
+        // Accesses to memory in a batch overlap, so that they cost less than dependent ones.
         assert!(cost(&latencies.batched, 1) < cost(&latencies.latency, 1), "{latencies:?}");
     }
 

@@ -1,7 +1,7 @@
-//! How much others disturb a measurement.
+//! The disturbance of a measurement by others.
 #![allow(unsafe_code, reason = "getrusage(2)")]
 
-/// Time that the hypervisor gave to others, and how often the scheduler took the core away, since a start.
+/// Time that the hypervisor gave to others, and involuntary context switches, since a start.
 #[derive(Debug)]
 pub struct Noise {
     cpu: usize,
@@ -17,13 +17,13 @@ struct Times {
 }
 
 impl Noise {
-    /// Starts to listen on the processor that the calling thread is pinned to.
+    /// Starts to count on the processor that the calling thread is pinned to.
     #[must_use]
     pub fn start(cpu: usize) -> Self {
         Self { cpu, times: times(cpu), preemptions: preemptions() }
     }
 
-    /// Share of the processor's time that the hypervisor took, 0 to 1; 0 where the system does not tell.
+    /// Share of the processor's time that the hypervisor took, 0 to 1; 0 where the system has no count.
     #[must_use]
     pub fn steal_ratio(&self) -> f64 {
         let Some((before, after)) = self.times.zip(times(self.cpu)) else { return 0.0 };

@@ -16,10 +16,10 @@ use crate::error::{ProbeError, Result};
 use crate::memory::{Pages, available_bytes};
 use crate::operation::probe::{Sample, samples};
 
-/// The greatest working set that is looked at.
+/// The largest working set.
 const MOST_BYTES: usize = 1 << 30;
 const MOST_QUICK_BYTES: usize = 512 << 20;
-/// Less memory than this shows no level but the first two.
+/// The least memory that shows more than the first two levels.
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// A group of measurements.
@@ -34,7 +34,7 @@ pub enum Part {
     Operations,
 }
 
-/// What to probe.
+/// The request of a probe.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProbeRequest {
@@ -46,7 +46,7 @@ pub struct ProbeRequest {
     pub most_memory_bytes: u64,
     /// Seed of random lines and keys.
     pub seed: u64,
-    /// What to measure.
+    /// The groups to measure.
     pub parts: Vec<Part>,
 }
 
@@ -62,19 +62,19 @@ impl Default for ProbeRequest {
     }
 }
 
-/// What was measured. Cycles are cycles of the core: of what the core does alone, at the clock that it had just then; of
-/// waits on L3 and memory, ticks of the counter x median `core_hz` / `tsc_hz`.
+/// The outcome of a probe. Cycles are cycles of the core: for its own work at its clock at that moment, for
+/// waits on L3 and memory ticks of the counter x median `core_hz` / `tsc_hz`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeOutcome {
     /// The processor that was measured.
     pub cpu: usize,
     /// Its clock.
     pub clock: ClockOutcome,
-    /// Share of the processor's time that the hypervisor gave to others meanwhile, 0 to 1.
+    /// Share of the processor's time that the hypervisor gave to others during the probe, 0 to 1.
     pub steal_ratio: f64,
-    /// How often the scheduler took the processor away meanwhile.
+    /// Involuntary context switches during the probe.
     pub interruptions: u64,
-    /// What the system says of its caches.
+    /// Its caches, as the system describes them.
     pub caches: Vec<Cache>,
     /// Cycles per line, each load waiting for the one before.
     pub latency: Vec<LatencySample>,
@@ -90,7 +90,7 @@ pub struct ProbeOutcome {
     pub operations: Vec<Sample>,
     /// The processor's own counters.
     pub perf: PerfOutcome,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -107,22 +107,22 @@ pub struct ClockOutcome {
     pub counter: &'static str,
 }
 
-/// What the processor's counters say.
+/// The processor's counters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PerfOutcome {
     /// Whether a program may read them.
     pub available: bool,
-    /// Why not; empty if it may.
+    /// The reason if it may not; else empty.
     pub why: String,
     /// Cycles that they count per cycle that a chain of dependent additions must take: 1 if both agree.
     pub cycles_ratio: Option<f64>,
 }
 
-/// Probes the host; `progress` hears the share done, 0 to 1, and says whether to go on.
+/// Probes the host; `progress` gets the share done, 0 to 1, and returns whether to go on.
 ///
 /// # Errors
 ///
-/// [`ProbeError::Request`] for a request that makes no sense, [`ProbeError::Cpu`] for a processor that is not ours,
+/// [`ProbeError::Request`] for an invalid request, [`ProbeError::Cpu`] for a processor that this process may not use,
 /// [`ProbeError::Memory`] if there is less than `most_memory_bytes`, [`ProbeError::Interrupted`].
 pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> Result<ProbeOutcome> {
     check(request)?;
@@ -222,7 +222,7 @@ fn size_bytes(caches: &[Cache], level: &str) -> Option<usize> {
     caches.iter().find(|cache| cache.level == level).map(|cache| cache.size_bytes as usize)
 }
 
-/// Half of L1 and of L2, what lies well within L3, and all that there may be.
+/// Half of L1 and of L2, a size well within L3, and the largest size.
 fn bandwidth_sets(caches: &[Cache], most: usize) -> Vec<usize> {
     let size = |level| size_bytes(caches, level);
     let l2 = size("L2").unwrap_or(1 << 20);

@@ -1,8 +1,8 @@
-//! How far a long measurement has come, and whether it is to go on.
+//! The progress of a long measurement.
 
 use crate::error::{ProbeError, Result};
 
-/// A span of the whole, reported as a share of it.
+/// A part of the measurement, reported as a share of the whole.
 pub struct Progress<'a> {
     report: &'a mut dyn FnMut(f64) -> bool,
     from: f64,
@@ -10,7 +10,7 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// The whole; `report` is told the share, 0 to 1, and answers whether to go on.
+    /// The whole; `report` gets the share, 0 to 1, and returns whether to go on.
     pub fn new(report: &'a mut dyn FnMut(f64) -> bool) -> Self {
         Self { report, from: 0.0, to: 1.0 }
     }
@@ -21,7 +21,7 @@ impl<'a> Progress<'a> {
         Progress { from: at(from), to: at(to), report: &mut *self.report }
     }
 
-    /// Reports that a share of this span is done and answers whether to go on.
+    /// Reports that a share of this span is done and returns whether to go on.
     pub fn goes_on(&mut self, share: f64) -> bool {
         (self.report)(self.from + share.clamp(0.0, 1.0) * (self.to - self.from))
     }
@@ -30,7 +30,7 @@ impl<'a> Progress<'a> {
     ///
     /// # Errors
     ///
-    /// [`ProbeError::Interrupted`] if the caller wants no more.
+    /// [`ProbeError::Interrupted`] if the caller stops it.
     pub fn at(&mut self, share: f64) -> Result<()> {
         if self.goes_on(share) { Ok(()) } else { Err(ProbeError::Interrupted) }
     }

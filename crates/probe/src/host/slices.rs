@@ -3,11 +3,11 @@
 use super::clock::{Clock, ticks, ticks_per_cycle_now};
 use super::quantile::quantile;
 
-/// Which of the slices speaks for a repeat: low, because disturbance only adds time; not the lowest, because slices that
-/// happen to find more in a cache than others are as true as those that find less.
+/// The quantile of the slices that represents a repeat: low, because disturbance only adds time; not the lowest,
+/// because slices with more cache hits than others are as valid as those with fewer.
 const SPEAKS: f64 = 0.3;
 
-/// How often a figure is taken.
+/// Number of measurements of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     /// Repeats that are reported.
@@ -16,12 +16,12 @@ pub struct Effort {
     pub slices: usize,
 }
 
-/// What a slice of one repeat took.
+/// The time of a slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Took {
     /// Ticks of the counter.
     pub ticks: f64,
-    /// Ticks that a cycle of the core took meanwhile.
+    /// Ticks per cycle of the core during the slice.
     pub ticks_per_cycle: f64,
 }
 
@@ -68,7 +68,7 @@ impl Effort {
     }
 }
 
-/// Waits for some ticks without giving the core away.
+/// Waits for some ticks and keeps the core.
 pub fn rest(long: u64) {
     let start = ticks();
     while long > 0 && ticks().wrapping_sub(start) < long {

@@ -1,10 +1,10 @@
-//! `check(b)` and `assemble(b)`: fields judged, and fields put together, between parsing and deparsing.
+//! `check(b)` and `assemble(b)`: tests of fields, and headers from fields, between parsing and deparsing.
 
 use crate::batch::{BATCH_FRAMES, Words, with_count};
 
-/// `check(b)`: the frames (bit `i`: frame `i`) whose word `word`, under a mask, is not as it should be.
+/// `check(b)`: the frames (bit `i`: frame `i`) whose word `word`, under a mask, differs from the expected value.
 ///
-/// Without branches: nearly all frames pass, and those that do not must not cost the others anything.
+/// Without branches: nearly all frames pass, and the others must not slow them down.
 #[inline]
 #[must_use]
 pub fn check<const W: usize>(fields: &Words<W>, count: usize, word: usize, mask: u64, right: u64) -> u32 {
@@ -17,7 +17,8 @@ pub fn check<const W: usize>(fields: &Words<W>, count: usize, word: usize, mask:
     wrong
 }
 
-/// `assemble(b)`: `b = 8·W` bytes of header for each frame, put together from fields by `put`, which is told the frame.
+/// `assemble(b)`: `b = 8·W` bytes of header for each frame, put together from fields by `put`, which gets the number of
+/// the frame.
 #[inline]
 pub fn assemble<const W: usize>(count: usize, header: &mut Words<W>, mut put: impl FnMut(usize) -> [u64; W]) {
     with_count!(count, {

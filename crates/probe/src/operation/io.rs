@@ -3,7 +3,7 @@
 use crate::batch::{BATCH_FRAMES, BUFFER_BYTES, Batch, FAULT_KINDS, FCS_BYTES, Fault, with_count};
 use crate::operation::prefetch;
 
-/// What a network card's ring says about one frame.
+/// The descriptor of a frame in the ring of a network card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C, align(8))]
 pub struct Descriptor {
@@ -25,7 +25,7 @@ impl Descriptor {
         u64::from(self.buffer) | u64::from(self.start) << 16 | u64::from(self.length) << 32 | u64::from(self.port) << 48
     }
 
-    /// The descriptor that an item of a ring stands for.
+    /// The descriptor in an item of a ring.
     #[inline]
     #[must_use]
     pub fn from_word(word: u64) -> Self {
@@ -33,7 +33,7 @@ impl Descriptor {
     }
 }
 
-/// `io_mem(hdr, data)`: takes the frames that descriptors tell of, and asks for the lines of their first `HDR` bytes.
+/// `io_mem(hdr, data)`: takes the frames of some descriptors, and prefetches the lines of their first `HDR` bytes.
 ///
 /// The rest of the frame stays where the network card put it. A frame with fewer than `HDR` bytes ahead of its FCS is
 /// too short, one that ends beyond its buffer too long. Source: Baldi & Sapio 2018, sec. 2.1, operation 1.

@@ -7,8 +7,9 @@ use crate::table::hash_table::{HashTable, Slots};
 
 /// `ht_lookup(N, HE, max, p)`: the values of `V` words that the table has for keys of `N` words; `HE = 8·(N + V)`.
 ///
-/// Says which frames (bit `i`: frame `i`) the table has an entry for; the values of the others are of no meaning. Two
-/// loops: hash and prefetch, then compare, and a third over the few keys that may be in a further line. Source: Baldi & Sapio 2018, sec. 2.1, operation 7.
+/// Returns the frames (bit `i`: frame `i`) with an entry in the table; the values of the others have no meaning. Two
+/// loops: hash and prefetch, then compare, and a third over the few keys that may be in a further line. Source: Baldi &
+/// Sapio 2018, sec. 2.1, operation 7.
 #[inline]
 pub fn ht_lookup<const N: usize, const V: usize>(
     table: &HashTable<N, V>,
@@ -51,10 +52,9 @@ fn lines_of<const N: usize, const V: usize>(lines: &[Line], keys: &Words<N>, cou
 
 /// `ct_insertion(N, HE, max, p)`: writes values under keys: in place where the key is there, else as a new entry.
 ///
-/// Only for the frames in `which` (bit `i`: frame `i`). The first value word is a timestamp by habit. Says for which
-/// of them the table had no room. Two loops: hash and prefetch, then compare and write, and a third over the keys that are not in
-/// their own line. Source: Baldi & Sapio 2018,
-/// sec. 2.1, operation 9.
+/// Only for the frames in `which` (bit `i`: frame `i`). The first value word is a timestamp by habit. Says for which of
+/// them the table had no room. Two loops: hash and prefetch, then compare and write, and a third over the keys that are
+/// not in their own line. Source: Baldi & Sapio 2018, sec. 2.1, operation 9.
 #[inline]
 pub fn ct_insertion<const N: usize, const V: usize>(
     table: &mut HashTable<N, V>,

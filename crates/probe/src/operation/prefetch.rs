@@ -1,4 +1,4 @@
-//! Asks for a cache line ahead of its use.
+//! Prefetches a cache line.
 #![allow(unsafe_code, reason = "the processor's prefetch instruction")]
 
 /// Asks the processor to bring element `index` of `slice` into the first-level cache; any index is harmless.

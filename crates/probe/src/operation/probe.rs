@@ -21,7 +21,7 @@ use crate::batch::BATCH_FRAMES;
 use crate::error::{ProbeError, Result};
 use crate::host::clock::{ticks, ticks_per_cycle_now};
 
-/// What an operation costs with some parameters.
+/// The cost of an operation with some parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The operation's name.
@@ -34,7 +34,7 @@ pub struct Sample {
     pub level: String,
 }
 
-/// How long to look.
+/// The duration of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Effort {
     repeats: usize,
@@ -115,8 +115,8 @@ fn low_quantile(slices: &mut [u64]) -> f64 {
 
 /// Times every operation over a small grid of its parameters.
 ///
-/// `tsc_hz` is the rate of the counter, `seed` draws the keys. `progress` is told the share done, 0 to 1, every few
-/// milliseconds, and says whether to go on. Takes about 10 s, 3 s if `quick`.
+/// `tsc_hz` is the rate of the counter, `seed` draws the keys. `progress` gets the share done, 0 to 1, every few
+/// milliseconds, and returns whether to go on. Takes about 10 s, 3 s if `quick`.
 ///
 /// # Errors
 ///

@@ -33,16 +33,16 @@ impl Histogram {
         self.most_s = self.most_s.max(latency_s);
     }
 
-    /// Counts what another histogram counted.
+    /// Adds the counts of another histogram.
     pub fn add(&mut self, other: &Self) {
-        // An auto-resizing histogram grows to hold what another holds.
+        // An auto-resizing histogram grows as needed.
         let _ = self.counts.add(&other.counts);
         self.sum_s += other.sum_s;
         self.least_s = self.least_s.min(other.least_s);
         self.most_s = self.most_s.max(other.most_s);
     }
 
-    /// What reports show; nothing if nothing was counted.
+    /// The summary for reports; none if no frame was counted.
     pub fn summary(&self) -> Option<Latency> {
         if self.counts.is_empty() {
             return None;

@@ -5,7 +5,7 @@
 //!                              └── full: lost
 //! ```
 //!
-//! Time stands still while the ring is refilled: a network card would do that.
+//! The time of refilling the ring is left out, because a network card would refill it.
 
 use std::collections::VecDeque;
 
@@ -25,10 +25,10 @@ pub(super) struct Pace {
     pub queue_frames: u64,
 }
 
-/// What came of it.
+/// The outcome at an offered rate.
 pub(super) struct Paced {
     pub tally: Tally,
-    /// Frames that found the queue full.
+    /// Frames that were lost at a full queue.
     pub lost: u64,
     /// Ticks that the function worked in each pass over the ring, as if the ring had been full.
     pub busy: Vec<f64>,
@@ -37,7 +37,7 @@ pub(super) struct Paced {
     pub elapsed_s: f64,
 }
 
-/// Arrivals that wait or were lost; those that wait are told by runs of consecutive numbers.
+/// Arrivals that wait or were lost; waiting ones are stored as runs of consecutive numbers.
 struct Queue {
     runs: VecDeque<(u64, u64)>,
     waiting: u64,

@@ -27,7 +27,7 @@ pub struct Route {
     pub prefix: u32,
     /// Bits of the prefix, 0 to 32.
     pub length: u8,
-    /// Where to, at most [`LARGEST_NEXT_HOP`].
+    /// The next hop, at most [`LARGEST_NEXT_HOP`].
     pub next_hop: u16,
 }
 
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::operation::lpm_lookup;
 
-    /// Looks at every route.
+    /// Compares every route.
     fn naive(routes: &[Route], address: u32) -> Option<u16> {
         let matches = |route: &&Route| (address ^ route.prefix) & network_mask(route.length) == 0;
         // Of equally long ones `max_by_key` takes the last.

@@ -17,11 +17,11 @@ pub const EMPTY: u64 = u64::MAX;
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
 
-/// How keys of `N` words and values of `V` words lie in lines; works on lines that belong to somebody else.
+/// The layout of keys of `N` words and values of `V` words in lines; the lines belong to the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots<const N: usize, const V: usize>;
 
-/// What came of writing an entry.
+/// The outcome of writing an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     /// The key was there; its value is new.
@@ -259,7 +259,7 @@ impl<const N: usize, const V: usize> HashTable<N, V> {
         Slots::<N, V>::read(self.lines(), self.line(key), key, &mut value).then_some(value)
     }
 
-    /// Writes a value under a key, in place where the key is there; says whether there was room for it.
+    /// Writes a value under a key, in place if the key is there; returns whether there was room for it.
     ///
     /// Keys that begin with [`EMPTY`] are refused.
     pub fn insert(&mut self, key: &[u64; N], value: &[u64; V]) -> bool {
@@ -280,7 +280,7 @@ impl<const N: usize, const V: usize> HashTable<N, V> {
         }
     }
 
-    /// Takes all entries out.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.memory.as_mut_slice::<Line>().fill(Line([EMPTY; LINE_WORDS]));
         self.entries = 0;

@@ -4,7 +4,7 @@ use crate::error::{ProbeError, Result};
 use crate::memory::{HugeMemory, Pages};
 use crate::operation::prefetch;
 
-/// Entries that a new table has unless somebody says otherwise (sec. 5.3).
+/// Default number of entries of a table (sec. 5.3).
 pub const DEFAULT_ENTRIES: usize = 65_537;
 
 /// A table from hashes to backends.

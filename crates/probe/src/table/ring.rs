@@ -20,7 +20,7 @@ struct Shared {
     items: Box<[AtomicU64]>,
 }
 
-/// The end of a ring that items go into.
+/// The input of a ring.
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<Shared>,
@@ -28,7 +28,7 @@ pub struct Producer {
     head_seen: usize,
 }
 
-/// The end of a ring that items come out of.
+/// The output of a ring.
 #[derive(Debug)]
 pub struct Consumer {
     shared: Arc<Shared>,
@@ -52,7 +52,7 @@ pub fn ring(capacity: usize) -> Result<(Producer, Consumer)> {
 }
 
 impl Producer {
-    /// Puts in as many of some items as there is room for, in order, and says how many.
+    /// Puts in as many of some items as fit, in order, and returns their number.
     #[inline]
     pub fn enqueue(&mut self, burst: &[u64]) -> usize {
         let items = &self.shared.items;
@@ -72,7 +72,7 @@ impl Producer {
 }
 
 impl Consumer {
-    /// Takes items out, as many as there are and fit into `burst`, and says how many.
+    /// Takes out as many items as fit into `burst`, and returns their number.
     #[inline]
     pub fn dequeue(&mut self, burst: &mut [u64]) -> usize {
         let items = &self.shared.items;

@@ -23,7 +23,7 @@ pub struct Rule {
     pub mask: [u64; 2],
     /// The highest wins; of equal ones the first.
     pub priority: u32,
-    /// What the lookup says.
+    /// The result of the lookup.
     pub action: u32,
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::operation::acl_lookup;
 
-    /// Looks at every rule.
+    /// Compares every rule.
     fn naive(rules: &[Rule], key: &[u64; 2], default: u32) -> u32 {
         let mut best: Option<&Rule> = None;
         for rule in rules.iter().filter(|rule| rule.matches(key)) {

@@ -13,14 +13,14 @@ use crate::error::{ProbeError, Result};
 
 /// `LINKTYPE_ETHERNET`.
 const ETHERNET: u32 = 1;
-/// Most bytes that a packet of a capture may have: as much as tcpdump ever takes of one.
+/// Most bytes of a captured packet, the limit of tcpdump.
 const MOST_PACKET_BYTES: usize = 262_144;
-/// Most bytes of a block of pcapng, so that a wrong length is no reason to ask for all memory.
+/// Most bytes of a block of pcapng, so that a wrong length does not allocate all memory.
 const MOST_BLOCK_BYTES: usize = 16 << 20;
 /// Most bytes of packets that are kept.
 const MOST_BYTES: usize = 256 << 20;
 
-/// How long a pipe may have nobody who writes to it, and how long its writer may be silent.
+/// Longest time that a pipe may be without a writer, and that its writer may send nothing.
 const UNOPENED: Duration = Duration::from_secs(1);
 const SILENT: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -37,7 +37,7 @@ const TIME_RESOLUTION: u32 = 9;
 pub struct Capture {
     /// The packets, as far as they were captured.
     pub packets: Vec<Vec<u8>>,
-    /// When each came, ns since the epoch of the file; `None` where its block has no time.
+    /// Arrival times, ns since the epoch of the file; `None` where the block has no time.
     pub at_ns: Vec<Option<u64>>,
     /// Original length of each packet, bytes.
     pub original_bytes: Vec<u32>,
@@ -61,8 +61,8 @@ impl Capture {
 ///
 /// # Errors
 ///
-/// [`ProbeError::Request`]: the file cannot be read, is a device or a pipe that nothing comes out of, is no capture, ends in the middle of a packet, is empty, or was
-/// not taken on an Ethernet.
+/// [`ProbeError::Request`]: the file cannot be read, is a device or a silent pipe, is no capture, ends within a packet,
+/// is empty, or was not captured on an Ethernet.
 pub fn read(path: &Path, most: usize) -> Result<Capture> {
     read_headers(path, most, usize::MAX)
 }
@@ -79,7 +79,7 @@ pub fn read_headers(path: &Path, most: usize, keep: usize) -> Result<Capture> {
     parse(&mut reader, most, keep).map_err(wrong)
 }
 
-/// A file, or a pipe such as a shell makes of `<(zcat capture.gz)`, which nobody waits for without end.
+/// A file, or a pipe such as `<(zcat capture.gz)` of a shell, with a limit on the time of waiting.
 struct Source {
     file: File,
     is_pipe: bool,
@@ -126,7 +126,7 @@ impl Read for Source {
     }
 }
 
-/// What the file has from here on, and where that is.
+/// The rest of a file, and its position.
 struct Reader<R> {
     from: R,
     at: u64,

@@ -1,7 +1,7 @@
-//! The kernels: what each does to a packet, with the answer that is known for it in its tests.
+//! The kernels, each with known answers in its tests.
 //!
-//! A kernel reads the packet and writes beside it, so that a packet may be processed again and again. What it needs
-//! but the packet (tables, queues, keys) it makes before the first one.
+//! A kernel reads the packet and writes to another buffer, so that a packet can be processed repeatedly. It makes its
+//! tables, queues and keys before the first packet.
 
 mod aes;
 mod cast;
@@ -20,25 +20,25 @@ mod zip;
 
 pub use registry::{KERNELS, KernelInfo, kernel};
 
-/// A packet and a place for what comes out of it.
+/// A packet and a buffer for the output.
 #[derive(Debug)]
 pub struct Packet<'a> {
     /// Its number among the packets.
     pub number: usize,
     /// The frame without its FCS.
     pub frame: &'a [u8],
-    /// Where its IPv4 header begins.
+    /// Offset of its IPv4 header.
     pub ip: usize,
-    /// Where its payload begins: behind IP and TCP or UDP.
+    /// Offset of its payload, behind IP and TCP or UDP.
     pub payload: usize,
-    /// Where its payload ends: padding of the frame may follow.
+    /// Offset of the end of its payload; padding of the frame may follow.
     pub end: usize,
-    /// Where a kernel writes.
+    /// Buffer for the output of a kernel.
     pub out: &'a mut [u8],
 }
 
 impl Packet<'_> {
-    /// What is behind the headers.
+    /// The payload.
     #[inline]
     #[must_use]
     pub fn payload(&self) -> &[u8] {
@@ -71,8 +71,8 @@ impl Packet<'_> {
     }
 }
 
-/// A small program that does one thing to each packet.
+/// A small program that processes packets.
 pub trait Kernel: Send {
-    /// Processes a packet; what comes back tells what was done: bytes written, a next hop, a verdict.
+    /// Processes a packet and returns its result: bytes written, a next hop, a verdict.
     fn process(&mut self, packet: &mut Packet<'_>) -> u64;
 }

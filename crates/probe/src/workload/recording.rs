@@ -1,4 +1,4 @@
-//! When the packets of a capture came, how long they were, and which flow each belongs to.
+//! Times, sizes and flows of the packets of a capture.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::path::Path;
 use super::capture::{self, Capture};
 use crate::error::{ProbeError, Result};
 
-/// What a network card strips from a frame before it is captured.
+/// Bytes that a network card strips from a frame before the capture.
 const FCS_BYTES: u32 = 4;
 /// A shorter frame was padded on the wire.
 const SMALLEST_FRAME_BYTES: u32 = 64;
 /// Octets of a packet that hold its headers up to the ports, with tags and IPv6.
 const HEADERS_BYTES: usize = 128;
 const IPV6_PORTS_AT: usize = 40;
-/// Of an IPv4 header: "more fragments" and the offset, none of which a whole datagram has.
+/// "More fragments" and the offset of an IPv4 header; both are 0 in a whole datagram.
 const FRAGMENTS: u16 = 0x3fff;
 
 /// The packets of a capture in the order of their times.
@@ -23,8 +23,8 @@ pub struct Recording {
     pub at_s: Vec<f64>,
     /// Bytes of the frame on the wire, with its FCS; at least 64.
     pub frame_bytes: Vec<u32>,
-    /// Number of its flow, in the order of their first packets: addresses, protocol and ports of IPv4 and IPv6, one flow
-    /// for everything else.
+    /// Number of its flow, in the order of their first packets: addresses, protocol and ports of IPv4 and IPv6, one
+    /// flow for everything else.
     pub flow: Vec<u32>,
     /// Whether the file has more packets.
     pub more: bool,

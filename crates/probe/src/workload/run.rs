@@ -15,7 +15,7 @@ use crate::host::quantile::median;
 
 /// Longest duration, seconds.
 const LONGEST_S: f64 = 60.0;
-/// Looks at the clock before time is taken, about 25 ms each.
+/// Calibrations of the clock before the measurement, about 25 ms each.
 const CLOCK_REPEATS: usize = 5;
 
 /// The outcome of a run of a kernel.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   child: packets ─► kernel        marks packets by calls that the Linux kernel does not know
-//!            │ ptrace(2), one instruction a time, between the marks alone
+//!            │ ptrace(2), one instruction at a time, only between the marks
 //!   parent: decode ─► tally: mix, accesses by place, coverage, reuse distances
 //! ```
 //!

@@ -23,7 +23,7 @@ const HEADER: usize = ACCESS_HEADER + 20;
 const TAGS_MASK: u64 = 0x0000_ffff_0000_ffff;
 const TAGS: u64 = ETHERTYPE_QINQ.swap_bytes() as u64 | (ETHERTYPE_VLAN.swap_bytes() as u64) << 32;
 const VLANS: u64 = 0xff0f_0000_ff0f_0000;
-/// Tunnels that routes lead to.
+/// Tunnels, the targets of routes.
 const TUNNELS: u64 = 256;
 /// Bytes that go ahead of the inner packet inside the outer IPv4 packet.
 const OUTER: u64 = 20 + 12;
@@ -47,7 +47,7 @@ fn tag_word([outer, inner]: [u16; 2]) -> u64 {
 }
 
 impl Access {
-    /// A gateway with as many subscribers and routes as asked for, who have all been learned.
+    /// A gateway with the requested subscribers, all of them learned, and routes.
     pub fn new(build: &Build) -> Result<Self> {
         let entries = [build.entries("qinq"), build.entries("cpe"), build.entries("routes")];
         let subscribers = Subscribers::new(build.seed);
@@ -76,7 +76,7 @@ impl Access {
         Ok(Self { qinq, routes, tunnels, cpe, subscribers, own, entries, seed: build.seed })
     }
 
-    /// Drops what is not a frame with two tags and an IPv4 packet, and takes padding off.
+    /// Drops frames without two tags and an IPv4 packet, and removes padding.
     fn check(batch: &mut Batch<'_>, tags: &Words<1>, lengths: &mut [u16; BATCH_FRAMES]) -> Packets {
         let count = batch.count();
         let packets = Packets::parse(batch, ACCESS_HEADER);

@@ -28,7 +28,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// A gateway that has learned as many subscribers as asked for.
+    /// A gateway that has learned the requested number of subscribers.
     pub fn new(build: &Build) -> Result<Self> {
         let entries = build.entries("cpe");
         let subscribers = Subscribers::new(build.seed);
@@ -41,9 +41,9 @@ impl Core {
     }
 }
 
-/// Drops what is not MPLS, IPv4 and GRE with checksum and key around IPv4, and takes padding off.
+/// Drops frames without MPLS, IPv4 and GRE with checksum and key around IPv4, and removes padding.
 ///
-/// The outer checksums are not verified: the models of the paper do not (a network card does).
+/// The outer checksums are not verified, as in the models of the paper (a network card verifies them).
 fn check_headers(batch: &mut Batch<'_>, packets: &Packets) {
     let count = batch.count();
     let mut types: Words<1> = [[0]; BATCH_FRAMES];

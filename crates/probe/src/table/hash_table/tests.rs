@@ -12,7 +12,7 @@ fn key<const N: usize>(number: u64) -> [u64; N] {
     std::array::from_fn(|word| number.wrapping_mul(0x2545_f491_4f6c_dd1d).rotate_left(17 * word as u32))
 }
 
-/// Inserts in batches what a map holds as well, then asks for what is there and for what is not.
+/// Inserts the same keys into the table in batches and into a map, then looks up keys that are present and absent.
 fn follows_a_map<const N: usize, const V: usize>(numbers: &[u64], capacity: usize) {
     let mut table = HashTable::<N, V>::new("a test", capacity, Pages::Normal).unwrap();
     let mut map = HashMap::new();

@@ -1,14 +1,14 @@
-//! AES: a payload enciphered with AES-128 in cipher block chaining (FIPS 197), from tables as a processor without
-//! instructions of its own for it does (Daemen & Rijmen 1999, sec. 5.2.1).
+//! AES: a payload enciphered with AES-128 in cipher block chaining (FIPS 197), by tables, as on a processor without
+//! instructions for it (Daemen & Rijmen 1999, sec. 5.2.1).
 //!
-//! To be characterised, not to keep secrets: how long a look into a table takes tells of the key.
+//! A workload only, not a safe cipher: the time of a table access reveals parts of the key.
 
 use super::{Kernel, Packet};
 
 const ROUNDS: usize = 10;
 const BLOCK_BYTES: usize = 16;
 
-/// Enciphers payloads, as far as they consist of whole blocks, with one key.
+/// Enciphers the whole blocks of payloads, with one key.
 pub struct Aes {
     substitution: [u8; 256],
     /// Substitution and mixing of columns in one, for the first byte of a column; the others are turned.

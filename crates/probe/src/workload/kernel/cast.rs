@@ -7,7 +7,7 @@ use super::{Kernel, Packet};
 
 const BLOCK_BYTES: usize = 8;
 
-/// Enciphers payloads, as far as they consist of whole blocks, with one key.
+/// Enciphers the whole blocks of payloads, with one key.
 pub struct Cast {
     cipher: Cast5,
 }

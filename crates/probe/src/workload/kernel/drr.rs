@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::{Kernel, Packet};
 
-/// What a queue may send in a turn: no less than the largest packet, so that a turn sends at least one.
+/// Bytes that a queue may send in a turn: at least the largest packet, so that a turn sends at least one.
 pub const QUANTUM_BYTES: u32 = 1518;
 /// Packets that wait on average in each queue.
 const BACKLOG: usize = 4;
@@ -29,7 +29,7 @@ pub struct Drr {
 }
 
 impl Drr {
-    /// A scheduler of so many queues.
+    /// A scheduler with some number of queues.
     pub fn new(queues: u64) -> Self {
         let queue = |_| Queue { packets: VecDeque::with_capacity(8 * BACKLOG), ..Queue::default() };
         let queues: Vec<_> = (0..queues).map(queue).collect();
@@ -71,7 +71,7 @@ impl Drr {
 }
 
 impl Kernel for Drr {
-    /// Says which packet leaves; none while the queues fill up at the beginning.
+    /// Returns the packet that leaves; none while the queues fill up at the beginning.
     fn process(&mut self, packet: &mut Packet<'_>) -> u64 {
         let queue = (u128::from(packet.flow_hash()) * self.queues.len() as u128) >> 64;
         let bytes = u32::from(packet.ip_half(2)) + 18;

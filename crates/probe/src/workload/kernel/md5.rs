@@ -1,6 +1,6 @@
 //! MD5: the digest of each payload (RFC 1321).
 //!
-//! To be characterised, not to be relied on: MD5 has been broken.
+//! A workload only: MD5 is broken.
 
 use super::{Kernel, Packet};
 

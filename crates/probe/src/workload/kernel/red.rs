@@ -1,6 +1,6 @@
 //! RED: random early detection (Floyd & Jacobson 1993).
 //!
-//! A queue that gets 16 packets for every 15 that leave: it never runs empty, and what it drops keeps its average
+//! The queue gets 16 packets for every 15 that leave, so it never runs empty; its drops keep the average
 //! length between the thresholds.
 
 use std::collections::VecDeque;
@@ -14,9 +14,9 @@ use super::{Kernel, Packet};
 const WEIGHT: f64 = 0.002;
 /// Packets below which nothing is dropped, and from which on everything (the same, sec. 5: twice and more apart).
 const THRESHOLDS: (f64, f64) = (5.0, 15.0);
-/// Probability of a drop just below the upper threshold; RFC 2309's authors came to take 0.1 for 0.02.
+/// Probability of a drop just below the upper threshold; 0.1 instead of 0.02, as the authors of RFC 2309 use later.
 const MOST: f64 = 0.1;
-/// One in so many packets that come does not find one that leaves.
+/// Of this number of arrivals one has no departure.
 const EXCESS: u32 = 16;
 
 /// A queue with early drops.
@@ -63,7 +63,7 @@ impl Red {
 }
 
 impl Kernel for Red {
-    /// Says whether the packet is taken in: 1, or dropped: 0.
+    /// Returns 1 if the packet is queued, 0 if it is dropped.
     fn process(&mut self, packet: &mut Packet<'_>) -> u64 {
         self.average += WEIGHT * (self.waiting.len() as f64 - self.average);
         let drop = self.drops(self.average);

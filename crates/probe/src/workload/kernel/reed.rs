@@ -1,7 +1,7 @@
 //! REED: a payload with the check bytes of a Reed-Solomon code, 32 to each 223 bytes.
 //!
 //! Reed & Solomon 1960. The code is RS(255, 223) over GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 and
-//! the roots 2^0 to 2^31: it mends 16 wrong bytes, or 32 of which it is known where they are.
+//! the roots 2^0 to 2^31. It corrects 16 wrong bytes, or 32 at known positions.
 
 use super::{Kernel, Packet};
 
@@ -84,7 +84,7 @@ impl Reed {
 }
 
 impl Kernel for Reed {
-    /// Writes the data with its check bytes and says how many bytes that is.
+    /// Writes the data with its check bytes and returns the number of bytes.
     fn process(&mut self, packet: &mut Packet<'_>) -> u64 {
         let payload = &packet.frame[packet.payload..packet.end];
         let mut written = 0;
@@ -126,7 +126,7 @@ mod tests {
         (0..exponent).fold(1, |value, _| slow_product(value, 2))
     }
 
-    /// Finds the bytes that are missing at known places: solves the equations of the roots by Gauss.
+    /// Computes the missing bytes at known positions: solves the equations of the roots by Gaussian elimination.
     fn mended(word: &mut [u8], missing: &[usize]) {
         let inverse = |value: u8| (1..=255).find(|&b| slow_product(value, b) == 1).unwrap();
         for &at in missing {

@@ -1,4 +1,4 @@
-//! Which kernels there are.
+//! The registry of kernels.
 
 use serde::Serialize;
 
@@ -9,22 +9,22 @@ use crate::error::{ProbeError, Result};
 /// Most entries of a kernel's table.
 const MOST_ENTRIES: u64 = 1 << 22;
 
-/// What a kernel is.
+/// The description of a kernel.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct KernelInfo {
     /// Its name: `rtr`.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Its task, in a line.
     pub title: &'static str,
-    /// The suite and the group that it stands for.
+    /// The suite and the group that it represents.
     pub group: &'static str,
-    /// What it works on: `header` or `payload`.
+    /// The part of the packet that it processes: `header` or `payload`.
     pub works_on: &'static str,
-    /// Where the algorithm is from.
+    /// The source of the algorithm.
     pub source: &'static str,
-    /// What its table holds; empty if it has none.
+    /// The content of its table; empty if it has none.
     pub table: &'static str,
-    /// Entries of its table unless asked for otherwise; 0 if it has none.
+    /// Default number of entries of its table; 0 if it has none.
     pub entries: u64,
     #[serde(skip)]
     make: fn(entries: u64, seed: u64) -> Box<dyn Kernel>,
@@ -35,7 +35,7 @@ const PAYLOAD: &str = "CommBench, payload processing";
 const TRAFFIC: &str = "NpBench, traffic management and quality of service";
 const SECURITY: &str = "NpBench, security and media processing";
 
-/// A key: RFC 2144, appendix B.1; what it is does not matter.
+/// A key: RFC 2144, appendix B.1; any other would do.
 const KEY: [u8; 16] = *b"\x01\x23\x45\x67\x12\x34\x56\x78\x23\x45\x67\x89\x34\x56\x78\x9a";
 
 /// All kernels, in the order of their groups.
@@ -189,12 +189,12 @@ impl KernelInfo {
     ///
     /// # Errors
     ///
-    /// [`ProbeError::Request`] for a number out of range, or for a table that the kernel has not.
+    /// [`ProbeError::Request`] for a number out of range, or for a table that the kernel does not have.
     pub fn make(&self, entries: Option<u64>, seed: u64) -> Result<Box<dyn Kernel>> {
         Ok((self.make)(self.entries_of(entries)?, seed))
     }
 
-    /// How many entries its table has if so many are asked for.
+    /// Entries of its table for a requested number.
     ///
     /// # Errors
     ///

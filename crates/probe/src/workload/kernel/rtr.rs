@@ -98,13 +98,13 @@ impl RadixTree {
     }
 }
 
-/// Looks the destination of each packet up.
+/// Looks up the destination of each packet.
 pub struct Rtr {
     tree: RadixTree,
 }
 
 impl Rtr {
-    /// A table of so many routes.
+    /// A table with some number of routes.
     pub fn new(routes: u64, seed: u64) -> Self {
         let mut tree = RadixTree::new();
         for number in 0..routes {

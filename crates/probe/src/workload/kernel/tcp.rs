@@ -5,7 +5,7 @@
 
 use super::{Kernel, Packet};
 
-/// An instruction: what, where to go on if a comparison holds or not (from the next one on), and a number.
+/// An instruction: its operation, the offsets of the next instruction if a comparison holds and if not, and a number.
 #[derive(Debug, Clone, Copy)]
 pub struct Instruction {
     code: Code,
@@ -24,9 +24,9 @@ enum Code {
     LoadHalfIndexed,
     /// Four times the low half of a byte into the index register: the length of an IP header.
     HeaderLength,
-    /// Is the accumulator `k`?
+    /// Whether the accumulator is `k`.
     Equal,
-    /// Has the accumulator any bit of `k`?
+    /// Whether the accumulator has any bit of `k`.
     AnyBit,
     /// The end: `k` bytes of the packet are taken.
     Return,
@@ -53,7 +53,7 @@ pub const WEB: [Instruction; 13] = [
     op(Code::Return, 0, 0, 0),
 ];
 
-/// Runs a filter; a load beyond the packet ends it, as does an end without `Return`: nothing is taken.
+/// Runs a filter. A load beyond the packet or an end without `Return` takes nothing of the packet.
 fn run(program: &[Instruction], packet: &[u8]) -> u32 {
     let (mut accumulator, mut index) = (0u32, 0usize);
     let half = |at: usize| packet.get(at..at + 2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]])));
@@ -112,14 +112,14 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// A monitor with so many counters.
+    /// A monitor with some number of counters.
     pub fn new(counters: u64) -> Self {
         Self { program: WEB.to_vec(), counts: vec![Count::default(); counters as usize] }
     }
 }
 
 impl Kernel for Tcp {
-    /// Says how many bytes of the packet the monitor takes.
+    /// Returns how many bytes of the packet the monitor takes.
     fn process(&mut self, packet: &mut Packet<'_>) -> u64 {
         // The filter counts from a plain Ethernet header; that a VLAN tag ends with the type makes it look like one.
         let taken = run(&self.program, &packet.frame[packet.ip - 14..]);
@@ -139,7 +139,7 @@ mod tests {
     use crate::workload::packets::tests::of_size;
     use crate::workload::request::Content;
 
-    /// The same question put to a parser of others.
+    /// The same filter by an independent parser.
     fn is_web(frame: &[u8]) -> bool {
         let Ok(read) = etherparse::SlicedPacket::from_ethernet(frame) else { return false };
         match read.transport {

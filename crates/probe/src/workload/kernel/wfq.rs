@@ -25,7 +25,7 @@ pub struct Wfq {
 }
 
 impl Wfq {
-    /// A scheduler of so many flows.
+    /// A scheduler for some number of flows.
     pub fn new(flows: u64) -> Self {
         let flows = flows as usize;
         Self {

@@ -15,7 +15,7 @@ pub struct Zip {
 }
 
 impl Zip {
-    /// A compressor; it forgets all between packets.
+    /// A compressor; it keeps no state between packets.
     pub fn new() -> Self {
         Self { compressor: Box::new(CompressorOxide::new(create_comp_flags_from_zip_params(LEVEL, RAW, 0))) }
     }

@@ -21,7 +21,7 @@ pub struct Decoded {
     pub bytes: usize,
     /// Whether it repeats itself: a string instruction.
     pub repeats: bool,
-    /// Whether rcx alone decides the number of repetitions: it moves or fills.
+    /// Whether rcx alone decides the number of repetitions: it moves or fills memory.
     pub moves: bool,
     memory: Vec<(UsedMemory, u64, bool, bool)>,
 }
@@ -169,7 +169,7 @@ mod tests {
         // mov rax, fs:[0x28]
         let guard = [0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0];
         assert_eq!(of(&guard), (Class::Load, vec![(0x9028, 8, true, false)]));
-        // lea of a place relative to the instruction, and a load from there: 0x5007 + 0x100
+        // lea of an address relative to the instruction, and a load from it: 0x5007 + 0x100
         assert_eq!(of(&[0x48, 0x8b, 0x05, 0, 1, 0, 0]), (Class::Load, vec![(0x5107, 8, true, false)]));
     }
 }
