@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from routecast.calibration.activation_costs import ActivationCosts, fit_activation_costs
+from routecast.calibration.activation_dynamics import DYNAMICS, fit_dynamics
 from routecast.calibration.frequency import FrequencyLaw
 from routecast.errors import FileProblem
 from routecast.study.engine import run_study
-from routecast.study.napi.document import NapiRun, NapiStudy
-from routecast.study.napi.run import ALTERNATIVES, NapiResult, dearest_wave, fit_alternative, read_pairs
+from routecast.study.napi.document import NapiStudy
+from routecast.study.napi.run import NapiResult, greatest_rise_per_packet, read_pairs
 from routecast.study.napi.views import page, terminal_summary
 from routecast.study.reading import StudyFile, find_study, read_study, study_schema
 
@@ -81,17 +82,17 @@ def test_the_shipped_study_holds_its_criteria_on_the_measured_curves(
     shorter = study.model_copy(update={"run": study.run.model_copy(update={"frames": 8000, "compare": False})})
     result = run_study(StudyFile(study=shorter, path=folder / "x.study.toml"), tmp_path / "out")
     assert [criterion.name for criterion in result.criteria if not criterion.is_met] == []
-    assert {each.curve.name for each in result.idle} == {"xdp", "linux"}
+    assert {curve.curve.name for curve in result.idle} == {"xdp", "linux"}
 
 
 @pytest.mark.slow
 def test_two_costs_do_not_explain_the_curve_of_linux(shipped: tuple[NapiStudy, Path]) -> None:
     study, folder = shipped
-    curve = next(each for each in study.idle if each.name == "linux")
+    curve = next(curve for curve in study.idle if curve.name == "linux")
     pairs = tuple(pair for pair in read_pairs(folder / curve.file, *IDLE, curve.series) if 0.0 < pair[0] <= 5e6)
     start = fit_activation_costs(*zip(*pairs, strict=True)).costs
-    without = next(each for each in ALTERNATIVES if each.third == "none")
-    assert fit_alternative(without, pairs, start, NapiRun(frames=5000, seed=1)).rmse > 0.03
+    without = next(dynamics for dynamics in DYNAMICS if dynamics.third == "none")
+    assert fit_dynamics(without, pairs, start, frames=5000, seed=1).rmse > 0.03
 
 
 def test_the_shipped_curves_are_those_of_the_paper(shipped: tuple[NapiStudy, Path]) -> None:
@@ -186,13 +187,13 @@ def test_a_criterion_that_is_missed_ends_the_command_with_1(tmp_path: Path) -> N
 def test_a_search_by_simulation_finds_what_the_closed_form_finds() -> None:
     pairs = tuple((rate, TRUTH.idle_ratio(rate)) for rate in (0.3e6, 1e6, 3e6, 6e6, 9e6))
     off = ActivationCosts(per_packet_s=120e-9, per_interrupt_s=0.4e-6, wakeup_s=0.7e-6)
-    result = fit_alternative(ALTERNATIVES[0], pairs, off, NapiRun(frames=5000, seed=2))
+    result = fit_dynamics(DYNAMICS[0], pairs, off, frames=5000, seed=2)
     assert result.rmse < 0.01
     assert result.costs.per_packet_s == pytest.approx(TRUTH.per_packet_s, rel=0.1)
 
 
 def test_the_published_polynomial_makes_packets_dearer_between_two_and_seven_tenths_of_the_load() -> None:
-    cheap_at, cheap_s, dear_at, dear_s = dearest_wave(1.0)
+    cheap_at, cheap_s, dear_at, dear_s = greatest_rise_per_packet(1.0)
     # x(0.41)/0.41 and x(0.70)/0.70 by hand from Bolla et al. 2009's coefficients.
     assert (cheap_at, dear_at) == (pytest.approx(0.41, abs=0.01), pytest.approx(0.70, abs=0.01))
     assert cheap_s == pytest.approx(1.056, abs=0.002)

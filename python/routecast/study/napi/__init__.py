@@ -1,1 +1,1 @@
-"""Studies of why a core's busy time, and with it its power, is what it is: interrupts, polls, packets and the clock."""
+"""Studies that explain the busy time of a core, and with it its power, by interrupts, polls, packets and the clock."""

@@ -1,9 +1,8 @@
 """A ``*.study.toml`` of ``kind = "napi"``: idle time measured on one core, and rates of a polling router.
 
-Three kinds of tables: ``[[idle]]`` (a measured curve of idle time against load, explained by three costs), ``[form]``
-(a router of which the maximum rate and the rate without idle time are known, beside the published form function) and
-``[clock]`` (the same router at other frequencies, for shares of memory time that the clock does not change, or fitted
-to measured maxima).
+``[[idle]]`` is a measured curve of idle time against load, which three costs explain. ``[form]`` is a router with known
+maximum rate and rate without idle time, beside the published form function. ``[clock]`` is the same router at other
+frequencies, for assumed shares of memory time, which the clock does not change, or fitted to measured maxima.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Share = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
 
 
 class NapiRun(FileModel):
-    """``[run]``: how the simulator is asked."""
+    """``[run]``: length and seed of the simulated trials."""
 
     frames: Frames = Field(default=40_000, description="Frames of a simulated trial.")
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed.")
@@ -40,52 +39,52 @@ class IdleCurve(FileModel):
     name: Name = Field(description="Name of the curve; names its figures.")
     title: str = Field(description="The curve in words.")
     file: str = Field(description="CSV file, from the study: columns offered_pps, idle_ratio, and series.")
-    series: str = Field(default="", description="Rows of the file that are meant; empty: all of them.")
+    series: str = Field(default="", description="Series of the rows that count; empty: all rows.")
     maximum: FrameRate | None = Field(
-        default=None, description="Maximum rate of the core as measured apart; compared, never fitted."
+        default=None, description="Maximum rate of the core from another measurement: compared, never fitted."
     )
     maximum_source: str = Field(default="", description="Source of the maximum.")
 
 
 class FormPart(FileModel):
-    """``[form]``: a polling router, of which two rates are known, beside the form function."""
+    """``[form]``: a polling router with two known rates, beside the form function."""
 
     maximum: FrameRate = Field(description="Greatest forwarding rate of one core.")
     saturation: FrameRate = Field(description="Rate from which the core is never idle.")
     budget: FrameCount = Field(default=64, description="Frames of a poll, at most.")
-    interrupt: Span = Field(description="Cost of an interrupt that is shown; the two rates do not tell it.")
-    interrupt_range: tuple[Span, Span] = Field(description="Least and largest cost that is tried.")
+    interrupt: Span = Field(description="Cost of an interrupt for the figures; the two rates do not determine it.")
+    interrupt_range: tuple[Span, Span] = Field(description="Least and greatest cost of an interrupt that is tried.")
     source: str = Field(default="", description="Source of the rates.")
 
 
 class ClockPart(FileModel):
     """``[clock]``: the router of ``[form]`` at other frequencies."""
 
-    frequency: Frequency = Field(description="Clock that the rates of [form] belong to.")
-    frequencies: Annotated[tuple[Frequency, ...], Field(min_length=2)] = Field(description="Clocks to look at.")
+    frequency: Frequency = Field(description="Clock at which the rates of [form] hold.")
+    frequencies: Annotated[tuple[Frequency, ...], Field(min_length=2)] = Field(description="Simulated clocks.")
     memory: Annotated[tuple[Share, ...], Field(min_length=1, max_length=5)] = Field(
-        description="Shares of a frame's time at that clock which no clock changes: illustration."
+        description="Assumed shares of a frame's time at that clock that do not depend on the clock."
     )
-    ring: FrameCount = Field(default=512, description="Frames that the receive ring holds: illustration.")
+    ring: FrameCount = Field(default=512, description="Assumed frames that the receive ring holds.")
     samples: str = Field(
         default="", description="CSV file of measured maxima to fit: columns frequency_hz, rate_pps. Empty: none."
     )
 
 
 class NapiCriteria(FileModel):
-    """``[criteria]``: bounds on the errors; shares of the core's time, 0..1."""
+    """``[criteria]``: bounds on the errors, as shares of the core's time, 0..1."""
 
     idle_rmse: Ratio | None = Field(
-        default=None, description="Root mean square error of the simulated idle share, each curve."
+        default=None, description="Root mean square error of the simulated idle share of each curve."
     )
     left_out_rmse: Ratio | None = Field(
-        default=None, description="The same for points that were left out of the fit one by one."
+        default=None, description="Root mean square error of the idle share at points that the fit leaves out in turn."
     )
     maximum_error: Ratio | None = Field(
-        default=None, description="Relative error of the maximum rate against the one measured apart."
+        default=None, description="Relative error of the maximum rate against the other measurement."
     )
     saturated_idle: Ratio | None = Field(
-        default=None, description="Idle share of the router of [form] a percent above the rate of its saturation."
+        default=None, description="Idle share of the router of [form] at a load 1 % above saturation."
     )
 
 
@@ -101,7 +100,7 @@ class NapiStudy(StudyDocument):
     criteria: NapiCriteria = NapiCriteria()
 
     def groups(self) -> Sequence[Group]:
-        """Return what the study compares."""
+        """Return the groups of values that the study compares."""
         groups = []
         for curve in self.idle:
             groups.append(Group(name=f"{curve.name}: idle time", values=curve.file, calibrates="three costs"))
@@ -117,7 +116,7 @@ class NapiStudy(StudyDocument):
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return the contradictions in the document, and with what it names."""
+        """Return the contradictions in the document, and the files that are missing."""
         problems = []
         tables = [(f"idle[{number}].file", curve.file) for number, curve in enumerate(self.idle)]
         if self.clock and self.clock.samples:
@@ -127,7 +126,12 @@ class NapiStudy(StudyDocument):
                 problems.append(Problem(place, f"there is no file {name!r}, looked up from the study's folder"))
         problems += taken_names("idle", self.idle, "names its figures")
         if self.form and self.form.saturation >= self.form.maximum:
-            problems.append(Problem("form.saturation", "is not below the maximum: it is the rate without idle time"))
+            problems.append(
+                Problem(
+                    "form.saturation",
+                    "is not below the maximum: the core has no idle time at this rate and forwards still more",
+                )
+            )
         if self.clock and not self.form:
             problems.append(Problem("clock", "needs [form]: the clock scales the costs of that router"))
         return problems

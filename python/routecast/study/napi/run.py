@@ -1,204 +1,70 @@
-"""Running a study of activation: fit costs, simulate, predict points that were left out, compare."""
+"""Run a study of activation: fit costs, simulate, predict points that were left out, compare."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from routecast.calibration.activation_costs import (
-    ActivationCosts,
     FittedActivation,
     PollCosts,
     PollManner,
     fit_activation_costs,
     fit_poll_costs,
 )
+from routecast.calibration.activation_dynamics import (
+    DYNAMICS,
+    ArrivalKind,
+    FittedDynamics,
+    Observed,
+    fit_dynamics,
+    observe,
+    rms,
+)
 from routecast.calibration.frequency import FittedFrequency, FrequencyLaw, fit_frequency
 from routecast.errors import FileProblem, FitProblem, Problem
-from routecast.evaluate.simulate import Simulate
-from routecast.load.arrivals import Arrivals
-from routecast.load.offered import OfferedLoad
 from routecast.power.csv_file import read_csv
 from routecast.power.form import PUBLISHED_FORM
 from routecast.quantity.comparison import ComparedRow
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
-from routecast.router.model import PollDiscipline, RandomTime, RouterModel
 from routecast.study.engine import StudyRun
 from routecast.study.napi.document import ClockPart, FormPart, IdleCurve, NapiRun, NapiStudy
 from routecast.study.result import Criterion, StudyResult, criteria_of
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 __all__ = ["NapiResult", "answer"]
 
-CORE = "core 0"
-"""Name of the task unit that works, in the routers of one core."""
+FORM_STEPS = tuple(number / 44 for number in range(1, 45))
+"""Loads of a curve of ``[form]`` over its greatest load, which is 10 % above the maximum rate."""
 
-FEWEST_FRAMES, TRIES = 5_000, 90
-"""Frames of a trial and trials of a curve while costs are searched by simulation."""
-
-FORM_LOADS = 44
-"""Loads of a curve of ``[form]``, evenly from near 0 to 10 % above the maximum."""
-
-FORM_STEPS = 8
+FORM_CURVES = 8
 """Curves of ``[form]``: three ways to poll under two kinds of arrivals, and two ends of a range."""
 
 NEVER_IDLE_RATIO = 0.01
-"""Below a percent of idle time a core counts as never idle."""
+"""A core with less idle time than this counts as never idle."""
 
-BEYOND = 1.01
-"""At constant rate the idle time exactly at saturation is a coincidence: it is simulated a percent above."""
+ABOVE_SATURATION = 1.01
+"""At constant rate the idle time exactly at saturation is a coincidence, so the load simulated is a percent above."""
 
 CLOCK_LOADS, OVERLOAD = 24, 1.2
-"""Loads of a curve at one clock; they reach this much above the maximum at the fastest clock."""
+"""Loads of a curve at one clock, and the greatest over the maximum rate at the fastest clock."""
 
-ArrivalKind = Literal["cbr", "poisson"]
 Pairs = tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """One core at one offered load, in the inside view of Bolla et al. 2009, fig. 6."""
-
-    offered_pps: float
-    forwarded_pps: float
-    idle_ratio: float
-    interrupts_per_packet: float
-    polls_per_packet: float
-    latency_p50_s: float
-
-
-def observe(router: RouterModel, rate_pps: float, arrivals: ArrivalKind, run: NapiRun) -> Observed:
-    """Simulate a router of one core under one load."""
-    load = OfferedLoad(rate_pps=rate_pps, arrivals=Arrivals.poisson() if arrivals == "poisson" else Arrivals.cbr())
-    # In overload the throughput settles long before the latency of a filling queue does.
-    trial = Simulate(router, seed=run.seed, steady_state=False).trial(load, run.frames / rate_pps)
-    activity = next(each for each in trial.activity if each.name == CORE)
-    passing_pps = trial.forwarded_pps or math.nan
-    return Observed(
-        offered_pps=rate_pps,
-        forwarded_pps=trial.forwarded_pps,
-        idle_ratio=1.0 - activity.busy_ratio,
-        interrupts_per_packet=activity.interrupts_per_s / passing_pps,
-        polls_per_packet=activity.polls_per_s / passing_pps,
-        latency_p50_s=trial.latency.p50_s if trial.latency else math.nan,
-    )
-
-
-def maximum_pps(points: Iterable[Observed]) -> float:
-    """Return the greatest forwarding rate that was simulated."""
-    return max(point.forwarded_pps for point in points)
-
-
-def root_mean_square(errors: Iterable[float]) -> float:
-    """Return the root mean square of the errors that are known; NaN if none is."""
-    squares = [error**2 for error in errors if not math.isnan(error)]
-    return math.sqrt(fmean(squares)) if squares else math.nan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dynamics:
-    """How a core is activated, with costs per packet and per interrupt, and perhaps a third cost.
-
-    The third is a ``wakeup``, which delays every interrupt of a sleeping core, or a ``moderation``, which keeps
-    interrupts apart. Fitted to the same idle curve, dynamics with as many costs differ in how well they explain it.
-    """
-
-    arrivals: ArrivalKind
-    discipline: PollDiscipline
-    third: Literal["wakeup", "moderation", "none"]
-
-    @property
-    def words(self) -> str:
-        """The dynamics in words."""
-        arrivals = "Poisson" if self.arrivals == "poisson" else "CBR"
-        third = {"wakeup": "wake-up", "moderation": "moderation", "none": "neither"}[self.third]
-        return f"{arrivals}, {self.discipline}, {third}"
-
-    def router(self, costs: ActivationCosts) -> RouterModel:
-        """Return the core; ``wakeup_s`` of the costs is the third cost, whichever it is."""
-        third_s = costs.wakeup_s
-        router = replace(costs, wakeup_s=0.0).router()
-        task = router.task(CORE)
-        activation = replace(
-            task.activation,
-            discipline=self.discipline,
-            moderation_s=third_s if self.third == "moderation" else 0.0,
-            wakeup=RandomTime(mean_s=third_s) if self.third == "wakeup" and third_s > 0.0 else None,
-        )
-        core = replace(task, activation=activation)
-        return replace(router, tasks=tuple(core if each is task else each for each in router.tasks))
-
-
-ALTERNATIVES = (
-    Dynamics(arrivals="poisson", discipline="exhaustive", third="wakeup"),
-    Dynamics(arrivals="poisson", discipline="exhaustive", third="moderation"),
-    Dynamics(arrivals="poisson", discipline="gated", third="moderation"),
-    Dynamics(arrivals="cbr", discipline="exhaustive", third="wakeup"),
-    Dynamics(arrivals="cbr", discipline="exhaustive", third="moderation"),
-    Dynamics(arrivals="poisson", discipline="exhaustive", third="none"),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
-    """Dynamics with the costs that fit best, and the root mean square error of the simulated idle share."""
-
-    dynamics: Dynamics
-    costs: ActivationCosts
-    rmse: float
-
-
-def fit_alternative(dynamics: Dynamics, pairs: Pairs, start: ActivationCosts, run: NapiRun) -> Alternative:
-    """Fit the costs of some dynamics to a curve, each trial answered by the simulator.
-
-    ``pairs``: offered loads > 0 and idle shares; ``start``: where the search begins; ``run``: of the trials that judge
-    the costs; those of the search take fewer frames.
-    """
-    import numpy as np
-    from scipy.optimize import minimize
-
-    count = 2 if dynamics.third == "none" else 3
-    searching = run.model_copy(update={"frames": min(run.frames, FEWEST_FRAMES)})
-
-    def costs_of(logarithms: NDArray[np.float64]) -> ActivationCosts:
-        per_packet_s, per_interrupt_s, *third = map(float, np.exp(logarithms))
-        return ActivationCosts(
-            per_packet_s=per_packet_s, per_interrupt_s=per_interrupt_s, wakeup_s=third[0] if third else 0.0
-        )
-
-    def error(costs: ActivationCosts, run: NapiRun) -> float:
-        router = dynamics.router(costs)
-        return root_mean_square(observe(router, rate, dynamics.arrivals, run).idle_ratio - idle for rate, idle in pairs)
-
-    def search_error(logarithms: NDArray[np.float64]) -> float:
-        return error(costs_of(logarithms), searching)
-
-    least_s = 0.01 * start.per_packet_s
-    first = [start.per_packet_s, max(start.per_interrupt_s, least_s), max(start.wakeup_s, least_s)][:count]
-    solution = minimize(
-        search_error, np.log(first), method="Nelder-Mead", options={"maxfev": TRIES, "xatol": 1e-3, "fatol": 1e-5}
-    )
-    costs = costs_of(solution.x)
-    return Alternative(dynamics=dynamics, costs=costs, rmse=error(costs, run))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleRow(ComparedRow[float]):
     """The idle share, 0..1, at an offered load, frames per second: measured, and as three costs predict it.
 
-    ``predicted`` is the simulator's share with the costs fitted to all points, Poisson arrivals, ``closed_form`` the
-    same in closed form. ``left_out`` has the costs fitted to all other points, ``from_half`` those fitted to every
-    other point, the first among them; NaN where these are too few, and for the points that are fitted.
+    ``predicted`` is the simulator's share under Poisson arrivals, with the costs fitted to all points; ``closed_form``
+    is the same in closed form. ``left_out`` rests on costs fitted to all other points, ``from_half`` on costs fitted to
+    the first point, the third and so on. They are NaN where the points are too few, ``from_half`` for its own points.
     """
 
     SUMMARY: ClassVar = (
@@ -235,11 +101,11 @@ class IdleResult:
     fitted: FittedActivation
     half: FittedActivation | None
     points: tuple[IdleRow, ...]
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[FittedDynamics, ...] = ()
 
     @property
     def judging(self) -> tuple[IdleRow, ...]:
-        """The points that the errors count: with idle time, and the first without; those beyond are as easy."""
+        """The points that the errors count: those with idle time and the first without it."""
         busy = next((number for number, point in enumerate(self.points) if point.measured <= 0.0), len(self.points))
         return self.points[: busy + 1]
 
@@ -247,7 +113,7 @@ class IdleResult:
     def errors(self) -> IdleErrors:
         """Errors over the points that judge."""
         predictions = map(attrgetter, ("predicted", "closed_form", "left_out", "from_half"))
-        return IdleErrors(*(root_mean_square(of(row) - row.measured for row in self.judging) for of in predictions))
+        return IdleErrors(*(rms(of(row) - row.measured for row in self.judging) for of in predictions))
 
     @property
     def maximum_error_ratio(self) -> float:
@@ -258,13 +124,13 @@ class IdleResult:
 def explain_idle(curve: IdleCurve, pairs: Pairs, run: NapiRun) -> IdleResult:
     """Fit three costs to a curve, simulate each of its points with them, and predict points that were left out.
 
-    Raises FitProblem: the curve cannot be fitted; the error says why.
+    Raises FitProblem: the curve cannot be fitted.
     """
 
     def refit(part: Pairs) -> FittedActivation | None:
         try:
             return fit_activation_costs(*zip(*part, strict=True))
-        except FitProblem:  # too few are left
+        except FitProblem:  # the part has too few points
             return None
 
     fitted = fit_activation_costs(*zip(*pairs, strict=True), series=curve.name)
@@ -273,7 +139,7 @@ def explain_idle(curve: IdleCurve, pairs: Pairs, run: NapiRun) -> IdleResult:
     half = refit(loaded[::2])
     points = []
     for number, (rate_pps, measured) in enumerate(loaded):
-        simulated = observe(router, rate_pps, "poisson", run)
+        simulated = observe(router, rate_pps, "poisson", frames=run.frames, seed=run.seed)
         others = refit(loaded[:number] + loaded[number + 1 :])
         points.append(
             IdleRow(
@@ -290,8 +156,20 @@ def explain_idle(curve: IdleCurve, pairs: Pairs, run: NapiRun) -> IdleResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormCurve:
-    """One way to poll under one kind of arrivals, against load; ``at_saturation`` is simulated a percent above it.
+class ObservedCurve:
+    """A core at several loads."""
+
+    points: tuple[Observed, ...]
+
+    @property
+    def maximum_pps(self) -> float:
+        """Greatest simulated forwarding rate."""
+        return max(point.forwarded_pps for point in self.points)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormCurve(ObservedCurve):
+    """One way to poll under one kind of arrivals; the load of ``at_saturation`` is a percent above saturation.
 
     ``form_rmse`` is the root mean square of busy share less published form function, over loads up to the maximum.
     """
@@ -300,42 +178,35 @@ class FormCurve:
 
     costs: PollCosts
     arrivals: ArrivalKind
-    points: tuple[Observed, ...]
     at_saturation: Observed
     form_rmse: float
 
     @property
-    def maximum_pps(self) -> float:
-        """Greatest forwarding rate."""
-        return maximum_pps(self.points)
-
-    @property
     def never_idle_pps(self) -> float:
         """Least load from which on the core is never idle."""
-        last = max((point.offered_pps for point in self.points if point.idle_ratio > NEVER_IDLE_RATIO), default=0.0)
-        return min(point.offered_pps for point in self.points if point.offered_pps > last)
+        idle_pps = max((point.offered_pps for point in self.points if point.idle_ratio > NEVER_IDLE_RATIO), default=0.0)
+        return min(point.offered_pps for point in self.points if point.offered_pps > idle_pps)
 
 
 @value
 class FormResult:
-    """What follows from two rates."""
+    """A polling router that two rates calibrate, beside the published form function."""
 
     SUMMARY: ClassVar = ("*", "-part", "polynomial_rmse=of_polynomial.rmse_ratio")
 
     part: FormPart
     curves: tuple[FormCurve, ...] = field(
-        "Each way to poll, at constant rate and under Poisson arrivals; the first explains both rates, as measured"
+        "Each way to poll, at constant rate and under Poisson arrivals; the first explains both measured rates"
     )
     range: tuple[FormCurve, ...] = field("The first with the least and with the largest cost of an interrupt")
     of_polynomial: FittedActivation = field("Costs fitted to the published form function as if it were measured")
 
 
-def dearest_wave(maximum_pps: float) -> tuple[float, float, float, float]:
-    """Return where the form function makes a packet dearer as load rises, which no sharing of interrupts does.
+def greatest_rise_per_packet(maximum_pps: float) -> tuple[float, float, float, float]:
+    """Return the greatest rise of the time per packet with load in the form function; shared interrupts only lower it.
 
-    The time per packet is busy share over load, ``x(t)/(t·r_max)``.
-
-    Returns load over maximum rate and seconds per packet at the cheapest point before the dearest, then at the dearest.
+    The time per packet is busy share over load, ``x(t)/(t·r_max)``. The result is load over maximum rate and seconds
+    per packet at the low end of the rise, then at its high end.
     """
     times = [(PUBLISHED_FORM.at(t) / t / maximum_pps, t) for t in (step / 1000 for step in range(100, 1001))]
     (low_s, low), (high_s, high) = max(
@@ -345,9 +216,9 @@ def dearest_wave(maximum_pps: float) -> tuple[float, float, float, float]:
 
 
 def explain_form(part: FormPart, run: NapiRun, on_curve: Callable[[str], None]) -> FormResult:
-    """Calibrate a polling router from two rates and look into it at loads up to its maximum.
+    """Calibrate a polling router from two rates, and simulate it at loads up to its maximum.
 
-    Raises FitProblem: the rates contradict each other; the error says how.
+    Raises FitProblem: the rates contradict each other.
     """
 
     def curve(manner: PollManner, per_interrupt_s: float, arrivals: ArrivalKind) -> FormCurve:
@@ -360,44 +231,47 @@ def explain_form(part: FormPart, run: NapiRun, on_curve: Callable[[str], None]) 
             budget_frames=part.budget,
             series="form",
         )
-        router = costs.router()
-        loads = [1.1 * part.maximum * number / FORM_LOADS for number in range(1, FORM_LOADS + 1)]
-        points = tuple(observe(router, rate, arrivals, run) for rate in loads)
+        at = partial(observe, costs.router(), arrivals=arrivals, frames=run.frames, seed=run.seed)
+        points = tuple(at(1.1 * part.maximum * step) for step in FORM_STEPS)
         return FormCurve(
             costs=costs,
             arrivals=arrivals,
             points=points,
-            at_saturation=observe(router, BEYOND * part.saturation, arrivals, run),
-            form_rmse=root_mean_square(
+            at_saturation=at(ABOVE_SATURATION * part.saturation),
+            form_rmse=rms(
                 1.0 - point.idle_ratio - PUBLISHED_FORM.at(point.offered_pps / part.maximum)
                 for point in points
                 if point.offered_pps <= part.maximum
             ),
         )
 
-    # Where a frame alone brings its interrupt, interrupt and poll share what two rates leave for both.
+    # Where each single frame brings an interrupt, interrupt and poll share the time that two rates leave for both.
     shared_s = 0.5 * (1.0 / part.saturation - 1.0 / part.maximum)
-    ways: dict[PollManner, float] = {"until_empty": part.interrupt, "until_short": shared_s, "exhaustive": shared_s}
+    interrupts_s: dict[PollManner, float] = {
+        "until_empty": part.interrupt,
+        "until_short": shared_s,
+        "exhaustive": shared_s,
+    }
     kinds: tuple[ArrivalKind, ...] = ("cbr", "poisson")
-    steps = [number / FORM_LOADS for number in range(1, FORM_LOADS + 1)]
     return FormResult(
         part=part,
-        curves=tuple(curve(manner, cost_s, arrivals) for manner, cost_s in ways.items() for arrivals in kinds),
+        curves=tuple(curve(manner, cost_s, arrivals) for manner, cost_s in interrupts_s.items() for arrivals in kinds),
         range=tuple(curve("until_empty", cost_s, "cbr") for cost_s in part.interrupt_range),
         of_polynomial=fit_activation_costs(
-            [part.maximum * step for step in steps],
-            [min(max(1.0 - PUBLISHED_FORM.at(step), 0.0), 1.0) for step in steps],
+            [part.maximum * step for step in FORM_STEPS],
+            [min(max(1.0 - PUBLISHED_FORM.at(step), 0.0), 1.0) for step in FORM_STEPS],
             series="form function",
         ),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClockCurve:
+class ClockCurve(ObservedCurve):
     """Latency against load at one clock, and the plateau that a full ring makes."""
 
+    SUMMARY: ClassVar = ("frequency_hz", "points", "plateau_s")
+
     frequency_hz: float
-    points: tuple[Observed, ...]
     plateau_s: float
 
 
@@ -408,7 +282,7 @@ class ClockResult:
     SUMMARY: ClassVar = ("*", "-part")
 
     part: ClockPart
-    laws: tuple[FrequencyLaw, ...] = field("One for each share of memory time; illustration")
+    laws: tuple[FrequencyLaw, ...] = field("A law for each share of memory time; illustration")
     shown: FrequencyLaw = field("The law whose latency was simulated")
     curves: tuple[ClockCurve, ...] = field("Latency by clock")
     recovered: FittedFrequency = field("The law fitted to the simulated maxima: it should be `shown` again")
@@ -426,13 +300,13 @@ def explain_clock(part: ClockPart, costs: PollCosts, samples: Pairs, run: NapiRu
         for share in part.memory
     )
     shown = laws[len(laws) // 2]
-    most_pps = OVERLOAD * max(shown.rate_pps(frequency) for frequency in part.frequencies)
-    loads = [most_pps * number / CLOCK_LOADS for number in range(1, CLOCK_LOADS + 1)]
+    max_pps = OVERLOAD * max(shown.rate_pps(frequency) for frequency in part.frequencies)
+    loads = [max_pps * number / CLOCK_LOADS for number in range(1, CLOCK_LOADS + 1)]
     curves = []
     for frequency in part.frequencies:
         slower = shown.frame_s(frequency) / shown.frame_s(part.frequency)
         router = costs.router(slower=slower, ring_frames=part.ring)
-        points = tuple(observe(router, rate, "cbr", run) for rate in loads)
+        points = tuple(observe(router, rate, "cbr", frames=run.frames, seed=run.seed) for rate in loads)
         plateau_s = shown.plateau_s(frequency, part.ring)
         curves.append(ClockCurve(frequency_hz=frequency, points=points, plateau_s=plateau_s))
     return ClockResult(
@@ -440,7 +314,7 @@ def explain_clock(part: ClockPart, costs: PollCosts, samples: Pairs, run: NapiRu
         laws=laws,
         shown=shown,
         curves=tuple(curves),
-        recovered=fit_frequency(part.frequencies, [maximum_pps(curve.points) for curve in curves], series="clock"),
+        recovered=fit_frequency(part.frequencies, [curve.maximum_pps for curve in curves], series="clock"),
         samples=samples,
         fitted=fit_frequency(*zip(*samples, strict=True), series="clock") if samples else None,
     )
@@ -458,17 +332,17 @@ class NapiResult(StudyResult[NapiStudy]):
 
 
 def criteria(study: NapiStudy, idle: Sequence[IdleResult], form: FormResult | None) -> tuple[Criterion, ...]:
-    """Return the study's bounds with what was reached."""
+    """Return the study's bounds with the errors."""
     bounds = study.criteria
     limits: list[tuple[str, float | None, float]] = []
-    for each in idle:
-        name, errors = each.curve.name, each.errors
+    for result in idle:
+        name, errors = result.curve.name, result.errors
         limits += [
             (f"{name}: root mean square error, simulated idle share", bounds.idle_rmse, errors.simulated),
             (f"{name}: root mean square error, idle share of points left out", bounds.left_out_rmse, errors.left_out),
         ]
-        if each.curve.maximum is not None:
-            error = abs(each.maximum_error_ratio)
+        if result.curve.maximum is not None:
+            error = abs(result.maximum_error_ratio)
             limits.append((f"{name}: relative error of the maximum rate", bounds.maximum_error, error))
     if form:
         idle_ratio = form.curves[0].at_saturation.idle_ratio
@@ -477,10 +351,9 @@ def criteria(study: NapiStudy, idle: Sequence[IdleResult], form: FormResult | No
 
 
 def read_pairs(path: Path, first: str, second: str, series: str = "") -> Pairs:
-    """Read two columns of numbers, in the order of the file; of the rows of one ``series`` if it is not empty.
+    """Read two columns of numbers in the order of the file, from all rows or those of a series.
 
-    Raises FileProblem: the file cannot be read, has no such column or series, or a cell is no number; every wrong row
-    is named.
+    Raises FileProblem: the file cannot be read, has no such column or series, or cells are no numbers.
     """
     file = read_csv(path, kind="table of measured pairs")
     file.require((first, second))
@@ -494,10 +367,10 @@ def read_pairs(path: Path, first: str, second: str, series: str = "") -> Pairs:
 
 
 def answer(run: StudyRun[NapiStudy]) -> NapiResult:
-    """Fit, simulate, leave out and compare.
+    """Fit costs, simulate, predict points that were left out, compare.
 
-    An interrupted run starts again: a study takes less than a minute. Raises RoutecastError: a table cannot be read, or
-    a curve cannot be fitted.
+    An interrupted run starts again, since a study takes less than a minute. Raises RoutecastError: a table cannot be
+    read, or a curve cannot be fitted.
     """
     study, folder, trials = run.study, run.folder, run.study.run
     curves = [
@@ -506,8 +379,8 @@ def answer(run: StudyRun[NapiStudy]) -> NapiResult:
     samples: Pairs = ()
     if study.clock and study.clock.samples:
         samples = read_pairs(folder / study.clock.samples, "frequency_hz", "rate_pps")
-    compared = ALTERNATIVES if trials.compare else ()
-    run.work = len(curves) * (1 + len(compared)) + FORM_STEPS * bool(study.form) + bool(study.clock)
+    compared = DYNAMICS if trials.compare else ()
+    run.work = len(curves) * (1 + len(compared)) + FORM_CURVES * bool(study.form) + bool(study.clock)
 
     idle: list[IdleResult] = []
     for curve, pairs in curves:
@@ -517,7 +390,8 @@ def answer(run: StudyRun[NapiStudy]) -> NapiResult:
         others = []
         for dynamics in compared:
             run.step(f"{curve.name}: {dynamics.words}")
-            others.append(fit_alternative(dynamics, judging, explained.fitted.costs, trials))
+            costs = explained.fitted.costs
+            others.append(fit_dynamics(dynamics, judging, costs, frames=trials.frames, seed=trials.seed))
         idle.append(replace(explained, alternatives=tuple(others)))
     form = explain_form(study.form, trials, run.step) if study.form else None
     clock = None

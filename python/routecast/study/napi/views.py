@@ -1,4 +1,4 @@
-"""The report of a study of activation: what three costs explain, where the form function comes from, the clock."""
+"""The report of a study of activation: idle time from three costs, the origin of the form function, the clock."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from routecast.study.napi.run import (
     FormResult,
     IdleResult,
     NapiResult,
-    dearest_wave,
-    maximum_pps,
+    greatest_rise_per_packet,
 )
 from routecast.study.result import TerminalSummary
 
 __all__ = ["page", "terminal_summary"]
 
-WAYS = {"until_empty": "until empty", "until_short": "until short", "exhaustive": "exhaustive"}
+POLLS = {"until_empty": "until empty", "until_short": "until short", "exhaustive": "exhaustive"}
 ARRIVALS = {"cbr": "constant rate", "poisson": "Poisson"}
 
 STEPS = 120
@@ -36,28 +35,30 @@ DOT: Final[dict[str, Any]] = {"size_px": 7}
 RING: Final[dict[str, Any]] = {"size_px": 12, "filled": False}
 
 _points = scaled(100.0, ".1f")
-"""A share of time as percent of the time with one digit."""
+"""Writes a share of time in percent with one digit."""
 _mpps = scaled(1e-6, ".2f")
 _kpps = scaled(1e-3, ".0f")
 _us = scaled(1e6, ".0f")
 
 
-def idle_table(each: IdleResult) -> Table:
+def idle_table(result: IdleResult) -> Table:
     """Return an idle curve: measured, simulated with the fitted costs, and predicted from other points."""
     return Table.of(
-        each.points,
+        result.points,
         Column("Load", "Mpps", scaled(1e-6, ".4g"), "conditions"),
         Column("Measured", "%", _points, "measured"),
         Column("Simulated", "%", _points, "predicted", group="three costs"),
         Column("Error", "points", scaled(100.0, "+.1f"), lambda row: row.predicted - row.measured, group="three costs"),
         Column("Closed form", "%", _points, "closed_form", group="three costs", wide=True),
-        Column("Left out", "%", _points, lambda row: row.left_out if row in each.judging else None, group="predicted"),
         Column(
-            "From half", "%", _points, lambda row: row.from_half if row in each.judging else None, group="predicted"
+            "Left out", "%", _points, lambda row: row.left_out if row in result.judging else None, group="predicted"
+        ),
+        Column(
+            "From half", "%", _points, lambda row: row.from_half if row in result.judging else None, group="predicted"
         ),
         Column("IRQs", "per packet", ".3f", "interrupts_per_packet"),
-        name=f"idle-{each.curve.name}",
-        title=f"{each.curve.title}: idle time of one core",
+        name=f"idle-{result.curve.name}",
+        title=f"{result.curve.title}: idle time of one core",
         caption="In percent of the time. Left out: fitted to all other points; from half: to every other point. "
         "Points after the first without idle time do not count in the errors.",
     )
@@ -72,45 +73,45 @@ def cost_table(idle: tuple[IdleResult, ...]) -> Table:
     }
 
     def interval(row: tuple[IdleResult, str]) -> str:
-        least, most = (1e9 * getattr(end, costs[row[1]]) for end in (row[0].fitted.low, row[0].fitted.high))
-        return f"{least:.0f}–{most:.0f}" if math.isfinite(least + most) else "–"
+        low, high = (1e9 * getattr(end, costs[row[1]]) for end in (row[0].fitted.low, row[0].fitted.high))
+        return f"{low:.0f}–{high:.0f}" if math.isfinite(low + high) else "–"
 
     return Table.of(
-        [(each, name) for each in idle for name in costs],
+        [(result, name) for result in idle for name in costs],
         Column.text("Curve", lambda row: row[0].curve.title),
         Column.text("Cost", lambda row: row[1]),
         Column("Value", "ns", scaled(1e9, ".1f"), lambda row: getattr(row[0].fitted.costs, costs[row[1]])),
         Column("95 % interval", "ns", getter=interval),
         name="costs",
         title="Fitted costs",
-        caption="Three for each curve, with 95 % intervals (Gauss-Newton, Student's t).",
+        caption="Three costs for each curve, with 95 % intervals (Gauss-Newton, Student's t).",
     )
 
 
 def error_table(idle: tuple[IdleResult, ...]) -> Table:
-    """Return how far off the idle share is, and the maximum rate against the one measured apart."""
+    """Return the errors of the idle share and of the maximum rate."""
     return Table.of(
         idle,
         Column.text("Curve", "curve.title"),
-        Column("Points", "", "d", lambda each: len(each.judging)),
+        Column("Points", "", "d", lambda result: len(result.judging)),
         Column("Simulated", "points", percent, "errors.simulated"),
         Column("Left out", "points", percent, "errors.left_out"),
         Column("Other half", "points", percent, "errors.from_half"),
         Column("1/c", "Mpps", _mpps, "fitted.costs.maximum_pps", group="maximum rate"),
-        Column("Measured", "Mpps", _mpps, lambda each: each.curve.maximum or None, group="maximum rate"),
+        Column("Measured", "Mpps", _mpps, lambda result: result.curve.maximum or None, group="maximum rate"),
         Column("Error", "%", signed_percent, "maximum_error_ratio", group="maximum rate"),
         name="errors",
         title="How wrong the three costs are",
         caption="Root mean square errors in percentage points of the time, over points up to the first without idle "
-        "time. The maximum was measured apart and not fitted.",
+        "time. The maximum comes from another measurement and was not fitted.",
     )
 
 
 def dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
-    """Return what other dynamics reach on the same curves, each with its own best costs."""
-    best = [min(each.alternatives, key=lambda alternative: alternative.rmse, default=None) for each in idle]
+    """Return the errors of other dynamics on the same curves, each with its own best costs."""
+    best = [min(result.alternatives, key=lambda alternative: alternative.rmse, default=None) for result in idle]
     return Table.of(
-        [(each.curve.title, alternative) for each in idle for alternative in each.alternatives],
+        [(result.curve.title, alternative) for result in idle for alternative in result.alternatives],
         Column.text("Curve", lambda row: row[0]),
         Column.text("Arrivals, polls, third", lambda row: row[1].dynamics.words),
         Column("Error", "points", percent, lambda row: row[1].rmse),
@@ -120,10 +121,11 @@ def dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
             "Third", "ns", ".0f", lambda row: 1e9 * row[1].costs.wakeup_s if row[1].dynamics.third != "none" else None
         ),
         name="dynamics",
-        title="Which dynamics the curves speak for",
-        caption="Each fitted by the simulator. Exhaustive polls take what comes while they are under way, gated ones "
-        "what they find. A wake-up delays interrupts of a sleeping core; moderation keeps interrupts apart.",
-        strong=lambda row: any(row[1] is point for point in best),
+        title="Which dynamics explain the curves best",
+        caption="The simulator fits all of them. Exhaustive polls take frames that come during the poll, gated polls "
+        "only those that wait when it begins. A wake-up delays interrupts of a sleeping core, and moderation keeps "
+        "interrupts apart.",
+        strong=lambda row: any(row[1] is alternative for alternative in best),
     )
 
 
@@ -132,7 +134,7 @@ def form_table(form: FormResult) -> Table:
     at = f"at {form.part.saturation / 1e3:.0f} kpps + 1 %"
     return Table.of(
         (*form.curves, *form.range),
-        Column.text("Polls", lambda curve: WAYS[curve.costs.manner]),
+        Column.text("Polls", lambda curve: POLLS[curve.costs.manner]),
         Column.text("Arrivals", lambda curve: ARRIVALS[curve.arrivals]),
         Column("Interrupt", "ns", scaled(1e9, ".0f"), "costs.per_interrupt_s"),
         Column("Idle", "%", _points, "at_saturation.idle_ratio", group=at),
@@ -142,14 +144,14 @@ def form_table(form: FormResult) -> Table:
         Column("Error", "points", _points, "form_rmse"),
         name="form",
         title="Which way to poll leaves no idle time before the maximum",
-        caption="Polls go on until one finds nothing, or until one is short and enables interrupts, or take what comes "
-        "while they are under way. All are given both rates. Error: busy share against the published form function.",
+        caption="Polls go on until a poll finds nothing, or until a short poll enables interrupts, or take frames that "
+        "come during the poll. All meet both rates. Error: busy share against the published form function.",
         strong=(0,),
     )
 
 
 def clock_table(clock: ClockResult) -> Table:
-    """Return maximum rates and plateaus by clock; illustration, but for what the simulator makes of them."""
+    """Return maximum rates and plateaus by clock, under assumed shares of memory time."""
 
     def of_law(share: float, law: FrequencyLaw) -> Column:
         rate = "maximum rate"
@@ -162,29 +164,31 @@ def clock_table(clock: ClockResult) -> Table:
         clock.curves,
         Column("Clock", "GHz", scaled(1e-9, ".2f"), "frequency_hz"),
         *map(of_law, clock.part.memory, clock.laws),
-        Column("Maximum", "kpps", _kpps, lambda row: maximum_pps(row.points), group=shown),
+        Column("Maximum", "kpps", _kpps, lambda row: row.maximum_pps, group=shown),
         Column("Gain", "%/% of clock", ".2f", lambda row: clock.shown.gain_ratio(row.frequency_hz), group=shown),
         Column("Plateau", "us", _us, lambda row: row.points[-1].latency_p50_s, group=shown),
         Column("Ring alone", "us", _us, "plateau_s", group=shown),
         name="clock",
         title="Maximum rate and overload latency against the clock",
         caption="Illustration: no rate at another clock is published as a number. Shares of memory time are those at "
-        f"{clock.part.frequency / 1e9:g} GHz. A poll's frames add to those of the ring, so the plateau is a little "
-        "higher than the ring alone makes it.",
+        f"{clock.part.frequency / 1e9:g} GHz. The frames of a poll add to those of the ring, so the plateau is a "
+        "little higher than that of the ring alone.",
     )
 
 
 def law_table(clock: ClockResult) -> Table:
-    """Return the laws that were fitted: to what the simulator reached, and to measured samples if there are any."""
+    """Return the laws fitted to the simulated maxima, and to measured samples if there are any."""
     rows: list[tuple[Cell, ...]] = [
         ("given to the simulator", clock.shown.packet_cycles, 1e9 * clock.shown.memory_s, "", "", None)
     ]
-    for name, fitted in (("fitted to what it reached", clock.recovered), ("fitted to the samples", clock.fitted)):
+    for name, fitted in (("fitted to the simulated maxima", clock.recovered), ("fitted to the samples", clock.fitted)):
         if fitted is None:
             continue
-        known = not math.isnan(fitted.low.memory_s)
-        cycles = f"{fitted.low.packet_cycles:.0f}–{fitted.high.packet_cycles:.0f}" if known else "–"
-        memory = f"{format_duration(fitted.low.memory_s)}–{format_duration(fitted.high.memory_s)}" if known else "–"
+        has_interval = not math.isnan(fitted.low.memory_s)
+        cycles = f"{fitted.low.packet_cycles:.0f}–{fitted.high.packet_cycles:.0f}" if has_interval else "–"
+        memory = (
+            f"{format_duration(fitted.low.memory_s)}–{format_duration(fitted.high.memory_s)}" if has_interval else "–"
+        )
         rows.append((name, fitted.law.packet_cycles, 1e9 * fitted.law.memory_s, cycles, memory, fitted.misfit_ratio))
     return Table(
         name="law",
@@ -204,17 +208,17 @@ def law_table(clock: ClockResult) -> Table:
 
 def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
     """Return idle time against load, each curve measured, simulated and in closed form."""
-    loads = [point.conditions for each in idle for point in each.points]
+    loads = [point.conditions for result in idle for point in result.points]
     least, most = min(loads), max(loads)
     grid = [least * (most / least) ** t for t in UNIT_GRID]
 
-    def marks(each: IdleResult, colour: str) -> tuple[Mark, ...]:
-        costs = each.fitted.costs
+    def marks(result: IdleResult, colour: str) -> tuple[Mark, ...]:
+        costs = result.fitted.costs
         closed_form = [(rate / 1e6, 100.0 * costs.idle_ratio(rate)) for rate in grid]
-        simulated = [(row.conditions / 1e6, 100.0 * row.predicted) for row in each.points]
-        measured = [(row.conditions / 1e6, 100.0 * row.measured) for row in each.points]
+        simulated = [(row.conditions / 1e6, 100.0 * row.predicted) for row in result.points]
+        measured = [(row.conditions / 1e6, 100.0 * row.measured) for row in result.points]
         return (
-            Line.of_pairs(closed_form, name=f"{each.curve.title}: three costs", colour=colour),
+            Line.of_pairs(closed_form, name=f"{result.curve.title}: three costs", colour=colour),
             Points.of_pairs(simulated, name="simulated", colour=colour, legend=False, **RING),
             Points.of_pairs(measured, name="measured", colour=colour, legend=False, **DOT),
         )
@@ -237,9 +241,9 @@ def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
     )
 
 
-def time_figure(each: IdleResult) -> Figure:
+def time_figure(result: IdleResult) -> Figure:
     """Return where the time of a core goes, against load: the mechanism behind the shape."""
-    costs = each.fitted.costs
+    costs = result.fitted.costs
     most = 1.05 * costs.maximum_pps
     grid = [most * max(step, 0.01) / STEPS for step in range(STEPS + 1)]
 
@@ -253,10 +257,10 @@ def time_figure(each: IdleResult) -> Figure:
     layers = zip(names.items(), zip(*map(shares, grid), strict=True), strict=True)
     x = tuple(rate / 1e6 for rate in grid)
     return Figure(
-        name=f"time-{each.curve.name}",
-        title=f"{each.curve.title}: where the core's time goes",
+        name=f"time-{result.curve.name}",
+        title=f"{result.curve.title}: where the core's time goes",
         caption="At low load every frame brings an interrupt; at high load frames share them, so the share of "
-        "interrupts rises, falls and is gone at the maximum. That is why busy time is not a straight line.",
+        "interrupts rises, falls and reaches 0 at the maximum. So busy time is no straight line.",
         x=Axis(title="offered load (Mpps)", low=0.0, high=most / 1e6),
         y=Axis(title="share of the core's time (%)", low=0.0, high=100.0),
         marks=tuple(
@@ -268,7 +272,7 @@ def time_figure(each: IdleResult) -> Figure:
 
 def inside_figure(form: FormResult) -> Figure:
     """Return idle time, interrupts and polls per packet against load (Bolla et al. 2009, fig. 6)."""
-    shown = {
+    quantities = {
         "idle time": ("idle_ratio", GREY),
         "interrupts per packet": ("interrupts_per_packet", INTERRUPT),
         "polls per packet": ("polls_per_packet", WORK),
@@ -277,8 +281,8 @@ def inside_figure(form: FormResult) -> Figure:
     return Figure(
         name="inside",
         title="Inside the router: interrupts, polls and idle time",
-        caption=f"Constant rate; dashed: Poisson arrivals, where idle time and interrupts per packet are one number. "
-        f"At {saturation:.0f} kpps both are gone, and the rate still grows: a poll then takes more than one frame.",
+        caption=f"Constant rate; dashed: Poisson arrivals, where idle time and interrupts per packet are equal. "
+        f"At {saturation:.0f} kpps both reach 0, and the rate still grows, because a poll then takes several frames.",
         x=Axis(title="offered load (kpps)", low=0.0),
         y=Axis(title="share of time, or per packet", low=0.0, high=1.0),
         marks=(
@@ -286,14 +290,14 @@ def inside_figure(form: FormResult) -> Figure:
                 Line.of(
                     curve.points,
                     lambda point: point.offered_pps / 1e3,
-                    attrgetter(figure),
-                    name=f"{name}{of}",
+                    attrgetter(attribute),
+                    name=f"{name}{suffix}",
                     colour=colour,
-                    dashed=bool(of),
-                    legend=not of,
+                    dashed=bool(suffix),
+                    legend=not suffix,
                 )
-                for curve, of in zip(form.curves, ("", ", Poisson arrivals"), strict=False)
-                for name, (figure, colour) in shown.items()
+                for curve, suffix in zip(form.curves, ("", ", Poisson arrivals"), strict=False)
+                for name, (attribute, colour) in quantities.items()
             ),
             Line(name="saturation", x=(saturation, saturation), y=(0.0, 1.0), colour=WAKE, dashed=True),
         ),
@@ -322,7 +326,7 @@ def form_figure(form: FormResult) -> Figure:
         name="form",
         title="Busy time against normalised load: mechanism and form function",
         caption="Constant rate; dashed in colour: Poisson arrivals. The form function is one polynomial for all "
-        "platforms and clocks of the paper; the mechanisms know two rates of one of them.",
+        "platforms and clocks of the paper; the mechanisms know two rates of one platform.",
         x=Axis(title="load / maximum rate", low=0.0, high=1.0),
         y=Axis(title="share of time, or of dynamic power", low=0.0),
         marks=(
@@ -356,8 +360,9 @@ def packet_figure(form: FormResult) -> Figure:
     return Figure(
         name="packet",
         title="Time per packet against normalised load",
-        caption="Busy time over packets, polls until one finds nothing. Sharing makes packets cheaper with load; the "
-        "polynomial makes them dearer in between. Each cost of an interrupt meets both known rates.",
+        caption="Busy time over packets; polls go on until a poll finds nothing. Shared interrupts make a packet "
+        "cheaper as load rises; the polynomial makes it dearer in between. Each cost of an interrupt meets both known "
+        "rates.",
         x=Axis(title="load / maximum rate", low=0.0, high=1.0),
         y=Axis(title="time per packet (us)", low=0.0),
         marks=(
@@ -383,7 +388,7 @@ def clock_figure(clock: ClockResult) -> Figure:
     for share, law, colour in zip(clock.part.memory, clock.laws, palette(len(clock.laws)), strict=True):
         marks.append(line(law, f"{100.0 * share:.0f} % memory", colour))
         if law == clock.shown:
-            maxima = [(curve.frequency_hz / 1e9, maximum_pps(curve.points) / 1e3) for curve in clock.curves]
+            maxima = [(curve.frequency_hz / 1e9, curve.maximum_pps / 1e3) for curve in clock.curves]
             marks.append(Points.of_pairs(maxima, name="simulated", colour=colour, filled=False))
     if clock.fitted:
         samples = [(frequency_hz / 1e9, rate_pps / 1e3) for frequency_hz, rate_pps in clock.samples]
@@ -394,8 +399,8 @@ def clock_figure(clock: ClockResult) -> Figure:
     return Figure(
         name="clock",
         title="Maximum rate against the clock",
-        caption="Illustration: the share of memory time is assumed, not measured. What the clock does not change bends "
-        "the line: the gain shrinks as the clock rises.",
+        caption="Illustration: the share of memory time is assumed, not measured. Memory time bends "
+        "the line, so the gain shrinks as the clock rises.",
         x=Axis(title="clock (GHz)"),
         y=Axis(title="maximum rate (kpps)", low=0.0),
         marks=tuple(marks),
@@ -437,8 +442,8 @@ def terminal_summary(result: NapiResult) -> TerminalSummary:
 
 def page(result: NapiResult) -> Page:
     """Return the page of a study of activation."""
-    study, made = result.study, result.provenance
-    worst = max(error for each in result.idle for error in each.errors[:2])
+    study, provenance = result.study, result.provenance
+    worst = max(error for curve in result.idle for error in curve.errors[:2])
     return result.page(
         (
             "A packet, an interrupt and a wake-up: **three costs** reproduce the idle time of a core over its whole "
@@ -451,32 +456,32 @@ def page(result: NapiResult) -> Page:
             result.clock is not None and _clock(result.clock),
         ),
         ("Frames of a trial", f"{study.run.frames:,}"),
-        ("Seed", str(made.seed)),
+        ("Seed", str(provenance.seed)),
     )
 
 
 def _idle(idle: tuple[IdleResult, ...]) -> Section:
     tiles = [
         Tile(
-            f"{100.0 * each.errors.simulated:.1f} points",
-            f"error of the idle time, {each.curve.title}",
-            f"{100.0 * each.errors.left_out:.1f} for points that were left out",
+            f"{100.0 * result.errors.simulated:.1f} points",
+            f"error of the idle time, {result.curve.title}",
+            f"{100.0 * result.errors.left_out:.1f} for points that were left out",
         )
-        for each in idle
+        for result in idle
     ]
     tiles += [
         Tile(
-            f"{each.fitted.costs.maximum_pps / 1e6:.1f} Mpps",
-            f"maximum that the costs imply, {each.curve.title}",
-            f"measured apart: {each.curve.maximum / 1e6:.1f} Mpps",
+            f"{result.fitted.costs.maximum_pps / 1e6:.1f} Mpps",
+            f"maximum that the costs imply, {result.curve.title}",
+            f"measured elsewhere: {result.curve.maximum / 1e6:.1f} Mpps",
         )
-        for each in idle
-        if each.curve.maximum is not None
+        for result in idle
+        if result.curve.maximum is not None
     ]
     words = (
-        "A core that interrupts activate is idle for `(1 − λc)(1 + λW)/(1 + λ(W + C))` of the time: `c` for a packet, "
-        "`C` for an interrupt with its poll, `W` for the wake-up, at Poisson arrivals of rate `λ`. The costs were "
-        "fitted to this; the errors are those of the packet simulator with the same costs.",
+        "A core that interrupts activate is idle for `(1 − λc)(1 + λW)/(1 + λ(W + C))` of the time at Poisson arrivals "
+        "of rate `λ`, where `c` is the cost of a packet, `C` that of an interrupt with its poll, and `W` the wake-up. "
+        "The costs were fitted with this formula; the errors are those of the packet simulator with the same costs.",
         "The wake-up stands for everything that delays the poll of an idle core: moderation in the card, the exit from "
         "a sleep state, the scheduling of the poll. A curve of idle time cannot separate these.",
     )
@@ -489,42 +494,42 @@ def _idle(idle: tuple[IdleResult, ...]) -> Section:
         Prose(words),
         cost_table(idle),
         error_table(idle),
-        *(time_figure(each) for each in idle),
-        *(idle_table(each) for each in idle),
-        any(each.alternatives for each in idle) and dynamics_table(idle),
+        *(time_figure(result) for result in idle),
+        *(idle_table(result) for result in idle),
+        any(result.alternatives for result in idle) and dynamics_table(idle),
     )
 
 
 def form_findings(form: FormResult) -> tuple[str, ...]:
-    """Return in words where mechanism and form function agree and where they differ."""
+    """Return sentences on where mechanism and form function agree and differ."""
     part, best, costs = form.part, form.curves[0], form.curves[0].costs
     t = part.saturation / part.maximum
     least, most = form.range
     straight = form.of_polynomial
-    cheap_at, cheap_s, dear_at, dear_s = dearest_wave(part.maximum)
+    cheap_at, cheap_s, dear_at, dear_s = greatest_rise_per_packet(part.maximum)
     return (
-        f"**From two rates.** Known are {part.maximum / 1e3:.0f} kpps at most, and no idle time from "
+        f"**From two rates.** The router forwards at most {part.maximum / 1e3:.0f} kpps, and is never idle from "
         f"{part.saturation / 1e3:.0f} kpps on{f' ({part.source})' if part.source else ''}. With polls of "
         f"{costs.budget_frames} frames a packet then costs {1e9 * costs.per_packet_s:.0f} ns and a poll "
         f"{1e9 * costs.per_poll_s:.0f} ns. The cost of an interrupt stays free: from "
         f"{1e9 * least.costs.per_interrupt_s:.0f} to {1e9 * most.costs.per_interrupt_s:.0f} ns both rates are met, and "
         f"the busy share at half of the saturation rate runs from {_busy_at_half(least):.2f} to "
         f"{_busy_at_half(most):.2f}.",
-        "**What makes a plateau.** Polls that cost something of their own and go on until one finds nothing: the next "
-        "frame comes before the poll of the last one is over. Where every short poll enables interrupts again, time is "
-        "as full, but interrupts do not vanish. Exhaustive polls share interrupts without a cost that can be shared "
-        "further, and stay idle now and then up to the maximum. Poisson arrivals round every corner.",
+        "**What makes a plateau.** Polls have a cost of their own and go on until a poll finds nothing, so the next "
+        "frame comes before the poll of the last frame is over. Where every short poll enables interrupts again, the "
+        "core is as busy, but interrupts do not vanish. Exhaustive polls share interrupts only, so the core stays idle "
+        "now and then up to the maximum. Poisson arrivals round every corner.",
         f"**Where the form function differs.** At {t:.2f} of the maximum, where idle time vanishes, the published "
         f"polynomial stands at {PUBLISHED_FORM.at(t):.2f}, and the mechanism at "
         f"{1.0 - best.at_saturation.idle_ratio:.2f}: the polynomial averages over all platforms and clocks. The root "
         f"mean square difference is {100.0 * best.form_rmse:.1f} points, "
         f"{100.0 * least.form_rmse:.1f} to {100.0 * most.form_rmse:.1f} over the range of "
-        f"the interrupt. A straight line that ends at "
-        f"{straight.costs.maximum_pps / part.maximum:.2f} of the maximum, all that three costs keep of it, is within "
-        f"{100.0 * straight.rmse_ratio:.1f} points of it. The rest are waves of a 7th-order polynomial: by it a "
+        f"the interrupt. Three costs fitted to it give a straight line that ends at "
+        f"{straight.costs.maximum_pps / part.maximum:.2f} of the maximum, within "
+        f"{100.0 * straight.rmse_ratio:.1f} points of it. The rest are waves of a 7th-order polynomial, by which a "
         f"packet takes {1e9 * cheap_s:.0f} ns at {cheap_at:.2f} of the maximum and {1e9 * dear_s:.0f} ns at "
         f"{dear_at:.2f}. Interrupts and polls that are "
-        "shared make packets cheaper with load, never dearer.",
+        "shared make packets cheaper as load rises, never dearer.",
     )
 
 
@@ -538,7 +543,7 @@ def _form(form: FormResult) -> Section:
     return Section.of(
         "form",
         "Why the form function has its shape",
-        "The core is never idle well below its maximum, because what full polls save is not idle time.",
+        "The core is never idle well below its maximum, because fuller polls save work and no idle time.",
         inside_figure(form),
         form_figure(form),
         packet_figure(form),
