@@ -8,7 +8,7 @@ import pytest
 
 from routecast.errors import FileProblem
 from routecast.study.engine import run_study, terminal_summary
-from routecast.study.knew import NOT_SAID, Group, Knew, group_of, known
+from routecast.study.knew import NOT_SAID, Group, Knowledge, group_of, roles_of
 from routecast.study.reading import find_study, read_study, shipped_studies
 
 ROLES = {"calibrated on", "chosen in sight of", "predicted"}
@@ -65,10 +65,10 @@ def test_li_2012_and_meyer_2014_are_in_sight_and_only_what_is_measured_afterward
 
 def test_what_nobody_says_is_not_said_and_not_guessed() -> None:
     groups = [*group_of("a", (2, "rate")), *group_of("b", (0, "rate")), Group(name="c", calibrates="a cost")]
-    rows = known(groups, [])
+    rows = roles_of(groups, [])
     assert [(row.of, row.role) for row in rows] == [("a", NOT_SAID), ("c", "calibrated on")]
-    rest = Knew(role="predicted", because="measured later")
-    assert [row.role for row in known(groups, [rest])] == ["predicted", "calibrated on"]
+    rest = Knowledge(role="predicted", because="measured later")
+    assert [row.role for row in roles_of(groups, [rest])] == ["predicted", "calibrated on"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_nobody_says_is_not_said_and_not_guessed() -> None:
         ('[[knew]]\nof = ["rates: rate"]\nrole = "predicted"\n', "rates: rates"),
         ('[[knew]]\nof = ["rates: rates that calibrate"]\nrole = "predicted"\n', "leave it out here"),
         ('[[knew]]\nof = ["rates: rates", "rates: rates"]\nrole = "predicted"\n', "twice"),
-        ('[[knew]]\nrole = "predicted"\n[[knew]]\nrole = "calibrated on"\n', "only one can be of all that is left"),
+        ('[[knew]]\nrole = "predicted"\n[[knew]]\nrole = "calibrated on"\n', "a single entry is for all other groups"),
     ],
 )
 def test_a_role_or_a_group_that_does_not_exist_is_refused_with_those_that_do(
@@ -98,4 +98,4 @@ def test_terminal_page_and_summary_have_the_table(tmp_path: Path) -> None:
     ]
     assert table.caption.endswith("Not said: the study file has no [[knew]] of it.")
     assert [row["role"] for row in result.to_json()["knew"]] == ["calibrated on", NOT_SAID]
-    assert "What knew what" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "What the model knew" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""``[[arithmetic]]``: calculations of a source, repeated with all of their parts."""
+"""``[[arithmetic]]``: calculations of a source, done again with all of their terms."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Arithmetic(Quoted):
     stated: Number = Field(description="The number that it states.")
     formula: Title = Field(description='The calculation: "10e9 / (8 * (64 + 20))".')
     unit: str = Field(default="", description="Unit of both.")
-    within: Ratio = Field(default=0.02, description="Relative deviation that is taken for rounding.")
+    within: Ratio = Field(default=0.02, description="Relative deviation that counts as rounding.")
     why: str = Field(default="", description="Terms of the formula, and the reason of a difference.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated:
-    """A calculation of the source with the repeated value, and whether the two agree."""
+    """A calculation of the source, its value when done again, and whether the two agree."""
 
     SUMMARY: ClassVar = (
         *("says=arithmetic.says", "where=arithmetic.place", "stated=arithmetic.stated", "recomputed=value"),
@@ -46,7 +46,7 @@ class Calculated:
 
 
 def arithmetic_problems(calculations: Sequence[Arithmetic]) -> Iterator[Problem]:
-    """Yield the problems of quotations and formulas."""
+    """Yield the problems of the quotations and formulas of calculations."""
     for number, calculation in enumerate(calculations):
         yield from calculation.quotation_problems(f"arithmetic[{number}]")
         try:
@@ -56,7 +56,7 @@ def arithmetic_problems(calculations: Sequence[Arithmetic]) -> Iterator[Problem]
 
 
 def calculated(calculations: Sequence[Arithmetic]) -> tuple[Calculated, ...]:
-    """Return the repeated calculations of the source."""
+    """Do the calculations of a source again."""
     values = (Formula(calculation.formula, frozenset()).evaluate({}) for calculation in calculations)
     return tuple(
         Calculated(arithmetic=stated, value=value, agrees=abs(stated.stated - value) <= stated.within * value)
@@ -65,7 +65,7 @@ def calculated(calculations: Sequence[Arithmetic]) -> tuple[Calculated, ...]:
 
 
 def arithmetic_table(rows: Sequence[Calculated]) -> Table:
-    """Return the repeated calculations beside what the source states."""
+    """Return the calculations done again, beside the numbers that the source states."""
 
     def number(value: float) -> str:
         return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
@@ -82,15 +82,15 @@ def arithmetic_table(rows: Sequence[Calculated]) -> Table:
         Column.text("Where", "arithmetic.place", wrap=True, wide=True),
         name="arithmetic",
         title="Calculations, done again",
-        caption="The number that the source states, and the calculation with everything in it.",
+        caption="The number that the source states, and its calculation with all terms.",
     )
 
 
 def arithmetic_section(rows: Sequence[Calculated]) -> Section:
-    """Return the section of the repeated calculations; without blocks where there are none."""
+    """Return the section of the calculations; it has no blocks without calculations."""
     return Section.of(
         "arithmetic",
         "Calculations, done again",
-        "Where the source's arithmetic and the sum of its parts differ, and why.",
+        "Numbers of the source that differ from their calculation, and why.",
         bool(rows) and arithmetic_table(rows),
     )

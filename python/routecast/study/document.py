@@ -1,4 +1,4 @@
-"""Parts of the documents of all kinds of studies: types of fields, quotations of sources, a study with its file."""
+"""Parts that the documents of all kinds of studies share: types of fields, quotations of sources, a study's file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem, RoutecastError
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.file_model import FileModel
-from routecast.study.knew import Group, Knew, KnownGroup, known
+from routecast.study.knew import Group, Knowledge, KnownGroup, roles_of
 
 __all__ = [
     "Count",
@@ -32,7 +32,7 @@ __all__ = [
 
 def _frame_bytes(text: Any) -> int:
     try:
-        return parse_frame_bytes(text)  # its message says that it takes a text
+        return parse_frame_bytes(text)  # it reports a value that is no text
     except QuantityProblem as problem:
         raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
 
@@ -48,21 +48,21 @@ Ratio = Annotated[float, Field(gt=0.0, lt=1e6, allow_inf_nan=False)]
 
 
 class Quoted(FileModel):
-    """What a source states: its words with their section, or the figure that a value is read off."""
+    """A value that a source states: its words with their section, or the figure that shows it."""
 
     section: str = Field(default="", description='Section, footnote or table of the source: "sec. 6.5".')
-    quote: str = Field(default="", description="The source's words; they hold the number.")
+    quote: str = Field(default="", description="The source's words, which contain the number.")
     read_as: str = Field(
         default="",
-        description='Formula of the value from numbers of the quotation: "1 / 4.2"; none: it is one of them.',
+        description='Formula of the value from numbers of the quotation: "1 / 4.2"; empty: the value is such a number.',
     )
     words: dict[str, float] = Field(default={}, description='Words of the quotation that are numbers: "half" = 0.5.')
-    read_off: str = Field(default="", description="Figure that the value is read off, where no words state it.")
-    where: str = Field(default="", description="Remark, or where the source states it if no section is given.")
+    read_off: str = Field(default="", description="Figure from which the value is read, where no words state it.")
+    where: str = Field(default="", description="Remark, or the place in the source if no section is given.")
 
     @property
     def place(self) -> str:
-        """Where the value stands, in the words of a table: section, quotation and remark, or "read off" a figure."""
+        """Place of the value in the source, as tables show it: section, quotation and remark, or the figure."""
         quote = f"“{self.quote}”" if self.quote else ""
         parts = (f"read off {self.read_off}" if self.read_off else self.section, quote, self.where)
         return "; ".join(part for part in (": ".join(part for part in parts[:2] if part), parts[2]) if part)
@@ -70,7 +70,7 @@ class Quoted(FileModel):
     def quotation_problems(self, place: str) -> Iterator[Problem]:
         """Yield the contradictions between the fields of the quotation."""
         if self.read_off and (self.quote or self.read_as or self.words):
-            yield Problem(f"{place}.read_off", "is for a value that no words state: leave out the quotation")
+            yield Problem(f"{place}.read_off", "is for a value that no words state: leave the quotation out")
         if self.quote and not self.section:
             yield Problem(f"{place}.section", "is missing: name the section that the quotation stands in")
         if (self.read_as or self.words) and not self.quote:
@@ -81,36 +81,38 @@ class Quoted(FileModel):
 
 
 class InWords(Quoted):
-    """A statement of a source in words; a kind of study adds which of its own quantities is compared with it."""
+    """A statement of a source in words; a kind of study adds the quantity that it compares with the statement."""
 
-    says: str = Field(description="Subject of the statement, as the first cell of a table's row.")
+    says: str = Field(description="Subject of the statement, which opens a row of the table.")
     stated: str = Field(min_length=1, description='Statement of the source, in short: "almost 40 %", "yes".')
 
     def quotation_problems(self, place: str) -> Iterator[Problem]:
-        """Yield the problems of the quotation, which must be there."""
+        """Yield the problems of the quotation; a missing quotation is a problem too."""
         yield from super().quotation_problems(place)
         if not self.quote:
-            yield Problem(f"{place}.quote", "is missing: what is stated has the source's words")
+            yield Problem(f"{place}.quote", "is missing: quote the source's words")
 
 
 class StudyDocument(FileModel):
-    """A whole ``*.study.toml`` of some kind, with the fields and the checks that all kinds have."""
+    """A ``*.study.toml``, with the fields and checks of all kinds of studies."""
 
-    knew: tuple[Knew, ...] = Field(default=(), description="Knowledge of the model of the compared values.")
+    knew: tuple[Knowledge, ...] = Field(
+        default=(), description="Whether the model was made in knowledge of the compared values."
+    )
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
     question: str = Field(default="", description="Question that the study answers.")
 
     def groups(self) -> Sequence[Group]:
-        """Return the groups of values that the study compares with what it finds, in the order of its tables."""
+        """Return the groups of values that the study compares with its predictions, in the order of its tables."""
         return ()
 
     def known(self) -> tuple[KnownGroup, ...]:
-        """Return what the model knew of each group."""
-        return known(self.groups(), self.knew)
+        """Return the role of each group: calibrated on, chosen in sight of, or predicted."""
+        return roles_of(self.groups(), self.knew)
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return the contradictions in the document, and with the files beside it in ``folder``."""
+        """Return the contradictions within the document, and between it and the files in its ``folder``."""
         del folder
         return []
 
@@ -120,7 +122,7 @@ Document = TypeVar("Document", bound=StudyDocument)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFile(Generic[Document]):
-    """A study and its file; the files that the study names are looked up in the same folder."""
+    """A study and its file, whose folder has the other files that the study names."""
 
     study: Document
     path: Path
@@ -137,7 +139,7 @@ class _Named(Protocol):
 
 
 def taken_names(place: str, tables: Iterable[_Named], use: str = "") -> Iterator[Problem]:
-    """Yield the problems of tables with the name of an earlier one; ``use`` says what the name is for."""
+    """Yield a problem for each table with the name of an earlier table; ``use`` states the use of the name."""
     seen: set[str] = set()
     for number, table in enumerate(tables):
         if table.name in seen:
@@ -146,13 +148,13 @@ def taken_names(place: str, tables: Iterable[_Named], use: str = "") -> Iterator
 
 
 def missing_testbed(place: str, folder: Path, name: str) -> Iterator[Problem]:
-    """Yield the problem of a test bed that is not in the study's folder, unless it is ``"namespaces"``."""
+    """Yield a problem if the study's folder lacks the test bed's file, and it is not ``"namespaces"``."""
     if name != "namespaces" and not (folder / name).is_file():
         yield Problem(place, f'there is no file {name!r} beside the study: name one, or "namespaces"')
 
 
 def problems_at(place: str, error: RoutecastError) -> list[Problem]:
-    """Return the problems of an error, each with its full place."""
+    """Return the problems of an error, each with its place in the whole file."""
     if not isinstance(error, FileProblem | ModelProblem):
         return [Problem(place, str(error))]
     return [

@@ -49,21 +49,21 @@ def run_study(
         Made if missing. If a run of the same study was killed there, it continues.
     on_progress : callable, optional
     command : str
-        How the study was started, for the report; the plain command if empty.
+        Command that started the study, for the report; ``routecast study NAME`` if empty.
     **options
-        Further arguments of the kind's ``answer``: ``workers``, the number of processes (as many as cores if not given;
-        the answer does not depend on it); ``bench``, where devices or functions are measured.
+        Further arguments of the kind's ``answer``: ``workers``, the number of processes, by default that of the cores,
+        which does not change the answer; ``bench``, where devices or functions are measured.
 
     Returns
     -------
     StudyResult
-        Of the study's kind.
+        Result of the study's kind.
 
     Raises
     ------
     routecast.errors.RoutecastError
-        The folder belongs to another study, or the study has no answer: tables that cannot be read, points that do
-        not carry a calibration, routers that cannot be built.
+        The folder belongs to another study, a table cannot be read, the points do not determine a calibration, or a
+        router cannot be built.
     """
     study = file.study
     check_folder(out, "study", study.name)
@@ -76,7 +76,7 @@ def run_study(
 
 
 def terminal_summary(result: StudyResult[Any]) -> TerminalSummary:
-    """Return what a terminal shows of a result."""
+    """Return the summary of a result for a terminal."""
     summary: TerminalSummary = part_of_kind(kind_of(result.study), "views").terminal_summary(result)
     table = knew_table(result.known())
     return replace(summary, tables=(*summary.tables, table)) if table.rows else summary
@@ -85,7 +85,7 @@ def terminal_summary(result: StudyResult[Any]) -> TerminalSummary:
 def router_file_of(file: StudyFile[Any], *, today: date) -> RouterFile:
     """Return the router that a study calibrates, as a router file.
 
-    Raises FileProblem: studies of its kind calibrate none.
+    Raises FileProblem: studies of its kind calibrate no router.
     """
     run = part_of_kind(kind_of(file.study), "run")
     if not hasattr(run, "router_file_of"):
@@ -97,7 +97,7 @@ def router_file_of(file: StudyFile[Any], *, today: date) -> RouterFile:
 
 
 def _write(out: Path, page: Page, result: StudyResult[Any]) -> None:
-    """Write figures, report and, last, the summary that says that the study is complete."""
+    """Write figures and report, and last the summary, which marks the study as complete."""
     from routecast.show.drawing import draw
     from routecast.show.page import render_page
 
@@ -110,9 +110,9 @@ def _write(out: Path, page: Page, result: StudyResult[Any]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyTask:
-    """One row of the ledger to compute; ``key`` is a hash of everything that decides its cells.
+    """A row of the ledger to compute; ``key`` is a hash of all conditions of its cells.
 
-    ``cells`` are known beforehand, ``call`` returns the others; it can be pickled where a study uses processes.
+    ``cells`` are known before the task runs, ``call`` returns the others. A study that uses processes can pickle it.
     """
 
     key: str
@@ -123,7 +123,7 @@ class StudyTask:
 
 @dataclass(slots=True, kw_only=True)
 class StudyRun(Generic[Document]):
-    """A running study: its document, its folders, and how much of the work is done."""
+    """A running study: its document, its folders, and its progress in steps."""
 
     study: Document
     folder: Path
@@ -147,16 +147,16 @@ class StudyRun(Generic[Document]):
         self.done += 1
 
     def ledger(self, columns: Columns) -> Ledger:
-        """Open the table of finished work; a context."""
+        """Return the table of finished work, as a context."""
         return Ledger(self.out, columns)
 
     def complete(
         self, ledger: Ledger, tasks: Iterable[StudyTask], *, submit: Submit | None = None, flush_each: bool = False
     ) -> list[Row]:
-        """Do the tasks that the ledger does not have, and return the rows of all, in order.
+        """Do the tasks that the ledger lacks, and return the rows of all tasks in order.
 
-        ``submit``: starts a call in a process of its own; one after the other here if not given; ``flush_each``:
-        whether a row has to be on disk at once, for tasks that take long.
+        ``submit``: starts a call in another process; without it the calls run here, one by one; ``flush_each``: whether
+        each row goes to disk at once, for tasks that take long.
         """
         tasks = list(tasks)
         missing = {task.key: task for task in tasks if task.key not in ledger.rows}
@@ -185,7 +185,7 @@ class StudyRun(Generic[Document]):
         return [ledger.rows[task.key] for task in tasks]
 
     def provenance(self, *, seed: int = 0) -> Provenance:
-        """Return how the study was made, with the time that it took until now; the seed is 0 where nothing is drawn."""
+        """Return the provenance of the results until now; the seed is 0 where nothing is drawn at random."""
         return Provenance(
             versions=versions(),
             seed=seed,

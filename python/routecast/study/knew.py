@@ -1,8 +1,8 @@
-"""What the model knew of the values that a study compares with: whether it was calibrated on them, or chosen in sight.
+"""``[[knew]]``: whether a model was calibrated on the compared values, was chosen in sight of them, or predicts them.
 
 A kind of study lists the groups of values that it compares (:meth:`routecast.study.document.StudyDocument.groups`).
-The document shows which values calibrate. Only its author knows whether the others were known when parameters and
-mechanisms were chosen, and declares it in ``[[knew]]``. A group without a declaration has the role "not said".
+The document shows which values calibrate. Its author declares in ``[[knew]]`` whether the others were known when
+parameters and mechanisms were chosen. A group without a declaration has the role "not said".
 """
 
 from __future__ import annotations
@@ -17,33 +17,43 @@ from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.file_model import FileModel
 
-__all__ = ["NOT_SAID", "STATEMENTS", "Group", "Knew", "KnownGroup", "Role", "group_of", "knew_problems", "known"]
+__all__ = [
+    "NOT_SAID",
+    "STATEMENTS",
+    "Group",
+    "Knowledge",
+    "KnownGroup",
+    "Role",
+    "group_of",
+    "knew_problems",
+    "roles_of",
+]
 
 Role = Literal["calibrated on", "chosen in sight of", "predicted"]
 
 STATEMENTS = "statements in words"
-"""The group of a source's statements in words, where a kind of study knows the words itself."""
+"""Name of the group of a source's statements in words."""
 
 NOT_SAID = "not said"
-"""The role of a group that the document does not declare."""
+"""Role of a group that the document does not declare."""
 
 
-class Knew(FileModel):
-    """``[[knew]]``: what the model knew of values that it is compared with."""
+class Knowledge(FileModel):
+    """``[[knew]]``: the role of compared values in the making of the model."""
 
     of: tuple[str, ...] = Field(
-        default=(), description="Groups of compared values, as the table names them; none: all that are left."
+        default=(), description="Names of groups of compared values, as the table has them; empty: all other groups."
     )
     role: Role = Field(
         description='"calibrated on": parameters were fitted to them; "chosen in sight of": a parameter or a mechanism '
-        'was chosen when they were known; "predicted": nothing in the model knew them.'
+        'was chosen when they were known; "predicted": no part of the model depends on them.'
     )
     because: str = Field(default="", description="Reason for the role, or the choice that was made.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Values that a study compares with; ``calibrates`` names what the document sets by them, empty for nothing."""
+    """Values that a study compares; ``calibrates`` names the parameters that the document fits to them, if any."""
 
     name: str
     values: str = ""
@@ -52,7 +62,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownGroup:
-    """A group of compared values and the role that they had."""
+    """A group of compared values and its role."""
 
     SUMMARY: ClassVar = ("*",)
 
@@ -63,7 +73,7 @@ class KnownGroup:
 
 
 def group_of(name: str, *counted: tuple[int, str], calibrates: str = "") -> Iterator[Group]:
-    """Yield a group with its values counted by kind; no group where there are no values.
+    """Yield a group with its values counted by kind, or no group without values.
 
     Examples
     --------
@@ -75,36 +85,36 @@ def group_of(name: str, *counted: tuple[int, str], calibrates: str = "") -> Iter
         yield Group(name=name, values=values, calibrates=calibrates)
 
 
-def known(groups: Sequence[Group], declared: Sequence[Knew]) -> tuple[KnownGroup, ...]:
-    """Return the role of each group: it calibrates, has the role that the author declares, or none is declared."""
-    by_name = {name: knew for knew in declared for name in knew.of}
-    others = next((knew for knew in declared if not knew.of), None)
+def roles_of(groups: Sequence[Group], declared: Sequence[Knowledge]) -> tuple[KnownGroup, ...]:
+    """Return the role of each group: it calibrates, or has the role that the author declares, if any."""
+    by_name = {name: entry for entry in declared for name in entry.of}
+    others = next((entry for entry in declared if not entry.of), None)
     rows = []
     for group in groups:
-        knew = by_name.get(group.name, others)
-        role, because = (knew.role, knew.because) if knew else (NOT_SAID, "")
+        entry = by_name.get(group.name, others)
+        role, because = (entry.role, entry.because) if entry else (NOT_SAID, "")
         if group.calibrates:
             role, because = "calibrated on", f"sets {group.calibrates}"
         rows.append(KnownGroup(of=group.name, values=group.values, role=role, because=because))
     return tuple(rows)
 
 
-def knew_problems(groups: Sequence[Group], declared: Sequence[Knew]) -> Iterator[Problem]:
-    """Yield the declarations that repeat another one, or name no group without a role."""
+def knew_problems(groups: Sequence[Group], declared: Sequence[Knowledge]) -> Iterator[Problem]:
+    """Yield a problem for each declaration that repeats another, or names no group without a role."""
     is_open = {group.name: not group.calibrates for group in groups}
     names = [name for name in is_open if is_open[name]]
     seen: set[str] = set()
-    for number, knew in enumerate(declared):
-        if not knew.of and any(not before.of for before in declared[:number]):
+    for number, entry in enumerate(declared):
+        if not entry.of and any(not earlier.of for earlier in declared[:number]):
             yield Problem(
-                f"knew[{number}].of", "is missing, as in an entry before: only one can be of all that is left"
+                f"knew[{number}].of", "is missing, as in an earlier entry: a single entry is for all other groups"
             )
-        for index, name in enumerate(knew.of):
+        for index, name in enumerate(entry.of):
             place = f"knew[{number}].of[{index}]"
             if name not in is_open:
                 yield Problem(place, f"{name!r} is no group of compared values; {did_you_mean(name, names)}")
             elif not is_open[name]:
-                yield Problem(place, f"{name!r} calibrates by what the study says elsewhere: leave it out here")
+                yield Problem(place, f"{name!r} calibrates, as the rest of the study shows: leave it out here")
             elif name in seen:
-                yield Problem(place, f"{name!r} stands there twice: it has one role")
+                yield Problem(place, f"{name!r} is declared twice: a group has one role")
             seen.add(name)

@@ -1,8 +1,8 @@
 """Read a study of one of the kinds, by name or from a file.
 
-A kind of study is a package below this one or in a wing: ``document`` declares its file, ``run`` has ``answer`` from a
-run to a result, ``views`` has ``page`` and ``terminal_summary`` of a result. A kind may also be one module with all
-of them. The modules are imported when a study of the kind is read or run.
+A kind of study is a package of this room or of a wing. Its ``document`` declares the file, ``answer`` of its ``run``
+turns a run into a result, and its ``views`` have ``page`` and ``terminal_summary`` of a result. One module may hold all
+of them. They are imported when a study of the kind is read or run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KINDS: Mapping[str, str] = {
     "napi": "NapiStudy",
     "curves": "CurveStudy",
 }
-"""The document class of each kind of this package; a file without ``kind`` is of the first."""
+"""The document class of each kind of this package; a file without ``kind`` has the first kind."""
 
 DEFAULT = next(iter(KINDS))
 
@@ -70,9 +70,9 @@ def shipped_studies() -> dict[str, Path]:
 
 
 def find_study(name_or_file: str) -> Path:
-    """Return the path of a user's own study or of one that ships.
+    """Return the path of a user's study, or of a shipped study by its name.
 
-    Raises FileProblem: there is neither; the message suggests the nearest name.
+    Raises FileProblem: there is no such file or name; the message suggests the nearest name.
     """
     path = Path(name_or_file)
     return path if path.is_file() else _STUDIES.find(name_or_file)
@@ -96,7 +96,7 @@ def _document_of(kind: str) -> type[StudyDocument]:
 
 
 def read_study(path: Path) -> StudyFile[Any]:
-    """Read a study; every fault of the file is reported at once.
+    """Read a study, and report all faults of its file at once.
 
     Raises
     ------
@@ -105,8 +105,8 @@ def read_study(path: Path) -> StudyFile[Any]:
     """
     written = parse_toml(read_text(path, kind="study"), str(path))
     kind = written.get("kind")
-    known = isinstance(kind, str) and kind in _packages() and kind != DEFAULT
-    study = validated(_document_of(str(kind) if known else DEFAULT), written, str(path))
+    is_known = isinstance(kind, str) and kind in _packages()
+    study = validated(_document_of(str(kind) if is_known else DEFAULT), written, str(path))
     problems = [*study.problems(path.parent), *knew_problems(study.groups(), study.knew)]
     if problems:
         raise FileProblem(str(path), problems)
@@ -117,9 +117,9 @@ def study_schema(name: str = "study") -> dict[str, Any]:
     """Return the JSON Schema of a study file of a kind; ``name`` is ``"noc_study"`` for ``NocStudy``."""
     schema = schema_of(_document_of(study_schema_names()[name]))
     fields = schema["properties"]
-    listed = list(fields)
-    # A file begins with its kind: it comes before the fields that all kinds have.
-    keys = list(dict.fromkeys(("knew", *listed[: listed.index("knew")], "kind", *listed)))
+    names = list(fields)
+    # A file begins with its kind, before the fields that all kinds have.
+    keys = list(dict.fromkeys(("knew", *names[: names.index("knew")], "kind", *names)))
     schema["properties"] = {key: fields[key] for key in keys if key in fields}
     schema["required"].sort(key=keys.index)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

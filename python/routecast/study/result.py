@@ -1,4 +1,4 @@
-"""The results that every kind of study has: criteria, statements, provenance, and the tables and pages of them."""
+"""Results that every kind of study has: criteria, statements and provenance, with their tables and pages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Conditions_co = TypeVar("Conditions_co", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A figure that was measured repeatedly: its median, least and largest value, and the standard deviation."""
+    """The values of a repeated measurement, with median, extremes and relative standard deviation."""
 
     values: tuple[float, ...]
 
@@ -76,7 +76,7 @@ NOT_MEASURED = Measured(values=())
 def measured_points(
     rows: Iterable[Any], x: Callable[[Any], float], scale: float, *, of: str = "repeats", **style: Any
 ) -> Points:
-    """Return points of repeated measurements, the attribute ``of`` of each row: medians, with bars to the extremes."""
+    """Return the medians of repeated measurements, attribute ``of`` of each row, with bars to the extremes."""
     measured = attrgetter(of)
     ends = ("median", "least", "most")
     y, low, high = (lambda row, end=end: scale * getattr(measured(row), end) for end in ends)
@@ -90,13 +90,13 @@ class RepeatedRow(ComparedRow[Conditions_co]):
     repeats: Measured = NOT_MEASURED
 
     def measured_as(self, repeats: Measured) -> Self:
-        """Return the row with what was measured."""
+        """Return the row with its repeated measurements."""
         return replace(self, repeats=repeats, measured=repeats.median)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """A bound that the study sets on its own errors, and what they are."""
+    """A bound of the study on one of its errors, and the error that it reached."""
 
     SUMMARY: ClassVar = ("*", "met=is_met")
 
@@ -106,7 +106,7 @@ class Criterion:
 
     @property
     def is_met(self) -> bool:
-        """Whether the error is within the bound (NaN is not)."""
+        """Whether the error is within the bound; NaN is not."""
         return self.reached <= self.bound
 
     @property
@@ -117,11 +117,11 @@ class Criterion:
 
 
 READ_OFF = "Stated values are in the words of the source; values read off a figure are marked under “Where”."
-"""Of tables of stated values."""
+"""Caption of tables of stated values."""
 
 
 def criteria_of(*bounds: tuple[str, float | None, float]) -> tuple[Criterion, ...]:
-    """Return the criteria of (name, bound, reached) where there is a bound."""
+    """Return the criteria of (name, bound, reached), without those whose bound is None."""
     return tuple(
         Criterion(name=name, bound=bound, reached=reached) for name, bound, reached in bounds if bound is not None
     )
@@ -129,7 +129,7 @@ def criteria_of(*bounds: tuple[str, float | None, float]) -> tuple[Criterion, ..
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A statement of the source, ``stated``, and the result here."""
+    """A statement of the source, and the result of the study on the same subject."""
 
     says: str
     where: str
@@ -140,7 +140,7 @@ class Statement:
 def statements_section(
     statements: Sequence[Statement], lead: str, *, anchor: str = "stated", of: str = "source", caption: str
 ) -> Section | None:
-    """Return the section of a source's statements; None where there are none."""
+    """Return the section of a source's statements; None without statements."""
     if not statements:
         return None
     return Section.of(anchor, f"The {of} beside it", lead, statements_table(statements, caption=caption))
@@ -155,14 +155,14 @@ def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
         Column.text("Stated", "stated", wrap=True),
         Column.text("Here", "here", wrap=True),
         name="statements",
-        title="What the source says, and what is found here",
+        title="Statements of the source, and results here",
         caption=caption,
     )
 
 
 def knew_table(rows: Sequence[KnownGroup]) -> Table:
-    """Return what the model knew of the values that it is compared with."""
-    silent = " Not said: the study file has no [[knew]] of it." if any(row.role == NOT_SAID for row in rows) else ""
+    """Return the role of each group of compared values in the making of the model."""
+    not_said = " Not said: the study file has no [[knew]] of it." if any(row.role == NOT_SAID for row in rows) else ""
     return Table.of(
         rows,
         Column.text("Compared", "of", wrap=True),
@@ -170,22 +170,22 @@ def knew_table(rows: Sequence[KnownGroup]) -> Table:
         Column.text("Role", "role"),
         Column.text("Why", "because", wrap=True),
         name="knew",
-        title="What knew what",
+        title="What the model knew",
         caption="Calibrated on: parameters were fitted to these values. Chosen in sight of: a parameter or a mechanism "
-        "was chosen when they were known, so agreement is a description. Predicted: nothing in the model knew them."
-        f"{silent}",
+        "was chosen when they were known, so agreement is a description. Predicted: no part of the model depends on "
+        f"them.{not_said}",
     )
 
 
 def _knew_section(rows: Sequence[KnownGroup]) -> Section | bool:
     return bool(rows) and Section.of(
-        "knew", "What knew what", "How much an agreement proves depends on what the model knew.", knew_table(rows)
+        "knew", "What the model knew", "How much an agreement proves depends on what the model knew.", knew_table(rows)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """How a study was made; ``trials`` are those that it needed, of which an earlier run left ``resumed_trials``."""
+    """Command, versions, seed and trials of a run; an interrupted run left ``resumed_trials`` of its ``trials``."""
 
     versions: Mapping[str, str]
     seed: int
@@ -195,11 +195,11 @@ class Provenance:
     elapsed_s: float
 
     def trials_row(self, invalid: int) -> tuple[str, str]:
-        """Return the row of the page's foot that counts the trials, ``invalid`` ones among them."""
+        """Return the row of the page's foot that counts the trials and the invalid trials among them."""
         return "Trials", f"{self.trials}, {invalid} invalid, {self.resumed_trials} kept from an interrupted run"
 
     def rows(self, *between: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-        """Return the rows of the page's foot; ``between`` are those of the kind of study."""
+        """Return the rows of the page's foot; ``between`` are rows that the kind of study adds."""
         return (
             ("Command", f"`{self.command}`"),
             *between,
@@ -210,7 +210,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalSummary:
-    """A study's answer on a terminal: a line, tables, a line; notes are printed with the progress."""
+    """A study's answer on a terminal: a lead, tables and a closing line; notes are printed with the progress."""
 
     tables: tuple[Table, ...]
     lead: str = ""
@@ -222,16 +222,16 @@ class TerminalSummary:
         cls, *tables: Table | bool | None, lead: str = "", closing: str = "", notes: tuple[str, ...] = ()
     ) -> TerminalSummary:
         """Return a summary of the tables that have rows."""
-        kept = tuple(table for table in tables if isinstance(table, Table) and table.rows)
-        return cls(tables=kept, lead=lead, closing=closing, notes=notes)
+        filled = tuple(table for table in tables if isinstance(table, Table) and table.rows)
+        return cls(tables=filled, lead=lead, closing=closing, notes=notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyResult(Generic[Document]):
-    """The results of a study; a kind adds its own fields, and names in ``FINDINGS`` those of its summary."""
+    """The results of a study; a kind adds its fields, and names in ``FINDINGS`` those that its summary has."""
 
     FINDINGS: ClassVar[tuple[str, ...]] = ()
-    """Between title and criteria of the summary, as :func:`routecast.evaluate.plain.pick` takes them."""
+    """Entries of the summary between title and criteria, as keys of :func:`routecast.evaluate.plain.pick`."""
 
     study: Document
     out: Path
@@ -244,7 +244,7 @@ class StudyResult(Generic[Document]):
         return pick(self, *self.FINDINGS)
 
     def known(self) -> tuple[KnownGroup, ...]:
-        """Return what the model knew of each group of values that the study compares."""
+        """Return the role of each group of values that the study compares."""
         return self.study.known()
 
     def to_json(self) -> dict[str, Any]:
@@ -267,7 +267,7 @@ class StudyResult(Generic[Document]):
 
     @property
     def criteria_met(self) -> str:
-        """How many criteria are met, in a line; empty without criteria."""
+        """Sentence on the number of met criteria; empty without criteria."""
         met = sum(criterion.is_met for criterion in self.criteria)
         return f"{met} of {len(self.criteria)} criteria met" if self.criteria else ""
 
@@ -281,8 +281,9 @@ class StudyResult(Generic[Document]):
     ) -> Page:
         """Return the page of the study.
 
-        ``answer``: to the study's question; ``sections``: those without blocks are left out; ``*made``: rows of the
-        foot beside those of every study; ``terms``: rows below them; ``source``: the document's if not given.
+        ``answer``: to the study's question; ``sections``: of the page, which leaves out those without blocks;
+        ``*made``: rows of the foot that the kind of study adds; ``terms``: rows below them; ``source``: by default the
+        document's.
         """
         sections = (*sections, _knew_section(self.known()))
         return Page(

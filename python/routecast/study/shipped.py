@@ -1,4 +1,4 @@
-"""The studies that ship: what each shows and how long it takes, and its files, to copy and change."""
+"""The shipped studies: their purpose, their duration, and their files, to copy and change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEEDS = re.compile(r"needs (root)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShippedStudy:
-    """A study that ships: its name, its kind, what it shows, how long it takes and which rights it needs."""
+    """A shipped study: its name, kind, title, duration, the rights that it needs, and its files."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class ShippedStudy:
 
 
 def list_studies() -> tuple[ShippedStudy, ...]:
-    """Return the studies that ship, by name; the comment at the head of a file states time and rights."""
+    """Return the shipped studies, by name; the comment at the head of a file states duration and rights."""
     return tuple(_listed(name, path) for name, path in shipped_studies().items())
 
 
@@ -53,7 +53,7 @@ def _listed(name: str, path: Path) -> ShippedStudy:
 
 
 def texts_to_copy(path: Path) -> dict[str, str]:
-    """Return the text of a study and of each file that it names, by file name, so that they stand in one folder.
+    """Return the text of a study and of each file that it names, by file name, for one folder.
 
     A path such as ``../measured/idle.csv`` becomes ``idle.csv`` in the text of the study.
     """
@@ -78,10 +78,10 @@ def _is_file(folder: Path, text: str) -> bool:
 
 
 def studies_table(studies: Iterable[tuple[str, str, str, str]]) -> Table:
-    """Return the studies that ship: name, what it shows, how long it takes, which right it needs."""
+    """Return the shipped studies: name, title, duration, and the right that each needs."""
     return text_table(
         studies,
         ("Study", "What it shows", "Takes", "Needs"),
         name="studies",
-        caption="`routecast study NAME` runs one; `routecast study --copy NAME DIR` copies one, with what it names.",
+        caption="`routecast study NAME` runs one; `routecast study --copy NAME DIR` copies one with its files.",
     )

@@ -1,7 +1,7 @@
-"""A first study file, made of a table of measured points, with its guesses marked.
+"""A first study file from a table of measured points, with its guesses marked.
 
-A study's router has one number of cores, and its rows say how many of them have a flow. So a row that was measured
-with k cores becomes one with k flows on the router with the most cores of the table.
+A study's router has one number of cores, and its rows state how many of the cores have a flow. So a row measured with k
+cores becomes a row with k flows on the router with the most cores of the table.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["study_texts"]
 
 _LINKS_BPS = (1e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9, 800e9, 1600e9)
 _FREE_LINK_RATIO = 1.2
-"""A link limits no row if it carries this many times the rate of each."""
+"""A link that carries this many times the rate of a row does not limit it."""
 
 _TEXT = """\
 # Written by `routecast init --measurements`, of {source}. `routecast study {name}.study.toml` calibrates, predicts
-# every scenario, and writes {name}/report.html. Values marked "guess" the table does not say: correct them. All keys:
-# docs/cli.md, `routecast schema study`.
+# every scenario, and writes {name}/report.html. The table does not state the values marked "guess": correct them. All
+# keys: docs/cli.md, `routecast schema study`.
 
 name = {name_text}
 title = {title}
@@ -41,7 +41,7 @@ description = ""  # the machine in words, for the report: processor, card, kerne
 
 [measurements]
 calibrate = "{calibrate}"
-validate = "{validate}"  # {judges}
+validate = "{validate}"  # {role}
 
 [evaluate]
 with = ["solve"]  # "simulate" answers packet by packet as well, which takes longer
@@ -65,11 +65,11 @@ frames = {frames}
 
 
 def study_texts(name: str, points: Sequence[Point], *, source: str) -> dict[str, str]:
-    """Return the files of a study of some points by name: the study, and the tables that it reads.
+    """Return the text of a study of some points, and those of the tables that it reads, by file name.
 
-    ``name``: of the study; names the files; ``points``: of one series; ``source``: the table that the points are from,
-    for comments and messages. Raises FileProblem: a study cannot hold the points: frames of several sizes, links or
-    ports that differ, rates that no link of a study carries.
+    ``name``: of the study and of its files; ``points``: of one series; ``source``: table of the points, for comments
+    and messages. Raises FileProblem: the points have mixes of frame sizes, several links or several numbers of ports,
+    or rates that no link of a study carries.
     """
     rated = [point for point in points if not math.isnan(point.throughput_pps)]
     problems = list(_problems(rated))
@@ -86,7 +86,7 @@ def study_texts(name: str, points: Sequence[Point], *, source: str) -> dict[str,
         raise FileProblem(source, [Problem("", message)])
     cores = max(point.cores for point in rated)
     holds_out = len(calibrating) < len(rows)
-    wanted = max((point.cores for point in points if math.isnan(point.throughput_pps)), default=2 * cores)
+    other_cores = max((point.cores for point in points if math.isnan(point.throughput_pps)), default=2 * cores)
     tables = {f"{name}-measured.csv": _table(rows, source)}
     if holds_out:
         tables = {f"{name}-calibrate.csv": _table(calibrating, source), **tables}
@@ -101,26 +101,26 @@ def study_texts(name: str, points: Sequence[Point], *, source: str) -> dict[str,
         link_note="" if known_link else "  # guess: faster than what was measured needs",
         calibrate=next(iter(tables)),
         validate=f"{name}-measured.csv",
-        judges="rows that do not calibrate judge"
+        role="its rows that do not calibrate judge the calibration"
         if holds_out
         else "to hold rows out, calibrate on a copy without them",
         flows=sorted({flows for flows, _ in rows}),
         frames=json.dumps([f"{size} B" for size in sorted({size for _, size in rows})]),
-        other=wanted,
+        other=other_cores,
         other_note="guess: twice as many" if len(rated) == len(points) else "the most in rows without a rate",
     )
     return {f"{name}.study.toml": text, **tables}
 
 
 _Rows = Mapping[tuple[int, int], Sequence[Point]]
-"""Points by flows and frame size; those of one key are repetitions."""
+"""Points by flows and frame size; the points of a key are repetitions."""
 
 
 def _problems(points: Sequence[Point]) -> Iterable[str]:
     if any(point.frame_mix is not None or not point.frame_bytes.is_integer() for point in points):
-        yield "frames of a study are of one size each, and the table has mixes or parts of a byte"
+        yield "a study has frames of one size each, and the table has mixes of sizes or parts of a byte"
     if len({point.link_bps for point in points}) > 1:
-        yield "links of a study are alike, and the rows have several rates"
+        yield "a study has one rate for all links, and the rows have several"
     if len({point.ports for point in points}) > 1:
         yield "a study has one number of ports, and the rows have several"
 
@@ -133,7 +133,7 @@ def _rows(points: Iterable[Point]) -> _Rows:
 
 
 def _free_link_bps(rows: _Rows, ports: int) -> float | None:
-    """Return the slowest usual link that limits no row; None if there is none."""
+    """Return the rate of the slowest usual link that limits no row; None if every usual link limits a row."""
     for link_bps in _LINKS_BPS:
         if all(
             min(flows, ports) * line_rate_pps(link_bps, size) >= _FREE_LINK_RATIO * _rate_pps(row)
@@ -148,7 +148,7 @@ def _rate_pps(row: Sequence[Point]) -> float:
 
 
 def _table(rows: _Rows, source: str) -> str:
-    """Return the table of a study, without columns that no row fills."""
+    """Return the CSV text of a study's table, without empty columns."""
     shared = {True: "yes", False: "no", None: ""}
     lines = [
         {

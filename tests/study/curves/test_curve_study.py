@@ -173,7 +173,7 @@ def test_the_report_and_the_summary_hold_every_curve(tmp_path: Path) -> None:
     run(tmp_path)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert [curve["name"] for curve in summary["figures"][0]["curves"]] == ["two", "one"]
-    assert "Who works at the highest load" in (tmp_path / "out" / "report.html").read_text()
+    assert "Busiest threads at the highest load" in (tmp_path / "out" / "report.html").read_text()
     assert (tmp_path / "out" / "figures" / "rates.svg").stat().st_size > 1000
 
 

@@ -1,11 +1,10 @@
-"""What a ``*.study.toml`` of ``kind = "curves"`` says: curves of forwarded against offered load, and what was stated.
+"""A ``*.study.toml`` of ``kind = "curves"``: curves of forwarded against offered load, beside a source's statements.
 
-``[router.NAME]`` holds router documents, as router files say them. A ``[[figure]]`` draws curves, each a router
-document with some values set otherwise (:mod:`routecast.router.variants`); beside them stand values
-(``[[figure.stated]]``), orders (``[[figure.ordered]]``), shapes (``[[figure.shape]]``) and bottlenecks
-(``[[figure.limited]]``) that a source states. A stated value may calibrate: then some costs are set so that it is
-met, and with ``[left_out]`` each stated rate is predicted by the others. ``[[figure.patterns]]`` asks a curve for
-other patterns of flows.
+``[router.NAME]`` is a router document, as in a router file. A ``[[figure]]`` has curves, each a router document with
+some values changed (:mod:`routecast.router.variants`), and the rates (``[[figure.stated]]``), orders
+(``[[figure.ordered]]``), shapes (``[[figure.shape]]``) and bottlenecks (``[[figure.limited]]``) that a source states. A
+stated rate may calibrate costs of the router. With ``[left_out]`` the other rates predict each stated rate.
+``[[figure.patterns]]`` offers other patterns of flows to a curve.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ Title = Annotated[str, Field(min_length=1)]
 
 
 class CurveRun(FileModel):
-    """``[run]``: how the simulator is asked."""
+    """``[run]``: length, seed and replications of the simulated trials."""
 
     duration: Duration = Field(description="Simulated time of a trial.")
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed.")
@@ -59,14 +58,14 @@ class CurveRun(FileModel):
 
 
 class Traffic(FileModel):
-    """``traffic``: what is offered; flow ``i`` comes in by the ``i``-th port of ``ingress``, in turn."""
+    """``traffic``: the offered load; flows enter by the ports of ``ingress`` in turn."""
 
     frame: FrameSize = Field(description="Frame size.")
     ingress: Annotated[tuple[Number, ...], Field(min_length=1)] = Field(
-        default=(0,), description="Numbers of the ports that frames come in by."
+        default=(0,), description="Numbers of the ports by which frames enter."
     )
     egress: Annotated[tuple[Number, ...], Field(min_length=1)] = Field(
-        default=(1,), description="Numbers of the ports that they leave by, in the same order."
+        default=(1,), description="Numbers of the ports by which they leave, in the same order."
     )
     flows: Count = Field(default=64, description="Flows, spread evenly by their hashes.")
     shares: tuple[Ratio, ...] = Field(
@@ -76,54 +75,55 @@ class Traffic(FileModel):
 
 
 class Curve(FileModel):
-    """``[[figure.curve]]``: a router document with some values set otherwise."""
+    """``[[figure.curve]]``: a router document with some values changed."""
 
     name: Title = Field(description="Name of the curve.")
     router: Name = Field(description="Name of the router document.")
-    set: dict[str, Any] = Field(default={}, description="Values by their paths in the document.")
-    traffic: Traffic | None = Field(default=None, description="Traffic, where it is not the figure's.")
+    set: dict[str, Any] = Field(default={}, description="Changed values, by their paths in the document.")
+    traffic: Traffic | None = Field(default=None, description="Traffic, if it differs from the figure's.")
 
 
 class Calibrates(FileModel):
-    """``calibrates``: costs that are set so that a stated value is met."""
+    """``calibrates``: costs that are set so that the simulated rate meets a stated rate."""
 
     set: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="Paths in the router documents that get the same value."
     )
-    between: tuple[Duration, Duration] = Field(description="Least and greatest value that is tried.")
-    routers: tuple[Name, ...] = Field(default=(), description="Router documents that it is set in; none: all.")
+    between: tuple[Duration, Duration] = Field(description="Least and greatest cost that is tried.")
+    routers: tuple[Name, ...] = Field(default=(), description="Router documents in which it is set; empty: all.")
 
 
 class StatedRate(Quoted):
-    """``[[figure.stated]]``: a rate that a source states of a curve."""
+    """``[[figure.stated]]``: a rate that a source states for a curve."""
 
     curve: Title = Field(description="Name of the curve.")
     value: FrameRate = Field(description="Forwarded rate.")
     at: Literal["peak", "highest"] | FrameRate = Field(
         default="peak", description='Offered load: "peak", "highest", or a rate.'
     )
-    within: Ratio | None = Field(default=None, description="Relative error that is allowed; none: only shown.")
+    within: Ratio | None = Field(default=None, description="Allowed relative error; without it the rate is only shown.")
     side: Literal["about", "at_least", "at_most"] = Field(
-        default="about", description="Whether the value is met, or a bound."
+        default="about", description="Whether the source states a value or a bound."
     )
-    calibrates: Calibrates | None = Field(default=None, description="Costs that it calibrates.")
+    calibrates: Calibrates | None = Field(default=None, description="Costs that the rate calibrates.")
     calibrated: str = Field(
-        default="", description='Costs of a file that were calibrated on it before: "balance, in vmware-esxi-4.0".'
+        default="",
+        description='Costs of a shipped file that were calibrated on this rate: "balance, in vmware-esxi-4.0".',
     )
 
     @property
     def is_calibrating(self) -> bool:
-        """Whether a cost is set so that the value is met, here or in a file that the router is built from."""
+        """Whether the rate calibrates a cost, here or in a file from which the router is built."""
         return self.calibrates is not None or bool(self.calibrated)
 
     @property
     def costs(self) -> tuple[str, ...]:
-        """The costs that were set so that the value is met."""
+        """The costs that the rate calibrates."""
         return self.calibrates.set if self.calibrates else (self.calibrated,) if self.calibrated else ()
 
 
 class Passing(Quoted):
-    """``[[figure.passing]]``: what share of each flow a source states to pass."""
+    """``[[figure.passing]]``: the share of each flow that passes, as a source states it."""
 
     curve: Title = Field(description="Name of the curve.")
     at: FrameRate = Field(description="Offered load of all flows together.")
@@ -131,14 +131,14 @@ class Passing(Quoted):
 
 
 class Ordered(Quoted):
-    """``[[figure.ordered]]``: curves in the order that a source states, the best first."""
+    """``[[figure.ordered]]``: curves in the order that a source states, the fastest first."""
 
     says: Title = Field(description="The statement in words.")
-    curves: Annotated[tuple[Title, ...], Field(min_length=2)] = Field(description="Names, the best first.")
+    curves: Annotated[tuple[Title, ...], Field(min_length=2)] = Field(description="Names of curves, the fastest first.")
     least: FrameRate | None = Field(default=None, description="Least offered load at which it holds.")
     most: FrameRate | None = Field(default=None, description="Greatest offered load at which it holds.")
     tie: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        default=0.0, description="Relative lag of a better curve that still counts as a tie."
+        default=0.0, description="Relative lag of a faster curve that still counts as a tie."
     )
     by: FrameRate | None = Field(
         default=None, description="Lead of each curve over the next, where the source states it."
@@ -146,10 +146,10 @@ class Ordered(Quoted):
 
 
 class ShapeTable(Quoted):
-    """``[[figure.shape]]``: what becomes of a curve beyond its peak."""
+    """``[[figure.shape]]``: the shape of a curve beyond its peak."""
 
     curve: Title = Field(description="Name of the curve.")
-    kind: Literal["flat", "falls"] = Field(description="Stays at its peak, or falls below it.")
+    kind: Literal["flat", "falls"] = Field(description="Whether the curve stays at its peak or falls.")
     by: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         default=0.05, description="Relative distance below the peak: at most (flat), at least (falls)."
     )
@@ -165,7 +165,7 @@ class Limited(Quoted):
 
 
 class Pattern(FileModel):
-    """``[[figure.patterns.pattern]]``: flows that are offered instead of the curve's own."""
+    """``[[figure.patterns.pattern]]``: flows that replace the curve's own."""
 
     name: Title = Field(description="The flows in words.")
     flows: Count = Field(default=1, description="Equal flows, spread evenly by their hashes.")
@@ -174,7 +174,7 @@ class Pattern(FileModel):
 
 
 class Patterns(FileModel):
-    """``[[figure.patterns]]``: what a curve forwards at a load under other patterns of flows."""
+    """``[[figure.patterns]]``: other patterns of flows that are offered to a curve at a load."""
 
     curve: Title = Field(description="Name of the curve.")
     at: FrameRate = Field(description="Offered load of all flows together.")
@@ -183,10 +183,10 @@ class Patterns(FileModel):
 
 
 class LeftOut(FileModel):
-    """``[left_out]``: each stated rate is left out in turn, and predicted with costs that the others set."""
+    """``[left_out]``: the prediction of each stated rate, in turn, with costs that the other rates set."""
 
     values: Annotated[int, Field(ge=3, le=33, strict=True)] = Field(
-        default=7, description="Values of each calibrated cost that are tried, over its range."
+        default=7, description="Number of values of each calibrated cost that are tried over its range."
     )
 
 
@@ -208,8 +208,8 @@ class FigureTable(FileModel):
     patterns: tuple[Patterns, ...] = ()
 
     def named(self, curve: str) -> Curve:
-        """Return the curve of that name."""
-        return next(point for point in self.curve if point.name == curve)
+        """Return the curve of a name."""
+        return next(candidate for candidate in self.curve if candidate.name == curve)
 
     @property
     def offered_pps(self) -> tuple[float, ...]:
@@ -219,7 +219,7 @@ class FigureTable(FileModel):
 
 
 class CurveCriteria(FileModel):
-    """``[criteria]``: bounds that are not a stated value's own."""
+    """``[criteria]``: bounds beside those of the stated rates."""
 
     passing_error: Ratio | None = Field(default=None, description="Mean absolute error of the shares that pass, 0..1.")
 
@@ -231,14 +231,14 @@ class CurveStudy(StudyDocument):
     source: str = Field(default="", description="Source of the stated values.")
     run: CurveRun
     router: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)] = Field(
-        description="Router documents by name, as router files say them."
+        description="Router documents by name, as in router files."
     )
     figure: Annotated[tuple[FigureTable, ...], Field(min_length=1)]
-    left_out: LeftOut | None = Field(default=None, description="Whether rates are left out in turn, and how.")
+    left_out: LeftOut | None = Field(default=None, description="Prediction of each stated rate from the others.")
     criteria: CurveCriteria = CurveCriteria()
 
     def groups(self) -> Sequence[Group]:
-        """Return what the study compares."""
+        """Return the groups of values that the study compares."""
         groups: list[Group] = []
         for figure in self.figure:
             calibrating = [stated for stated in figure.stated if stated.is_calibrating]
@@ -248,10 +248,10 @@ class CurveStudy(StudyDocument):
             rates = (len(figure.stated) - len(calibrating), "rate")
             groups += group_of(f"{figure.name}: rates", rates)
             groups += group_of(
-                f"{figure.name}: shares that pass", (sum(len(each.ratios) for each in figure.passing), "share")
+                f"{figure.name}: shares that pass", (sum(len(passing.ratios) for passing in figure.passing), "share")
             )
-            words = len(figure.ordered) + len(figure.shape) + len(figure.limited)
-            groups += group_of(f"{figure.name}: words", (words, "statement"))
+            statements = len(figure.ordered) + len(figure.shape) + len(figure.limited)
+            groups += group_of(f"{figure.name}: words", (statements, "statement"))
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
@@ -261,32 +261,32 @@ class CurveStudy(StudyDocument):
             place = f"figure[{number}]"
             if list(figure.offered_pps) != sorted(set(figure.offered_pps)):
                 problems.append(Problem(f"{place}.offered", "are not ascending: write the loads in order"))
-            problems += _curves(self, figure, place, folder)
-            problems += _of_curves(figure, place)
+            problems += _curve_problems(self, figure, place, folder)
+            problems += _statement_problems(figure, place)
         if self.left_out and not any(stated.calibrates for figure in self.figure for stated in figure.stated):
-            what = "needs a stated rate with `calibrates`: its cost is set anew by the others"
-            problems.append(Problem("left_out", what))
+            message = "needs a stated rate with `calibrates`, whose cost the other rates set"
+            problems.append(Problem("left_out", message))
         return list(dict.fromkeys(problems))  # every curve of a router repeats the router's own faults
 
 
-def _curves(study: CurveStudy, figure: FigureTable, place: str, folder: Path) -> list[Problem]:
+def _curve_problems(study: CurveStudy, figure: FigureTable, place: str, folder: Path) -> list[Problem]:
     problems = [*taken_names(f"{place}.curve", figure.curve)]
     for number, curve in enumerate(figure.curve):
         at = f"{place}.curve[{number}]"
         if curve.router not in study.router:
-            what = f"{curve.router!r} is no [router.…]; {did_you_mean(curve.router, study.router)}"
-            problems.append(Problem(f"{at}.router", what))
+            message = f"{curve.router!r} is no [router.…]; {did_you_mean(curve.router, study.router)}"
+            problems.append(Problem(f"{at}.router", message))
             continue
         traffic = curve.traffic or figure.traffic
         if len(traffic.ingress) != len(traffic.egress):
-            what = f"has {len(traffic.egress)} ports for {len(traffic.ingress)} of ingress: one for each"
-            problems.append(Problem(f"{at}.traffic.egress", what))
-        problems += _built(study, figure, curve, at, folder)
+            message = f"has {len(traffic.egress)} ports for {len(traffic.ingress)} of ingress: one for each"
+            problems.append(Problem(f"{at}.traffic.egress", message))
+        problems += _router_problems(study, figure, curve, at, folder)
     return problems
 
 
-def _built(study: CurveStudy, figure: FigureTable, curve: Curve, at: str, folder: Path) -> list[Problem]:
-    """Return why a curve's router cannot be built, or not carry the curve's load: each fault where it is written."""
+def _router_problems(study: CurveStudy, figure: FigureTable, curve: Curve, at: str, folder: Path) -> list[Problem]:
+    """Return the reasons that a curve's router cannot be built or carry its load, each with its place in the file."""
     from routecast.study.curves.simulate import document_of, load_of
 
     def build(document: Mapping[str, Any], subject: str) -> RouterModel:
@@ -300,13 +300,13 @@ def _built(study: CurveStudy, figure: FigureTable, curve: Curve, at: str, folder
     try:
         model = build(document, f'curve "{curve.name}"')
     except RoutecastError as problem:
-        own: set[str] = set()  # problems of the router without what the curve sets
+        router_faults: set[str] = set()  # problems of the router without the values of the curve
         try:
             build(study.router[curve.router], curve.router)
-        except RoutecastError as alone:
-            own = {str(fault) for fault in problems_at(router, alone)}
+        except RoutecastError as router_problem:
+            router_faults = {str(fault) for fault in problems_at(router, router_problem)}
         return [
-            fault if str(fault) in own else Problem(f"{at}: {fault.place}", fault.message)
+            fault if str(fault) in router_faults else Problem(f"{at}: {fault.place}", fault.message)
             for fault in problems_at(router, problem)
         ]
     try:
@@ -316,8 +316,8 @@ def _built(study: CurveStudy, figure: FigureTable, curve: Curve, at: str, folder
     return []
 
 
-def _of_curves(figure: FigureTable, place: str) -> Iterator[Problem]:
-    """Yield the problems of what a figure states of its curves."""
+def _statement_problems(figure: FigureTable, place: str) -> Iterator[Problem]:
+    """Yield the problems of the statements on a figure's curves."""
     names = [curve.name for curve in figure.curve]
     flows = {curve.name: len((curve.traffic or figure.traffic).shares) for curve in figure.curve}
     for kind in ("stated", "passing", "ordered", "shape", "limited"):
@@ -326,18 +326,18 @@ def _of_curves(figure: FigureTable, place: str) -> Iterator[Problem]:
     for kind in ("stated", "passing", "ordered", "shape", "patterns", "limited"):
         for number, part in enumerate(getattr(figure, kind)):
             at = f"{place}.{kind}[{number}]"
-            several = isinstance(part, Ordered)
-            curves = {f"curves[{n}]": name for n, name in enumerate(part.curves)} if several else {"curve": part.curve}
+            is_order = isinstance(part, Ordered)
+            curves = {f"curves[{n}]": name for n, name in enumerate(part.curves)} if is_order else {"curve": part.curve}
             for key, name in curves.items():
                 if name not in names:
-                    what = f"{name!r} is no curve of this figure; {did_you_mean(name, names)}"
-                    yield Problem(f"{at}.{key}", what)
-            if isinstance(part, StatedRate) and (how := part.calibrates):
+                    message = f"{name!r} is no curve of this figure; {did_you_mean(name, names)}"
+                    yield Problem(f"{at}.{key}", message)
+            if isinstance(part, StatedRate) and (calibrates := part.calibrates):
                 if part.calibrated:
-                    what = "is said already by `calibrates`: a value calibrates here, or before in a file"
-                    yield Problem(f"{at}.calibrated", what)
-                if how.between[0] >= how.between[1]:
+                    message = "contradicts `calibrates`: a rate calibrates a cost here or in a file"
+                    yield Problem(f"{at}.calibrated", message)
+                if calibrates.between[0] >= calibrates.between[1]:
                     yield Problem(f"{at}.calibrates.between", "is no range: the least value comes first")
             elif isinstance(part, Passing) and len(part.ratios) != flows.get(part.curve, len(part.ratios)):
-                what = f"has {len(part.ratios)} entries for {flows[part.curve]} flows with shares"
-                yield Problem(f"{at}.ratios", what)
+                message = f"has {len(part.ratios)} entries for {flows[part.curve]} flows with shares"
+                yield Problem(f"{at}.ratios", message)

@@ -1,6 +1,6 @@
-"""Running a study of curves: calibrate, simulate every curve, put what was stated beside it, report.
+"""Run a study of curves: calibrate, simulate every curve, compare with the statements of the source.
 
-Every simulated point is on disk at once, so that a killed study continues where it stopped.
+Every simulated point goes to disk at once, so that an interrupted study continues where it stopped.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ SIDES = {"about": "", "at_least": "at least ", "at_most": "at most "}
 SAME_LOAD = 1e-6
 """Relative difference up to which two loads are the same."""
 
-BUSY = 0.95
-"""Share of a core from which a thread is taken to limit."""
+BUSY_RATIO = 0.95
+"""A thread that keeps this share of a core busy counts as the bottleneck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,25 +77,19 @@ class ComparedRate(ComparedRow[StatedRate]):
 
     @property
     def missed_by(self) -> float:
-        """Relative error on the side that counts: 0 where a bound holds."""
+        """Absolute relative error; 0 where a stated bound holds."""
         if self.conditions.side == "at_least":
             return max(-self.error_ratio, 0.0)
         return max(self.error_ratio, 0.0) if self.conditions.side == "at_most" else abs(self.error_ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class PassedShares:
     """The share of each flow that passes, as stated and as simulated."""
 
     SUMMARY: ClassVar = (
-        *(
-            "figure",
-            "curve=passing.curve",
-            "at=passing.at",
-            "stated=passing.ratios",
-            "found=ratios",
-            "where=passing.place",
-        ),
+        *("figure", "curve=passing.curve", "at=passing.at", "stated=passing.ratios", "found=ratios"),
+        "where=passing.place",
     )
 
     figure: str
@@ -104,8 +98,8 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patterned:
-    """What a curve forwards under other patterns of flows."""
+class PatternRates:
+    """The forwarded rates of a curve under other patterns of flows."""
 
     SUMMARY: ClassVar = ("figure", "curve=patterns.curve", "at=patterns.at", "says=patterns.says", "forwarded=by_name")
 
@@ -115,7 +109,7 @@ class Patterned:
 
     @property
     def by_name(self) -> list[dict[str, object]]:
-        """Forwarded rate of each pattern with its name, as the summary has them."""
+        """Forwarded rate of each pattern with its name, for the summary."""
         return [
             {"flows": pattern.name, "forwarded_pps": rate}
             for pattern, rate in zip(self.patterns.pattern, self.forwarded_pps, strict=True)
@@ -124,7 +118,7 @@ class Patterned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureResult:
-    """A figure: its curves' points by name."""
+    """A figure with the simulated points of its curves, by name."""
 
     SUMMARY: ClassVar = ("name=figure.name", "title=figure.title", "curves=named_curves")
 
@@ -133,7 +127,7 @@ class FigureResult:
 
     @property
     def named_curves(self) -> list[dict[str, object]]:
-        """Curves with their names, as the summary has them."""
+        """Curves with their names, for the summary."""
         return [{"name": name, "points": points} for name, points in self.curves.items()]
 
     def peak_pps(self, curve: str) -> float:
@@ -148,16 +142,16 @@ class CurveResult(StudyResult[CurveStudy]):
     calibrated: tuple[Calibrated, ...]
     figures: tuple[FigureResult, ...]
     compared: tuple[ComparedRate, ...]
-    passed: tuple[Passed, ...]
+    passed: tuple[PassedShares, ...]
     turned: Mapping[str, Any]
     left_out: tuple[LeftOutRate, ...] = ()
-    patterns: tuple[Patterned, ...] = ()
+    patterns: tuple[PatternRates, ...] = ()
     statements: tuple[Statement, ...] = ()
 
     def _findings(self) -> dict[str, object]:
         names = ("left_out", "patterns")
-        requested = tuple(name for name in names if getattr(self, name))
-        return pick(self, "calibrated", "figures", "stated=compared", *requested, "passing=passed", "statements")
+        given = tuple(name for name in names if getattr(self, name))
+        return pick(self, "calibrated", "figures", "stated=compared", *given, "passing=passed", "statements")
 
 
 def compared(figures: Sequence[FigureResult]) -> tuple[ComparedRate, ...]:
@@ -176,19 +170,22 @@ def compared(figures: Sequence[FigureResult]) -> tuple[ComparedRate, ...]:
 
 
 def statements(figures: Sequence[FigureResult]) -> tuple[tuple[Statement, bool], ...]:
-    """Return every statement in words with the simulated behaviour, and whether it holds."""
+    """Return every statement in words beside the simulated behaviour, and whether it holds."""
     return tuple(
-        describe(result, stated)
+        judge(result, stated)
         for result in figures
-        for describe, kind in ((_ordered, "ordered"), (_shape, "shape"), (_limited, "limited"))
+        for judge, kind in ((_judged_order, "ordered"), (_judged_shape, "shape"), (_judged_bottleneck, "limited"))
         for stated in getattr(result.figure, kind)
     )
 
 
 def criteria(
-    study: CurveStudy, rates: Sequence[ComparedRate], words: Sequence[tuple[Statement, bool]], passed: Sequence[Passed]
+    study: CurveStudy,
+    rates: Sequence[ComparedRate],
+    judged: Sequence[tuple[Statement, bool]],
+    passed: Sequence[PassedShares],
 ) -> tuple[Criterion, ...]:
-    """Return what the study asks for and what is reached; a statement in words holds (0) or does not (1)."""
+    """Return the study's bounds with the errors; a statement in words has error 0 if it holds, else 1."""
     bounds: list[tuple[str, float | None, float]] = [
         (
             f"{rate.figure}, {rate.conditions.curve}: {SIDES[rate.conditions.side]}{format_pps(rate.stated)}",
@@ -197,7 +194,7 @@ def criteria(
         )
         for rate in rates
     ]
-    bounds += [(statement.says, 0.5, 0.0 if holds else 1.0) for statement, holds in words]
+    bounds += [(statement.says, 0.5, 0.0 if holds else 1.0) for statement, holds in judged]
     if passed:
         errors = [
             abs(ratio - stated)
@@ -208,8 +205,8 @@ def criteria(
     return criteria_of(*bounds)
 
 
-def holds(ordered: Ordered, curves: Sequence[Sequence[SimulatedPoint]]) -> list[tuple[float, bool]]:
-    """Return at each load in range whether the curves are in the stated order."""
+def order_by_load(ordered: Ordered, curves: Sequence[Sequence[SimulatedPoint]]) -> list[tuple[float, bool]]:
+    """Return each load in range, and whether the curves are in the stated order there."""
     least = (ordered.least or 0.0) * (1.0 - SAME_LOAD)
     most = (math.inf if ordered.most is None else ordered.most) * (1.0 + SAME_LOAD)
     by, tie = ordered.by or 0.0, 1.0 - ordered.tie
@@ -220,23 +217,23 @@ def holds(ordered: Ordered, curves: Sequence[Sequence[SimulatedPoint]]) -> list[
     ]
 
 
-def _ordered(result: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
-    kept = holds(ordered, [result.curves[name] for name in ordered.curves])
-    wrong = [load for load, is_kept in kept if not is_kept]
-    if not kept:
-        here = "no load in the range was asked"
+def _judged_order(result: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
+    orders = order_by_load(ordered, [result.curves[name] for name in ordered.curves])
+    wrong = [load for load, is_ordered in orders if not is_ordered]
+    if not orders:
+        here = "the figure has no load in the range"
     elif wrong:
-        here = f"not at {', '.join(format_pps(load) for load in wrong)} of {len(kept)} loads"
+        here = f"not at {', '.join(format_pps(load) for load in wrong)} of {len(orders)} loads"
     else:
-        here = f"at all {len(kept)} loads" if len(kept) > 1 else "holds"
+        here = f"at all {len(orders)} loads" if len(orders) > 1 else "holds"
     rates = ", ".join(
-        f"{name} {format_pps(read_at(result.curves[name], kept[-1][0]))}" for name in ordered.curves if kept
+        f"{name} {format_pps(read_at(result.curves[name], orders[-1][0]))}" for name in ordered.curves if orders
     )
     stated = " > ".join(ordered.curves) + (f" by {format_pps(ordered.by)}" if ordered.by else "")
-    return _statement(result, ordered, stated, f"{here}; last: {rates}"), bool(kept) and not wrong
+    return _statement(result, ordered, stated, f"{here}; last: {rates}"), bool(orders) and not wrong
 
 
-def _shape(result: FigureResult, shape: ShapeTable) -> tuple[Statement, bool]:
+def _judged_shape(result: FigureResult, shape: ShapeTable) -> tuple[Statement, bool]:
     points = result.curves[shape.curve]
     peak = max(points, key=lambda point: point.forwarded_pps)
     beyond = [point.forwarded_pps for point in points if point.offered_pps >= peak.offered_pps]
@@ -248,13 +245,13 @@ def _shape(result: FigureResult, shape: ShapeTable) -> tuple[Statement, bool]:
     return _statement(result, shape, stated, here), -least <= shape.by if is_flat else -last >= shape.by
 
 
-def _limited(result: FigureResult, limited: Limited) -> tuple[Statement, bool]:
+def _judged_bottleneck(result: FigureResult, limited: Limited) -> tuple[Statement, bool]:
     point = result.curves[limited.curve][-1]
     name, cores = point.busiest
     here = f"{name} busy {cores:.0%} of a core"
     if name != limited.thread:
         here += f", {limited.thread} {point.busy_cores.get(limited.thread, math.nan):.0%}"
-    return _statement(result, limited, limited.thread, here), name == limited.thread and cores >= BUSY
+    return _statement(result, limited, limited.thread, here), name == limited.thread and cores >= BUSY_RATIO
 
 
 def _statement(result: FigureResult, quoted: Ordered | ShapeTable | Limited, stated: str, here: str) -> Statement:
@@ -263,7 +260,7 @@ def _statement(result: FigureResult, quoted: Ordered | ShapeTable | Limited, sta
 
 
 def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveResult:
-    """Calibrate, simulate every curve, put what was stated beside it.
+    """Calibrate, simulate every curve, and compare with the statements of the source.
 
     Raises RoutecastError: a router cannot be built, or no cost meets a stated value that calibrates.
     """
@@ -280,7 +277,7 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
         passed = simulations.passed(setting)
         patterns = simulations.patterned(setting)
         omitted = leave_out(study, setting, simulations.of_curve, run.tell) if study.left_out else ()
-    words, rates = statements(figures), compared(figures)
+    judged, rates = statements(figures), compared(figures)
     return CurveResult(
         study=study,
         out=run.out,
@@ -291,14 +288,14 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
         turned=vary(study.router[first := next(iter(study.router))], setting.get(first, {})),
         left_out=omitted,
         patterns=patterns,
-        statements=tuple(statement for statement, _ in words),
-        criteria=criteria(study, rates, words, passed),
+        statements=tuple(statement for statement, _ in judged),
+        criteria=criteria(study, rates, judged, passed),
         provenance=run.provenance(seed=study.run.seed),
     )
 
 
 class _Simulations:
-    """Simulates points that the ledger does not have, several at a time."""
+    """Simulates the points that the ledger lacks, in several processes."""
 
     def __init__(self, run: StudyRun[CurveStudy], ledger: Ledger, submit: Submit) -> None:
         self._run = run
@@ -308,7 +305,7 @@ class _Simulations:
         self._rounds = 0
 
     def on_calibrating(self, what: str) -> None:
-        """Report what calibrates next."""
+        """Report the next stated rate that calibrates."""
         self._run.done = self._rounds
         self._run.tell(f"calibrate: {what}")
         self._rounds += 1
@@ -316,14 +313,14 @@ class _Simulations:
     def of_curve(
         self, figure: FigureTable, curve: Curve, offered: Sequence[float], setting: Setting
     ) -> list[SimulatedPoint]:
-        """Return points of a curve; used by the calibration."""
+        """Return the points of a curve at some loads."""
         return self._points([self._task(figure, curve, load, setting) for load in offered])
 
     def figures(self, setting: Setting) -> tuple[FigureResult, ...]:
         """Return all points of all figures."""
         figures = self._study.figure
-        wanted = [(figure, curve, load) for figure in figures for curve in figure.curve for load in figure.offered_pps]
-        answers = iter(self._points([self._task(*point, setting) for point in wanted]))
+        points = [(figure, curve, load) for figure in figures for curve in figure.curve for load in figure.offered_pps]
+        answers = iter(self._points([self._task(*point, setting) for point in points]))
         return tuple(
             FigureResult(
                 figure=figure,
@@ -332,20 +329,20 @@ class _Simulations:
             for figure in figures
         )
 
-    def passed(self, setting: Setting) -> tuple[Passed, ...]:
-        """Return the share of each flow that passes, where that is stated."""
+    def passed(self, setting: Setting) -> tuple[PassedShares, ...]:
+        """Return the share of each flow that passes, for each stated set of shares."""
         stated = [(figure, passing) for figure in self._study.figure for passing in figure.passing]
         tasks = [
             self._task(figure, figure.named(passing.curve), passing.at, setting, by_flow=True)
             for figure, passing in stated
         ]
         return tuple(
-            Passed(figure=figure.name, passing=passing, ratios=point.passes)
+            PassedShares(figure=figure.name, passing=passing, ratios=point.passes)
             for (figure, passing), point in zip(stated, self._points(tasks), strict=True)
         )
 
-    def patterned(self, setting: Setting) -> tuple[Patterned, ...]:
-        """Return what curves forward under other patterns of flows."""
+    def patterned(self, setting: Setting) -> tuple[PatternRates, ...]:
+        """Return the forwarded rates of curves under other patterns of flows."""
         patterned_figures = [(figure, patterns) for figure in self._study.figure for patterns in figure.patterns]
         tasks = []
         for figure, patterns in patterned_figures:
@@ -357,7 +354,7 @@ class _Simulations:
                 tasks.append(self._task(figure, offered, patterns.at, setting))
         answers = iter(self._points(tasks))
         return tuple(
-            Patterned(
+            PatternRates(
                 figure=figure.name,
                 patterns=patterns,
                 forwarded_pps=tuple(point.forwarded_pps for point in islice(answers, len(patterns.pattern))),
@@ -374,7 +371,7 @@ class _Simulations:
     ) -> StudyTask:
         document = document_of(self._study, curve, setting)
         traffic = (curve.traffic or figure.traffic).model_dump(mode="json")
-        decides = {
+        conditions = {
             "version": __version__,
             "run": self._study.run.model_dump(mode="json"),
             "document": document,
@@ -382,7 +379,7 @@ class _Simulations:
             "offered_pps": offered_pps,
             "by_flow": by_flow,
         }
-        key = sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]
+        key = sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()[:32]
         subject = f'router "{curve.router}", curve "{curve.name}"'
         call = partial(
             packed_point,

@@ -1,8 +1,8 @@
-"""Costs set so that stated values are met: one number for each, by bisection on what the simulator forwards.
+"""Simulate the points of curves, and calibrate a cost on a stated rate by bisection of the simulated rate.
 
-A rate at a load, and a peak over loads, fall as a cost grows, but for jumps where a queue or a slice changes its
-rhythm; so the bracket is halved until it is narrow, and what is left between stated and found is in the table. Where
-several values calibrate, each is set in the order of the file, and the round is repeated: one may move another.
+The rate at a load and the peak over loads fall as a cost grows, except for jumps where a queue or a slice changes its
+rhythm. So the bracket is halved until it is narrow, and the table shows the remaining difference. Several costs are set
+in the order of the file, in two rounds, because a cost may change the rate that another is calibrated on.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ HASHES = 128
 """Entries of an indirection table: flows with hashes 0 to 127 are spread evenly."""
 
 ROUNDS = 2
-"""How often every cost is set where several calibrate."""
+"""Rounds in which every cost is set, if there are several."""
 
-HALVINGS = 9
-CLOSE = 2e-3
-"""Relative error of the forwarded rate at which a bracket is narrow enough."""
+MAX_HALVINGS = 9
+RATE_TOLERANCE_RATIO = 2e-3
+"""Relative error of the forwarded rate at which the bisection ends."""
 
-BETWEEN = 16
-"""Values between two that are simulated; their rates are read off a straight line."""
+INTERPOLATED = 16
+"""Costs from a simulated cost to the next; their rates are read off a straight line."""
 
 
 def document_of(study: CurveStudy, curve: Curve, setting: Setting) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _flows(traffic: Traffic) -> FlowSet:
 
 @value
 class SimulatedPoint:
-    """A simulated point; rates in frames per second over all ports."""
+    """A simulated point of a curve; rates are in frames per second over all ports."""
 
     offered_pps: float
     forwarded_pps: float
@@ -123,10 +123,12 @@ class SimulatedPoint:
     )
     solved_pps: float = field("The closed form's forwarded rate", default=math.nan)
     busy_cores: Mapping[str, float] = field(
-        "Mean cores that each thread (task units without one: themselves) keeps busy", default_factory=dict
+        "Mean cores that each thread keeps busy; a task unit without a thread counts by itself", default_factory=dict
     )
     drops_pps: Mapping[str, float] = field("Loss by place", default_factory=dict)
-    passes: tuple[float, ...] = field("Forwarded over offered of each flow; empty where it is not needed", default=())
+    passes: tuple[float, ...] = field(
+        "Forwarded over offered of each flow; empty where no flow was counted", default=()
+    )
 
     @property
     def busiest(self) -> tuple[str, float]:
@@ -134,7 +136,7 @@ class SimulatedPoint:
         return max(self.busy_cores.items(), key=itemgetter(1), default=("", math.nan))
 
 
-def point(
+def simulate_point(
     document: Mapping[str, Any], subject: str, folder: Path, load: OfferedLoad, run: CurveRun, *, by_flow: bool = False
 ) -> SimulatedPoint:
     """Simulate and solve a router document at a load.
@@ -169,8 +171,8 @@ def _busy_cores(model: RouterModel, trial: Trial) -> dict[str, float]:
 
 
 def packed_point(*args: Any, **options: Any) -> Row:
-    """Simulate a point by :func:`point` and pack it for the ledger."""
-    return {"point": json.dumps(asdict(point(*args, **options)))}
+    """Simulate a point by :func:`simulate_point`, and pack it for the ledger."""
+    return {"point": json.dumps(asdict(simulate_point(*args, **options)))}
 
 
 def unpacked(text: str) -> SimulatedPoint:
@@ -180,12 +182,12 @@ def unpacked(text: str) -> SimulatedPoint:
 
 
 Simulation = Callable[[FigureTable, Curve, Sequence[float], Setting], list[SimulatedPoint]]
-"""Simulates points of a curve with calibrated values."""
+"""Returns simulated points of a curve, with calibrated values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """A calibrated cost: paths, seconds, and the stated rate that it was set by, with the simulated one."""
+    """A calibrated cost in seconds, its paths, and the stated and simulated rate."""
 
     SUMMARY: ClassVar = ("figure", "curve", "paths", "value_s", "stated_pps", "found_pps=simulated_pps", "where")
 
@@ -199,7 +201,7 @@ class Calibrated:
 
 
 def calibrating(study: CurveStudy) -> list[tuple[FigureTable, Curve, StatedRate]]:
-    """Return the stated values that calibrate, in the order of the file."""
+    """Return the stated rates that calibrate, in the order of the file."""
     return [
         (figure, figure.named(stated.curve), stated)
         for figure in study.figure
@@ -211,21 +213,21 @@ def calibrating(study: CurveStudy) -> list[tuple[FigureTable, Curve, StatedRate]
 def calibrate(
     study: CurveStudy, simulate: Simulation, on_progress: Callable[[str], None]
 ) -> tuple[tuple[Calibrated, ...], dict[str, dict[str, object]]]:
-    """Set the costs that stated values calibrate.
+    """Set the costs that stated rates calibrate.
 
-    Raises FitProblem: no value of the range meets the stated rate.
+    Raises FitProblem: no cost of the range meets the stated rate.
     """
     setting: dict[str, dict[str, object]] = {name: {} for name in study.router}
-    wanted = calibrating(study)
+    calibrators = calibrating(study)
     calibrated: dict[int, Calibrated] = {}
-    for _ in range(ROUNDS if len(wanted) > 1 else 1):
-        for number, (figure, curve, stated) in enumerate(wanted):
+    for _ in range(ROUNDS if len(calibrators) > 1 else 1):
+        for number, (figure, curve, stated) in enumerate(calibrators):
             on_progress(f"{figure.name}, {curve.name}: {format_pps(stated.value)}")
-            calibrated[number] = _set(study, setting, figure, curve, stated, simulate)
-    return tuple(calibrated[number] for number in range(len(wanted))), setting
+            calibrated[number] = _calibrated(study, setting, figure, curve, stated, simulate)
+    return tuple(calibrated[number] for number in range(len(calibrators))), setting
 
 
-def _set(
+def _calibrated(
     study: CurveStudy,
     setting: dict[str, dict[str, object]],
     figure: FigureTable,
@@ -233,35 +235,35 @@ def _set(
     stated: StatedRate,
     simulate: Simulation,
 ) -> Calibrated:
-    how = stated.calibrates
-    assert how is not None
-    names = how.routers or tuple(study.router)
+    costs = stated.calibrates
+    assert costs is not None
+    names = costs.routers or tuple(study.router)
 
     def forwarded(value_s: float) -> float:
         for name in names:
-            setting[name] |= dict.fromkeys(how.set, f"{value_s!r} s")
+            setting[name] |= dict.fromkeys(costs.set, f"{value_s!r} s")
         return _rate(simulate, figure, curve, stated, setting)
 
-    low, high = how.between
-    most, least = forwarded(low), forwarded(high)
-    if not least <= stated.value <= most:
+    low, high = costs.between
+    max_pps, min_pps = forwarded(low), forwarded(high)
+    if not min_pps <= stated.value <= max_pps:
         message = (
-            f"{figure.name}, {curve.name}: {' and '.join(how.set)} between {format_duration(low)} and "
-            f"{format_duration(high)} gives {format_pps(least)} to {format_pps(most)}, not the stated "
+            f"{figure.name}, {curve.name}: {' and '.join(costs.set)} between {format_duration(low)} and "
+            f"{format_duration(high)} gives {format_pps(min_pps)} to {format_pps(max_pps)}, not the stated "
             f"{format_pps(stated.value)}: widen `between`"
         )
         raise FitProblem(figure.name, message)
-    middle, rate = low, most
-    for _ in range(HALVINGS):
+    middle, rate = low, max_pps
+    for _ in range(MAX_HALVINGS):
         middle = math.sqrt(low * high)
         rate = forwarded(middle)
-        if abs(rate / stated.value - 1.0) <= CLOSE:
+        if abs(rate / stated.value - 1.0) <= RATE_TOLERANCE_RATIO:
             break
         low, high = (middle, high) if rate > stated.value else (low, middle)
     return Calibrated(
         figure=figure.name,
         curve=curve.name,
-        paths=how.set,
+        paths=costs.set,
         value_s=middle,
         stated_pps=stated.value,
         simulated_pps=rate,
@@ -271,7 +273,7 @@ def _set(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutRate(ComparedRow[StatedRate]):
-    """A stated rate that was left out: the cost that the other rates set, and the rate that it predicts."""
+    """A stated rate that is left out, the cost that the other rates set, and the rate that this cost predicts."""
 
     SUMMARY: ClassVar = (
         *("figure", "curve=conditions.curve", "at=conditions.at", "where=conditions.place", "paths", "value_s"),
@@ -293,14 +295,14 @@ def leave_out(
 ) -> tuple[LeftOutRate, ...]:
     """Predict each stated rate that a calibrated cost reaches, with the cost that all other such rates set.
 
-    The cost is that of the least sum of squared relative misses. Bounds set no cost: where they hold, they miss by
-    nothing. Other costs stay as ``setting`` and the routers' documents have them.
+    The cost minimises the sum of the squared relative errors. Stated bounds set no cost, since they have no error where
+    they hold. Other costs keep the values of ``setting`` and of the routers' documents.
     """
     left_out = []
     for _, _, calibrator in calibrating(study):
-        how = calibrator.calibrates
-        assert how is not None
-        names = how.routers or tuple(study.router)
+        calibrated = calibrator.calibrates
+        assert calibrated is not None
+        names = calibrated.routers or tuple(study.router)
         rates = [
             (figure, curve, stated)
             for figure in study.figure
@@ -308,60 +310,64 @@ def leave_out(
             if stated.side == "about" and (curve := figure.named(stated.curve)).router in names
         ]
 
-        def at(value_s: float, how: Calibrates = how, names: Sequence[str] = names) -> dict[str, dict[str, object]]:
+        def setting_at(
+            value_s: float, calibrated: Calibrates = calibrated, names: Sequence[str] = names
+        ) -> dict[str, dict[str, object]]:
             new = {name: dict(values) for name, values in setting.items()}
             for name in names:
-                new[name] |= dict.fromkeys(how.set, f"{value_s!r} s")
+                new[name] |= dict.fromkeys(calibrated.set, f"{value_s!r} s")
             return new
 
         if len(rates) < 2:
             continue
-        costs = _spread(*how.between, study.left_out.values if study.left_out else LeftOut().values)
-        tried = []
+        costs = _geometric_steps(*calibrated.between, study.left_out.values if study.left_out else LeftOut().values)
+        rates_by_cost = []
         for value_s in costs:
             on_progress(f"left out: {format_duration(float(f'{value_s:.3g}'))}")
-            tried.append([_rate(simulate, *rate, at(value_s)) for rate in rates])
+            rates_by_cost.append([_rate(simulate, *rate, setting_at(value_s)) for rate in rates])
         for number, (figure, curve, stated) in enumerate(rates):
             others = [other for other in range(len(rates)) if other != number]
-            value_s = _least(costs, [[row[other] / rates[other][2].value - 1.0 for other in others] for row in tried])
+            value_s = _least_squares_cost(
+                costs, [[row[other] / rates[other][2].value - 1.0 for other in others] for row in rates_by_cost]
+            )
             left_out.append(
                 LeftOutRate(
                     figure=figure.name,
                     conditions=stated,
                     stated=stated.value,
-                    paths=how.set,
+                    paths=calibrated.set,
                     value_s=value_s,
                     is_at_end=value_s in (costs[0], costs[-1]),
                     others=len(others),
-                    predicted=_rate(simulate, figure, curve, stated, at(value_s)),
+                    predicted=_rate(simulate, figure, curve, stated, setting_at(value_s)),
                 )
             )
     return tuple(left_out)
 
 
 def _rate(simulate: Simulation, figure: FigureTable, curve: Curve, stated: StatedRate, setting: Setting) -> float:
-    """Return the simulated value of a stated rate with calibrated values."""
+    """Return the simulated rate beside a stated rate, with calibrated values."""
     return read_at(simulate(figure, curve, loads_at(figure, stated), setting), stated.at)
 
 
-def _spread(low: float, high: float, count: int) -> list[float]:
+def _geometric_steps(low: float, high: float, count: int) -> list[float]:
     """Return values from low to high in equal ratios."""
     return [low, *(low * (high / low) ** (step / (count - 1)) for step in range(1, count - 1)), high]
 
 
-def _least(costs: Sequence[float], misses: Sequence[Sequence[float]]) -> float:
-    """Return the cost of the least sum of squares of misses, which are straight lines between the costs."""
-    between = [(costs[0], sum(miss**2 for miss in misses[0]))]
-    for (low, first), (high, second) in pairwise(zip(costs, misses, strict=True)):
-        for step in range(1, BETWEEN + 1):
-            part = step / BETWEEN
-            value_s = high if step == BETWEEN else low * (high / low) ** part
-            between.append((value_s, sum((a + part * (b - a)) ** 2 for a, b in zip(first, second, strict=True))))
-    return min(between, key=lambda pair: pair[1])[0]
+def _least_squares_cost(costs: Sequence[float], errors: Sequence[Sequence[float]]) -> float:
+    """Return the cost with the least sum of squared errors; between the costs the errors are straight lines."""
+    sums = [(costs[0], sum(error**2 for error in errors[0]))]
+    for (low, first), (high, second) in pairwise(zip(costs, errors, strict=True)):
+        for step in range(1, INTERPOLATED + 1):
+            part = step / INTERPOLATED
+            value_s = high if step == INTERPOLATED else low * (high / low) ** part
+            sums.append((value_s, sum((a + part * (b - a)) ** 2 for a, b in zip(first, second, strict=True))))
+    return min(sums, key=lambda pair: pair[1])[0]
 
 
 def loads_at(figure: FigureTable, stated: StatedRate) -> Sequence[float]:
-    """Return the offered loads that a stated value is read from."""
+    """Return the offered loads at which a stated rate is read."""
     if stated.at == "peak":
         return figure.offered_pps
     return (figure.offered_pps[-1],) if stated.at == "highest" else (float(stated.at),)

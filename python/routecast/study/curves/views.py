@@ -1,4 +1,4 @@
-"""The report of a study of curves: a section for every figure, and the source beside it."""
+"""The report of a study of curves: a section for each figure, and the statements of the source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from routecast.quantity import format_duration, format_pps
 from routecast.show.figures import CURVE_COLOURS, GREY, Axis, Figure, Line, Mark, Points
 from routecast.show.page import Folded, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled, signed_percent
-from routecast.study.curves.run import SIDES, ComparedRate, CurveResult, FigureResult, Patterned
+from routecast.study.curves.run import SIDES, ComparedRate, CurveResult, FigureResult, PatternRates
 from routecast.study.curves.simulate import LeftOutRate, SimulatedPoint
 from routecast.study.result import READ_OFF, TerminalSummary, statements_section, statements_table
 
@@ -21,7 +21,7 @@ _points = scaled(100.0, ".1f")
 
 
 def calibrated_table(result: CurveResult) -> Table:
-    """Return the costs that were calibrated, and on what."""
+    """Return the calibrated costs, and the rate that calibrates each."""
     return Table.of(
         result.calibrated,
         Column.text("Cost", lambda row: ", ".join(row.paths), wrap=True),
@@ -33,17 +33,18 @@ def calibrated_table(result: CurveResult) -> Table:
         ),
         name="calibrated",
         title="Calibrated costs",
-        caption="Each is set so that one stated rate is met; every other cost stands in the router's description.",
+        caption="Each cost is set so that the simulated rate meets a stated rate; the router's description has all "
+        "other costs.",
     )
 
 
 def compared_table(result: CurveResult) -> Table:
-    """Return every stated rate beside the one found."""
+    """Return every stated rate beside the simulated rate."""
 
     def at(row: ComparedRate) -> str:
         return row.conditions.at if isinstance(row.conditions.at, str) else format_pps(row.conditions.at)
 
-    def met(row: ComparedRate) -> str:
+    def is_within(row: ComparedRate) -> str:
         within = row.conditions.within
         return "–" if within is None else "yes" if row.missed_by <= within else "NO"
 
@@ -57,22 +58,22 @@ def compared_table(result: CurveResult) -> Table:
         Column("Found", "kpps", _kpps, "predicted"),
         Column("Error", "%", signed_percent, "error_ratio"),
         Column("Allowed", "%", _points, "conditions.within", wide=True),
-        Column.text("Within", met),
+        Column.text("Within", is_within),
         Column.text("", lambda row: "calibrates" if row.calibrates else "compared"),
         Column.text("Where", "conditions.place", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
-        caption="Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been "
-        f"chosen with these values in sight: the techniques' files say so of each. {READ_OFF}",
+        caption="Forwarded rates; rates that calibrate are met by construction. Other costs may have been chosen in "
+        f"sight of these rates, as the techniques' files state. {READ_OFF}",
     )
 
 
 def left_out_table(result: CurveResult) -> Table:
-    """Return each stated rate beside what the others predict of it."""
+    """Return each stated rate beside its prediction from the others."""
 
-    def cost(omitted: LeftOutRate) -> str:
-        value = format_duration(float(f"{omitted.value_s:.3g}"))
-        return f"{value}, an end of its range" if omitted.is_at_end else value
+    def cost(row: LeftOutRate) -> str:
+        value = format_duration(float(f"{row.value_s:.3g}"))
+        return f"{value}, an end of its range" if row.is_at_end else value
 
     return Table.of(
         result.left_out,
@@ -86,26 +87,26 @@ def left_out_table(result: CurveResult) -> Table:
         Column("Error", "%", signed_percent, "error_ratio"),
         name="left_out",
         title="Each stated rate left out in turn",
-        caption="The calibrated cost is set anew, so that the other stated rates that it reaches are missed least "
-        "(squares of relative misses), and predicts the one that is left out. All other costs stay as they were "
-        "chosen, in sight of all rates: this checks the cost that calibrates, not those.",
+        caption="The calibrated cost is set again by least squares of the relative errors of the other stated rates "
+        "that depend on it, and predicts the rate that is left out. All other costs keep their values, which were "
+        "chosen in sight of all rates: the prediction checks the calibrated cost only.",
     )
 
 
-def patterns_table(patterned: Patterned) -> Table:
-    """Return what a curve forwards under other patterns of flows."""
+def patterns_table(rates: PatternRates) -> Table:
+    """Return the forwarded rates of a curve under other patterns of flows."""
     return Table.of(
-        tuple(zip(patterned.patterns.pattern, patterned.forwarded_pps, strict=True)),
+        tuple(zip(rates.patterns.pattern, rates.forwarded_pps, strict=True)),
         Column.text("Flows", lambda row: row[0].name, wrap=True),
         Column("Forwarded", "kpps", scaled(1e-3, ".1f"), lambda row: row[1]),
-        name=f"patterns_{patterned.figure}_{patterned.patterns.curve}",
-        title=f"{patterned.patterns.curve}: {format_pps(patterned.patterns.at)} in other flows",
-        caption=patterned.patterns.says,
+        name=f"patterns_{rates.figure}_{rates.patterns.curve}",
+        title=f"{rates.patterns.curve}: {format_pps(rates.patterns.at)} in other flows",
+        caption=rates.patterns.says,
     )
 
 
 def passed_table(result: CurveResult) -> Table:
-    """Return what share of each flow passes, as stated and as found."""
+    """Return the share of each flow that passes, as stated and as simulated."""
     flows = [
         (passing.passing, number, stated, ratio)
         for passing in result.passed
@@ -121,8 +122,8 @@ def passed_table(result: CurveResult) -> Table:
         Column("Error", "points", scaled(100.0, "+.1f"), lambda row: row[3] - row[2]),
         Column.text("Where", lambda row: row[0].place, wrap=True, wide=True),
         name="passing",
-        title="What each flow passes",
-        caption="Forwarded over offered of each flow, in percent.",
+        title="Share of each flow that passes",
+        caption="Forwarded over offered frames of each flow, in percent.",
     )
 
 
@@ -141,7 +142,7 @@ def curves_table(result: FigureResult) -> Table:
 
 
 def threads_table(result: FigureResult) -> Table:
-    """Return which threads are busiest at the highest load, and where frames are lost."""
+    """Return the busiest threads at the highest load, and the places of loss."""
 
     def busiest(row: tuple[str, SimulatedPoint]) -> str:
         busy = sorted(row[1].busy_cores.items(), key=lambda pair: -pair[1])[:4]
@@ -160,13 +161,13 @@ def threads_table(result: FigureResult) -> Table:
         Column("Closed form", "kpps", _kpps, lambda row: row[1].solved_pps, wide=True),
         Column("Simulated", "kpps", _kpps, lambda row: row[1].forwarded_pps),
         name=f"threads_{result.figure.name}",
-        title="Who works at the highest load",
+        title="Busiest threads at the highest load",
         caption="Threads with the percent of a core that they keep busy; places of loss in kpps.",
     )
 
 
 def terminal_summary(result: CurveResult) -> TerminalSummary:
-    """Return what a terminal shows."""
+    """Return the summary for a terminal."""
     return TerminalSummary.of(
         calibrated_table(result),
         compared_table(result),
@@ -181,10 +182,16 @@ def terminal_summary(result: CurveResult) -> TerminalSummary:
 def curves_figure(result: FigureResult) -> Figure:
     """Return forwarded against offered load of every curve, with the stated values as crosses."""
     colours = dict(zip(result.curves, cycle(CURVE_COLOURS), strict=False))
-    top = result.figure.offered_pps[-1] / 1e3
-    most = max(result.peak_pps(name) for name in result.curves) / 1e3
+    max_kpps = result.figure.offered_pps[-1] / 1e3
+    peak_kpps = max(result.peak_pps(name) for name in result.curves) / 1e3
     marks: list[Mark] = [
-        Line(name="no loss", x=(0.0, min(top, most)), y=(0.0, min(top, most)), colour=GREY, dashed=True)
+        Line(
+            name="no loss",
+            x=(0.0, min(max_kpps, peak_kpps)),
+            y=(0.0, min(max_kpps, peak_kpps)),
+            colour=GREY,
+            dashed=True,
+        )
     ]
     for name, points in result.curves.items():
         pairs = [(point.offered_pps / 1e3, point.forwarded_pps / 1e3) for point in points]
@@ -209,7 +216,7 @@ def curves_figure(result: FigureResult) -> Figure:
                 legend=False,
             )
         )
-    crosses = " Crosses are what the source states." if result.figure.stated else ""
+    crosses = " Crosses are rates that the source states." if result.figure.stated else ""
     return Figure(
         name=result.figure.name,
         title=result.figure.title,
@@ -222,7 +229,7 @@ def curves_figure(result: FigureResult) -> Figure:
 
 def page(result: CurveResult) -> Page:
     """Return the page of a study of curves."""
-    study, made = result.study, result.provenance
+    study, provenance = result.study, result.provenance
     return result.page(
         _answer(result),
         (
@@ -232,19 +239,19 @@ def page(result: CurveResult) -> Page:
             bool(result.passed)
             and Section.of(
                 "flows",
-                "What each flow passes",
+                "Share of each flow that passes",
                 "Flows that share a machine's cores lose differently.",
                 passed_table(result),
             ),
             statements_section(
                 result.statements,
-                "What it says in words, and the same here.",
+                "Its statements in words, beside the simulated behaviour.",
                 anchor="source",
                 of="source",
                 caption=study.source,
             ),
         ),
-        ("Points", f"{made.trials} asked for, of which {made.resumed_trials} were there already"),
+        ("Points", f"{provenance.trials}, {provenance.resumed_trials} kept from an interrupted run"),
         ("Simulated time of each", format_duration(study.run.duration)),
         result.criteria_row,
     )
@@ -271,7 +278,7 @@ def _summary(result: CurveResult) -> Section:
     return Section.of(
         "summary",
         "Stated and found",
-        "Every rate that the source states, beside the simulated one.",
+        "Every rate that the source states, beside the simulated rate.",
         Tiles(tuple(tiles[:6])),
         bool(result.compared) and compared_table(result),
         bool(result.calibrated) and calibrated_table(result),
@@ -285,7 +292,7 @@ def _figure(result: CurveResult, figure: FigureResult) -> Section:
         figure.figure.title,
         f"Frames of {figure.figure.traffic.frame} B.",
         curves_figure(figure),
-        *(patterns_table(each) for each in result.patterns if each.figure == figure.figure.name),
+        *(patterns_table(rates) for rates in result.patterns if rates.figure == figure.figure.name),
         threads_table(figure),
         Folded(summary="Every load", table=curves_table(figure)),
     )

@@ -1,1 +1,1 @@
-"""Studies that estimate network functions from their operations, run the same functions, and refine the estimates."""
+"""Studies that estimate network functions from their operations, run the functions, and refine the estimates."""

@@ -1,8 +1,8 @@
-"""What a ``*.study.toml`` of ``kind = "functions"`` says: which functions to estimate and to run, and where.
+"""A ``*.study.toml`` of ``kind = "functions"``: functions to estimate and to run on this host.
 
-Each ``[[series]]`` is a grid of table sizes, frame sizes and traffics of one function (and direction). Every point is
-estimated from the host's hardware file alone and then run on this host; the points named by ``refine`` correct the
-costs of the operations, and the other points are compared once more.
+Each ``[[series]]`` is a grid of table sizes, frame sizes and traffics of a function in one direction. Every point is
+estimated from the host's hardware file alone, and then run on this host. The measurements at the points of ``refine``
+correct the costs of the operations, and the other points are compared with the refined estimates as well.
 """
 
 from __future__ import annotations
@@ -28,35 +28,36 @@ Core = Annotated[int, Field(ge=0, le=4095, strict=True)]
 
 
 class Host(FileModel):
-    """``[host]``: whose costs of the operations the estimates use."""
+    """``[host]``: the host whose costs of operations the estimates use."""
 
     hardware: str = Field(
-        default="probe", description='"probe" measures this host first; "host" takes its file, or name another one.'
+        default="probe",
+        description='"probe" measures this host first; "host" takes its file; or another hardware file.',
     )
     quick: bool = Field(default=False, description="Probe quickly: fewer sizes and repeats.")
 
 
 class Runs(FileModel):
-    """``[run]``: how the functions are run."""
+    """``[run]``: length, repeats, core and seed of the runs."""
 
     duration: Duration = Field(default=0.2, description="Length of a run.")
-    repeats: Repeats = Field(default=3, description="Runs of each point, in turn with the others; their median counts.")
-    core: Core = Field(default=0, description="Core that runs them.")
+    repeats: Repeats = Field(default=3, description="Runs of each point; their median counts.")
+    core: Core = Field(default=0, description="Core that runs the functions.")
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of the traffic.")
 
 
 class RefiningPoint(FileModel):
-    """A size of the tables and a traffic: few flows show the operations alone, many flows the memory."""
+    """A size of the tables and a traffic; few flows show the operations alone, many flows the memory as well."""
 
     size: Name = Field(description="Name of a size of the tables.")
-    traffic: str = Field(description="One of the series' traffics.")
+    traffic: str = Field(description="A traffic of the series.")
 
 
 class FunctionSeries(FileModel):
-    """``[[series]]``: one function, every combination of tables, frame sizes and traffics."""
+    """``[[series]]``: a function at every combination of table sizes, frame sizes and traffics."""
 
-    function: Name = Field(description="The function; one that also runs.")
-    direction: str = Field(default="", description="Direction of the function; empty where it has only one.")
+    function: Name = Field(description="A function that can run on this host.")
+    direction: str = Field(default="", description="Direction of the function; empty if it has a single direction.")
     tables: Annotated[dict[Name, dict[Name, Entries]], Field(min_length=1)] = Field(
         description='Name of a size ("small", "paper") -> entries of each table.'
     )
@@ -65,7 +66,7 @@ class FunctionSeries(FileModel):
         default=("uniform",), description='Traffics: "1", "10", "uniform", "zipf 1.1", …'
     )
     refine: Annotated[tuple[RefiningPoint, ...], Field(max_length=8)] = Field(
-        default=(), description="Points, at the first frame size, whose measurements refine the estimate."
+        default=(), description="Points at the first frame size whose measurements refine the estimate."
     )
 
 
@@ -75,7 +76,7 @@ class FunctionCriteria(FileModel):
     estimate_median: Ratio | None = Field(default=None, description="Median, from the probe alone.")
     estimate_p90: Ratio | None = Field(default=None, description="90th percentile, from the probe alone.")
     refined_median: Ratio | None = Field(
-        default=None, description="Median after refining, at the points that did not refine."
+        default=None, description="Median of the refined estimates, at the points that did not refine."
     )
 
 
@@ -89,18 +90,18 @@ class FunctionStudy(StudyDocument):
     criteria: FunctionCriteria = FunctionCriteria()
 
     def groups(self) -> Sequence[Group]:
-        """Return what the study compares."""
-        points = sum(len(sery.tables) * len(sery.frames) * len(sery.traffic) for sery in self.series)
-        refining = sum(len(sery.refine) for sery in self.series)
-        left = points - refining if refining else 0
+        """Return the groups of values that the study compares."""
+        points = sum(len(grid.tables) * len(grid.frames) * len(grid.traffic) for grid in self.series)
+        refining = sum(len(grid.refine) for grid in self.series)
+        refined = points - refining if refining else 0
         return [
             *group_of("estimates from the probe", (points, "point")),
             *group_of("points that refine", (refining, "point"), calibrates="the costs of the operations"),
-            *group_of("refined estimates", (left, "point")),
+            *group_of("refined estimates", (refined, "point")),
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return the contradictions in the document, and with what it names."""
+        """Return the contradictions in the document, and the unknown names."""
         del folder
         from routecast.function.catalogue import read_function
         from routecast.load.popularity import Popularity
@@ -114,25 +115,25 @@ class FunctionStudy(StudyDocument):
                 problems.append(Problem(f"{place}.function", str(problem)))
                 continue
             if not function.runs_as:
-                what = f"{series.function!r} is only a model: name a function that also runs on this host"
-                problems.append(Problem(f"{place}.function", what))
-            known = [direction.name for direction in function.directions]
-            if series.direction not in known and (series.direction or len(known) > 1):
-                what = f"got {series.direction!r}: {did_you_mean(series.direction, known)}"
-                problems.append(Problem(f"{place}.direction", what))
+                message = f"{series.function!r} is only a model: name a function that also runs on this host"
+                problems.append(Problem(f"{place}.function", message))
+            directions = [direction.name for direction in function.directions]
+            if series.direction not in directions and (series.direction or len(directions) > 1):
+                message = f"got {series.direction!r}: {did_you_mean(series.direction, directions)}"
+                problems.append(Problem(f"{place}.direction", message))
             names = {table.name for table in function.tables}
             for size, tables in series.tables.items():
                 for table in sorted(set(tables) - names):
-                    what = f"{series.function!r} has no such table; {did_you_mean(table, names)}"
-                    problems.append(Problem(f"{place}.tables.{size}.{table}", what))
+                    message = f"{series.function!r} has no such table; {did_you_mean(table, names)}"
+                    problems.append(Problem(f"{place}.tables.{size}.{table}", message))
             for index, point in enumerate(series.refine):
-                for name, got, known_ones in (
+                for name, got, allowed in (
                     ("size", point.size, series.tables),
                     ("traffic", point.traffic, series.traffic),
                 ):
-                    if got not in known_ones:
-                        what = f"got {got!r}: {did_you_mean(got, known_ones)}"
-                        problems.append(Problem(f"{place}.refine[{index}].{name}", what))
+                    if got not in allowed:
+                        message = f"got {got!r}: {did_you_mean(got, allowed)}"
+                        problems.append(Problem(f"{place}.refine[{index}].{name}", message))
             for text in series.traffic:
                 try:
                     Popularity.parse(text)

@@ -1,4 +1,4 @@
-"""Running a study of functions: probe, estimate, run, refine, compare, report."""
+"""Run a study of functions: probe the host, estimate, run, refine, compare."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLUMNS: Columns = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionPoint:
-    """One function, one size of its tables, one frame size, one traffic."""
+    """A function with a size of its tables, a frame size and a traffic."""
 
     function: str
     direction: str
@@ -62,11 +62,11 @@ class FunctionPoint:
         return f"{self.function} {self.direction}".strip()
 
     def key(self, study: FunctionStudy, repeat: int) -> str:
-        """Return the key of one run in the ledger: a hash of all that decides its result."""
+        """Return the key of a run in the ledger: a hash of all its conditions."""
         run = study.run
         point = [self.function, self.direction, self.tables, self.frame_bytes, self.traffic]
-        decisive = [*point, repeat, run.duration, run.core, run.seed]
-        return hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
+        conditions = [*point, repeat, run.duration, run.core, run.seed]
+        return hashlib.sha256(json.dumps(conditions).encode()).hexdigest()[:16]
 
 
 def points(study: FunctionStudy) -> Iterator[FunctionPoint]:
@@ -87,11 +87,11 @@ def points(study: FunctionStudy) -> Iterator[FunctionPoint]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandLoop:
-    """The best hand-written loop for a function's lookup, beside the function: seconds per packet.
+    """Times of the best hand-written loop for a function's lookup, in seconds per packet.
 
-    ``frames_s`` does the lookup on the same frames in one fused loop, ``lookup_s`` the lookup alone with keys that
-    are ready. ``bound_s`` and ``one_by_one_s`` are what the lines of the table cost alone: requested in batches, and
-    each one waited for before the next is requested.
+    ``frames_s`` is the lookup on the same frames in one fused loop, ``lookup_s`` the lookup alone with prepared keys.
+    ``bound_s`` and ``one_by_one_s`` are the times of the table's cache lines alone, requested in batches or one after
+    the other.
     """
 
     frames_s: float = math.nan
@@ -102,10 +102,10 @@ class HandLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionRow(ComparedRow[FunctionPoint]):
-    """Frames per second of one core: measured, and estimated from the probe alone; a point that refines calibrates.
+    """Frames per second of a core: measured, and estimated from the probe alone; a point that refines calibrates.
 
-    ``cycles`` are those per packet of each repeat, ``core_hz`` the clock of the core meanwhile. ``refined_pps`` is
-    estimated after refining. ``found_in`` is the level of the memory that most lines of the table are expected in.
+    ``cycles`` are the cycles per packet of each repeat, ``core_hz`` the clock of the core meanwhile, ``refined_pps``
+    the refined estimate. ``found_in`` is the level of the memory that most likely holds most lines of the tables.
     """
 
     SUMMARY: ClassVar = (
@@ -122,22 +122,22 @@ class FunctionRow(ComparedRow[FunctionPoint]):
 
     @property
     def estimated_cycles(self) -> float:
-        """Cycles per packet, from the probe alone."""
+        """Estimated cycles per packet, from the probe alone."""
         return self.core_hz / self.predicted
 
     @property
     def refined_cycles(self) -> float:
-        """Cycles per packet after refining."""
+        """Refined estimate of the cycles per packet."""
         return self.core_hz / self.refined_pps
 
     @property
     def low_cycles(self) -> float:
-        """Least cycles of the 95 % range of the estimate."""
+        """Least cycles per packet of the estimate's 95 % range."""
         return self.core_hz / self.high
 
     @property
     def high_cycles(self) -> float:
-        """Most cycles of it."""
+        """Most cycles per packet of the estimate's 95 % range."""
         return self.core_hz / self.low
 
     @property
@@ -170,7 +170,7 @@ class FunctionResult(StudyResult[FunctionStudy]):
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """Functions and directions, in their order."""
+        """Functions with their directions, in the order of the rows."""
         return tuple(dict.fromkeys(row.conditions.title for row in self.rows))
 
     def _findings(self) -> dict[str, object]:
@@ -184,7 +184,7 @@ class FunctionResult(StudyResult[FunctionStudy]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedRun:
-    """One run of a function: core cycles per packet, the clock, and the hand loop beside it (NaN: not run)."""
+    """A run of a function: core cycles per packet, clock, and the hand loop beside it, NaN where it was not run."""
 
     cycles: float
     core_hz: float
@@ -200,7 +200,7 @@ class FunctionBench(Protocol):
         ...
 
     def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> RepeatedRun:
-        """Run the function of a point once; with the hand loop beside it where there is one."""
+        """Run the function of a point once, beside its hand loop if there is one."""
         ...
 
 
@@ -248,21 +248,21 @@ class LocalBench:
 
 
 def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) -> FunctionResult:
-    """Probe the host, estimate and run the functions, refine the host's costs of operations.
+    """Probe the host, estimate and run the functions, and refine the host's costs of operations.
 
-    The host is probed first; a resumed run takes the same probe. Then every point is run, repeat after repeat, so that
-    drifts of the machine spread over all points. The points that refine then correct the host's costs of operations.
+    A resumed run takes the probe of the interrupted run. Every point is run once in each repeat, so that a drift of the
+    machine spreads over all points. The points that refine then correct the host's costs of operations.
 
-    ``bench``: where the host is probed and functions are run; this host if not given. Raises RoutecastError: a function
+    ``bench``: host that is probed and runs the functions, by default this host. Raises RoutecastError: a function
     or the hardware file cannot be read, or a table does not fit into memory.
     """
     study, out = run.study, run.out
     bench = bench or LocalBench(study)
-    chosen = list(points(study))
-    run.work = 1 + len(chosen) * study.run.repeats
+    grid = list(points(study))
+    run.work = 1 + len(grid) * study.run.repeats
     hardware = _hardware(run, bench)
-    estimates = {point: _estimate(hardware, point) for point in chosen}  # a wrong file is refused before anything runs
-    tasks = [(point, repeat) for repeat in range(study.run.repeats) for point in chosen]
+    estimates = {point: _estimate(hardware, point) for point in grid}  # a faulty file fails before the first run
+    tasks = [(point, repeat) for repeat in range(study.run.repeats) for point in grid]
     with run.ledger(COLUMNS) as ledger:
         rows = run.complete(
             ledger,
@@ -275,8 +275,8 @@ def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) 
                 for point, repeat in tasks
             ),
         )
-    by_point = {point: rows[number :: len(chosen)] for number, point in enumerate(chosen)}
-    measured = [_measured(point, by_point[point]) for point in chosen if point.refines]
+    by_point = {point: rows[number :: len(grid)] for number, point in enumerate(grid)}
+    measured = [_measured(point, by_point[point]) for point in grid if point.refines]
     refined = refine(hardware, measured).hardware if measured else hardware
     write_hardware(refined, out / REFINED_FILE)
     result = FunctionResult(
@@ -285,7 +285,7 @@ def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) 
         hardware=hardware,
         refined=refined,
         rows=tuple(
-            _row(hardware, point, estimates[point], _estimate(refined, point), by_point[point]) for point in chosen
+            _row(hardware, point, estimates[point], _estimate(refined, point), by_point[point]) for point in grid
         ),
         provenance=run.provenance(seed=study.run.seed),
         notes=hardware.notes,
@@ -294,7 +294,7 @@ def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) 
 
 
 def _hardware(run: StudyRun[FunctionStudy], bench: FunctionBench) -> Hardware:
-    """Return the host of an interrupted run, or probe it."""
+    """Return the hardware of an interrupted run, or probe the host."""
     path = run.out / HOST_FILE
     if path.exists() and not (run.out / "summary.json").exists():
         run.done = 1
@@ -319,8 +319,8 @@ def _estimate(hardware: Hardware, point: FunctionPoint) -> Estimate:
 
 def _run(bench: FunctionBench, point: FunctionPoint, seed: int, repeat: int) -> Row:
     outcome = bench.run(point, seed, hand_loop=repeat == 0 and point.refines)
-    where = {name: getattr(point, name) for name in ("function", "direction", "size", "frame_bytes", "traffic")}
-    return {**where, "repeat": repeat, **asdict(outcome)}
+    conditions = {name: getattr(point, name) for name in ("function", "direction", "size", "frame_bytes", "traffic")}
+    return {**conditions, "repeat": repeat, **asdict(outcome)}
 
 
 def _numbers(rows: Sequence[Row], name: str) -> tuple[float, ...]:
@@ -342,20 +342,20 @@ def _measured(point: FunctionPoint, rows: Sequence[Row]) -> MeasuredFunction:
 
 
 def _row(
-    hardware: Hardware, point: FunctionPoint, before: Estimate, after: Estimate, rows: Sequence[Row]
+    hardware: Hardware, point: FunctionPoint, estimated: Estimate, refined: Estimate, rows: Sequence[Row]
 ) -> FunctionRow:
     cycles, core_hz = Measured(values=_numbers(rows, "cycles")), median(_numbers(rows, "core_hz"))
-    low, high = before.cycles_range
-    lines: dict[str, float] = {}  # of tables per packet, by level of the memory
-    for step in before.operations:
+    low, high = estimated.cycles_range
+    lines: dict[str, float] = {}  # cache lines of tables per packet, by level of the memory
+    for step in estimated.operations:
         for level, count in step.table_lines_by_level.items():
             lines[level] = lines.get(level, 0.0) + count
     clock_hz = hardware.cpu.frequency_hz
     return FunctionRow(
         conditions=point,
         measured=core_hz / cycles.median,
-        predicted=core_hz / before.packet_cycles,
-        refined_pps=core_hz / after.packet_cycles,
+        predicted=core_hz / estimated.packet_cycles,
+        refined_pps=core_hz / refined.packet_cycles,
         intervals={} if math.isnan(low) else {0.95: (core_hz / high, core_hz / low if low else math.inf)},
         calibrates=point.refines,
         cycles=cycles,
@@ -364,7 +364,7 @@ def _row(
         hand=HandLoop(
             frames_s=min(_numbers(rows, "hand_frames_s"), default=math.nan),
             lookup_s=min(_numbers(rows, "hand_lookup_s"), default=math.nan),
-            bound_s=sum(step.table_stall_cycles for step in before.operations) / clock_hz,
+            bound_s=sum(step.table_stall_cycles for step in estimated.operations) / clock_hz,
             one_by_one_s=sum(
                 lines.get(level.name, 0.0) * (level.dependent_cycles / clock_hz + level.dependent_s)
                 for level in hardware.levels

@@ -1,4 +1,4 @@
-"""The report of a study of functions: what operations alone tell, what runs, and how far apart they are."""
+"""The report of a study of functions: estimates from operations beside measurements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _mpps = scaled(1e-6, ".2f")
 
 
 def function_table(result: FunctionResult, title: str, *, shortest: bool = False) -> Table:
-    """Return the points of one function, or only those with its smallest frames: estimated, refined, measured."""
+    """Return the points of a function, all or those with its smallest frames: measured, estimated, refined."""
     rows = [row for row in result.rows if row.conditions.title == title]
     if shortest:
         smallest = min(row.conditions.frame_bytes for row in rows)
@@ -49,15 +49,15 @@ def function_table(result: FunctionResult, title: str, *, shortest: bool = False
 
 
 def summary_table(result: FunctionResult) -> Table:
-    """Return how far the estimates are off, by function and over all points."""
+    """Return the errors of the estimates, by function and over all points."""
 
     def rows(title: str) -> list[FunctionRow]:
         return [row for row in result.rows if title in ("all", row.conditions.title)]
 
-    def before(title: str) -> ErrorSummary:
+    def estimated(title: str) -> ErrorSummary:
         return ErrorSummary.of(row.error_ratio for row in rows(title))
 
-    def after(title: str) -> ErrorSummary:
+    def refined_errors(title: str) -> ErrorSummary:
         return ErrorSummary.of(row.refined_error_ratio for row in rows(title) if not row.calibrates)
 
     probe, refined = "from the probe", "refined"
@@ -65,10 +65,10 @@ def summary_table(result: FunctionResult) -> Table:
         (*result.titles, "all"),
         Column.text("Function", str),
         Column("Points", "", "d", lambda title: len(rows(title))),
-        Column("Median", "%", percent, lambda title: before(title).median_abs_error_ratio, group=probe),
-        Column("90th pct", "%", percent, lambda title: before(title).p90_abs_error_ratio, group=probe),
-        Column("Median", "%", percent, lambda title: after(title).median_abs_error_ratio, group=refined),
-        Column("90th pct", "%", percent, lambda title: after(title).p90_abs_error_ratio, group=refined),
+        Column("Median", "%", percent, lambda title: estimated(title).median_abs_error_ratio, group=probe),
+        Column("90th pct", "%", percent, lambda title: estimated(title).p90_abs_error_ratio, group=probe),
+        Column("Median", "%", percent, lambda title: refined_errors(title).median_abs_error_ratio, group=refined),
+        Column("90th pct", "%", percent, lambda title: refined_errors(title).p90_abs_error_ratio, group=refined),
         name="errors",
         title="Error of the estimated throughput",
         caption="Absolute relative errors; the points that refined are left out of the refined errors.",
@@ -77,7 +77,7 @@ def summary_table(result: FunctionResult) -> Table:
 
 
 def hand_table(result: FunctionResult) -> Table | None:
-    """Return functions beside the best hand loop for their lookup, None where none was run."""
+    """Return functions beside the best hand loop for their lookup; None if no hand loop was run."""
     rows = [row for row in result.rows if math.isfinite(row.hand.frames_s)]
     if not rows:
         return None
@@ -94,13 +94,13 @@ def hand_table(result: FunctionResult) -> Table | None:
         Column("One by one", "ns", ".1f", lambda row: 1e9 * row.hand.one_by_one_s, group="lines of tables alone"),
         name="hand-loops",
         title="Functions beside hand-written loops",
-        caption="The hand loop does the same lookup on the same frames in one fused loop; the lookup alone has its "
-        "keys ready. The lines of the tables alone cost what the last columns say, as the probe found it.",
+        caption="The hand loop does the same lookup on the same frames in one fused loop; the lookup alone has "
+        "prepared keys. The last columns are the time of the tables' cache lines alone, by the probe.",
     )
 
 
 def terminal_summary(result: FunctionResult) -> TerminalSummary:
-    """Return what a terminal shows of a study of functions."""
+    """Return the summary of a study of functions for a terminal."""
     return TerminalSummary.of(
         *(function_table(result, title, shortest=True) for title in result.titles),
         hand_table(result),
@@ -114,7 +114,7 @@ def _frame_bytes(row: FunctionRow) -> float:
 
 
 def function_figure(result: FunctionResult, title: str) -> Figure:
-    """Return throughput against frame size by size of the tables: measured, estimated and refined."""
+    """Return throughput against frame size by size of the tables: measured, estimated, refined."""
     rows = [row for row in result.rows if row.conditions.title == title]
     traffic = "uniform" if any(row.conditions.traffic == "uniform" for row in rows) else rows[0].conditions.traffic
     rows = [row for row in rows if row.conditions.traffic == traffic]
@@ -122,20 +122,20 @@ def function_figure(result: FunctionResult, title: str) -> Figure:
     frames = sorted({row.conditions.frame_bytes for row in rows})
 
     def marks(size: str, colour: str) -> tuple[Mark, ...]:
-        of_size = sorted(
+        by_frame_size = sorted(
             (row for row in rows if row.conditions.size == size), key=lambda row: row.conditions.frame_bytes
         )
-        levels = of_size[0].found_in
+        levels = by_frame_size[0].found_in
         return (
             Line.of(
-                of_size,
+                by_frame_size,
                 _frame_bytes,
                 lambda row: row.predicted / 1e6,
                 name=f"{size} tables ({levels}): estimate",
                 colour=colour,
             ),
             Line.of(
-                of_size,
+                by_frame_size,
                 _frame_bytes,
                 lambda row: row.refined_pps / 1e6,
                 name=f"{size}: refined",
@@ -144,7 +144,7 @@ def function_figure(result: FunctionResult, title: str) -> Figure:
                 legend=False,
             ),
             Points.of(
-                of_size,
+                by_frame_size,
                 _frame_bytes,
                 lambda row: row.measured / 1e6,
                 low=lambda row: row.core_hz / row.cycles.most / 1e6,
@@ -175,7 +175,7 @@ def function_figure(result: FunctionResult, title: str) -> Figure:
 
 
 def agreement_figure(result: FunctionResult) -> Figure:
-    """Return measured against estimated time per packet, a point for each point of the study."""
+    """Return measured against estimated time per packet, for each point of the study."""
     times = [1e9 / rate_pps for row in result.rows for rate_pps in (row.measured, row.predicted)]
     ends = (min(times), max(times))
     marks: list[Mark] = [
@@ -212,7 +212,7 @@ def agreement_figure(result: FunctionResult) -> Figure:
 
 def page(result: FunctionResult) -> Page:
     """Return the page of a study of functions."""
-    study, made = result.study, result.provenance
+    study, provenance = result.study, result.provenance
     errors, refined = result.errors(), result.refined_errors()
     return result.page(
         (
@@ -228,14 +228,15 @@ def page(result: FunctionResult) -> Page:
             Section.of(
                 "hand",
                 "How fast the functions are",
-                "A function that is made from operations pays little for it, if its stages keep the memory busy.",
+                "A function composed of operations is almost as fast as a hand loop, if its stages keep the memory "
+                "busy.",
                 hand_table(result),
             ),
             _host(result),
         ),
-        ("Runs", f"{made.trials}, {made.resumed_trials} kept from an interrupted study"),
+        ("Runs", f"{provenance.trials}, {provenance.resumed_trials} kept from an interrupted study"),
         ("Length of a run", format_duration(study.run.duration)),
-        ("Seed", str(made.seed)),
+        ("Seed", str(provenance.seed)),
         source="Baldi & Sapio 2018, Network Function Modeling and Performance Estimation, IJECE 8(5)",
     )
 
@@ -257,12 +258,12 @@ def _overview(result: FunctionResult) -> Section:
     )
     return Section.of(
         "answer",
-        "What operations alone tell",
-        "Each estimate is a sum of operations and of lines of memory, none of it fitted to the function.",
+        "Estimates from operations alone",
+        "Each estimate is a sum of operations and of cache lines, without a fit to the function.",
         Tiles(tiles),
         agreement_figure(result),
         summary_table(result),
-        bool(result.notes) and Listing(title="To be read with care", entries=result.notes or ()),
+        bool(result.notes) and Listing(title="Notes", entries=result.notes or ()),
     )
 
 
@@ -287,4 +288,4 @@ def _host(result: FunctionResult) -> Section:
         )
         for level in host.levels
     ]
-    return Section.of("host", "The host", "", Facts(title="As it was probed", rows=tuple(rows)))
+    return Section.of("host", "The host", "", Facts(title="Costs that the probe measured", rows=tuple(rows)))

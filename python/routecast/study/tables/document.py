@@ -1,7 +1,7 @@
-"""A ``*.study.toml``: pydantic models, one per table of the file.
+"""A ``*.study.toml`` of ``kind = "tables"``: a router that tables of measured maxima calibrate.
 
-A study names the measurements that calibrate a router, those held out to judge the calibration, and the scenarios to
-predict. Quantities are texts with units; unknown keys are errors.
+It names the measurements that calibrate the router, those held out to judge the calibration, and the scenarios to
+predict.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Study", "StudyRouter", "several"]
 
 
 class StudyRouter(FileTable):
-    """``[router]``: the router that was measured, as far as the measurements do not say it."""
+    """``[router]``: facts of the measured router beside the measurements."""
 
     builder: Literal["multicore"] = Field(default="multicore", description="Builder of the model.")
     cores: Count = Field(description="Cores that the router has.")
@@ -36,7 +36,7 @@ class StudyRouter(FileTable):
 
 
 class LoadNote(FileTable):
-    """``[load]``: how the measurements were loaded."""
+    """``[load]``: the load of the measurements."""
 
     description: str = Field(default="", description="The load in words, for the report.")
 
@@ -45,23 +45,22 @@ class Measurements(FileTable):
     """``[measurements]``: tables of measured maxima, CSV files beside the study.
 
     Columns: ``flows``, ``frame_bytes``, ``throughput_l1_bps`` or ``throughput_pps``; optional ``reported_l1_bps``
-    (another model's value to compare with).
+    (the value of another model, to compare).
     """
 
     calibrate: str = Field(description="CSV file of the points that calibrate the router.")
     validate_with: str = Field(
-        alias="validate", description="CSV file of the points to compare with; those that also calibrate are marked."
+        alias="validate", description="CSV file of the points to compare; points that also calibrate are marked."
     )
     reported: str = Field(default="reported", description="Name of the model whose values are in reported_l1_bps.")
     baseline: Literal["eq5", "none"] = Field(default="none", description="A law to fit to the same points.")
     left_out: str = Field(
-        default="",
-        description="Table of the accuracy board that has these measurements: priors are those learnt without it.",
+        default="", description="Table of the accuracy board with these measurements; the priors are learnt without it."
     )
 
 
 class Evaluation(FileTable):
-    """``[evaluate]``: who answers, and for how long."""
+    """``[evaluate]``: evaluators, and length and seed of simulated trials."""
 
     evaluators: Annotated[tuple[Literal["solve", "simulate"], ...], Field(alias="with", min_length=1)] = (
         "solve",
@@ -72,36 +71,38 @@ class Evaluation(FileTable):
 
 
 class _OneOrSeveral:
-    """Beside the type of a list: its only entry may stand without the list."""
+    """Annotation of a list's type that allows a single entry without the list."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema
 
-        def listed(given: Any) -> Any:
-            return given if isinstance(given, list | tuple) else [given]
+        def as_list(value: Any) -> Any:
+            return value if isinstance(value, list | tuple) else [value]
 
-        return core_schema.no_info_before_validator_function(listed, handler(source))
+        return core_schema.no_info_before_validator_function(as_list, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
-        several_of = handler(schema)
-        return {"anyOf": [several_of["items"], several_of]}
+        listed = handler(schema)
+        return {"anyOf": [listed["items"], listed]}
 
 
 _Ports = Annotated[int, Field(ge=1, le=64, strict=True)]
-_MOST_PREDICTIONS = 10_000
+_MAX_PREDICTIONS = 10_000
 
 
 class FlowsForLinks(FileTable, Quoted):
-    """``[[scenario.flows_for_links]]``: how many flows a source says to fill all links of the scenario."""
+    """``[[scenario.flows_for_links]]``: number of flows that fill all links of the scenario, as a source states it."""
 
     says: str = Field(description="The statement in a sentence.")
-    flows: Count = Field(description="Fewest flows that fill the links; fewer leave them room at every frame size.")
+    flows: Count = Field(
+        description="Fewest flows that fill the links; fewer flows do not fill them at any frame size."
+    )
 
 
 class Scenario(FileTable):
-    """``[[scenario]]``: a router to predict at every combination of its conditions.
+    """``[[scenario]]``: a router that is predicted at every combination of its conditions.
 
-    The conditions are those of tables of points (:data:`routecast.evaluate.points.COLUMNS`).
+    The conditions are columns of tables of points (:data:`routecast.evaluate.points.COLUMNS`).
     """
 
     name: Name = Field(description="Stem of the figures' file names.")
@@ -114,12 +115,12 @@ class Scenario(FileTable):
     )
     ports: Annotated[tuple[_Ports, ...], Field(min_length=1), _OneOrSeveral()] | None = Field(
         default=None,
-        description="Ports that offer load, or several numbers in a list: 1 is one-way traffic; the measured router's "
+        description="Ports that offer load, or several numbers in a list; 1 is one-way traffic; the measured router's "
         "if not given.",
     )
     nic_cap: Annotated[tuple[FrameRate, ...], Field(min_length=1), _OneOrSeveral()] | None = Field(
         default=None,
-        description="Frames per second that the network cards take in together, or several in a list; no known limit "
+        description="Frames per second that the network cards receive together, or several in a list; no known limit "
         "if not given.",
     )
     flows: Annotated[tuple[Count, ...], Field(min_length=1), _OneOrSeveral()] | None = Field(
@@ -136,30 +137,30 @@ class Scenario(FileTable):
     def count(self) -> int:
         """Number of combinations."""
         conditions = (self.cores, self.link, self.ports, self.nic_cap, self.flows, self.frames)
-        return math.prod(len(several(given)) for given in conditions)
+        return math.prod(len(several(values)) for values in conditions)
 
 
-def several(given: Any) -> tuple[Any, ...]:
-    """Return what a condition gives as a list: its values, the only one, or None where it is not given.
+def several(values: Any) -> tuple[Any, ...]:
+    """Return the values of a condition as a tuple; a condition that is not given has the value None.
 
     Examples
     --------
     >>> several((5, 6)), several(8), several(None)
     ((5, 6), (8,), (None,))
     """
-    return tuple(dict.fromkeys(given)) if isinstance(given, tuple | list) else (given,)
+    return tuple(dict.fromkeys(values)) if isinstance(values, tuple | list) else (values,)
 
 
 class Criteria(FileTable):
     """``[criteria]``: bounds on the absolute errors."""
 
-    mean_over_all: Ratio | None = Field(default=None, description="Mean over all points, as papers count.")
+    mean_over_all: Ratio | None = Field(default=None, description="Mean over all points, which papers usually report.")
     mean_over_held_out: Ratio | None = Field(default=None, description="Mean over the held-out points.")
     max_over_held_out: Ratio | None = Field(default=None, description="Largest at the held-out points.")
 
 
 class Study(FileTable, StudyDocument):
-    """A whole ``*.study.toml``."""
+    """A whole ``*.study.toml`` of ``kind = "tables"``, the default kind."""
 
     source: str = Field(default="", description="Source of the measurements.")
     router: StudyRouter
@@ -170,7 +171,7 @@ class Study(FileTable, StudyDocument):
     criteria: Criteria = Criteria()
 
     def groups(self) -> Sequence[Group]:
-        """Return what the study compares."""
+        """Return the groups of values that the study compares."""
         groups = [
             Group(name="points that calibrate", values=self.measurements.calibrate, calibrates="the law's parameters")
         ]
@@ -180,7 +181,7 @@ class Study(FileTable, StudyDocument):
         return [*groups, *group_of(STATEMENTS, (stated, "number of flows"))]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return the contradictions in the document, and with what it names."""
+        """Return the contradictions in the document, and the missing files."""
         from routecast.calibration.priors import sources  # NumPy
 
         problems = []
@@ -192,9 +193,9 @@ class Study(FileTable, StudyDocument):
             problems.append(Problem("measurements.left_out", did_you_mean(left_out, sources())))
         problems += taken_names("scenario", self.scenario, "names its files")
         for number, scenario in enumerate(self.scenario):
-            if scenario.count > _MOST_PREDICTIONS:
-                what = f"has {scenario.count:,} combinations: at most {_MOST_PREDICTIONS:,}; give fewer values"
-                problems.append(Problem(f"scenario[{number}]", what))
+            if scenario.count > _MAX_PREDICTIONS:
+                message = f"has {scenario.count:,} combinations: at most {_MAX_PREDICTIONS:,}; give fewer values"
+                problems.append(Problem(f"scenario[{number}]", message))
             for index, stated in enumerate(scenario.flows_for_links):
                 problems += stated.quotation_problems(f"scenario[{number}].flows_for_links[{index}]")
         return problems

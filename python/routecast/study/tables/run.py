@@ -1,4 +1,4 @@
-"""Running a study: calibrate, evaluate every task, compare, report."""
+"""Run a study of tables: calibrate, evaluate every point, compare."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ NEXT_POINTS = 3
 """Measurements that a report suggests."""
 
 LINE_STEPS = 24
-"""Steps of frame size that a line of a figure is drawn with."""
+"""Steps of frame size along a line of a figure."""
 
 BAND_NEIGHBOURS = 3
-"""Frame sizes on each side that a band's edge is averaged with."""
+"""Neighbouring frame sizes on each side in the mean that smooths a band's edge."""
 
 _HASHES = 128
-"""Crafted flows have so many hash values (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
+"""Number of hash values of crafted flows (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
 
 MEASURING_SLACK = 1.01
-"""No measurement exceeds line rate by more: the clocks of links and testers differ, rates are rounded."""
+"""Greatest measured rate over line rate: clocks of links and testers differ, and rates are rounded."""
 
 RANDOM_FLOW_DRAWS = 5
-"""Random flows fall on the cores by chance; their throughput is the mean over this many draws."""
+"""Draws of random flows, which fall on the cores by chance; their throughput is the mean over the draws."""
 
 FILLED_RATIO = 1.0 / MEASURING_SLACK
-"""Links are full from this share of their rates on: no tester can tell more."""
+"""Links count as full from this share of their rates on, within the accuracy of testers."""
 
 RATES = ("intended_pps", "offered_pps", "forwarded_pps", "loss_ratio", "l1_bps", "l2_bps")
 FRAMES = ("offered_frames", "forwarded_frames", "dropped_frames", "in_flight_frames")
@@ -92,9 +92,9 @@ COLUMNS: Columns = {
 
 
 class LineSetting(NamedTuple):
-    """What the points on one line of a figure share: their conditions without the frames.
+    """The conditions without the frames, which the points on a line of a figure share.
 
-    No number of flows is as many as every core needs, no cap one that does not limit.
+    Without a number of flows every core has a flow; without a cap the network cards do not limit.
     """
 
     cores: int
@@ -110,18 +110,18 @@ class LineSetting(NamedTuple):
 
     @property
     def is_random(self) -> bool:
-        """Whether flows are drawn at random, so that they fall on the cores by chance."""
+        """Whether the flows are random, and fall on the cores by chance."""
         return self.flows is not None and self.flows > self.cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow(Prediction):
-    """One point, what was measured and what is predicted; rates in frames per second, NaN where no evaluator answered.
+    """A point with its measured and predicted rates, in frames per second; NaN where no evaluator answered.
 
     ``solved_pps`` and ``simulated_pps`` are the two evaluators' answers for the calibrated router, ``baseline_…`` the
     same for the baseline's law; the prediction is the closed form's, or the simulator's where only that answers.
-    ``contention_ratio`` is c(k): how many times longer a frame takes because all cores that have a flow work at once.
-    ``stated`` is the value of the reported model.
+    ``contention_ratio`` is c(k), the factor on the time of a frame while all cores that have a flow work at once.
+    ``stated`` is the rate of the reported model.
     """
 
     SUMMARY: ClassVar = (
@@ -165,10 +165,10 @@ class TableRow(Prediction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinksFilled:
-    """Which numbers of crafted flows fill all links with one frame size, beside how many a source says it takes.
+    """The numbers of crafted flows that fill all links with one frame size, beside the number that a source states.
 
-    ``fewer_…`` is the throughput with the largest number of flows below the stated one (0 where there is none),
-    ``stated_…`` with the stated one. ``baseline_…`` is the same for the baseline's law.
+    ``stated_…`` is the throughput with the stated number of flows, ``fewer_…`` with the next smaller number of the
+    scenario, or 0. ``…_baseline_…`` is the throughput by the baseline's law.
     """
 
     scenario: str
@@ -205,7 +205,7 @@ class TablesResult(StudyResult[Study]):
 
     @property
     def held_out(self) -> tuple[TableRow, ...]:
-        """The points that the calibration has not seen."""
+        """The points that do not calibrate."""
         return held_out(self.comparisons)
 
     @property
@@ -214,10 +214,10 @@ class TablesResult(StudyResult[Study]):
         return coverage_ratio(self.held_out)
 
     def representative(self, scenario: str) -> TableRow:
-        """Return the one point that a text names for a scenario: smallest frames, most busy cores.
+        """Return the point that a text names for a scenario: the smallest frames on the most busy cores.
 
-        Of points with as many busy cores it is the one with crafted flows, for chance has no part in it, then the one
-        with most flows, which spread most evenly.
+        Of points with as many busy cores, those with crafted flows come first, because they do not depend on chance,
+        then those with the most flows, which spread most evenly.
         """
         return min(
             self.scenarios[scenario],
@@ -234,21 +234,22 @@ class TablesResult(StudyResult[Study]):
         return _errors(self.held_out)
 
     def errors_everywhere(self) -> dict[str, ErrorSummary]:
-        """Summaries by model over all points, as papers give them."""
+        """Summaries by model over all points, which papers usually report."""
         return _errors(self.comparisons)
 
     def _findings(self) -> dict[str, object]:
         return {
             "law": self.law,
             "hypotheses": [
-                pick(each, "name=law.name", "formula=law.formula", "weight_ratio=weight") for each in self.hypotheses
+                pick(fitted, "name=law.name", "formula=law.formula", "weight_ratio=weight")
+                for fitted in self.hypotheses
             ],
-            "parameters": [pick(each, "*", "-standard_error") for each in self.parameters],
+            "parameters": [pick(parameter, "*", "-standard_error") for parameter in self.parameters],
             "held_out": {"coverage_ratio": self.coverage_ratio, "errors": self.errors()},
             "all_points": {"errors": self.errors_everywhere()},
             "calibrating": [
-                {"flows": p.flows, "frame_bytes": int(p.frame_bytes), "throughput_pps": p.throughput_pps}
-                for p in self.calibrating
+                {"flows": point.flows, "frame_bytes": int(point.frame_bytes), "throughput_pps": point.throughput_pps}
+                for point in self.calibrating
             ],
             "rows": [pick(row, *TableRow.COMPARED) for row in self.comparisons],
             **pick(self, "scenarios", *(("links_filled", "statements") if self.statements else ()), "next_points"),
@@ -268,14 +269,14 @@ def frames_of(point: Point) -> FrameMix:
 
 
 def offered_load(point: Point, flow_seed: int) -> OfferedLoad:
-    """Return full line rate on every port, split evenly over the flows; ``flow_seed`` draws random ones.
+    """Return full line rate on every port, split evenly over the flows; ``flow_seed`` draws random flows.
 
-    Up to as many flows as cores are crafted to fall on different cores; more are random, and the NIC's hash spreads
-    them (Meyer et al. 2014, sec. VI-A.1). Without a number of flows there are as many crafted ones as fill cores and
-    ports evenly, or the cores alone where hash values are too few.
+    Up to as many flows as cores are crafted to fall on different cores. More flows are random, and the NIC's hash
+    spreads them (Meyer et al. 2014, sec. VI-A.1). Without a number of flows there are as many crafted flows as load
+    cores and ports evenly, or cores alone where there are too few hash values.
     """
-    both = math.lcm(point.cores, point.ports)
-    flows = point.flows or (both if both <= _HASHES else point.cores)
+    even_flows = math.lcm(point.cores, point.ports)
+    flows = point.flows or (even_flows if even_flows <= _HASHES else point.cores)
     return OfferedLoad(
         rate_pps=point.ports * line_rate_pps(_link_bps(point), point.frame_bytes),
         frames=frames_of(point),
@@ -291,7 +292,7 @@ def _link_bps(point: Point) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One trial: a law's model at a point, answered by one evaluator."""
+    """A trial of a law's model at a point by one evaluator."""
 
     law: str
     evaluator: str
@@ -303,23 +304,23 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Hash of all that decides the result, the package's version included."""
-        decisive = (__version__, self.law, self.evaluator, self.point, self.model, self.duration_s)
+        """Hash of all conditions of the result and of the package's version."""
+        conditions = (__version__, self.law, self.evaluator, self.point, self.model, self.duration_s)
         seed = self.seed if self.evaluator == "simulate" else None
         flow_seed = self.flow_seed if LineSetting.of(self.point).is_random else None
-        return hashlib.sha256(repr((*decisive, seed, flow_seed)).encode()).hexdigest()[:24]
+        return hashlib.sha256(repr((*conditions, seed, flow_seed)).encode()).hexdigest()[:24]
 
 
 @lru_cache
 def _flows(count: int, ports: int, seed: int | None) -> FlowSet:
-    """Return crafted flows, or random ones where there is a seed."""
+    """Return crafted flows, or random flows of a seed."""
     if seed is None:
         return FlowSet.crafted(count, ports=ports)
     return FlowSet.random(count, seed=seed, ports=ports)
 
 
 def run_task(key: str, task: Task) -> Row:
-    """Run one trial and return its line of the results, entered under ``key``."""
+    """Run a trial and return its row of the ledger, with ``key`` as its task."""
     trial = _evaluator(task).trial(offered_load(task.point, task.flow_seed), task.duration_s)
     return {
         "task": key,
@@ -341,7 +342,7 @@ def run_task(key: str, task: Task) -> Row:
 
 def _evaluator(task: Task) -> Evaluator:
     if task.evaluator == "solve":
-        from routecast.evaluate.solve import Solve  # each study pays for the evaluators it uses
+        from routecast.evaluate.solve import Solve  # a study imports only the evaluators that it uses
 
         return Solve(model=task.model)
     from routecast.evaluate.simulate import Simulate
@@ -351,7 +352,7 @@ def _evaluator(task: Task) -> Evaluator:
 
 
 class Law(Protocol):
-    """A calibrated law that makes a router model for a point."""
+    """A calibrated law, which returns a router model for a point."""
 
     @property
     def name(self) -> str:
@@ -359,7 +360,7 @@ class Law(Protocol):
         ...
 
     def model(self, point: Point, queue_frames: int) -> RouterModel:
-        """Return the router that the point is of."""
+        """Return the router of a point."""
         ...
 
 
@@ -373,7 +374,7 @@ class CalibratedLaw(Law, Protocol):
 
     @property
     def hypotheses(self) -> tuple[FittedLaw, ...]:
-        """The laws of contention that it averages over, heaviest first; empty if there is one only."""
+        """The laws of contention in its average, heaviest first; empty for a single law."""
         ...
 
     @property
@@ -382,11 +383,11 @@ class CalibratedLaw(Law, Protocol):
         ...
 
     def remarks(self, targets: Sequence[Point]) -> tuple[str, ...]:
-        """Return what speaks against the points, what may happen at the targets, and which facts to find out."""
+        """Return doubts on the points, risks at the targets, and the facts to find out first."""
         ...
 
     def next_points(self, targets: Sequence[Point]) -> tuple[str, ...]:
-        """Return the measurements that would narrow the predictions at the targets most, in words, best first."""
+        """Return in words the measurements that would narrow the predictions at the targets most, best first."""
         ...
 
     def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
@@ -460,19 +461,19 @@ class _Calibrated:
         return self.router.predict(points)
 
     def contention_ratio(self, cores: int) -> float:
-        """Return c(k) as the table of parameters has it, or the average over the laws at k that it does not have."""
+        """Return c(k) of the table of parameters, or else the average over the laws at k."""
         from routecast.calibration.forward import REFERENCE_BYTES  # NumPy
 
-        named = self.router.parameters.get(f"c({cores})")
-        if named is not None:
-            return named.value
+        parameter = self.router.parameters.get(f"c({cores})")
+        if parameter is not None:
+            return parameter.value
         return self.router.service_s(cores, REFERENCE_BYTES) / self.router.service_s(1, REFERENCE_BYTES)
 
 
 def fit_law(study: Study, measured: Sequence[Point]) -> _Calibrated:
     """Calibrate routecast's law.
 
-    Raises FitProblem: the points do not carry it.
+    Raises FitProblem: the points do not determine it.
     """
     from routecast.calibration import fit  # SciPy
     from routecast.calibration.priors import read_priors
@@ -484,7 +485,7 @@ def fit_law(study: Study, measured: Sequence[Point]) -> _Calibrated:
 def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
     """Return the router that the study calibrates, as a router file for the cores that it predicts.
 
-    Raises RoutecastError: a table cannot be read, or the points do not carry a calibration.
+    Raises RoutecastError: a table cannot be read, or the points do not determine a calibration.
     """
     from routecast.calibration.router_file import router_file
 
@@ -498,7 +499,7 @@ def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
 def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
     """Calibrate eq. 5 of Meyer et al. 2014.
 
-    Raises FitProblem: there are fewer than four points, or they do not tell its coefficients apart.
+    Raises FitProblem: there are fewer than four points, or they do not determine its coefficients.
     """
     from routecast.calibration.eq5 import fit_eq5  # NumPy
 
@@ -506,9 +507,9 @@ def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
 
 
 def answer(run: StudyRun[Study]) -> TablesResult:
-    """Calibrate, evaluate every point, compare with what was measured.
+    """Calibrate, evaluate every point, and compare with the measurements.
 
-    Raises RoutecastError: a table cannot be read, or the points do not carry a calibration.
+    Raises RoutecastError: a table cannot be read, or the points do not determine a calibration.
     """
     study = run.study
     calibrating = read_measured(run, study.measurements.calibrate)
@@ -523,11 +524,11 @@ def answer(run: StudyRun[Study]) -> TablesResult:
     only_lines = {
         point.conditions: point for line in lines.values() for point in line if point.conditions not in points
     }
-    wanted = [
+    tasks_by_point = [
         *(_tasks(study, (law, baseline) if baseline else (law,), point) for point in points.values()),
         *(_tasks(study, (law,), point, ("solve",)) for point in only_lines.values()),
     ]
-    tasks = {task.key: task for task in chain.from_iterable(wanted)}
+    tasks = {task.key: task for task in chain.from_iterable(tasks_by_point)}
     run.work = len(tasks)
     with run.ledger(COLUMNS) as ledger:
         rows = run.complete(
@@ -551,7 +552,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
         for measured, point in zip(validating, compared, strict=True)
     )
     scenarios = {name: tuple(predicted[point.conditions] for point in points) for name, points in forecast.items()}
-    filled = [each for scenario in study.scenario for each in _links_filled(scenario, scenarios[scenario.name])]
+    filled = [pair for scenario in study.scenario for pair in _links_filled(scenario, scenarios[scenario.name])]
     return TablesResult(
         study=study,
         out=run.out,
@@ -573,7 +574,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
 
 
 def check_answerable(file: StudyFile[Study]) -> None:
-    """Refuse a study whose points carry no calibration, or one of whose routers cannot be built.
+    """Refuse a study whose points determine no calibration, or whose routers cannot be built.
 
     Raises RoutecastError: as :func:`answer`, which takes longer.
     """
@@ -586,9 +587,9 @@ def check_answerable(file: StudyFile[Study]) -> None:
 
 
 def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple[Point, ...]:
-    """Read a table of measured maxima of the study's router, one row per number of flows and frame size.
+    """Read a table of measured maxima of the study's router, with a row for each number of flows and frame size.
 
-    Raises FileProblem: with every fault of the table and its place.
+    Raises FileProblem: the table has faults; the error names all of them.
     """
     router = file.study.router
     return read_router_points(
@@ -597,19 +598,19 @@ def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple
 
 
 def measured_points(file: StudyFile[Study] | StudyRun[Study]) -> tuple[Point, ...]:
-    """Return all that was measured of the study's router, marked where it calibrates.
+    """Return all measured points of the study's router; those that calibrate are marked.
 
     Raises FileProblem: as :func:`read_measured`.
     """
     table = file.study.measurements
-    marked = [replace(point, calibrate=True) for point in read_measured(file, table.calibrate)]
-    conditions = {point.conditions for point in marked}
+    calibrating = [replace(point, calibrate=True) for point in read_measured(file, table.calibrate)]
+    conditions = {point.conditions for point in calibrating}
     others = read_measured(file, table.validate_with) if table.validate_with != table.calibrate else ()
-    return (*marked, *(point for point in others if point.conditions not in conditions))
+    return (*calibrating, *(point for point in others if point.conditions not in conditions))
 
 
 def _unmeasured(point: Point) -> Point:
-    """Return the conditions of a measured point as a scenario has them, which knows no layout of the work."""
+    """Return the conditions of a measured point without its layout of the work, which scenarios do not have."""
     return Point(
         cores=point.cores,
         frame_bytes=int(point.frame_bytes),
@@ -638,9 +639,9 @@ def _scenario_points(study: Study, scenario: Scenario) -> list[Point]:
 
 
 def _line_points(study: Study, points: Sequence[Point]) -> list[Point]:
-    """Return the points that a scenario's lines go through: many frame sizes where one trial of each suffices.
+    """Return the points on a scenario's lines: many frame sizes if the closed form answers, else those of the scenario.
 
-    Mixes lie on no line; a scenario that has nothing else has none.
+    Mixes lie on no line, so a scenario of mixes alone has no points here.
     """
     points = [point for point in points if point.frame_mix is None]
     if not points:
@@ -674,7 +675,7 @@ def _tasks(study: Study, laws: Iterable[Law], point: Point, evaluators: Sequence
 def _rows(
     law: CalibratedLaw, baseline: Law | None, points: Sequence[Point], rows: Iterable[Row]
 ) -> dict[tuple[object, ...], TableRow]:
-    """Return what is predicted for each point, by its conditions; ``rows`` are those of the ledger."""
+    """Return the predictions for all points by their conditions; ``rows`` are those of the ledger."""
     rates: dict[tuple[object, ...], list[float]] = {}
     for row in rows:
         key = tuple(row[name] for name in ("law", "evaluator", *LineSetting._fields, "frames"))
@@ -689,7 +690,7 @@ def _rows(
     for point, prediction in zip(points, law.predict(points), strict=True):
         solved, simulated = (mean_pps(law, name, point) for name in ("solve", "simulate"))
         rate = simulated if math.isnan(solved) else solved
-        # The law's interval knows neither how random flows fall on the cores nor how unequal flows share the links.
+        # The law's interval ignores the chance of random flows on the cores, and unequal flows on the links.
         shift = rate / prediction.predicted
         predicted[point.conditions] = TableRow(
             conditions=point,
@@ -706,7 +707,7 @@ def _rows(
 
 
 def _curves(rows: Sequence[TableRow]) -> dict[LineSetting, tuple[TableRow, ...]]:
-    """Return the rows on each line of a figure, by frame size, with smooth intervals."""
+    """Return the rows on each line of a figure, by frame size, with smoothed intervals."""
     curves = {}
     for setting in dict.fromkeys(row.setting for row in rows):
         line = sorted((row for row in rows if row.setting == setting), key=lambda row: row.point.frame_bytes)
@@ -720,24 +721,24 @@ def _curves(rows: Sequence[TableRow]) -> dict[LineSetting, tuple[TableRow, ...]]
 
 
 def _capped(point: Point, low_pps: float, high_pps: float) -> tuple[float, float]:
-    """Return an interval that ends where no measurement exceeds line rate."""
+    """Return an interval, cut at the greatest rate that a measurement can have."""
     return low_pps, min(high_pps, MEASURING_SLACK * point.line_rate_pps)
 
 
 def _smooth(values: Sequence[float]) -> list[float]:
-    """Return means of each value and its neighbours: the ends of an interval come from samples, each with its noise."""
+    """Return the mean of each value and its neighbours, because the ends of intervals have the noise of samples."""
     reach = BAND_NEIGHBOURS
     return [fmean(values[max(i - reach, 0) : i + reach + 1]) for i in range(len(values))]
 
 
 def _criteria(study: Study, comparisons: Sequence[TableRow]) -> tuple[Criterion, ...]:
-    everywhere, others = (
+    all_points, held_out_points = (
         ErrorSummary.of(row.error_ratio for row in rows) for rows in (comparisons, held_out(comparisons))
     )
     reached = {
-        "mean_over_all": everywhere.mean_abs_error_ratio,
-        "mean_over_held_out": others.mean_abs_error_ratio,
-        "max_over_held_out": others.max_abs_error_ratio,
+        "mean_over_all": all_points.mean_abs_error_ratio,
+        "mean_over_held_out": held_out_points.mean_abs_error_ratio,
+        "max_over_held_out": held_out_points.max_abs_error_ratio,
     }
     bounds = study.criteria.model_dump(exclude_none=True)
     return criteria_of(*((name, bound, reached[name]) for name, bound in bounds.items()))
@@ -746,14 +747,16 @@ def _criteria(study: Study, comparisons: Sequence[TableRow]) -> tuple[Criterion,
 def _links_filled(
     scenario: Scenario, predicted: Sequence[TableRow]
 ) -> Iterator[tuple[FlowsForLinks, tuple[LinksFilled, ...]]]:
-    """Yield each stated number of flows that fill the links, with a row for every other condition."""
-    alike: dict[tuple[object, ...], dict[int, TableRow]] = {}
+    """Yield each stated number of flows that fill the links, with a row for each frame size and setting."""
+    rows_by_flows: dict[tuple[object, ...], dict[int, TableRow]] = {}
     for row in predicted:
         if row.point.flows is not None and not row.setting.is_random:
-            alike.setdefault((row.setting._replace(flows=None), row.frames), {})[row.point.flows] = row
+            rows_by_flows.setdefault((row.setting._replace(flows=None), row.frames), {})[row.point.flows] = row
     for stated in scenario.flows_for_links:
         rows = [
-            _filled_row(scenario, stated.flows, by_flows) for by_flows in alike.values() if stated.flows in by_flows
+            _filled_row(scenario, stated.flows, by_flows)
+            for by_flows in rows_by_flows.values()
+            if stated.flows in by_flows
         ]
         yield stated, tuple(rows)
 
@@ -763,11 +766,11 @@ def _filled_row(scenario: Scenario, stated: int, by_flows: Mapping[int, TableRow
     links_l1_bps = at_stated.setting.ports * at_stated.setting.link_bps
     fewer = max((flows for flows in by_flows if flows < stated), default=0)
 
-    def l1_bps(flows: int, of: str) -> float:
-        return getattr(by_flows[flows], of) * at_stated.l1_bits if flows in by_flows else 0.0
+    def l1_bps(flows: int, rate: str) -> float:
+        return getattr(by_flows[flows], rate) * at_stated.l1_bits if flows in by_flows else 0.0
 
-    def filling(of: str) -> tuple[int, ...]:
-        return tuple(flows for flows in sorted(by_flows) if l1_bps(flows, of) >= FILLED_RATIO * links_l1_bps)
+    def filling(rate: str) -> tuple[int, ...]:
+        return tuple(flows for flows in sorted(by_flows) if l1_bps(flows, rate) >= FILLED_RATIO * links_l1_bps)
 
     return LinksFilled(
         scenario=scenario.name,
@@ -791,7 +794,7 @@ def _fewest(candidates: Iterable[tuple[int, ...]]) -> int | None:
 
 
 def _flows_statement(stated: FlowsForLinks, rows: Sequence[LinksFilled]) -> Statement:
-    """Return the statement beside the fewest flows that fill the links with any frames, by either law."""
+    """Return the statement beside the fewest flows that fill the links with any frame size, by each law."""
     if not rows:
         here = f"not judged: {stated.flows} flows, each with a core of its own, are not in the scenario"
         return Statement(says=stated.says, where=stated.place, stated=f"{stated.flows} flows", here=here)
@@ -805,6 +808,6 @@ def _flows_statement(stated: FlowsForLinks, rows: Sequence[LinksFilled]) -> Stat
 
 
 def _flows_criterion(stated: FlowsForLinks, rows: Sequence[LinksFilled]) -> Criterion:
-    """Return whether this number of flows fills the links with some frame size, and fewer with none."""
+    """Return the criterion that this number of flows fills the links with some frame size, and no fewer do."""
     holds = _fewest(row.predicted_flows for row in rows) == stated.flows
     return Criterion(name=stated.says, bound=0.5, reached=0.0 if holds else 1.0)

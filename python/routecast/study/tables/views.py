@@ -1,4 +1,4 @@
-"""The report of a study: its chapters, from what was measured to how the page was made."""
+"""The report of a study of tables: measurements, predictions with errors, the law, forecasts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FRAME = Column("Frame", "B", "d")
 
 
 def limited_by(limit: str) -> str:
-    """Return what limits for a sentence, "limited by the …".
+    """Return the bottleneck for a sentence, "limited by the …".
 
     Examples
     --------
@@ -73,13 +73,13 @@ _CONDITIONS: dict[str, tuple[Column, Callable[[LineSetting], str]]] = {
 
 
 def _varying(settings: Iterable[LineSetting]) -> list[str]:
-    """Return the conditions that are not the same in all settings; the flows where nothing else varies."""
-    known = list(settings)
-    varying = [name for name in _CONDITIONS if len({getattr(point, name) for point in known}) > 1]
+    """Return the conditions that vary over the settings, or the flows if no condition varies."""
+    settings = list(settings)
+    varying = [name for name in _CONDITIONS if len({getattr(setting, name) for setting in settings}) > 1]
     return varying or ["flows"]
 
 
-def _in_words(setting: LineSetting, names: Iterable[str]) -> str:
+def _describe_setting(setting: LineSetting, names: Iterable[str]) -> str:
     return ", ".join(_CONDITIONS[name][1](setting) for name in names)
 
 
@@ -92,10 +92,10 @@ def _frames(row: TableRow) -> str:
     return row.frames if row.is_mix else f"{row.point.frame_bytes}-byte frames"
 
 
-def _of_the_router(setting: LineSetting, router: StudyRouter) -> list[str]:
-    """Name the ports and caps of a setting that are not the measured router's, in words."""
-    named = [_in_words(setting, ["ports"])] if setting.ports != router.ports else []
-    return [*named, *([_in_words(setting, ["nic_cap_pps"])] if setting.nic_cap_pps else [])]
+def _other_than_measured(setting: LineSetting, router: StudyRouter) -> list[str]:
+    """Describe the ports and caps of a setting that differ from the measured router's."""
+    ports = [_describe_setting(setting, ["ports"])] if setting.ports != router.ports else []
+    return [*ports, *([_describe_setting(setting, ["nic_cap_pps"])] if setting.nic_cap_pps else [])]
 
 
 def _gbps(row: TableRow, rate_pps: float) -> float:
@@ -122,26 +122,26 @@ def calibration_table(result: TablesResult) -> Table:
 
 
 def comparison_table(result: TablesResult) -> Table:
-    """Return every measured point: measured values, predictions of each model, errors."""
+    """Return every measured point with the predictions and errors of each model."""
 
     def error(title: str, rate: Callable[[TableRow], float], **more: Any) -> Column | bool:
-        """Return the column of a model's errors; False where it has no value."""
+        """Return the column of a model's errors; False for a model without values."""
         is_known = any(math.isfinite(rate(row)) for row in result.comparisons)
         column = Column(title, "error, %", signed_percent, lambda row: row.error_ratio_of(rate(row)), **more)
         return is_known and column
 
-    ours, others = "routecast", "others"
+    routecast, others = "routecast", "others"
     return Table.of(
         result.comparisons,
         replace(_FLOWS, getter="point.flows"),
         replace(_FRAME, getter="point.frame_bytes"),
         Column("Measured", "Gbit/s", ".4f", lambda row: _gbps(row, row.measured)),
-        Column("Predicted", "Gbit/s", ".4f", lambda row: _gbps(row, row.predicted), group=ours),
-        Column("95 % interval", "Gbit/s", getter=lambda row: _interval(row, _gbps), group=ours),
-        Column("Error", "%", signed_percent, "error_ratio", group=ours),
-        error("Simulated", lambda row: row.simulated_pps, group=ours, wide=True),
+        Column("Predicted", "Gbit/s", ".4f", lambda row: _gbps(row, row.predicted), group=routecast),
+        Column("95 % interval", "Gbit/s", getter=lambda row: _interval(row, _gbps), group=routecast),
+        Column("Error", "%", signed_percent, "error_ratio", group=routecast),
+        error("Simulated", lambda row: row.simulated_pps, group=routecast, wide=True),
         error("Eqs. 5–7", lambda row: row.baseline_pps, group=others),
-        error(_titled(result.study.measurements.reported), lambda row: row.stated, group=others),
+        error(_capitalised(result.study.measurements.reported), lambda row: row.stated, group=others),
         Column.text("Limit", lambda row: LIMITS.get(row.limit, row.limit)),
         name="comparison",
         title="Measured and predicted",
@@ -158,27 +158,27 @@ def _interval(row: TableRow, shown: Callable[[TableRow, float], float]) -> str:
     return f"{shown(row, row.low):.2f}–{shown(row, row.high):.2f}"
 
 
-def _titled(name: str) -> str:
+def _capitalised(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
 def error_table(result: TablesResult) -> Table:
-    """Return the errors of every model over the held-out points, and over all."""
+    """Return the errors of every model over the held-out points, and over all points."""
     names = {
         "solve": "routecast, closed form",
         "simulate": "routecast, simulation",
         "baseline": "eqs. 5–7, our reproduction",
         "reported": result.study.measurements.reported,
     }
-    held, everywhere = result.errors(), result.errors_everywhere()
+    held_out, all_points = result.errors(), result.errors_everywhere()
     return Table.of(
-        [(key, name) for (key, name) in names.items() if held[key].points],
+        [(key, name) for (key, name) in names.items() if held_out[key].points],
         Column.text("Model", lambda row: row[1]),
-        Column("Mean", "held out", percent, lambda row: held[row[0]].mean_abs_error_ratio),
-        Column("Median", "held out", percent, lambda row: held[row[0]].median_abs_error_ratio),
-        Column("Largest", "held out", percent, lambda row: held[row[0]].max_abs_error_ratio),
-        Column("Mean", "all", percent, lambda row: everywhere[row[0]].mean_abs_error_ratio),
-        Column("Largest", "all", percent, lambda row: everywhere[row[0]].max_abs_error_ratio),
+        Column("Mean", "held out", percent, lambda row: held_out[row[0]].mean_abs_error_ratio),
+        Column("Median", "held out", percent, lambda row: held_out[row[0]].median_abs_error_ratio),
+        Column("Largest", "held out", percent, lambda row: held_out[row[0]].max_abs_error_ratio),
+        Column("Mean", "all", percent, lambda row: all_points[row[0]].mean_abs_error_ratio),
+        Column("Largest", "all", percent, lambda row: all_points[row[0]].max_abs_error_ratio),
         name="errors",
         title="Absolute errors",
         caption=f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; "
@@ -188,7 +188,7 @@ def error_table(result: TablesResult) -> Table:
 
 
 def hypothesis_table(result: TablesResult) -> Table:
-    """Return the laws of contention that the prediction averages over, and their weights."""
+    """Return the laws of contention in the average of the prediction, with their weights."""
     return Table.of(
         result.hypotheses,
         Column.text("Law", "law.name"),
@@ -196,12 +196,12 @@ def hypothesis_table(result: TablesResult) -> Table:
         Column("Weight", "%", lambda ratio: f"{100.0 * ratio:.0f}", "weight"),
         name="hypotheses",
         title="How cores slow each other down",
-        caption="No few points can tell which law holds; each is weighed by how well it explains them.",
+        caption="A few points do not show which law holds, so the better a law explains them, the greater its weight.",
     )
 
 
 def parameter_table(result: TablesResult) -> Table:
-    """Return the calibrated parameters; seconds as nanoseconds, for a frame takes hundreds of them."""
+    """Return the calibrated parameters, with seconds as nanoseconds."""
 
     def scale(parameter: Parameter) -> float:
         return 1e9 if parameter.unit in {"s", "s/B"} else 1.0
@@ -222,36 +222,40 @@ def parameter_table(result: TablesResult) -> Table:
         Column.text("Meaning", "meaning"),
         name="parameters",
         title="Calibrated parameters",
-        caption="With 95 % intervals where the points carry one.",
+        caption="With 95 % intervals where the points determine them.",
     )
 
 
 def forecast_table(result: TablesResult, scenario: str) -> Table:
-    """Return what a scenario predicts where every core has a flow of its own or the flows are random.
+    """Return the predictions of a scenario where every core has a flow of its own or the flows are random.
 
-    The row that the page names, :meth:`TablesResult.representative`, is one of these.
+    The rows include the point that the page names, :meth:`TablesResult.representative`.
     """
-    points = [e for e in result.scenarios[scenario] if e.point.flows is None or e.point.flows >= e.point.cores]
+    points = [
+        row for row in result.scenarios[scenario] if row.point.flows is None or row.point.flows >= row.point.cores
+    ]
     points = points or list(result.scenarios[scenario])
-    varying = _varying(e.setting for e in result.scenarios[scenario])
+    varying = _varying(row.setting for row in result.scenarios[scenario])
     shown = [name for name in _CONDITIONS if name in varying or name == "flows"]
-    has_mix = any(e.is_mix for e in points)
+    has_mix = any(row.is_mix for row in points)
     caption = "Flows crafted to fall on a core each, or random where there are more flows than cores."
     fixed = (
-        [] if "ports" in varying or "nic_cap_pps" in varying else _of_the_router(points[0].setting, result.study.router)
+        []
+        if "ports" in varying or "nic_cap_pps" in varying
+        else _other_than_measured(points[0].setting, result.study.router)
     )
     return Table.of(
         points,
         *(_CONDITIONS[name][0] for name in shown),
         Column.text("Frames", "frames") if has_mix else replace(_FRAME, getter="point.frame_bytes"),
-        Column("Predicted", "Mpps", ".2f", lambda e: e.predicted / 1e6),
-        Column("95 % interval", "Mpps", getter=lambda e: _interval(e, _mpps)),
-        Column("Predicted", "Gbit/s", ".2f", lambda e: _gbps(e, e.predicted)),
-        any(math.isfinite(e.simulated_pps) for e in points)
-        and Column("Simulated", "Mpps", ".2f", lambda e: e.simulated_pps / 1e6),
-        any(math.isfinite(e.baseline_pps) for e in points)
-        and Column("Eqs. 5–7", "Mpps", ".2f", lambda e: e.baseline_pps / 1e6),
-        Column.text("Limit", lambda e: LIMITS.get(e.limit, e.limit)),
+        Column("Predicted", "Mpps", ".2f", lambda row: row.predicted / 1e6),
+        Column("95 % interval", "Mpps", getter=lambda row: _interval(row, _mpps)),
+        Column("Predicted", "Gbit/s", ".2f", lambda row: _gbps(row, row.predicted)),
+        any(math.isfinite(row.simulated_pps) for row in points)
+        and Column("Simulated", "Mpps", ".2f", lambda row: row.simulated_pps / 1e6),
+        any(math.isfinite(row.baseline_pps) for row in points)
+        and Column("Eqs. 5–7", "Mpps", ".2f", lambda row: row.baseline_pps / 1e6),
+        Column.text("Limit", lambda row: LIMITS.get(row.limit, row.limit)),
         name=scenario,
         title=_scenario_title(result, scenario),
         caption=" ".join([f"With {' and '.join(fixed)}."] * bool(fixed) + [caption]),
@@ -259,18 +263,18 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
 
 
 def links_table(result: TablesResult, scenario: str) -> Table | None:
-    """Return which numbers of flows fill the links at each frame size; None where nothing is stated of them."""
+    """Return the numbers of flows that fill the links at each frame size; None if the source states none."""
     rows = [row for row in result.links_filled if row.scenario == scenario]
     if not rows:
         return None
     first = rows[0]
     has_baseline = any(math.isfinite(row.stated_baseline_l1_bps) for row in rows)
 
-    def numbers(of: str) -> Callable[[LinksFilled], str]:
-        return lambda row: ", ".join(map(str, getattr(row, of))) or f"none up to {row.most_flows}"
+    def numbers(attribute: str) -> Callable[[LinksFilled], str]:
+        return lambda row: ", ".join(map(str, getattr(row, attribute))) or f"none up to {row.most_flows}"
 
-    def gbps(title: str, of: str, flows: int) -> Column:
-        return Column(title, f"Gbit/s, {flows} flows", ".2f", lambda row: getattr(row, of) / 1e9)
+    def gbps(title: str, attribute: str, flows: int) -> Column:
+        return Column(title, f"Gbit/s, {flows} flows", ".2f", lambda row: getattr(row, attribute) / 1e9)
 
     return Table.of(
         rows,
@@ -284,14 +288,14 @@ def links_table(result: TablesResult, scenario: str) -> Table | None:
         has_baseline and gbps("Eqs. 5–7", "stated_baseline_l1_bps", first.stated_flows),
         name=f"{scenario}-links",
         title=f"Flows that fill the links of {format_bps(first.links_l1_bps)} together",
-        caption="Of crafted flows, one a core; full is 99 % of the links' rates, for testers tell no more. What is "
-        "stated names no frame size. Flows offer equal shares and enter by the ports in turn: an odd number loads them "
-        "unequally.",
+        caption="Crafted flows, each on its own core. Links count as full at 99 % of their rates, the accuracy "
+        "of testers. The statement names no frame size. Flows offer equal shares and enter by the ports in "
+        "turn, so an odd number loads the ports unequally.",
     )
 
 
 def terminal_summary(result: TablesResult) -> TerminalSummary:
-    """Return what a terminal shows of a study."""
+    """Return the summary of a study for a terminal."""
     forecasts = [
         (_is_forecast(result, rows) and forecast_table(result, name), links_table(result, name))
         for name, rows in result.scenarios.items()
@@ -318,9 +322,9 @@ _PARTS = {"pps": "a", "l1_bps": "b"}
 
 
 def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Figure:
-    """Maximum throughput over frame size, a line with its 95 % band per number of flows, measured points on top."""
+    """Return maximum throughput over frame size: a line with its 95 % band for each setting, and measured points."""
     rows = result.scenarios[scenario]
-    settings = sorted({e.setting for e in rows}, key=_in_order)
+    settings = sorted({row.setting for row in rows}, key=_sort_key)
     varying = _varying(settings)
     sizes = sorted({row.point.frame_bytes for row in rows if not row.is_mix})
     measured = _measured(result, rows)
@@ -333,10 +337,10 @@ def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Fig
         return lambda row: _scaled(row, getattr(row, rate), unit)
 
     def marks_of(setting: LineSetting, colour: str) -> Iterator[Mark]:
-        points = sorted((e for e in rows if e.setting == setting), key=lambda e: e.point.frame_bytes)
-        name = _in_words(setting, varying)
+        points = sorted((row for row in rows if row.setting == setting), key=lambda row: row.point.frame_bytes)
+        name = _describe_setting(setting, varying)
         line = result.curves[scenario].get(setting, ())
-        # Random flows have no band: theirs is the one of crafted flows on as many cores.
+        # Random flows have no band of their own: it is that of crafted flows on as many cores.
         ends = {} if setting.is_random else {"low": in_unit("low"), "high": in_unit("high")}
         dashed = setting.is_random
         yield Line.of(line, frame_bytes, in_unit("predicted"), name=name, colour=colour, dashed=dashed, **ends)
@@ -349,9 +353,9 @@ def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Fig
                 style["labels"] = lambda row: f"{label(row)}\n{y(row):.4g} {shown}"
             return Points.of(rows, frame_bytes, y, name=title, colour=colour, legend=False, **style)
 
-        # Mixes lie on no line: they stand at their mean sizes.
+        # Mixes lie on no line, so they are drawn at their mean sizes.
         mixes = [row for row in points if row.is_mix]
-        yield mark("mix, at its mean size", mixes, "predicted", lambda e: f"{name} of {e.frames}", symbol="diamond")
+        yield mark("mix, at its mean size", mixes, "predicted", lambda row: f"{name} of {row.frames}", symbol="diamond")
         yield mark(
             f"{name}, simulated",
             [row for row in points if math.isfinite(row.simulated_pps) and math.isfinite(row.solved_pps)],
@@ -386,7 +390,7 @@ def _scenario_title(result: TablesResult, name: str) -> str:
 
 
 def error_figure(result: TablesResult) -> Figure:
-    """Relative error of each model at every measured point, in the order of the table."""
+    """Return the relative error of each model at every measured point, in the order of the table."""
     rows = result.comparisons
     everywhere = result.errors_everywhere()
     models = [("routecast", "predicted")]
@@ -425,14 +429,14 @@ def error_figure(result: TablesResult) -> Figure:
 
 
 def _groups_axis(rows: tuple[TableRow, ...]) -> Axis:
-    """Name the groups of rows with the same number of flows; within a group frames grow."""
-    places: dict[int | None, list[int]] = {}
-    for place, row in enumerate(rows, start=1):
-        places.setdefault(row.point.flows, []).append(place)
+    """Return an axis that names the groups of rows with the same number of flows."""
+    positions: dict[int | None, list[int]] = {}
+    for position, row in enumerate(rows, start=1):
+        positions.setdefault(row.point.flows, []).append(position)
     return Axis(
         title="measured points by number of flows, frame size growing within each",
-        ticks=tuple(sum(group) / len(group) for group in places.values()),
-        labels=tuple(_count(flows, "flow") for flows in places),
+        ticks=tuple(sum(group) / len(group) for group in positions.values()),
+        labels=tuple(_count(flows, "flow") for flows in positions),
         low=0.0,
         high=len(rows) + 1.0,
     )
@@ -448,8 +452,8 @@ def _measured(result: TablesResult, rows: tuple[TableRow, ...]) -> list[TableRow
     return [row for row in result.comparisons if row.setting._replace(flows=None) in routers]
 
 
-def _in_order(setting: LineSetting) -> tuple[float, ...]:
-    """Order settings by their conditions: flows last, no cap and flows for every core at the end."""
+def _sort_key(setting: LineSetting) -> tuple[float, ...]:
+    """Return the sort key of a setting; no cap and flows for every core come last."""
     return (
         setting.cores,
         setting.link_bps,
@@ -475,7 +479,7 @@ def _scaled(row: TableRow, rate_pps: float, unit: Unit) -> float:
 
 
 def _legend(marks: list[Mark]) -> list[Mark]:
-    """Explain the symbols that occur."""
+    """Return the marks that explain the used symbols in the legend."""
     symbols = {mark.name: mark for mark in marks if isinstance(mark, Points) and mark.x}
     explained: dict[str, Mark] = {}
     for mark in symbols.values():
@@ -489,23 +493,23 @@ def _caption(rows: tuple[TableRow, ...], unit: Unit, *, has_measured: bool) -> s
     marks = "Lines are the closed form with its 95 % band (random flows dashed), crosses the packet-level simulation"
     marks += ", filled points measurements; rings mark those that calibrate." if has_measured else "."
     if unit == "pps":
-        smallest = min(rows, key=lambda e: e.point.frame_bytes).frames
-        return f"At {smallest}, {_gain([e for e in rows if e.frames == smallest])}. {marks}"
-    if all(e.limit == "cpu" for e in rows):
+        smallest = min(rows, key=lambda row: row.point.frame_bytes).frames
+        return f"At {smallest}, {_gain([row for row in rows if row.frames == smallest])}. {marks}"
+    if all(row.limit == "cpu" for row in rows):
         return f"The cores are the bottleneck everywhere. {marks}"
-    if any("link" in e.limit for e in rows):
+    if any("link" in row.limit for row in rows):
         return f"Where a line bends, a link is full. {marks}"
     return marks
 
 
 def _gain(rows: list[TableRow]) -> str:
-    """Return a sentence on the gain from the fewest to the most cores, and its reason: calibrated c(k), or a link."""
-    varying = _varying(e.setting for e in rows)
+    """Return a sentence on the gain from the fewest to the most cores, with its reason: c(k) or the bottleneck."""
+    varying = _varying(row.setting for row in rows)
     if not {"cores", "flows"}.issuperset(varying):
-        best = max(rows, key=lambda e: e.predicted)
-        return f"{format_pps(best.predicted)} is the most, with {_in_words(best.setting, varying)}"
-    by_cores = sorted(rows, key=lambda e: (e.point.flows or e.point.cores, e.point.cores))
-    crafted = [e for e in by_cores if not e.setting.is_random] or by_cores
+        best = max(rows, key=lambda row: row.predicted)
+        return f"{format_pps(best.predicted)} is the most, with {_describe_setting(best.setting, varying)}"
+    by_cores = sorted(rows, key=lambda row: (row.point.flows or row.point.cores, row.point.cores))
+    crafted = [row for row in by_cores if not row.setting.is_random] or by_cores
     low, high = crafted[0], crafted[-1]
     k = high.point.working_cores
     why = f", limited by the {limited_by(high.limit)}"
@@ -527,7 +531,7 @@ MOST_CORES_DRAWN = 8
 
 
 def router_picture(router: StudyRouter) -> str:
-    """Return the picture as SVG text; it takes its colours from the page, or a light default."""
+    """Return the picture of a router as SVG text, in the colours of the page or a light default."""
     cores = min(router.cores, MOST_CORES_DRAWN)
     height = max(cores * ROW_PX + 78, 220)
     middle = height / 2 + 8
@@ -598,17 +602,17 @@ def _curve(x1: float, y1: float, x2: float, y2: float) -> str:
 
 def page(result: TablesResult) -> Page:
     """Return the page of a study."""
-    study, errors, made = result.study, result.errors(), result.provenance
-    resumed = f", {made.resumed_trials} of them kept from an interrupted run" if made.resumed_trials else ""
-    ours = errors["solve" if errors["solve"].points else "simulate"]
+    study, errors, provenance = result.study, result.errors(), result.provenance
+    resumed = f", {provenance.resumed_trials} of them kept from an interrupted run" if provenance.resumed_trials else ""
+    summary = errors["solve" if errors["solve"].points else "simulate"]
     answer = f"Calibrated from **{_calibrating(result)}**, "
-    if ours.points:
+    if summary.points:
         answer += (
-            f"routecast predicts {ours.points} others within **{format_percent(ours.mean_abs_error_ratio)}** "
-            f"on average and {format_percent(ours.max_abs_error_ratio)} at worst."
+            f"routecast predicts {summary.points} others within **{format_percent(summary.mean_abs_error_ratio)}** "
+            f"on average and {format_percent(summary.max_abs_error_ratio)} at worst."
         )
     else:
-        answer += "routecast has no other point to be judged by."
+        answer += "with no other point to judge the calibration."
     forecasts = (_scenario(result, name) for name, rows in result.scenarios.items() if _is_forecast(result, rows))
     sections = (
         _live(result),
@@ -616,20 +620,20 @@ def page(result: TablesResult) -> Page:
         _predicted(result),
         _explained(result),
         *forecasts,
-        statements_section(result.statements, "What the source says of it in words.", caption=study.source),
+        statements_section(result.statements, "Statements of the source in words.", caption=study.source),
         bool(result.next_points) and _next(result),
     )
     return result.page(
         f"{answer} {_headline(result)}".strip(),
         sections,
         ("Evaluators", " and ".join(study.evaluate.evaluators)),
-        ("Trials", f"{made.trials}{resumed}"),
+        ("Trials", f"{provenance.trials}{resumed}"),
         ("Simulated time", f"{format_duration(study.evaluate.duration)} of overload per trial"),
-        ("Seed", str(made.seed)),
+        ("Seed", str(provenance.seed)),
         terms=(
             (
                 "Terms",
-                "throughput in bit/s counts the 20 bytes that a frame occupies on the wire besides its own (S1, S2)",
+                "throughput in bit/s counts the 20 bytes that each frame occupies on the wire beside its own (S1, S2)",
             ),
         ),
     )
@@ -644,7 +648,7 @@ def _live(result: TablesResult) -> Section:
 
 
 def _unbroken(name: str) -> str:
-    """Keep a name like ns-3 on one line."""
+    """Write a name like ns-3 without a break in the line."""
     return name.replace("-", "\u2011")
 
 
@@ -653,10 +657,10 @@ def _calibrating(result: TablesResult) -> str:
 
 
 def _is_forecast(result: TablesResult, points: tuple[TableRow, ...]) -> bool:
-    """Return whether something is predicted that no measurement of the study can stand beside."""
+    """Return whether points are of another router than the measured one, or have mixes of frame sizes."""
     router = result.study.router
-    own = LineSetting(cores=router.cores, flows=None, link_bps=router.link, ports=router.ports, nic_cap_pps=None)
-    return any(point.is_mix or point.setting._replace(flows=None) != own for point in points)
+    measured = LineSetting(cores=router.cores, flows=None, link_bps=router.link, ports=router.ports, nic_cap_pps=None)
+    return any(point.is_mix or point.setting._replace(flows=None) != measured for point in points)
 
 
 def _headline(result: TablesResult) -> str:
@@ -667,7 +671,7 @@ def _headline(result: TablesResult) -> str:
                 best.setting.is_random: f", {best.point.flows} random flows",
                 best.point.working_cores < best.point.cores: f", {best.point.working_cores} of them busy,",
             }.get(True, "")
-            others = _of_the_router(best.setting, result.study.router)
+            others = _other_than_measured(best.setting, result.study.router)
             more = "".join(f", {other}" for other in others) + "," * bool(others)
             cores, link = _count(best.point.cores, "core"), format_bps(best.setting.link_bps)
             return (
@@ -693,8 +697,8 @@ def _what_was_measured(result: TablesResult) -> Section:
         Drawing(
             svg=router_picture(study.router),
             caption=(
-                "One direction is drawn. The hash gives all frames of a flow to one core, each core has a queue "
-                "of its own, and what does not fit into a queue is lost."
+                "One direction. The hash gives all frames of a flow to one core. Each core has its own queue, and "
+                "loses the frames that do not fit into it."
             ),
         ),
         Prose(prose),
@@ -705,8 +709,7 @@ def _what_was_measured(result: TablesResult) -> Section:
 
 def _predicted(result: TablesResult) -> Section:
     errors, everywhere = result.errors(), result.errors_everywhere()
-    ours, sim = errors["solve"], errors["simulate"]
-    main = ours if ours.points else sim
+    main = errors["solve"] if errors["solve"].points else errors["simulate"]
     inside = sum(row.is_covered for row in result.held_out)
     tiles = [
         Tile(
@@ -728,7 +731,7 @@ def _predicted(result: TablesResult) -> Section:
             1,
             Tile(
                 format_percent(errors["reported"].mean_abs_error_ratio),
-                f"the same, {_unbroken(result.study.measurements.reported)}",
+                f"mean absolute error of {_unbroken(result.study.measurements.reported)}",
                 f"over all points {format_percent(everywhere['reported'].mean_abs_error_ratio)}",
             ),
         )
@@ -760,9 +763,9 @@ def _agreement(result: TablesResult) -> str:
 def _explained(result: TablesResult) -> Section:
     prose = (
         "S is the frame size in bytes, k the number of busy cores. A frame costs a core the constant time T_c and the "
-        "time T_d for each of its bytes; c(k) says how many times longer that takes because other cores work too: they "
-        "share caches, memory and locks. A core forwards at most the inverse of that time. Whatever is smallest, the "
-        "cores' work, a flow's share of its link or the link, limits the router."
+        "time T_d for each of its bytes. c(k) is the factor on that time while other cores work too, since they share "
+        "caches, memory and locks. A core forwards at most the inverse of that time. The least of three rates limits "
+        "the router: the rate of the cores, of a flow's share of its link, and of the link."
     )
     return Section.of(
         "why",
@@ -792,8 +795,8 @@ def _forecast_lead(result: TablesResult, name: str) -> str:
     row = result.representative(name)
     flows = f" under {row.point.flows} random flows" if row.setting.is_random else ""
     varying = set(_varying(row.setting for row in result.scenarios[name])) - {"cores", "flows"}
-    others = [_in_words(row.setting, [condition]) for condition in _CONDITIONS if condition in varying]
-    others += [text for text in _of_the_router(row.setting, result.study.router) if text not in others]
+    others = [_describe_setting(row.setting, [condition]) for condition in _CONDITIONS if condition in varying]
+    others += [text for text in _other_than_measured(row.setting, result.study.router) if text not in others]
     if others:
         flows += f" with {', '.join(others)}"
     text = (
@@ -803,12 +806,15 @@ def _forecast_lead(result: TablesResult, name: str) -> str:
     )
     line_bps = 0.999 * row.point.busy_ports * row.setting.link_bps
     line = result.curves[name].get(row.setting, ())
-    filling = [at.point.frame_bytes for at in line if at.predicted * at.l1_bits >= line_bps]
+    filling = [at_size.point.frame_bytes for at_size in line if at_size.predicted * at_size.l1_bits >= line_bps]
     if filling:
         return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
     text += f", limited by the {limited_by(row.limit)}"
-    like = sorted((p for p in result.scenarios[name] if p.setting == row.setting), key=lambda p: p.point.frame_bytes)
-    other = next((p for p in like if p.limit != row.limit and not p.is_mix), None)
+    like = sorted(
+        (point for point in result.scenarios[name] if point.setting == row.setting),
+        key=lambda point: point.point.frame_bytes,
+    )
+    other = next((point for point in like if point.limit != row.limit and not point.is_mix), None)
     if len(like) == 1 and row.is_mix:
         return f"{text}."
     if other is None:

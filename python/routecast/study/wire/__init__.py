@@ -1,1 +1,1 @@
-"""Studies that measure a real router on the wire, calibrate its model and predict what they measure next."""
+"""Studies that measure a router on the wire, calibrate its model on some points and predict the others."""

@@ -1,8 +1,8 @@
-"""A ``*.study.toml`` of ``kind = "wire"``: what to measure on a test bed, and which of it calibrates.
+"""A ``*.study.toml`` of ``kind = "wire"``: measurements on a test bed, some of which calibrate.
 
-Three kinds of tables: ``[[throughput]]`` (forwarding rate in overload against one factor), ``[[loss]]`` (loss against
-offered load) and ``[[latency]]`` (latency against load). The points named by ``calibrate`` calibrate the router; all
-others are predicted first and measured for comparison.
+``[[throughput]]`` is the forwarding rate in overload against one factor, ``[[loss]]`` loss against offered load, and
+``[[latency]]`` latency against load. The points named by ``calibrate`` calibrate the router; the others judge its
+predictions.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Flows = Annotated[int, Field(ge=1, le=4096, strict=True)]
 
 
 class Bed(FileModel):
-    """``[testbed]``: where it is measured, and how."""
+    """``[testbed]``: test bed, length, repeats and overload of the trials."""
 
     file: str = Field(default="namespaces", description='"namespaces", or a *.testbed.toml beside the study.')
     duration: Duration = Field(default=0.5, description="Length of a trial.")
     repeats: Repeats = Field(default=3, description="Trials of each point; their median is the measured value.")
     overload: Annotated[float, Field(gt=1.0, le=10.0)] = Field(
-        default=1.5, description="Offered load that counts as overload, relative to the forwarding rate."
+        default=1.5, description="Offered load of an overload, over the forwarding rate."
     )
 
 
@@ -51,10 +51,10 @@ class Throughput(FileModel):
     title: str = Field(description="Title of the figure.")
     device: Name = Field(description="Device under test.")
     options: dict[str, Option] = Field(default_factory=dict, description="Options of the device.")
-    factor: Name = Field(description="Varied factor: frame_bytes, flows or an option of the device.")
+    factor: Name = Field(description="Factor that varies: frame_bytes, flows or an option of the device.")
     values: Annotated[tuple[Factor, ...], Field(min_length=2)] = Field(description="Values of the factor.")
     calibrate: Annotated[tuple[Factor, ...], Field(min_length=1)] = Field(
-        description="The values whose measurements calibrate."
+        description="Values whose measurements calibrate."
     )
     law: Literal["linear", "constant"] = Field(
         default="linear",
@@ -65,7 +65,7 @@ class Throughput(FileModel):
 
 
 class Loss(FileModel):
-    """``[[loss]]``: loss against offered load, none of it seen by the calibration."""
+    """``[[loss]]``: loss against offered load, at points that do not calibrate."""
 
     series: Name = Field(description="The [[throughput]] series whose calibrated router is loaded.")
     value: Factor = Field(description="The value of the series' factor.")
@@ -75,7 +75,7 @@ class Loss(FileModel):
 
 
 class Latency(FileModel):
-    """``[[latency]]``: latency against load; the wake-up and the interruptions are calibrated on the named loads."""
+    """``[[latency]]``: latency against load; some loads calibrate the wake-up and the interruptions."""
 
     series: Name = Field(description="The [[throughput]] series whose calibrated router is loaded.")
     value: Factor = Field(description="The value of the series' factor.")
@@ -83,12 +83,12 @@ class Latency(FileModel):
         default=(0.1, 0.3, 0.5, 0.7, 0.9), description="Load over predicted capacity."
     )
     calibrate: tuple[Share, ...] = Field(
-        default=(), description="The loads whose latency calibrates; empty: all of them are held out."
+        default=(), description="Loads whose latency calibrates; empty: all are held out."
     )
 
 
 class WireEvaluation(FileModel):
-    """``[evaluate]``: how the simulator answers."""
+    """``[evaluate]``: length and seed of simulated trials."""
 
     duration: Duration = Field(default=0.5, description="Simulated time of a trial.")
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of all randomness.")
@@ -97,7 +97,7 @@ class WireEvaluation(FileModel):
 class WireCriteria(FileModel):
     """``[criteria]``: bounds on the errors at the held-out points.
 
-    A throughput may also be off by twice the repeatability of the measurement itself, whichever is larger.
+    The bound on the throughput is at least twice the repeatability of the measurement.
     """
 
     throughput_median: Ratio | None = Field(default=None, description="Median absolute relative error.")
@@ -119,49 +119,47 @@ class WireStudy(StudyDocument):
     criteria: WireCriteria = WireCriteria()
 
     def groups(self) -> Sequence[Group]:
-        """Return what the study compares."""
+        """Return the groups of values that the study compares."""
         calibrating = sum(len(series.calibrate) for series in self.throughput)
         points = sum(len(series.values) for series in self.throughput)
-        loads, others = (
-            (
-                sum(len(some) for some in every)
-                for every in zip(*((latency.loads, latency.calibrate) for latency in self.latency), strict=True)
-            )
-            if self.latency
-            else (0, 0)
-        )
+        loads = sum(len(latency.loads) for latency in self.latency)
+        calibrating_loads = sum(len(latency.calibrate) for latency in self.latency)
         lossy = sum(len(loss.offered) for loss in self.loss)
         return [
             *group_of("throughput that calibrates", (calibrating, "point"), calibrates="the time of a frame"),
             *group_of("throughput", (points - calibrating, "point")),
             *group_of("loss", (lossy, "point")),
-            *group_of("latency that calibrates", (others, "point"), calibrates="the wake-up and the interruptions"),
-            *group_of("latency", (loads - others, "point")),
+            *group_of(
+                "latency that calibrates", (calibrating_loads, "point"), calibrates="the wake-up and the interruptions"
+            ),
+            *group_of("latency", (loads - calibrating_loads, "point")),
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return the contradictions in the document, and with what it names."""
+        """Return the contradictions in the document, and the missing files."""
         problems = [*missing_testbed("testbed.file", folder, self.testbed.file)]
         problems += taken_names("throughput", self.throughput, "names its figures")
         names = sorted({series.name for series in self.throughput})
         for number, series in enumerate(self.throughput):
             place = f"throughput[{number}]"
-            strange = [value for value in series.calibrate if value not in series.values]
-            if strange:
-                what = f"{strange[0]:g} is not among the values: {', '.join(f'{value:g}' for value in series.values)}"
-                problems.append(Problem(f"{place}.calibrate", what))
+            unknown = [value for value in series.calibrate if value not in series.values]
+            if unknown:
+                message = (
+                    f"{unknown[0]:g} is not among the values: {', '.join(f'{value:g}' for value in series.values)}"
+                )
+                problems.append(Problem(f"{place}.calibrate", message))
             if series.law == "linear" and len(set(series.calibrate)) < 2:
-                what = 'one value gives no slope: name two, or set law = "constant"'
-                problems.append(Problem(f"{place}.calibrate", what))
+                message = 'one value gives no slope: name two, or set law = "constant"'
+                problems.append(Problem(f"{place}.calibrate", message))
         loaded = [(f"loss[{number}]", loss.series) for number, loss in enumerate(self.loss)]
         loaded += [(f"latency[{number}]", latency.series) for number, latency in enumerate(self.latency)]
         for place, name in loaded:
             if name not in names:
-                what = f"{name!r} is no [[throughput]]; {did_you_mean(name, names)}"
-                problems.append(Problem(f"{place}.series", what))
+                message = f"{name!r} is no [[throughput]]; {did_you_mean(name, names)}"
+                problems.append(Problem(f"{place}.series", message))
         for number, latency in enumerate(self.latency):
             for ratio in latency.calibrate:
                 if ratio not in latency.loads:
-                    what = f"{ratio:g} is not among the loads: {', '.join(f'{load:g}' for load in latency.loads)}"
-                    problems.append(Problem(f"latency[{number}].calibrate", what))
+                    message = f"{ratio:g} is not among the loads: {', '.join(f'{load:g}' for load in latency.loads)}"
+                    problems.append(Problem(f"latency[{number}].calibrate", message))
         return problems

@@ -1,4 +1,4 @@
-"""Measuring the points of a wire study: one device set up at a time, every finished trial kept."""
+"""Measure the points of a wire study, one device at a time, and keep every finished trial."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ Option = str | int | float | bool
 Kind = Literal["throughput", "loss", "latency"]
 
 FIRST = 0
-"""The repeat in which the points that calibrate are measured before all others: they give the loads."""
+"""The repeat before all others, in which the points that calibrate give the loads of loss and latency."""
 
 START_PPS = 50_000.0
-"""The first load of the search for an overload: any forwarder on any core carries it for a moment."""
+"""The first load of the search for an overload, which any forwarder on any core carries."""
 
 RATES = ("intended_pps", "offered_pps", "forwarded_pps", "loss_ratio")
 FRAMES = ("offered_frames", "forwarded_frames")
@@ -62,23 +62,23 @@ COLUMNS: Columns = {
 
 
 class Bench(Protocol):
-    """A place where devices are measured: the test bed, or in a test a simulated one that says so."""
+    """A place to measure devices: a test bed, or a simulated bed in tests."""
 
     def device(self, name: str, options: Mapping[str, Option]) -> AbstractContextManager[Evaluator]:
-        """Set a device up with its options; leaving the context removes it."""
+        """Return a context that sets a device up with its options, and removes it."""
         ...
 
 
 class TestbedBench:
     """A test bed: ``"namespaces"`` or a ``*.testbed.toml``."""
 
-    __test__ = False  # no test, whatever pytest takes the name for
+    __test__ = False  # pytest takes the name for a test
 
     def __init__(self, file: str, folder: Path) -> None:
         self._file = file if file == "namespaces" else str(folder / file)
 
     def device(self, name: str, options: Mapping[str, Option]) -> AbstractContextManager[Evaluator]:
-        """Set the test bed up with a device under test."""
+        """Return a context that sets the test bed up with a device under test."""
         from routecast.testbed.opening import open_testbed
 
         return open_testbed(self._file, device=name, options=options)
@@ -86,7 +86,7 @@ class TestbedBench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSetting:
-    """A device with its options, and the frames and flows that it gets."""
+    """A device with its options, and the frame size and flows of its load."""
 
     device: str
     options: tuple[tuple[str, Option], ...]
@@ -109,7 +109,7 @@ class DeviceSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialPoint:
-    """One trial to make: ``offered_ratio`` is the load over the predicted capacity, or the overload of the bed."""
+    """A trial to run; ``offered_ratio`` is the load over the predicted capacity, or the overload of the bed."""
 
     kind: Kind
     series: str
@@ -119,7 +119,7 @@ class TrialPoint:
     setting: DeviceSetting
 
     def key(self, bed: Bed) -> str:
-        """Return what the trial is known by: everything that decides what is measured."""
+        """Return the key of the trial in the ledger: a hash of all its conditions."""
         text = repr((self, bed.file, bed.duration))
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -132,23 +132,20 @@ def first_points(study: WireStudy) -> Iterator[TrialPoint]:
 
 
 def all_points(study: WireStudy) -> Iterator[TrialPoint]:
-    """Yield every trial, repeat after repeat, so that a drift of the machine spreads over all points alike.
+    """Yield every trial, repeat after repeat, so that a drift of the machine spreads over all points.
 
-    In a repeat, trials of the same setting follow each other: the device is set up once for them.
+    Within a repeat, trials of the same setting follow each other, and share one set-up of the device.
     """
     for repeat in range(1, study.testbed.repeats + 1):
         for series in study.throughput:
             for value in series.values:
-                here = (series.name, value)
                 yield _point("throughput", series, value, study.testbed.overload, repeat)
-                for ratio in (
-                    ratio for loss in study.loss if (loss.series, loss.value) == here for ratio in loss.offered
-                ):
-                    yield _point("loss", series, value, ratio, repeat)
-                for ratio in (
-                    ratio for each in study.latency if (each.series, each.value) == here for ratio in each.loads
-                ):
-                    yield _point("latency", series, value, ratio, repeat)
+                for loss in study.loss:
+                    for ratio in loss.offered if (loss.series, loss.value) == (series.name, value) else ():
+                        yield _point("loss", series, value, ratio, repeat)
+                for latency in study.latency:
+                    for ratio in latency.loads if (latency.series, latency.value) == (series.name, value) else ():
+                        yield _point("latency", series, value, ratio, repeat)
 
 
 def _point(kind: Kind, series: Throughput, value: float, offered_ratio: float, repeat: int) -> TrialPoint:
@@ -163,7 +160,7 @@ def _point(kind: Kind, series: Throughput, value: float, offered_ratio: float, r
 
 
 def load_of(setting: DeviceSetting, rate_pps: float) -> OfferedLoad:
-    """Return constant bit rate from port 0 to port 1 at ``rate_pps``."""
+    """Return a load of constant bit rate from port 0 to port 1."""
     count = setting.flows
     one_way = tuple(Flow(rss_hash=number % 128, ingress=0, egress=1) for number in range(count))
     flows = FlowSet(name=f"{count} flow{'s' if count != 1 else ''}, one way", flows=one_way)
@@ -191,7 +188,7 @@ def row_of(point: TrialPoint, key: str, trial: Trial) -> Row:
 
 @dataclass(slots=True, kw_only=True)
 class Measurer:
-    """Measures trials on a bench; every finished trial goes to the ledger, the facts of every device to ``facts``."""
+    """Measures trials on a bench, and keeps finished trials in the ledger and the facts of devices in ``facts``."""
 
     bench: Bench
     run: StudyRun[WireStudy]
@@ -200,7 +197,7 @@ class Measurer:
     _overloads_pps: dict[DeviceSetting, float] = field(default_factory=dict)
 
     def overload_pps(self, point: TrialPoint, evaluator: Evaluator) -> float:
-        """Return the load that overloads the point's setting; it is searched once, on the device."""
+        """Return the load that overloads a setting, from one search on the device."""
         setting, ratio = point.setting, self.run.study.testbed.overload
         if setting not in self._overloads_pps:
             start = load_of(setting, START_PPS)
@@ -208,17 +205,17 @@ class Measurer:
         return self._overloads_pps[setting]
 
     def measure(self, points: Iterable[TrialPoint], load_pps: Callable[[TrialPoint, Evaluator], float]) -> list[Row]:
-        """Measure every point that the ledger does not have yet and return the rows of all, in order.
+        """Measure every point that the ledger lacks, and return the rows of all points in order.
 
-        ``points``: points that follow each other with the same setting share one set-up of the device; ``load_pps``:
-        the intended load of a point.
+        ``points``: successive points of the same setting share one set-up of the device; ``load_pps``: returns the
+        intended load of a point.
         """
         rows: list[Row] = []
         done_before = self.run.done
-        bed, known = self.run.study.testbed, self.ledger.rows
+        bed, finished = self.run.study.testbed, self.ledger.rows
         for setting, group in groupby(points, key=lambda point: point.setting):
-            of_setting = [(point, point.key(bed)) for point in group]
-            missing = [(number, *each) for number, each in enumerate(of_setting) if each[1] not in known]
+            keyed = [(point, point.key(bed)) for point in group]
+            missing = [(number, point, key) for number, (point, key) in enumerate(keyed) if key not in finished]
             if missing:
                 with self.bench.device(setting.device, dict(setting.options)) as evaluator:
                     if isinstance(evaluator, Described):
@@ -228,6 +225,6 @@ class Measurer:
                         self.run.tell(f"{point.kind} {point.series} {point.value:g}, load {point.offered_ratio:g}")
                         load = load_of(setting, load_pps(point, evaluator))
                         self.ledger.add(row_of(point, key, evaluator.trial(load, bed.duration)))
-            rows += [known[key] for _, key in of_setting]
+            rows += [finished[key] for _, key in keyed]
         self.run.done = done_before + len(rows)
         return rows

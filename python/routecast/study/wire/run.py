@@ -1,4 +1,4 @@
-"""Running a wire study: measure, calibrate, predict, measure what was predicted, report."""
+"""Run a wire study: measure, calibrate, predict, compare."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from routecast.study.wire.measure import (
 __all__ = ["LatencyCurve", "LoadCurve", "LossRow", "Series", "WireResult", "answer"]
 
 LINK_BPS = 1e12
-"""No wire limits the model: the study asks what the device carries."""
+"""Rate of links that do not limit the model: a study on the wire is about the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesRow(RepeatedRow[float]):
-    """Forwarding rate in overload at one value of the factor, frames per second; the solver's is the prediction."""
+    """Forwarding rate in overload at a value of the factor, frames per second; the closed form predicts."""
 
     SUMMARY: ClassVar = (
         *("value=conditions", "calibrates", "offered_pps", "measured_pps=repeats", "solved_pps=predicted"),
@@ -56,7 +56,7 @@ class SeriesRow(RepeatedRow[float]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One factor: its calibrated law and every point of it."""
+    """The calibrated law of a factor, and all its points."""
 
     SUMMARY: ClassVar = ("name=series.name", "device=series.device", "factor=series.factor", "law", "rows")
 
@@ -67,7 +67,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossRow(RepeatedRow[float]):
-    """Loss ratio at a load over the capacity; the solver's is the prediction."""
+    """Loss ratio at a load over the capacity; the closed form predicts."""
 
     SUMMARY: ClassVar = ("offered_ratio=conditions", "offered_pps", "measured=repeats", "solved=predicted", "simulated")
 
@@ -76,13 +76,13 @@ class LossRow(RepeatedRow[float]):
 
     @property
     def error(self) -> float:
-        """Error of the solver's loss ratio (0.01 is one point of loss)."""
+        """Predicted less measured loss ratio; 0.01 is one percentage point."""
         return self.predicted - self.measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireLatency(RepeatedRow[float]):
-    """Median latency at a share of the capacity, s: measured, and the simulator's; ``solved_p50_s``: in closed form."""
+    """Median latency in seconds at a share of the capacity; the simulator predicts, not the closed form."""
 
     SUMMARY: ClassVar = (
         *("load_ratio=conditions", "load_pps=offered_pps", "calibrates", "p50_s=repeats", "p99_s"),
@@ -96,7 +96,7 @@ class WireLatency(RepeatedRow[float]):
 
     @property
     def p99_factor(self) -> float:
-        """How many times the simulated 99th percentile is off, >= 1."""
+        """Factor between the simulated and the measured 99th percentile, >= 1."""
         ratio = self.simulated_p99_s / self.p99_s.median
         return max(ratio, 1.0 / ratio) if ratio > 0.0 else math.nan
 
@@ -117,7 +117,7 @@ class LoadCurve(Generic[CurveRow]):
 
     @property
     def stem(self) -> str:
-        """Series and value, as they name figures and tables."""
+        """Series and value, for the names of figures and tables."""
         return f"{self.series.name}-{self.value:g}"
 
     @property
@@ -128,7 +128,7 @@ class LoadCurve(Generic[CurveRow]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyCurve(LoadCurve[WireLatency]):
-    """Latency against load, with the wake-up and the interruptions of the device where they were calibrated."""
+    """Latency against load, with the calibrated wake-up and interruptions of the device, if any."""
 
     SUMMARY: ClassVar = (*LoadCurve.SUMMARY, "wakeup")
 
@@ -147,8 +147,8 @@ class WireResult(StudyResult[WireStudy]):
 
     @property
     def held_out(self) -> tuple[SeriesRow, ...]:
-        """The forwarding rates that the calibration has not seen."""
-        return tuple(row for each in self.series for row in each.rows if not row.calibrates)
+        """The forwarding rates that do not calibrate."""
+        return tuple(row for series in self.series for row in series.rows if not row.calibrates)
 
     @property
     def throughput_error_ratio(self) -> float:
@@ -158,7 +158,7 @@ class WireResult(StudyResult[WireStudy]):
     @property
     def repeatability_ratio(self) -> float:
         """Median relative standard deviation of repeated measurements of a forwarding rate."""
-        return _median(row.repeats.spread_ratio for each in self.series for row in each.rows)
+        return _median(row.repeats.spread_ratio for series in self.series for row in series.rows)
 
     @property
     def coverage_ratio(self) -> float:
@@ -167,13 +167,13 @@ class WireResult(StudyResult[WireStudy]):
 
     @property
     def loss_error(self) -> float:
-        """Mean absolute error of the loss ratio, the solver's."""
+        """Mean absolute error of the predicted loss ratio."""
         errors = [abs(row.error) for curve in self.loss for row in curve.rows if math.isfinite(row.error)]
         return fmean(errors) if errors else math.nan
 
     @property
     def held_out_latency(self) -> tuple[WireLatency, ...]:
-        """The latencies that the calibration has not seen."""
+        """The latencies that do not calibrate."""
         return tuple(row for curve in self.latency for row in curve.rows if not row.calibrates)
 
     @property
@@ -183,7 +183,7 @@ class WireResult(StudyResult[WireStudy]):
 
     @property
     def p99_factor(self) -> float:
-        """Median factor by which the 99th percentile is off at the held-out points."""
+        """Median factor between simulated and measured 99th percentile at the held-out points."""
         return _median(row.p99_factor for row in self.held_out_latency)
 
     def _findings(self) -> dict[str, object]:
@@ -210,7 +210,7 @@ def _median(values: Iterable[float]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """A series' law, and the wake-up of its device where latency was calibrated."""
+    """The law of a series, and the wake-up of its device if latency calibrates."""
 
     series: Throughput
     law: FittedWork
@@ -221,19 +221,19 @@ class Calibrated:
         return self.law.rate_pps(value)
 
     def trials(self, value: float, load_pps: float, evaluation: WireEvaluation) -> tuple[Trial, Trial]:
-        """Return the trials that solver and simulator predict at one value of the factor."""
+        """Return the trials of the closed form and of the simulator at a value of the factor."""
         wakeup, interruptions = (self.wakeup.wakeup, self.wakeup.interruptions) if self.wakeup else (None, None)
         stretch = interruptions.stretch if interruptions else 1.0
-        router = router_maker(self.series)(self.law.seconds(value) / stretch, wakeup, interruptions)
+        router = router_builder(self.series)(self.law.seconds(value) / stretch, wakeup, interruptions)
         load = load_of(DeviceSetting.of(self.series, value), load_pps)
         simulator = Simulate(router, seed=evaluation.seed, steady_state=False)
         return Solve(model=router).trial(load, 1.0), simulator.trial(load, evaluation.duration)
 
 
-def router_maker(series: Throughput) -> MakeRouter:
-    """Return a function that makes the router of a series: one core that interrupts activate, behind a ring."""
+def router_builder(series: Throughput) -> MakeRouter:
+    """Return the function that builds the router of a series: a core that interrupts activate, behind a ring."""
 
-    def make(per_packet_s: float, wakeup: RandomTime | None, interruptions: Interruptions | None) -> RouterModel:
+    def build(per_packet_s: float, wakeup: RandomTime | None, interruptions: Interruptions | None) -> RouterModel:
         return softirq(
             name=f"{series.device}, {series.name}",
             per_packet_s=per_packet_s,
@@ -242,7 +242,7 @@ def router_maker(series: Throughput) -> MakeRouter:
             link_bps=LINK_BPS,
         )
 
-    return make
+    return build
 
 
 def calibrate_throughput(series: Throughput, rows: Sequence[Row]) -> Calibrated:
@@ -251,9 +251,9 @@ def calibrate_throughput(series: Throughput, rows: Sequence[Row]) -> Calibrated:
         value: _measured(_valid_at(rows, series.name, value), "forwarded_pps").values
         for value in sorted(set(series.calibrate))
     }
-    lost = [f"{value:g}" for value, rates_pps in rates.items() if not rates_pps]
-    if lost:
-        message = f"no trial was valid at {series.factor} = {', '.join(lost)}"
+    without_rate = [f"{value:g}" for value, rates_pps in rates.items() if not rates_pps]
+    if without_rate:
+        message = f"no trial was valid at {series.factor} = {', '.join(without_rate)}"
         raise FitProblem(series.name, f"{message}: look at the reasons in results.parquet, and run again")
     points = [WorkPoint(work=value, rates_pps=rates_pps) for value, rates_pps in rates.items()]
     law = fit_work(points, series=series.name, constant=series.law == "constant")
@@ -263,7 +263,7 @@ def calibrate_throughput(series: Throughput, rows: Sequence[Row]) -> Calibrated:
 def calibrate_latency(
     study: WireStudy, device: str, laws: Mapping[str, Calibrated], rows: Sequence[Row]
 ) -> FittedWakeup | None:
-    """Fit wake-up and interruptions of a device to its latency rows that calibrate; None if none does."""
+    """Fit wake-up and interruptions of a device to its latency rows that calibrate; None without such rows."""
     points = []
     for latency in study.latency:
         law = laws[latency.series]
@@ -277,7 +277,7 @@ def calibrate_latency(
                         load=load_of(DeviceSetting.of(law.series, latency.value), offered_pps),
                         completion_s=law.law.seconds(latency.value),
                         quantiles_s=quantiles_s,
-                        make_router=router_maker(law.series),
+                        make_router=router_builder(law.series),
                     )
                 )
     return fit_wakeup(points, series=device) if points else None
@@ -289,18 +289,18 @@ def measured_quantiles_s(rows: Sequence[Row]) -> tuple[float, ...]:
 
     histograms = [str(row["latency_hdr_base64"]) for row in rows if row["latency_hdr_base64"]]
     quantiles = [_core.hdr_quantiles_s(histogram, QUANTILES) for histogram in histograms]
-    return tuple(median(each) for each in zip(*quantiles, strict=True))
+    return tuple(median(repeats_s) for repeats_s in zip(*quantiles, strict=True))
 
 
 def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResult:
-    """Measure, calibrate, predict, and measure what was predicted.
+    """Measure, calibrate, predict and compare.
 
-    The points that calibrate are measured once, to know which loads to offer. Then everything is measured, repeat after
-    repeat, and the points that calibrate, from all repeats, give the router's law, its wake-up and its interruptions.
-    Nothing that is held out takes part in that.
+    One repeat of the points that calibrate gives the loads to offer. Then all points are measured, repeat after repeat.
+    All repeats of the points that calibrate give the law of the router, its wake-up and its interruptions; the held-out
+    points take no part in the calibration.
 
-    ``bench``: where devices are set up and measured; the study's test bed if not given. Raises RoutecastError: the test
-    bed cannot be made, or the points do not carry a calibration.
+    ``bench``: place to set up and measure devices, by default the study's test bed. Raises RoutecastError: the test bed
+    cannot be built, or the points do not determine a calibration.
     """
     study = run.study
     first, repeated = list(first_points(study)), list(all_points(study))
@@ -357,9 +357,9 @@ def _measured(rows: Sequence[Row], name: str) -> Measured:
 def _compared(
     study: WireStudy, law: Calibrated, value: float, rows: Sequence[Row], ratio: float | None = None
 ) -> tuple[list[Row], float, Trial, Trial]:
-    """Return the valid rows of a point, their load, and the trials that solver and simulator predict for it.
+    """Return the valid rows of a point, their load, and the trials of closed form and simulator at that load.
 
-    Where no trial was valid, the load is the one that was intended.
+    Without a valid trial the load is the intended load.
     """
     valid = _valid_at(rows, law.series.name, value, ratio)
     offered_pps = _measured(valid, "offered_pps").median

@@ -1,4 +1,4 @@
-"""The report of a wire study: what was asked of which machine, what was predicted, and how wrong it is."""
+"""The report of a wire study: measurements, predictions and errors, and the facts of the machine."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FACTORS = {
     "flows": ("Flows", ""),
     "frame_bytes": ("Frame", "B"),
 }
-"""Titles and units of factors; others stand under their own name."""
+"""Titles and units of factors; the title of another factor is its name."""
 
-MANY_PPS = 5e6
-"""Rates from here on are shown in millions."""
+MPPS_FROM_PPS = 5e6
+"""Rates from here on are shown in Mpps."""
 
 _DIGITS = ".4g"
 
@@ -40,7 +40,7 @@ def series_table(series: Series) -> Table:
     """Return the forwarding rates of one factor: measured, predicted, error."""
     title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
     fastest_pps = max(row.predicted for row in series.rows)
-    scale, rate = (1e-6, "Mpps") if fastest_pps >= MANY_PPS else (1e-3, "kpps")
+    scale, rate = (1e-6, "Mpps") if fastest_pps >= MPPS_FROM_PPS else (1e-3, "kpps")
     return Table.of(
         series.rows,
         Column(title, unit, "g", "conditions"),
@@ -87,7 +87,7 @@ def latency_table(curve: LatencyCurve) -> Table:
         Column("p99 simulated", "us", _us, "simulated_p99_s"),
         name=f"latency-{curve.stem}",
         title=f"Latency: {curve.title}",
-        caption="Medians of the repeated trials, and what the simulator predicts.",
+        caption="Medians of the repeated trials, and predictions of the simulator.",
         strong=lambda row: row.calibrates,
     )
 
@@ -110,12 +110,12 @@ def error_table(result: WireResult) -> Table:
         Column("Points", "", "d", lambda row: row[5]),
         name="errors",
         title="Errors at the held-out points",
-        caption="What the calibration has not seen.",
+        caption="Points that do not calibrate.",
     )
 
 
 def terminal_summary(result: WireResult) -> TerminalSummary:
-    """Return what a terminal shows of a study on the wire."""
+    """Return the summary of a study on the wire for a terminal."""
     return TerminalSummary.of(
         *map(series_table, result.series),
         *map(loss_table, result.loss),
@@ -215,8 +215,8 @@ def latency_figure(curve: LatencyCurve) -> Figure:
 
 def page(result: WireResult) -> Page:
     """Return the page of a wire study."""
-    study, made = result.study, result.provenance
-    calibrating = sum(row.calibrates for each in result.series for row in each.rows)
+    study, provenance = result.study, result.provenance
+    calibrating = sum(row.calibrates for series in result.series for row in series.rows)
     answer = (
         f"Calibrated from **{calibrating} measured rates**, routecast predicts the other {len(result.held_out)} within "
         f"**{format_percent(result.throughput_error_ratio)}** (median); the measurement itself repeats within "
@@ -225,10 +225,10 @@ def page(result: WireResult) -> Page:
     return result.page(
         answer,
         (_overview(result), _rates(result), _loss(result), _latency(result), _facts(result)),
-        made.trials_row(result.invalid_trials),
+        provenance.trials_row(result.invalid_trials),
         ("Length of a trial", format_duration(study.testbed.duration)),
         ("Simulated time", format_duration(study.evaluate.duration)),
-        ("Seed", str(made.seed)),
+        ("Seed", str(provenance.seed)),
     )
 
 
@@ -254,7 +254,7 @@ def _overview(result: WireResult) -> Section:
     return Section.of(
         "answer",
         "How well a few points predict the rest",
-        "Every point was predicted before it was compared; the ones that calibrate are left out of the errors.",
+        "The errors leave out the points that calibrate.",
         Tiles(tuple(tiles)),
         error_table(result),
     )
@@ -262,20 +262,20 @@ def _overview(result: WireResult) -> Section:
 
 def _rates(result: WireResult) -> Section:
     laws = tuple(
-        f"**{each.series.name}**: a frame keeps the core busy for {format_duration(each.law.base_s)}"
+        f"**{series.series.name}**: a frame keeps the core busy for {format_duration(series.law.base_s)}"
         + (
-            f", and {format_duration(each.law.per_work_s)} for each unit of {each.series.factor}"
-            if each.law.per_work_s
+            f", and {format_duration(series.law.per_work_s)} for series unit of {series.series.factor}"
+            if series.law.per_work_s
             else ""
         )
-        + f"; that is {format_pps(each.law.rate_pps(min(each.series.values)))} at best."
-        for each in result.series
+        + f"; that is {format_pps(series.law.rate_pps(min(series.series.values)))} at best."
+        for series in result.series
     )
-    blocks = [block for each in result.series for block in (throughput_figure(each), series_table(each))]
+    blocks = [block for series in result.series for block in (throughput_figure(series), series_table(series))]
     return Section.of(
         "rates",
         "Forwarding rate in overload",
-        "A core forwards the inverse of the time that a frame takes it; that time grows linearly with known work.",
+        "A core forwards the inverse of its time for a frame, which grows linearly with known work.",
         Prose(laws),
         *blocks,
     )
@@ -285,7 +285,7 @@ def _loss(result: WireResult) -> Section:
     return Section.of(
         "loss",
         "Loss against offered load",
-        "Below its capacity a router loses what stalls overflow; above it, 1 − C/λ.",
+        "Below its capacity a router loses the frames that overflow in stalls; above it, it loses 1 − C/λ.",
         *[block for curve in result.loss for block in (loss_figure(curve), loss_table(curve))],
     )
 
@@ -322,7 +322,7 @@ def _facts(result: WireResult) -> Section:
     table = Table(
         name="facts",
         title="Devices under test and tester",
-        caption="As they were when they were measured.",
+        caption="Their state at the time of the measurement.",
         columns=(Column.text("Device"), Column.text("What"), Column.text("Value")),
         rows=tuple(rows),
     )
