@@ -123,7 +123,7 @@ class Generator:
     def receiving(self) -> Iterator[None]:
         """Let the kernel drop test frames at s0, as those of another host, as long as the context lasts."""
         sink = self._bed.ports[1]
-        self._bed.settle_again()
+        self._bed.bind_replaced_threads()
         _set_address(sink.netns or "", sink.interface, _FOREIGN_MAC)
         try:
             yield

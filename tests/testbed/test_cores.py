@@ -24,7 +24,7 @@ from routecast.testbed.reading import read_testbed
 @pytest.fixture
 def eight_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    monkeypatch.setattr(placement, "_CPUS", tmp_path)  # no core has a sibling
+    monkeypatch.setattr(placement, "_CPU_FOLDER", tmp_path)  # no core has a sibling
 
 
 @pytest.mark.usefixtures("eight_cores")

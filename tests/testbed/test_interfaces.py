@@ -152,7 +152,7 @@ def test_a_wire_faster_than_its_link_is_refused(lab: str, file_of: Callable[...,
 def test_a_link_that_stays_down_is_an_error(
     lab: str, file_of: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("routecast.testbed._interfaces._LINK_UP_WITHIN_S", 0.3)
+    monkeypatch.setattr("routecast.testbed._interfaces._LINK_TIMEOUT_S", 0.3)
     run_command(["ip", "-n", f"{lab}-dut", "link", "set", "r1", "down"])
     with pytest.raises(EnvironmentProblem, match="e1: the link is down"), make_bed(file_of(lab)):
         pass

@@ -275,7 +275,7 @@ def test_the_device_works_on_its_core_and_the_bed_says_so(bed_file: str) -> None
         assert threads[0]["scheduler"] == "FIFO"
         before = bed.device_threads()
         bed.device.restart("link")
-        bed.settle()
+        bed.bind_threads()
         assert bed.device_threads() != before  # another thread, bound again
         assert [fact["cores"] for fact in bed.facts()["device_threads"]] == [[bed.placement.dut]]  # type: ignore[attr-defined]  # a list
 
@@ -372,7 +372,7 @@ def test_the_device_has_a_core_of_its_own_wherever_there_is_one(
     from routecast.testbed import placement
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
-    monkeypatch.setattr(placement, "_CPUS", tmp_path)  # each core is a physical one
+    monkeypatch.setattr(placement, "_CPU_FOLDER", tmp_path)  # each core is a physical one
     result = placement.assign_cores(**given)
     assert (result.tester, result.dut) == chosen
 

@@ -7,18 +7,18 @@ import urllib.request
 from typing import Any
 
 import pytest
-from testbed_fakes import FakeBed, FakeTester, FakeWatch
+from testbed_fakes import FakeBed, FakeSnapshotReader, FakeTester
 
 from routecast.errors import EnvironmentProblem
 from routecast.load import OfferedLoad
 from routecast.testbed._counts import Slice
 from routecast.testbed.measure import Measure
-from routecast.testbed.metrics_server import Live, MetricsServer
+from routecast.testbed.metrics_server import MetricsServer, RunningMeasurement
 
 
 @pytest.fixture(autouse=True)
 def fake_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.measure.SnapshotReader", FakeSnapshotReader)
 
 
 def lossy(outcome: dict[str, Any]) -> None:
@@ -32,17 +32,17 @@ def read(port: int, path: str = "/metrics") -> str:
 
 
 def test_each_slice_is_told_as_it_ends_and_the_sums_are_the_trials() -> None:
-    live, told = Live(), []
+    live, told = RunningMeasurement(), []
 
     def tell(part: Slice) -> None:
         told.append(live.add(part))
 
     with Measure(FakeBed(), slice_s=0.1, on_slice=tell, tester=FakeTester(lossy)) as evaluator:
         trial = evaluator.trial(OfferedLoad(rate_pps=1e5), 0.5)
-    assert [round(second.until_s, 3) for second in told] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert [round(second.end_s, 3) for second in told] == [0.1, 0.2, 0.3, 0.4, 0.5]
     assert told[0].loss_ratio == pytest.approx(1e-3)
     assert told[0].describe().startswith("100 ms: 100 kpps offered, 99.9 kpps forwarded, 0.1 % lost, latency p50")
-    assert not live.began_again
+    assert not live.is_repetition
     page = live.exposition()
     assert f"routecast_measure_sent_frames_total {trial.offered_frames}" in page
     assert f"routecast_measure_lost_frames_total {trial.dropped_frames}" in page
@@ -51,11 +51,11 @@ def test_each_slice_is_told_as_it_ends_and_the_sums_are_the_trials() -> None:
 
 def test_a_trial_that_is_run_again_is_told() -> None:
     tester = FakeTester(lambda outcome: outcome.update(stopped=True))
-    live, again = Live(), []
+    live, again = RunningMeasurement(), []
 
     def tell(part: Slice) -> None:
         live.add(part)
-        again.append(live.began_again)
+        again.append(live.is_repetition)
 
     with Measure(FakeBed(), slice_s=0.1, retries=1, on_slice=tell, tester=tester) as evaluator:
         evaluator.trial(OfferedLoad(rate_pps=1e5), 0.2)
@@ -63,7 +63,7 @@ def test_a_trial_that_is_run_again_is_told() -> None:
 
 
 def test_a_page_is_served_while_it_is_open_and_a_port_in_use_is_said() -> None:
-    live = Live()
+    live = RunningMeasurement()
     server = MetricsServer(0, live.exposition)
     try:
         assert "routecast_measure_sent_frames_total 0" in read(server.port)

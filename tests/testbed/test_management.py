@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from testbed_fakes import FakeBed, FakeTester, FakeWatch
+from testbed_fakes import FakeBed, FakeSnapshotReader, FakeTester
 
 from routecast.benchmark import plan_of, read_profile, run_benchmark
 from routecast.benchmark.bed_rig import BedRig
@@ -20,7 +20,7 @@ from routecast.benchmark.streams import BROADCAST, MANAGEMENT, ROUTING_UPDATES, 
 from routecast.errors import DeviceEnded
 from routecast.evaluate.trial import Trial
 from routecast.testbed.devices.frr import Frr, FrrOptions
-from routecast.testbed.management import SNMPD, ManagementQueries, get_request, is_answered, request_of
+from routecast.testbed.management import SNMPD, ManagementQueries, answered_request_id, get_request, is_answered
 from routecast.testbed.measure import Measure
 from routecast.testbed.netns import process_ids
 from routecast.testbed.opening import open_testbed
@@ -31,18 +31,18 @@ PPS = 2_000.0
 
 
 def test_an_answer_names_its_request_and_nothing_else_does() -> None:
-    assert request_of(ANSWER) == 1
-    assert request_of(get_request(1)) is None
+    assert answered_request_id(ANSWER) == 1
+    assert answered_request_id(get_request(1)) is None
     for length in range(len(ANSWER)):
-        assert request_of(ANSWER[:length]) is None
+        assert answered_request_id(ANSWER[:length]) is None
     with_error = ANSWER.replace(bytes.fromhex("020100020100"), bytes.fromhex("020105020100"))
-    assert request_of(with_error) is None
+    assert answered_request_id(with_error) is None
 
 
 @pytest.mark.parametrize("number", [0, 127, 128, 255, 256, 0x7FFF_FFFF])
 def test_every_request_id_is_a_positive_integer_of_asn1(number: int) -> None:
     answer = get_request(number).replace(b"\xa0", b"\xa2", 1)
-    assert request_of(answer) == number
+    assert answered_request_id(answer) == number
 
 
 def test_no_agent_answers_where_none_is() -> None:
@@ -50,8 +50,8 @@ def test_no_agent_answers_where_none_is() -> None:
 
 
 def test_a_trial_without_the_queries_that_were_due_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
-    monkeypatch.setattr("routecast.testbed.management._LONGEST_ANSWER_S", 0.0)
+    monkeypatch.setattr("routecast.testbed.measure.SnapshotReader", FakeSnapshotReader)
+    monkeypatch.setattr("routecast.testbed.management._ANSWER_TIMEOUT_S", 0.0)
     with Measure(FakeBed(), tester=FakeTester()) as evaluator:  # type: ignore[arg-type]  # fakes
         trial: Trial = evaluator.trial(load_of(Stream(name="one"), 64, PPS), 0.5)
     with closing(ManagementQueries(None, "127.0.0.1")) as queries:

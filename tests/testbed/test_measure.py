@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed_fakes import FakeBed, FakeDevice, FakeTester, FakeWatch, port
+from testbed_fakes import FakeBed, FakeDevice, FakeSnapshotReader, FakeTester, port
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem
 from routecast.evaluate.protocol import Described, Evaluator, Resettable
@@ -20,7 +20,7 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
-from routecast.testbed._watch import CoreTimes
+from routecast.testbed._snapshots import CoreTimes
 from routecast.testbed.checks import Limits, disturbances
 from routecast.testbed.dut_host import DeviceSite
 from routecast.testbed.measure import Measure, Phases
@@ -32,7 +32,7 @@ NOBODY_STEALS = Limits(steal_ratio=1.0)
 
 @pytest.fixture(autouse=True)
 def fake_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.measure.SnapshotReader", FakeSnapshotReader)
 
 
 def load(rate_pps: float = 1e5, **values: Any) -> OfferedLoad:
@@ -210,10 +210,10 @@ def test_a_trial_tells_what_other_work_did_to_it(change: Callable[[dict[str, Any
 
 
 def test_a_device_that_was_kept_from_running_makes_a_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeWatch, "waiting_s", 0.04)
+    monkeypatch.setattr(FakeSnapshotReader, "waiting_s", 0.04)
     with measure(FakeTester()) as evaluator:
         assert evaluator.trial(load(), 0.5).is_valid
-    monkeypatch.setattr(FakeWatch, "waiting_s", 0.5)
+    monkeypatch.setattr(FakeSnapshotReader, "waiting_s", 0.5)
     with measure(FakeTester()) as evaluator:
         trial = evaluator.trial(load(), 0.5)
     (reason,) = trial.invalid
@@ -243,7 +243,7 @@ def test_what_the_device_or_the_tester_did_is_no_disturbance(change: Callable[[d
 def test_frames_that_the_tester_dropped_are_other_works_doing_and_errors_are_not(
     monkeypatch: pytest.MonkeyPatch, name: str, is_of_others: bool
 ) -> None:
-    monkeypatch.setattr(FakeWatch, "bend", staticmethod(lambda links: links["rcfake1"].update({name: 5})))
+    monkeypatch.setattr(FakeSnapshotReader, "bend", staticmethod(lambda links: links["rcfake1"].update({name: 5})))
     with measure(FakeTester()) as evaluator:
         trial = evaluator.trial(load(), 0.5)
     assert len(trial.invalid) == 1
@@ -270,14 +270,14 @@ def test_what_the_kernel_says_against_a_trial_makes_it_invalid(
         else:
             links["rcfake1"].update(values)
 
-    monkeypatch.setattr(FakeWatch, "bend", staticmethod(bend))
+    monkeypatch.setattr(FakeSnapshotReader, "bend", staticmethod(bend))
     with measure(FakeTester()) as evaluator:
         trial = evaluator.trial(load(), 0.5)
     assert any(words in reason for reason in trial.invalid)
 
 
 def test_a_wall_clock_that_is_set_during_a_trial_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeWatch, "clock_step_s", -3.0)
+    monkeypatch.setattr(FakeSnapshotReader, "clock_step_s", -3.0)
     with measure(FakeTester()) as evaluator:
         trial = evaluator.trial(load(), 0.5)
     assert trial.is_valid  # frames are stamped by the monotonic clock
@@ -297,7 +297,12 @@ def test_an_unknown_back_end_suggests_the_nearest() -> None:
 
 
 def test_frames_that_come_back_to_the_port_that_sends_are_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeWatch, "bend", staticmethod(lambda links: links["rcfake0"].update(rx_frames=50_000)))
+    def bend(links: dict[str, Any]) -> None:
+        links["rcfake0"].update(rx_frames=50_000)
+
+    monkeypatch.setattr(
+        FakeSnapshotReader, "bend", staticmethod(lambda links: links["rcfake0"].update(rx_frames=50_000))
+    )
     with measure(FakeTester()) as evaluator:
         trial = evaluator.trial(load(), 0.5)
     assert trial.is_valid
@@ -486,7 +491,7 @@ def test_a_receive_ring_that_drops_what_is_lost_is_the_bottleneck() -> None:
 
 def lossy_trial(monkeypatch: pytest.MonkeyPatch, more: Callable[[int], dict[str, Any]]) -> Trial:
     """Return a trial that loses 30 % at a device on core 1 of which the readings say more."""
-    monkeypatch.setattr(FakeWatch, "more", staticmethod(more))
+    monkeypatch.setattr(FakeSnapshotReader, "more", staticmethod(more))
     site = DeviceSite(netns=None, ports=(), cpu=1, priority=0, folder=Path("/nonexistent"))
     with measure(FakeTester(loss_ratio=0.3), FakeBed(site=site)) as evaluator:
         return evaluator.trial(load(), 0.1)
@@ -558,7 +563,7 @@ def test_a_reset_happens_during_the_trial_and_the_device_is_settled_again() -> N
     with measure(tester, bed) as evaluator:
         trial = evaluator.reset_trial(load(), 0.2, kind="process", at_s=0.05)
     assert bed.device.resets == ["process"]
-    assert bed.settled == 2
+    assert bed.binding_count == 2
     assert "reset of the process" in trial.notes[0]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed_fakes import FakeBed, FakeTester, FakeWatch
+from testbed_fakes import FakeBed, FakeSnapshotReader, FakeTester
 
 from routecast.cli.run import run
 from routecast.errors import RoutecastError
@@ -63,7 +63,7 @@ def test_a_slice_without_parts_leaves_the_trial_without() -> None:
 
 
 def test_the_tester_is_asked_for_parts_only_by_who_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.measure.SnapshotReader", FakeSnapshotReader)
     load = OfferedLoad(rate_pps=1e5, flows=ONE)
     for wanted in (False, True):
         tester = FakeTester()
@@ -153,7 +153,7 @@ def test_a_router_that_stops_half_way_is_not_steady(tmp_path: Path, undisturbed:
             netns = evaluator.bed.site.netns_path
             config = {"program": "fault", "interface": "d0", "netns": netns}
             with _core.attach_xdp(json.dumps(config)) as fault:
-                evaluator.bed.settle()
+                evaluator.bed.bind_threads()
                 programs.append(fault)
                 trial = evaluator.attempted_once().trial(OfferedLoad(rate_pps=50e3, flows=ONE), 0.6)
                 programs.clear()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from routecast.testbed import _watch as watch
+from routecast.testbed import _snapshots as watch
 from routecast.testbed import links
-from routecast.testbed._watch import Watch
+from routecast.testbed._snapshots import SnapshotReader
 from routecast.testbed.links import LinkReader
 
 
@@ -33,7 +33,7 @@ def test_an_interface_with_counters_by_queue_says_what_each_dropped(netns: str) 
     with LinkReader(netns) as links:
         assert links.queue_drops("v0") == {0: 0, 1: 0}  # a pair that nothing crosses
         assert links.queue_drops("lo") == links.queue_drops("nowhere") == {}
-    reader = Watch([netns, None], [0], device_netns=netns)
+    reader = SnapshotReader([netns, None], [0], device_netns=netns)
     try:
         assert reader.read().queue_drops == {(name, queue): 0 for name in ("v0", "v1") for queue in (0, 1)}
     finally:
@@ -66,7 +66,7 @@ def test_interrupts_and_backlogs_are_read_by_core(monkeypatch: pytest.MonkeyPatc
     row[0], row[1], row[2], row[12] = "000000ff", "0000000a", "00000003", "00000001"
     (tmp_path / "net" / "softnet_stat").write_text(" ".join(row) + "\n", encoding="utf-8")
     monkeypatch.setattr(watch, "Path", lambda path: tmp_path / str(path).removeprefix("/proc/"))
-    (core,) = watch._cores().values()
+    (core,) = watch._core_times().values()
     ticks = watch._TICKS_PER_S
     assert (core.irq_s, core.softirq_s, core.busy_s) == (50 / ticks, 200 / ticks, 450 / ticks)
     assert (core.dropped_frames, core.squeezes) == (10, 3)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed_fakes import FakeBed, FakeTester, FakeWatch
+from testbed_fakes import FakeBed, FakeSnapshotReader, FakeTester
 
 from routecast.benchmark import plan_of, read_profile, run_benchmark
 from routecast.benchmark.bed_rig import BedRig
@@ -38,14 +38,14 @@ class FakeNeighbour:
     def __init__(self) -> None:
         self.states: list[bool] = []
 
-    def announce_phantom(self, *, is_there: bool) -> None:
-        self.states.append(is_there)
+    def announce_phantom(self, *, is_announced: bool) -> None:
+        self.states.append(is_announced)
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.devices.frr._LONGEST_ARRIVAL_S", 0.0)
-    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.devices.frr._ARRIVAL_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("routecast.testbed.measure.SnapshotReader", FakeSnapshotReader)
 
 
 @pytest.mark.usefixtures("quick")
@@ -137,7 +137,7 @@ def test_a_neighbour_that_is_gone_fails_the_trial(bed: Path) -> None:
 
 @pytest.mark.wire
 def test_a_route_that_is_not_learnt_fails_the_trial(bed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.devices.frr._LONGEST_UPDATE_S", 0.5)
+    monkeypatch.setattr("routecast.testbed.devices.frr._UPDATE_TIMEOUT_S", 0.5)
     with open_testbed(bed, options={"routing": "bgp"}) as evaluator:
         device = evaluator.bed.device
         assert isinstance(device, Frr)

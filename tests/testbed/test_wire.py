@@ -77,7 +77,7 @@ def attached(evaluator: Measure, **settings: Any) -> Any:
     program = _core.attach_xdp(
         json.dumps({"program": "fault", "interface": "d0", "netns": site.netns_path, **settings})
     )
-    evaluator.bed.settle()
+    evaluator.bed.bind_threads()
     return program
 
 
@@ -308,7 +308,7 @@ def test_on_one_core_every_frame_is_forwarded_before_the_next_one_is_made(opened
     # More frames than the device's ring (256) or the receiver's (12,800) can keep until the generator is done.
     with on_one_core(), opened(tester=open_so) as evaluator:
         trial = evaluator.trial(load(rate_pps=50e3), 0.4)
-        (who, is_first), *_ = evaluator.bed.beside_generator().items()
+        (who, is_first), *_ = evaluator.bed.generator_core_workers().items()
     assert conserved(trial)
     assert who == "device"
     assert any("generator and device share core" in note for note in trial.notes)
@@ -338,7 +338,7 @@ def test_a_receiver_on_the_generators_core_takes_its_turns(opened: Opened) -> No
     core = min(os.sched_getaffinity(0))
     with opened(file=f"[cores]\ntester = {core}\nreceiver = {core}") as evaluator:
         trial = evaluator.trial(load(rate_pps=50e3), 0.3)
-        is_first = evaluator.bed.beside_generator()["receiver"]
+        is_first = evaluator.bed.generator_core_workers()["receiver"]
     assert conserved(trial)
     assert any("generator and receiver share core" in note for note in trial.notes)
     # What the device's own core loses is not lost at the port where it sends.

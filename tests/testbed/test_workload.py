@@ -232,7 +232,7 @@ def test_a_count_is_never_below_none(monkeypatch: pytest.MonkeyPatch) -> None:
         # Of branches that are all foreseen the loop around them may be foreseen once more than without them.
         return dict.fromkeys(events, 10_000 + 4096 * is_busy) | {"Bcm": 300 - 7 * is_busy}
 
-    monkeypatch.setattr(cachegrind, "refuse_no_valgrind", lambda: None)
+    monkeypatch.setattr(cachegrind, "require_valgrind", lambda: None)
     monkeypatch.setattr(cachegrind, "_event_sums", sums)
     counts = answer.count_workload(WorkloadCase(kernel=read_kernel("frag")))
     assert (counts.instructions, counts.mispredicted) == (2.0, 0.0)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from hdrh.histogram import HdrHistogram
 
 from routecast.testbed._encapsulation import Encapsulation
-from routecast.testbed._watch import MachineSnapshot
+from routecast.testbed._snapshots import MachineSnapshot
 from routecast.testbed.bed import TesterPort
 from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.links import LinkState
@@ -71,19 +71,19 @@ class FakeBed:
     ports: tuple[TesterPort, ...] = (port("gen", 0), port("sink", 1))
     device: Any = field(default_factory=FakeDevice)
     placement: CoreAssignment = field(default_factory=lambda: CoreAssignment(tester=0, receiver=None, dut=0))
-    settled: int = 0
+    binding_count: int = 0
     beside: Mapping[str, bool] = field(default_factory=dict)
     site: DeviceSite = field(
         default_factory=lambda: DeviceSite(netns=None, ports=(), cpu=None, priority=0, folder=Path("/nonexistent"))
     )
 
-    def settle(self) -> None:
-        self.settled += 1
+    def bind_threads(self) -> None:
+        self.binding_count += 1
 
-    def settle_again(self) -> None:
+    def bind_replaced_threads(self) -> None:
         pass
 
-    def beside_generator(self) -> Mapping[str, bool]:
+    def generator_core_workers(self) -> Mapping[str, bool]:
         return self.beside
 
     def device_threads(self) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ class FakeBed:
         return {"ports": [port.name for port in self.ports], "send": back_end}
 
 
-class FakeWatch:
+class FakeSnapshotReader:
     """Links that stay up, the second of which takes frames in; ``bend`` changes a reading before it is handed out."""
 
     clock_step_s: ClassVar[float] = 0.0
@@ -120,17 +120,17 @@ class FakeWatch:
             f"rcfake{side}": {"is_up": True, "rx_frames": side * self.reads * 10**9} for side in (0, 1)
         }
         if self.reads > 1:
-            FakeWatch.bend(links)
+            FakeSnapshotReader.bend(links)
         return MachineSnapshot(
             at_s=float(self.reads),
-            realtime_offset_s=FakeWatch.clock_step_s * self.reads,
+            realtime_offset_s=FakeSnapshotReader.clock_step_s * self.reads,
             links={(None, name): link(name, **values) for name, values in links.items()},
             **{
                 "cores": {},
                 "threads_s": {},
-                "waiting_s": {1: FakeWatch.waiting_s * self.reads},
+                "waiting_s": {1: FakeSnapshotReader.waiting_s * self.reads},
                 "device": device or {},
-                **FakeWatch.more(self.reads),
+                **FakeSnapshotReader.more(self.reads),
             },
         )
 

@@ -34,7 +34,7 @@ from routecast.testbed.meters import checked_meter, meter_for
 from routecast.testbed.opening import open_testbed
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.selftest import BackToBack, Wire
-from routecast.testbed.streams import smallest_test_frame_bytes
+from routecast.testbed.streams import min_test_frame_bytes
 
 __all__ = ["BedRig"]
 
@@ -158,7 +158,7 @@ class BedRig:
             return f"{self.title} filters nothing: run the packet filter as the device (--dut {_FILTERING})"
         encapsulation, is_ipv6 = self._file.encapsulation, stream.protocol == "IPv6"
         if encapsulation.title:
-            least = smallest_test_frame_bytes(6 if is_ipv6 else 4, encapsulation)
+            least = min_test_frame_bytes(6 if is_ipv6 else 4, encapsulation)
             if reason := mix_refused(stream, least, f"{stream.protocol} ({encapsulation.title})"):
                 return reason
         if isinstance(self._file, NamespacesFile):

@@ -261,7 +261,7 @@ def measure(
     from routecast.evaluate.ramp import Climb, Ramp
     from routecast.quantity import format_duration, parse_duration_s, parse_ratio
     from routecast.testbed import Phases, open_testbed
-    from routecast.testbed.metrics_server import Live, MetricsServer
+    from routecast.testbed.metrics_server import MetricsServer, RunningMeasurement
 
     over_time.refuse_no_figure_file()
     until_ratio = parse_ratio(until) if until else None
@@ -333,10 +333,10 @@ def measure(
             on_slice=(lambda part: show(seen.add(part))) if is_live else None,
         )
 
-    seen = Live()
+    seen = RunningMeasurement()
 
     def show(second: SliceRates) -> None:
-        if seen.began_again:
+        if seen.is_repetition:
             remark("the trial was invalid and is run again")
         if live:
             remark(second.describe())

@@ -117,9 +117,9 @@ def workload(
     _check(line_bps, frequency_hz, ipc)
     refuse_no_figure_file(figure)
     if cachegrind:
-        from routecast.testbed.cachegrind import refuse_no_valgrind
+        from routecast.testbed.cachegrind import require_valgrind
 
-        refuse_no_valgrind()
+        require_valgrind()
     answer = _characterised(case, packets, instructions)
     needs = _needs(answer, line_bps, frequency_hz, ipc)
     counted = _counted(case) if cachegrind else None

@@ -20,7 +20,7 @@ from routecast.multistage.appliance import FAULTS, Appliance
 from routecast.multistage.reading import MultistageFile, RouteTable, SegmentTable, read_multistage
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.devices.interfaces import interface_counters
-from routecast.testbed.devices.lifecycle import RESETS_OF_A_MACHINE, StartedDevice
+from routecast.testbed.devices.lifecycle import MACHINE_RESETS, StartedDevice
 from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.tester import back_ends
@@ -76,7 +76,7 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
     options = MultistageOptions
     programs = (Missing(program="bridge", package="iproute2"),)
     resets_not_run = MappingProxyType(
-        {**RESETS_OF_A_MACHINE, "process": "the process that holds it is the one that measures"}
+        {**MACHINE_RESETS, "process": "the process that holds it is the one that measures"}
     )
 
     def __init__(self, options: MultistageOptions | None = None) -> None:

@@ -28,7 +28,7 @@ from routecast.testbed.measure import Measure
 from routecast.testbed.meters import PowerMeter, checked_meter, meter_for
 from routecast.testbed.opening import open_testbed
 from routecast.testbed.reading import read_testbed
-from routecast.testbed.timed import TimedMeasure, silent_trial
+from routecast.testbed.timed import TimedMeasure, idle_trial
 
 __all__ = ["SHORTEST_LINE_S", "intervals_s", "measured_table", "search_profile", "wire_power_table"]
 
@@ -141,13 +141,13 @@ class _Wire:
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         if load.rate_pps * duration_s < len(self.measure.bed.ports):
-            return silent_trial(self.measure, duration_s)
+            return idle_trial(self.measure, duration_s)
         return self.measure.trial(load, duration_s)
 
     def stabilise(self, load: OfferedLoad, duration_s: float) -> None:
         view = _unmetered(self.measure)
         if load.rate_pps * duration_s < len(self.measure.bed.ports):
-            silent_trial(view, duration_s)
+            idle_trial(view, duration_s)
         else:
             view.trial(load, duration_s)
 

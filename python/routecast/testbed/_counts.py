@@ -46,7 +46,7 @@ class TrialCounts:
     delay_variation: Delay | None
 
 
-def windows(slices: Sequence[Slice]) -> list[tuple[float, float]]:
+def slice_windows_s(slices: Sequence[Slice]) -> list[tuple[float, float]]:
     """Return begin and end of each slice on the monotonic clock."""
     begins = [float(part.outcome["clock"]["monotonic_s"]) for part in slices]
     return [(begin_s, begin_s + part.duration_s) for begin_s, part in zip(begins, slices, strict=True)]
@@ -65,17 +65,17 @@ def trial_counts(slices: Sequence[Slice]) -> TrialCounts:
     gaps = [
         (float(stream["longest_gap_s"]), part.from_s + float(stream["longest_gap_at_s"])) for part, stream in streams
     ]
-    gap, gap_at = max(gaps, default=(math.nan, math.nan))
+    gap_s, gap_at_s = max(gaps, default=(math.nan, math.nan))
     latency = _delay([stream["latency"] for _, stream in streams if stream.get("latency")])
     return TrialCounts(
         **{name: total(name) for name in _TOTALS},
         foreign_frames=sum(int(part.outcome["foreign_frames"]) for part in slices),
         first_loss_s=min(instants("first_loss_s"), default=math.nan),
         last_loss_s=max(instants("last_loss_s"), default=math.nan),
-        longest_gap_s=gap,
-        longest_gap_at_s=gap_at,
+        longest_gap_s=gap_s,
+        longest_gap_at_s=gap_at_s,
         latency=latency,
-        delay_variation=_variation(latency),
+        delay_variation=_delay_variation(latency),
     )
 
 
@@ -104,16 +104,16 @@ def _delay(parts: Sequence[Mapping[str, Any]]) -> Delay | None:
     )
 
 
-def _variation(latency: Delay | None) -> Delay | None:
+def _delay_variation(latency: Delay | None) -> Delay | None:
     """Return the packet delay variation of RFC 5481 sec. 4.2: the delay's distribution minus its least value."""
     if latency is None:
         return None
-    least = latency.min_s
+    min_s = latency.min_s
     return Delay(
-        mean_s=latency.mean_s - least,
+        mean_s=latency.mean_s - min_s,
         min_s=0.0,
         # A quantile is the middle of a bucket, which may lie below the exact least value.
-        **{name: max(getattr(latency, name) - least, 0.0) for name in _QUANTILES},
-        max_s=latency.max_s - least,
+        **{name: max(getattr(latency, name) - min_s, 0.0) for name in _QUANTILES},
+        max_s=latency.max_s - min_s,
         method="latency minus its least value (RFC 5481 sec. 4.2)",
     )

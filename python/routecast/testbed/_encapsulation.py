@@ -9,8 +9,8 @@ from routecast.errors import QuantityProblem
 from routecast.quantity.schema import field, value
 
 _TAG_BYTES = 4
-_LAST_VLAN = 4094
-_LAST_VNI = 2**24 - 1
+_MAX_VLAN_ID = 4094
+_MAX_VNI = 2**24 - 1
 _IP_BYTES = {4: 20, 6: 40}
 _TUNNEL_BYTES = {"": 0, "gre": 4, "vxlan": 8 + 8 + 14}
 """Behind the outer IP header: GRE (RFC 2784); UDP, VXLAN (RFC 7348) and the inner Ethernet header."""
@@ -76,17 +76,17 @@ def parse_encapsulation(text: str) -> Encapsulation:
         match = _PART.fullmatch(part)
         ids = [int(tag) for tag in (match["ids"] or "").split(".") if tag] if match else []
         kind = match["kind"] if match else ""
-        if kind == "vlan" and not tags and not tunnel and len(ids) in {1, 2} and _all_within(ids, 1, _LAST_VLAN):
+        if kind == "vlan" and not tags and not tunnel and len(ids) in {1, 2} and _all_within(ids, 1, _MAX_VLAN_ID):
             tags = tuple(ids)
-        elif kind == "vxlan" and not tunnel and len(ids) == 1 and _all_within(ids, 0, _LAST_VNI):
+        elif kind == "vxlan" and not tunnel and len(ids) == 1 and _all_within(ids, 0, _MAX_VNI):
             tunnel, vni = "vxlan", ids[0]
         elif kind == "gre" and not tunnel and not ids:
             tunnel = "gre"
         else:
-            limits = f"VLAN identifiers are 1 to {_LAST_VLAN}, VXLAN identifiers 0 to {_LAST_VNI}"
+            limits = f"VLAN identifiers are 1 to {_MAX_VLAN_ID}, VXLAN identifiers 0 to {_MAX_VNI}"
             raise QuantityProblem(text, f"encapsulation {text!r}: write {_ALLOWED}; {limits}")
     return Encapsulation(vlan_ids=tags, tunnel=tunnel, vni=vni)
 
 
-def _all_within(ids: list[int], least: int, most: int) -> bool:
-    return all(least <= number <= most for number in ids)
+def _all_within(ids: list[int], minimum: int, maximum: int) -> bool:
+    return all(minimum <= number <= maximum for number in ids)

@@ -11,21 +11,21 @@ from typing import Any, Literal
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.testbed.addresses import BENCHMARKING_RANGES, PortAddresses, is_benchmarking_address, port_addresses
 from routecast.testbed.bed import Bed, TesterPort
-from routecast.testbed.checks import FOR_SENDING, require
+from routecast.testbed.checks import SENDING_CAPABILITIES, require
 from routecast.testbed.document import InterfacePort, InterfacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.links import LinkReader, LinkState
 from routecast.testbed.netns import FOLDER, command_inside
 from routecast.testbed.state import BedState, change_link
 
-OVERRIDE = "--i-own-this-network"
+OWN_NETWORK_OPTION = "--i-own-this-network"
 """The option by which a user takes responsibility for the network."""
 
 _IDLE_S = 0.5
 _LINK_LOCAL = ("fe80:", "169.254.")
 _UNKNOWN_SPEEDS = (-1, 0, 65_535, 4_294_967_295)
 
-_LINK_UP_WITHIN_S = 10.0
+_LINK_TIMEOUT_S = 10.0
 _NO_NETWORKS = PortAddresses(
     router_ipv4="", router_ipv6="", tester_ipv4="", tester_ipv6="", networks_ipv4=(), networks_ipv6=()
 )
@@ -59,12 +59,12 @@ def inspect_ports(
     if not own_network:
         time.sleep(idle_s)
         after = _links(ports, problems)
-        for number, (port, old, new) in enumerate(zip(ports, before, after, strict=True)):
-            for reason in _reasons(port, old, new, idle_s):
+        for number, (port, state_before, state_after) in enumerate(zip(ports, before, after, strict=True)):
+            for reason in _refusal_reasons(port, state_before, state_after, idle_s):
                 problems.append(Problem(f"port[{number}].interface", f"{port[1]} {reason}"))
     if problems:
-        what = f"frames of a test may do harm there (RFC 6815); {OVERRIDE} sends them nevertheless"
-        raise FileProblem("test bed", [*problems, Problem("", what)])
+        message = f"frames of a test may do harm there (RFC 6815); {OWN_NETWORK_OPTION} sends them nevertheless"
+        raise FileProblem("test bed", [*problems, Problem("", message)])
     return tuple(
         PortFacts(
             interface=name, netns=netns, mac=link.mac, mtu=link.mtu, is_up=link.is_up, driver=_driver(netns, name)
@@ -74,7 +74,7 @@ def inspect_ports(
 
 
 def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list[LinkState]:
-    needed: list[LinkState] = []
+    states: list[LinkState] = []
     for number, (netns, name) in enumerate(ports):
         key = f"port[{number}]"
         if netns is not None and not (FOLDER / netns).exists():
@@ -88,38 +88,38 @@ def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list
         elif name == "lo":
             problems.append(Problem(f"{key}.interface", "lo is the loopback: it leads to no device"))
         else:
-            needed.append(links[name])
-    return needed
+            states.append(links[name])
+    return states
 
 
-def _reasons(port: tuple[str | None, str], old: LinkState, new: LinkState, idle_s: float) -> Iterator[str]:
+def _refusal_reasons(port: tuple[str | None, str], before: LinkState, after: LinkState, idle_s: float) -> Iterator[str]:
     netns, name = port
     if any(
         route.get("dev") == name
         for version in ("-4", "-6")
-        for route in _ip(netns, version, "route", "show", "default")
+        for route in _ip_json(netns, version, "route", "show", "default")
     ):
         yield "carries the default route"
-    if old.is_member:
+    if before.is_member:
         yield "is part of a bridge or bond"
     for address in _addresses(netns, name):
         if not address.startswith(_LINK_LOCAL) and not is_benchmarking_address(address):
             yield f"has the address {address}, outside the benchmarking ranges {' and '.join(BENCHMARKING_RANGES)}"
-    moved = new.rx_frames - old.rx_frames + new.tx_frames - old.tx_frames
-    if moved:
-        yield f"carries other traffic: {moved} frames in {idle_s:g} s while routecast was silent"
+    frames = after.rx_frames - before.rx_frames + after.tx_frames - before.tx_frames
+    if frames:
+        yield f"carries other traffic: {frames} frames in {idle_s:g} s while routecast was silent"
 
 
 def _addresses(netns: str | None, interface: str) -> list[str]:
     return [
         f"{entry['local']}/{entry['prefixlen']}"
-        for link in _ip(netns, "addr", "show", "dev", interface)
+        for link in _ip_json(netns, "addr", "show", "dev", interface)
         for entry in link.get("addr_info", [])
         if "local" in entry
     ]
 
 
-def _ip(netns: str | None, *words: str) -> list[dict[str, Any]]:
+def _ip_json(netns: str | None, *words: str) -> list[dict[str, Any]]:
     text = run_command(["ip", *(["-n", netns] if netns else []), "-json", *words], check=False)
     objects: list[dict[str, Any]] = json.loads(text) if text.strip() else []
     return objects
@@ -172,8 +172,8 @@ class Interfaces(Bed):
             "drivers": {fact.interface: fact.driver for fact in self._facts},
         }
 
-    def _require(self) -> None:
-        require(FOR_SENDING, "sending on interfaces")
+    def _require_capabilities(self) -> None:
+        require(SENDING_CAPABILITIES, "sending on interfaces")
 
     def _make(self, bed_state: BedState) -> None:
         self._facts = inspect_ports(
@@ -224,8 +224,8 @@ def _tester_port(number: int, port: InterfacePort, fact: PortFacts, problems: li
     if wire_bps is None:
         problems.append(Problem(key, f"is missing: the driver of {port.interface} does not say its rate"))
     elif port.wire and driver_bps and port.wire > driver_bps * (1.0 + 1e-9):
-        what = f"is {port.wire / 1e9:g} Gbit/s, the link of {port.interface} has {driver_bps / 1e9:g} Gbit/s"
-        problems.append(Problem(key, f"{what}: a tester cannot send faster"))
+        message = f"is {port.wire / 1e9:g} Gbit/s, the link of {port.interface} has {driver_bps / 1e9:g} Gbit/s"
+        problems.append(Problem(key, f"{message}: a tester cannot send faster"))
     default = port_addresses(number) if number < 2 else _NO_NETWORKS
     return TesterPort(
         name=f"port{number}",
@@ -246,11 +246,11 @@ def _tester_port(number: int, port: InterfacePort, fact: PortFacts, problems: li
 
 def _wait_for_link(port: InterfacePort) -> None:
     with LinkReader(port.netns) as reader:
-        deadline = time.monotonic() + _LINK_UP_WITHIN_S
+        deadline = time.monotonic() + _LINK_TIMEOUT_S
         while not reader.read()[port.interface].has_carrier:
             if time.monotonic() > deadline:
                 raise EnvironmentProblem(
-                    f"{port.interface}: the link is down for {_LINK_UP_WITHIN_S:g} s: check the cable and the "
+                    f"{port.interface}: the link is down for {_LINK_TIMEOUT_S:g} s: check the cable and the "
                     "device's port"
                 )
             time.sleep(0.1)

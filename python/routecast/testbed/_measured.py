@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from routecast.evaluate.trial import Bottleneck, Moment, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_pps
 from routecast.testbed._counts import Slice
-from routecast.testbed._watch import CoreTimes
+from routecast.testbed._snapshots import CoreTimes
 from routecast.testbed.checks import TrialRecord, notes_of, reasons_against
 from routecast.testbed.streams import Streams
 
-_RATES = {"offered_pps": "sent_frames", "forwarded_pps": "received_frames", "dropped_pps": "lost_frames"}
+_COUNT_BY_RATE = {"offered_pps": "sent_frames", "forwarded_pps": "received_frames", "dropped_pps": "lost_frames"}
 
 _DROP = re.compile(r"drop|discard|error|no_route|missed|fail|too_big")
 """Names of a device's counters of lost frames by place."""
@@ -35,11 +35,11 @@ def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ..
     slices_over_time = [over_time for part in slices if (over_time := part.outcome.get("over_time")) is not None]
     if not slices_over_time or len(slices_over_time) < len(slices):
         return ()
-    number_of_slices = len(slices_over_time)
+    slice_count = len(slices_over_time)
     counts: dict[str, list[int]] = {}
-    for rate, name in _RATES.items():
+    for rate, name in _COUNT_BY_RATE.items():
         parts = [int(count) for over_time in slices_over_time for count in over_time[name]]
-        counts[rate] = [sum(parts[at : at + number_of_slices]) for at in range(0, len(parts), number_of_slices)]
+        counts[rate] = [sum(parts[at : at + slice_count]) for at in range(0, len(parts), slice_count)]
     number = len(counts["offered_pps"])
     part_s = duration_s / number
     return tuple(
@@ -101,16 +101,16 @@ def _drops(record: TrialRecord, duration_s: float) -> Mapping[str, float]:
     """Return the rates of lost frames by place of loss: those in the device's counters, and the rest."""
     lost = record.counts.lost_frames
     drops: dict[str, float] = {}
-    known = 0
+    located = 0
     for name in record.after.device:
         if name == "drop" or not _DROP.search(name):
             continue  # "drop" is the sum
         count = record.after.device.get(name, 0) - record.before.device.get(name, 0)
         if count > 0:
             drops[name] = count / duration_s
-            known += count
-    if lost > known:
-        drops["place unknown"] = (lost - known) / duration_s
+            located += count
+    if lost > located:
+        drops["place unknown"] = (lost - located) / duration_s
     return drops
 
 
@@ -138,7 +138,7 @@ def _resources(record: TrialRecord, duration_s: float, forwarded_pps: float) -> 
             busy = min((after.busy_s - before.busy_s) / (after.total_s - before.total_s), 1.0)
             resources.append(Resource(name=f"core {core}", kind="pool", utilisation_ratio=busy))
     for number, port in enumerate(record.ports):
-        for direction, frames, mean_bytes in _carried(record, number):
+        for direction, frames, mean_bytes in _port_traffic(record, number):
             rate = frames / duration_s
             line = line_rate_pps(port.wire_bps, mean_bytes)
             resources.append(
@@ -152,9 +152,9 @@ def _resources(record: TrialRecord, duration_s: float, forwarded_pps: float) -> 
     return tuple(resources)
 
 
-def _carried(record: TrialRecord, port: int) -> list[tuple[str, int, float]]:
+def _port_traffic(record: TrialRecord, port: int) -> list[tuple[str, int, float]]:
     """Return direction, frames and mean size in bytes of the frames into and out of the device at a port."""
-    carried = []
+    traffic = []
     streams = [
         (part.outcome["ports"][number], part.outcome["to_ports"][number], stream)
         for part in record.slices
@@ -166,11 +166,11 @@ def _carried(record: TrialRecord, port: int) -> list[tuple[str, int, float]]:
         frames = sum(int(stream[count]) for stream in group)
         received = sum(int(stream["received_frames"]) for stream in group)
         if frames and received:
-            carried.append((direction, frames, sum(int(stream["received_bytes"]) for stream in group) / received))
-    return carried
+            traffic.append((direction, frames, sum(int(stream["received_bytes"]) for stream in group) / received))
+    return traffic
 
 
-def _full_ring(record: TrialRecord) -> tuple[str, int] | None:
+def _dropping_ring(record: TrialRecord) -> tuple[str, int] | None:
     """Return the device's interface whose receive ring dropped most of the lost frames, and their number; or None."""
     dropped = {}
     for interface in record.device_ports:
@@ -182,12 +182,12 @@ def _full_ring(record: TrialRecord) -> tuple[str, int] | None:
             dropped[interface] = max(dropped.get(interface, 0), count)
     name = max(dropped, key=lambda interface: dropped[interface], default="")
     if not name or 2 * dropped[name] <= record.counts.lost_frames:
-        return _full_queue(record)
-    queue = _full_queue(record)
+        return _dropping_queue(record)
+    queue = _dropping_queue(record)
     return queue if queue and queue[0].startswith(f"{name}, ") else (name, dropped[name])
 
 
-def _full_queue(record: TrialRecord) -> tuple[str, int] | None:
+def _dropping_queue(record: TrialRecord) -> tuple[str, int] | None:
     """Return the receive queue, of an interface with several, that dropped most of the lost frames; or None."""
     dropped = {key: now - record.before.queue_drops.get(key, 0) for key, now in record.after.queue_drops.items()}
     interfaces = [interface for interface, _ in dropped]
@@ -197,18 +197,18 @@ def _full_queue(record: TrialRecord) -> tuple[str, int] | None:
     return None
 
 
-def _full_backlog(record: TrialRecord) -> Bottleneck | None:
+def _dropping_backlog(record: TrialRecord) -> Bottleneck | None:
     """Return the device's core whose backlog dropped most of the lost frames; or None."""
     lost = record.counts.lost_frames
     for core, (before, after) in _device_cores(record).items():
         dropped = after.dropped_frames - before.dropped_frames
         if 2 * dropped > lost:
-            reason = f"had no room for {dropped:,} of {lost:,} lost frames{_squeezed(before, after)}"
+            reason = f"had no room for {dropped:,} of {lost:,} lost frames{_squeeze_clause(before, after)}"
             return Bottleneck(name=f"backlog of core {core}", kind="task", reason=reason)
     return None
 
 
-def _full_of_interrupts(record: TrialRecord) -> Bottleneck | None:
+def _interrupt_bound_core(record: TrialRecord) -> Bottleneck | None:
     """Return the device's core that spends over 90 % of its time in interrupts; or None."""
     for core, (before, after) in _device_cores(record).items():
         total_s = after.total_s - before.total_s
@@ -216,7 +216,7 @@ def _full_of_interrupts(record: TrialRecord) -> Bottleneck | None:
         irq = (after.irq_s - before.irq_s) / total_s
         if softirq + irq > _FULL_RATIO:
             parts = f"softirq {softirq:.0%}" + (f", irq {irq:.0%}" if irq >= _NOTABLE_RATIO else "")
-            reason = f"is busy with them ({parts} of the time) and loses frames{_squeezed(before, after)}"
+            reason = f"is busy with them ({parts} of the time) and loses frames{_squeeze_clause(before, after)}"
             return Bottleneck(name=f"core {core}, in interrupts", kind="pool", reason=reason)
     return None
 
@@ -235,7 +235,7 @@ def _device_cores(record: TrialRecord) -> Mapping[int, tuple[CoreTimes, CoreTime
     }
 
 
-def _squeezed(before: CoreTimes, after: CoreTimes) -> str:
+def _squeeze_clause(before: CoreTimes, after: CoreTimes) -> str:
     times = after.squeezes - before.squeezes
     return f"; its polling was cut short {times:,} times" if times else ""
 
@@ -253,17 +253,17 @@ def _bottleneck(record: TrialRecord, resources: Sequence[Resource], load: Offere
     if counts.lost_frames == 0:
         # A thread that wakes up for every frame fills its core long before its capacity, so a busy core says nothing.
         return Bottleneck(name="offered load", kind="load", reason="is carried without loss")
-    if interrupts := _full_of_interrupts(record):
+    if interrupts := _interrupt_bound_core(record):
         return interrupts
     if busiest is not None and busiest.utilisation_ratio > _FULL_RATIO:
         reason = f"is busy for {busiest.utilisation_ratio:.0%} of the time and loses frames"
         return Bottleneck(name=busiest.name, kind="pool", reason=reason)
-    if ring := _full_ring(record):
+    if ring := _dropping_ring(record):
         name, dropped = ring
         busy = f", while {busiest.name} is busy for {busiest.utilisation_ratio:.0%} of the time" if busiest else ""
         reason = f"had no room for {dropped:,} of {counts.lost_frames:,} lost frames{busy}"
         return Bottleneck(name=f"receive ring of {name}", kind="task", reason=reason)
-    if backlog := _full_backlog(record):
+    if backlog := _dropping_backlog(record):
         return backlog
     reason = "loses frames; what limits it cannot be seen from outside"
     if busiest is not None:

@@ -46,19 +46,19 @@ def message(kind: int, body: bytes, flags: int) -> bytes:
     return struct.pack("IHHII", 16 + len(body), kind, flags, 1, 0) + body
 
 
-def answers(handle: socket.socket, kind: int, *, is_single: bool = False) -> Iterator[bytes]:
+def answer_bodies(handle: socket.socket, kind: int, *, first_datagram_only: bool = False) -> Iterator[bytes]:
     """Yield the bodies of all answers of a kind; with ``is_single``, those of the first datagram."""
     while True:
         data = handle.recv(_RECEIVE_BYTES)
         offset = 0
         while offset + 16 <= len(data):
-            length, got = struct.unpack_from("IH", data, offset)
-            if got in {_ERROR, _DONE}:
+            length, answer_kind = struct.unpack_from("IH", data, offset)
+            if answer_kind in {_ERROR, _DONE}:
                 return
-            if got == kind:
+            if answer_kind == kind:
                 yield data[offset + 16 : offset + length]
             offset += (length + 3) & ~3
-        if is_single:
+        if first_datagram_only:
             return
 
 
@@ -99,7 +99,7 @@ def threads(netns: str | None, interface: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(inside(netns, pids)))
 
 
-def visible(pid: int) -> bool:
+def is_napi_thread(pid: int) -> bool:
     """Whether a process id from the kernel is a NAPI thread here; in a container it may be another process."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("napi/")
@@ -113,7 +113,7 @@ def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -
     The function skips threads that this process cannot see or may not bind.
     """
     bound = []
-    for pid in filter(visible, threads(netns, interface)):
+    for pid in filter(is_napi_thread, threads(netns, interface)):
         try:
             if cpu is not None:
                 os.sched_setaffinity(pid, {cpu})
@@ -134,13 +134,16 @@ def _pids_by_netlink(interface: str) -> list[int] | None:
     with open_netlink(GENERIC) as handle:
         name = struct.pack("BBH", _GET_FAMILY, 1, 0) + attribute(_FAMILY_NAME, b"netdev\0")
         handle.send(message(GENERIC, name, REQUEST))
-        family = next((attributes(body[4:])[_FAMILY_ID] for body in answers(handle, GENERIC, is_single=True)), None)
+        family = next(
+            (attributes(body[4:])[_FAMILY_ID] for body in answer_bodies(handle, GENERIC, first_datagram_only=True)),
+            None,
+        )
         if family is None:
             return None
         number = struct.unpack("H", family)[0]
-        wanted = struct.pack("BBH", _NAPI_GET, 1, 0) + attribute(_NAPI_IFINDEX, struct.pack("I", index))
-        handle.send(message(number, wanted, REQUEST | DUMP))
-        pids = [attributes(body[4:]).get(_NAPI_PID, bytes(4)) for body in answers(handle, number)]
+        request = struct.pack("BBH", _NAPI_GET, 1, 0) + attribute(_NAPI_IFINDEX, struct.pack("I", index))
+        handle.send(message(number, request, REQUEST | DUMP))
+        pids = [attributes(body[4:]).get(_NAPI_PID, bytes(4)) for body in answer_bodies(handle, number)]
         return [value for pid in pids if (value := struct.unpack("I", pid)[0])]
 
 

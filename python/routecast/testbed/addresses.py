@@ -11,12 +11,12 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-__all__ = ["BENCHMARKING_RANGES", "MOST_NETWORKS", "PortAddresses", "is_benchmarking_address", "port_addresses"]
+__all__ = ["BENCHMARKING_RANGES", "MAX_NETWORKS", "PortAddresses", "is_benchmarking_address", "port_addresses"]
 
 BENCHMARKING_RANGES = ("198.18.0.0/15", "2001:2::/48")
 """Addresses for benchmarks alone (RFC 2544 appendix C.2.2, RFC 5180 sec. 8)."""
 
-MOST_NETWORKS = 256
+MAX_NETWORKS = 256
 """RFC 2544 sec. 12: destinations are spread over 256 networks."""
 
 _FIRST_FURTHER = 64
@@ -35,7 +35,7 @@ class PortAddresses:
     networks_ipv6: tuple[str, ...]
 
 
-def port_addresses(port: int, *, networks: int = MOST_NETWORKS) -> PortAddresses:
+def port_addresses(port: int, *, networks: int = MAX_NETWORKS) -> PortAddresses:
     """Return the addresses of one of the two sides.
 
     ``networks`` is the number of networks on this side, 1 to 256, including that of the link. The others lie behind the
@@ -49,8 +49,8 @@ def port_addresses(port: int, *, networks: int = MOST_NETWORKS) -> PortAddresses
     >>> len(port_addresses(0).networks_ipv4)
     255
     """
-    if port not in {0, 1} or not 1 <= networks <= MOST_NETWORKS:
-        raise ValueError(f"port {port}, {networks} networks: there are two sides of 1 to {MOST_NETWORKS} networks")
+    if port not in {0, 1} or not 1 <= networks <= MAX_NETWORKS:
+        raise ValueError(f"port {port}, {networks} networks: there are two sides of 1 to {MAX_NETWORKS} networks")
     second, third = 18 + port, 0x8000 * port
     order = [n % 256 for n in range(_FIRST_FURTHER, _FIRST_FURTHER + 256) if n % 256 != _LINK]
     return PortAddresses(

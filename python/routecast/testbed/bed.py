@@ -32,7 +32,7 @@ SHARE_CORES = "ROUTECAST_SHARE_CORES"
 """Environment variable that allows beds to measure on the same cores, as ``--share-cores`` does for a bed."""
 
 
-_DEVICE = Path("/dev/cpu_dma_latency")
+_CPU_DMA_LATENCY = Path("/dev/cpu_dma_latency")
 
 
 class IdlePolling:
@@ -43,7 +43,7 @@ class IdlePolling:
     of 0 (PM QoS, Documentation/power/pm_qos_interface.rst), until the process ends.
     """
 
-    def __init__(self, device: Path = _DEVICE) -> None:
+    def __init__(self, device: Path = _CPU_DMA_LATENCY) -> None:
         self._device = device
         self._open: int | None = None
         self.refused = ""
@@ -147,16 +147,16 @@ class Bed:
         return state.FOLDER / self.name
 
     def __enter__(self) -> Self:
-        self._require()
+        self._require_capabilities()
         lacking = self.device.missing()
         if lacking:
             needs = "; ".join(str(capability) for capability in lacking)
             raise EnvironmentProblem(f"device {self.device.name} needs {needs}")
         self._lock = state.BedLock(self.name)
         try:
-            self._claim()
+            self._remove_leftovers()
             self._refuse_busy_cores(time.time())
-            self._take_signals()
+            self._catch_signals()
             if self._wants_polling:
                 self._idle.begin()
             self._state = state.BedState(
@@ -179,14 +179,14 @@ class Bed:
             self._make(self._state)
             self._site = self._make_site(self._state)
             self.device.start(self._site)
-            self.settle()
+            self.bind_threads()
         except BaseException:
-            self._undo()
+            self._take_down()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._undo()
+        self._take_down()
 
     def keep(self) -> None:
         """Keep the bed up when its context ends, until ``routecast testbed down``."""
@@ -194,10 +194,10 @@ class Bed:
         self._state.is_kept = True
         self._state.write()
 
-    def settle(self) -> None:
+    def bind_threads(self) -> None:
         """Bind the kernel threads of the device's data path; needed after every change that replaces them."""
 
-    def settle_again(self) -> None:
+    def bind_replaced_threads(self) -> None:
         """Bind the threads again if attaching or detaching an XDP program replaced them."""
 
     def priority_on(self, core: int) -> int:
@@ -208,7 +208,7 @@ class Bed:
         """
         return self.priority + (self.priority > 0 and core == self.placement.tester)
 
-    def beside_generator(self) -> Mapping[str, bool]:
+    def generator_core_workers(self) -> Mapping[str, bool]:
         """Return the other workers on the generator's core, and whether each is known to run before the generator."""
         return {}
 
@@ -231,11 +231,11 @@ class Bed:
         return tuple(
             f"test bed {other.bed!r}{f' of process {other.pid}' if other.is_in_use() else ''} "
             f"{'works' if other.is_measuring() else 'stands'} on the same cores ({other.hold})"
-            for other in self._on_same_cores()
+            for other in self._beds_on_same_cores()
         )
 
-    def _on_same_cores(self) -> list[state.BedState]:
-        mine = {self.placement.tester, *self.placement.device_cores}
+    def _beds_on_same_cores(self) -> list[state.BedState]:
+        cores = {self.placement.tester, *self.placement.device_cores}
         return [
             other
             for name in state.beds()
@@ -244,13 +244,13 @@ class Bed:
             and (other.is_in_use() or other.is_kept)
             and not other.beside  # one of the two waits for the other
             and self.beside != name
-            and mine & set(other.cores)
+            and cores & set(other.cores)
         ]
 
     def _refuse_busy_cores(self, since_s: float) -> None:
         if self.share_cores or os.environ.get(SHARE_CORES) == "1":
             return
-        for other in self._on_same_cores():
+        for other in self._beds_on_same_cores():
             if other.is_measuring() and other.measuring_since_s <= since_s:
                 raise EnvironmentProblem(
                     f"test bed {other.bed!r} of process {other.pid} measures on the same cores ({other.hold}), and "
@@ -321,7 +321,7 @@ class Bed:
             "notes": list(self.placement.notes),
         }
 
-    def _require(self) -> None:
+    def _require_capabilities(self) -> None:
         """Check the rights that the bed needs."""
 
     def _namespaces(self) -> tuple[str, ...]:
@@ -335,17 +335,17 @@ class Bed:
         """Return where the device runs."""
         raise NotImplementedError
 
-    def _claim(self) -> None:
+    def _remove_leftovers(self) -> None:
         """Remove leftovers of dead runs; refuse a bed that was put up to stay."""
-        mine = state.BedState.read(self.name)
-        if mine is not None and mine.is_kept:
+        own_state = state.BedState.read(self.name)
+        if own_state is not None and own_state.is_kept:
             raise EnvironmentProblem(
-                f"test bed {self.name!r} was put up to stay ({mine.hold or 'no cores are known'}): take it down with "
-                f"`routecast testbed down {self.name}`; {state.BESIDE}"
+                f"test bed {self.name!r} was put up to stay ({own_state.hold or 'no cores are known'}): "
+                f"take it down with `routecast testbed down {self.name}`; {state.SECOND_BED_ADVICE}"
             )
-        if mine is not None:
-            self.on_remark(f"removing what process {mine.pid} left of test bed {self.name!r}")
-            state.clean(mine)
+        if own_state is not None:
+            self.on_remark(f"removing what process {own_state.pid} left of test bed {self.name!r}")
+            state.clean(own_state)
         state.clean_dead(on_remark=self.on_remark)
         leftovers = [name for name in self._namespaces() if name in netns.named()]
         if leftovers:
@@ -354,7 +354,7 @@ class Bed:
             )
             state.clean(state.BedState(bed=self.name, namespaces=leftovers))
 
-    def _undo(self) -> None:
+    def _take_down(self) -> None:
         with state.signals_ignored():
             problems = []
             if self._state is not None and not self._state.is_kept:
@@ -374,22 +374,22 @@ class Bed:
                 self._lock = None
             for text in problems:
                 self.on_remark(text)
-        self._return_signals()
+        self._restore_signal_handlers()
 
-    def _take_signals(self) -> None:
+    def _catch_signals(self) -> None:
         """Turn signals that end a process into an exception, as Python does with Ctrl-C."""
         if self._handlers or threading.current_thread() is not threading.main_thread():
             return
-        for number in state.ENDING:
-            self._handlers[number] = signal.signal(number, _leave)
+        for number in state.ENDING_SIGNALS:
+            self._handlers[number] = signal.signal(number, _exit_on_signal)
 
-    def _return_signals(self) -> None:
+    def _restore_signal_handlers(self) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         self._handlers = {}
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _exit_on_signal(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 

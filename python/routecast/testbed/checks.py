@@ -17,60 +17,59 @@ from routecast.evaluate.trial import Trial
 from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
 from routecast.testbed._counts import Slice, TrialCounts
-from routecast.testbed._watch import MachineSnapshot
+from routecast.testbed._snapshots import MachineSnapshot
 from routecast.testbed.bed import TesterPort
 
 __all__ = [
-    "BEFORE_THE_RESET",
+    "ENDED_BEFORE_RESET",
     "FOR_NAMESPACES",
-    "FOR_SENDING",
+    "SENDING_CAPABILITIES",
     "Limits",
     "TrialRecord",
     "disturbances",
-    "lost_to_others",
+    "is_device_starved",
     "missing",
     "notes_of",
     "reasons_against",
     "require",
 ]
 
-_NUMBERS = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
+_CAPABILITY_BITS = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
 
-FOR_SENDING = ("CAP_NET_RAW", "CAP_NET_ADMIN")
+SENDING_CAPABILITIES = ("CAP_NET_RAW", "CAP_NET_ADMIN")
 """Capabilities to send and receive frames; with CAP_BPF and CAP_PERFMON as well, the tester can use eBPF."""
 
-FOR_NAMESPACES = (*FOR_SENDING, "CAP_SYS_ADMIN")
+FOR_NAMESPACES = (*SENDING_CAPABILITIES, "CAP_SYS_ADMIN")
 """Capabilities to send, and to make network namespaces."""
 
 # Phrases of sentences about other work on the machine; disturbances() recognises the sentences by them.
 _TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM = "the tester sent", "frames/s instead of", "left late", "had no room for"
 _DROPPED, _MISSED = "the tester itself dropped", "the tester itself missed"
-_SHARED, _STOLEN, _OTHERS, _STALLED = "share core", "the hypervisor took", "other work took", "disturbance:"
-_DEVICE_LOST = "the device was ready and did not run"
-BEFORE_THE_RESET = "the trial ended before the reset"
-_REASONS_OF_OTHERS = (
+_SHARED, _STOLEN, _OTHER_WORK, _STALLED = "share core", "the hypervisor took", "other work took", "disturbance:"
+_DEVICE_STARVED = "the device was ready and did not run"
+ENDED_BEFORE_RESET = "the trial ended before the reset"
+_DISTURBANCE_REASONS = (
     *(_TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM, _DROPPED, _MISSED),
-    *(_SHARED, _STOLEN, _DEVICE_LOST, BEFORE_THE_RESET),
+    *(_SHARED, _STOLEN, _DEVICE_STARVED, ENDED_BEFORE_RESET),
 )
-_NOTES_OF_OTHERS = (_LATE, _STOLEN, _OTHERS, _STALLED)
+_DISTURBANCE_NOTES = (_LATE, _STOLEN, _OTHER_WORK, _STALLED)
 
 
-def missing(wanted: Iterable[str]) -> tuple[str, ...]:
+def missing(names: Iterable[str]) -> tuple[str, ...]:
     """Return the capabilities (capabilities(7)) that are not in effect in this process."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    has = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
-    return tuple(name for name in wanted if not has >> _NUMBERS[name] & 1)
+    effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    return tuple(name for name in names if not effective >> _CAPABILITY_BITS[name] & 1)
 
 
-def require(wanted: Iterable[str], purpose: str) -> None:
+def require(names: Iterable[str], purpose: str) -> None:
     """Check capabilities.
 
     Raises EnvironmentProblem: some are missing; the message says which and how to get them.
     """
-    if lacking := missing(wanted):
-        names = ", ".join(lacking)
+    if lacking := missing(names):
         raise EnvironmentProblem(
-            f"{purpose} needs {names}, which this process does not have: run it as root (sudo), "
+            f"{purpose} needs {', '.join(lacking)}, which this process does not have: run it as root (sudo), "
             "or give the capabilities with setpriv or ambient capabilities of a service"
         )
 
@@ -114,7 +113,7 @@ class TrialRecord:
     cores: Mapping[str, int]
     device_netns: str | None = None
     device_ports: Sequence[str] = ()
-    beside_generator: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    generator_core_workers: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     limits: Limits = dataclasses.field(default_factory=Limits)
     is_reset: bool = False
 
@@ -141,8 +140,8 @@ def reasons_against(record: TrialRecord) -> tuple[str, ...]:
     return tuple(
         reason
         for check in (
-            *(_rates, _lateness, _shared_core, _stopped, _links, _own_drops),
-            *(_conservation, _kernel_counts, _steal, _lost_to_others),
+            *(_rate_errors, _lateness, _shared_core, _early_stop, _link_changes, _tester_drops),
+            *(_conservation, _kernel_counts, _stolen_time, _device_starvation),
         )
         for reason in check(record)
     )
@@ -152,27 +151,36 @@ def notes_of(record: TrialRecord) -> tuple[str, ...]:
     """Return the notes of a trial."""
     return tuple(
         note
-        for check in (_no_frame, _loops, _changes, _stall, _a_little_late, _clock, _other_load, _foreign)
+        for check in (
+            _no_frame_back,
+            _frames_to_wrong_ports,
+            _altered_frames,
+            _reception_stall,
+            _minor_lateness,
+            _clock_step,
+            _other_load,
+            _foreign_frames,
+        )
         for note in check(record)
     )
 
 
-def lost_to_others(trial: Trial) -> bool:
+def is_device_starved(trial: Trial) -> bool:
     """Whether other work kept the device from running."""
-    return any(_DEVICE_LOST in reason for reason in trial.invalid)
+    return any(_DEVICE_STARVED in reason for reason in trial.invalid)
 
 
 def disturbances(trial: Trial) -> tuple[str, ...]:
     """Return the reasons and notes of a trial about other work on the machine."""
     return tuple(
         sentence
-        for sentences, words in ((trial.invalid, _REASONS_OF_OTHERS), (trial.notes, _NOTES_OF_OTHERS))
+        for sentences, words in ((trial.invalid, _DISTURBANCE_REASONS), (trial.notes, _DISTURBANCE_NOTES))
         for sentence in sentences
         if any(word in sentence for word in words)
     )
 
 
-def _rates(record: TrialRecord) -> Iterator[str]:
+def _rate_errors(record: TrialRecord) -> Iterator[str]:
     for part in record.slices:
         for number, stream in enumerate(part.outcome["streams"]):
             intended, sent = int(stream["intended_frames"]), int(stream["sent_frames"])
@@ -184,38 +192,38 @@ def _rates(record: TrialRecord) -> Iterator[str]:
                 continue
             if not part.outcome["is_even"][number]:
                 continue  # bursts and steps have no constant rate
-            wanted, got = float(stream["intended_pps"]), float(stream["achieved_pps"])
-            frames = part.duration_s * abs(got - wanted)  # too many or too few
-            allowed = max(1.0, record.limits.edge_s * wanted)
-            if sent > 2 and abs(got / wanted - 1.0) > record.limits.rate_ratio and frames > allowed:
-                yield f"stream {number}: sent {got:,.0f} {_WRONG_RATE} {wanted:,.0f}"
+            intended_pps, achieved_pps = float(stream["intended_pps"]), float(stream["achieved_pps"])
+            frames = part.duration_s * abs(achieved_pps - intended_pps)  # too many or too few
+            allowed = max(1.0, record.limits.edge_s * intended_pps)
+            if sent > 2 and abs(achieved_pps / intended_pps - 1.0) > record.limits.rate_ratio and frames > allowed:
+                yield f"stream {number}: sent {achieved_pps:,.0f} {_WRONG_RATE} {intended_pps:,.0f}"
 
 
 def _lateness(record: TrialRecord) -> Iterator[str]:
     for number, stream in record.streams():
         if float(stream["latest_s"]) > record.limits.late_s and not record.is_reset:
-            yield f"stream {number}: {_late(stream)}"
+            yield f"stream {number}: {_describe_lateness(stream)}"
 
 
 def _shared_core(record: TrialRecord) -> Iterator[str]:
     """Report loss and lateness that a generator on the device's core may have caused."""
-    if not record.beside_generator:
+    if not record.generator_core_workers:
         return
-    shared = f"generator and {' and '.join(record.beside_generator)} {_SHARED} {record.cores['tester']}"
-    apart = "let routecast use another core (taskset, cpusets)"
-    behind = [worker for worker, is_first in record.beside_generator.items() if not is_first]
-    if record.is_reset and "device" in record.beside_generator:
-        yield f"{shared}: the reset had to wait for the generator, so the loss is not the device's own; {apart}"
-    elif record.counts.lost_frames and behind:
+    shared = f"generator and {' and '.join(record.generator_core_workers)} {_SHARED} {record.cores['tester']}"
+    advice = "let routecast use another core (taskset, cpusets)"
+    unordered_workers = [worker for worker, is_first in record.generator_core_workers.items() if not is_first]
+    if record.is_reset and "device" in record.generator_core_workers:
+        yield f"{shared}: the reset had to wait for the generator, so the loss is not the device's own; {advice}"
+    elif record.counts.lost_frames and unordered_workers:
         yield (
-            f"{shared}, and it is not known that the {' and the '.join(behind)} went first: "
-            f"{record.counts.lost_frames:,} frames may be lost by the generator's doing; {apart} or real-time priority"
+            f"{shared}, and it is not known that the {' and the '.join(unordered_workers)} went first: "
+            f"{record.counts.lost_frames:,} frames may be lost by the generator's doing; {advice} or real-time priority"
         )
-    elif any(_rates(record)):
-        yield f"{shared}, whose time has to do for all of them: offer less, or {apart}"
+    elif any(_rate_errors(record)):
+        yield f"{shared}, whose time has to do for all of them: offer less, or {advice}"
 
 
-def _a_little_late(record: TrialRecord) -> Iterator[str]:
+def _minor_lateness(record: TrialRecord) -> Iterator[str]:
     for number, stream in record.streams():
         share = int(stream["late_frames"]) / max(int(stream["sent_frames"]), 1)
         latest_s = float(stream["latest_s"])
@@ -223,20 +231,20 @@ def _a_little_late(record: TrialRecord) -> Iterator[str]:
         # Even a few late frames can be a burst that overflows a ring of the device.
         may_have_lost = record.counts.lost_frames > 0 and latest_s > record.limits.stall_s
         if (share > record.limits.late_ratio or may_have_lost) and not is_reason:
-            yield f"stream {number}: {_late(stream)}; the delayed frames followed faster than planned"
+            yield f"stream {number}: {_describe_lateness(stream)}; the delayed frames followed faster than planned"
 
 
-def _late(stream: Mapping[str, Any]) -> str:
+def _describe_lateness(stream: Mapping[str, Any]) -> str:
     late, sent = int(stream["late_frames"]), int(stream["sent_frames"])
     return f"{late:,} of {sent:,} frames {_LATE}, the worst by {format_duration(float(stream['latest_s']))}"
 
 
-def _stopped(record: TrialRecord) -> Iterator[str]:
+def _early_stop(record: TrialRecord) -> Iterator[str]:
     if any(part.outcome.get("stopped") for part in record.slices):
         yield "the trial was stopped before its end"
 
 
-def _links(record: TrialRecord) -> Iterator[str]:
+def _link_changes(record: TrialRecord) -> Iterator[str]:
     for port in record.ports:
         key = (port.netns, port.interface)
         before, after = record.before.links.get(key), record.after.links.get(key)
@@ -249,7 +257,7 @@ def _links(record: TrialRecord) -> Iterator[str]:
             yield f"{name}: the link went down and up {(after.carrier_changes - before.carrier_changes + 1) // 2} times"
 
 
-def _own_drops(record: TrialRecord) -> Iterator[str]:
+def _tester_drops(record: TrialRecord) -> Iterator[str]:
     overrun = sum(int(part.outcome["back_end"].get("overrun_frames", 0)) for part in record.slices)
     if overrun:
         yield f"the tester's receiver {_NO_ROOM} {overrun:,} frames: give it a core of its own (receive_cpu)"
@@ -292,26 +300,26 @@ def _kernel_counts(record: TrialRecord) -> Iterator[str]:
             yield f"port {port.name}: received {tester:,} frames, the kernel counted {kernel:,} at {port.interface}"
 
 
-def _steal(record: TrialRecord) -> Iterator[str]:
+def _stolen_time(record: TrialRecord) -> Iterator[str]:
     for role, number in record.cores.items():
         share = _share(record, number, "steal_s")
         if share > record.limits.steal_ratio:
             yield f"core {number} ({role}): {_STOLEN} {_percent(share)} of the time"
 
 
-def _lost_to_others(record: TrialRecord) -> Iterator[str]:
+def _device_starvation(record: TrialRecord) -> Iterator[str]:
     """Report how long the device's threads waited for other work on their core."""
     length_s = record.after.at_s - record.before.at_s
-    if "device" in record.beside_generator or length_s <= 0.0:
+    if "device" in record.generator_core_workers or length_s <= 0.0:
         return
     waited_s = sum(now_s - record.before.waiting_s.get(pid, now_s) for pid, now_s in record.after.waiting_s.items())
     share = min(waited_s / length_s, 1.0)
     if share > record.limits.foreign_ratio:
         core = f"core {record.cores['dut']} (dut): " if "dut" in record.cores else ""
-        yield f"{core}{_DEVICE_LOST} for {_percent(share)} of the time, for other work had its core"
+        yield f"{core}{_DEVICE_STARVED} for {_percent(share)} of the time, for other work had its core"
 
 
-def _no_frame(record: TrialRecord) -> Iterator[str]:
+def _no_frame_back(record: TrialRecord) -> Iterator[str]:
     """Report where frames stopped if none came back."""
     counts = record.counts
     if counts.sent_frames == 0 or counts.received_frames > 0:
@@ -329,23 +337,24 @@ def _no_frame(record: TrialRecord) -> Iterator[str]:
     )
 
 
-def _loops(record: TrialRecord) -> Iterator[str]:
+def _frames_to_wrong_ports(record: TrialRecord) -> Iterator[str]:
     """Report frames at ports to which no stream goes."""
-    wrong = sum(int(part.outcome["back_end"].get("misrouted_frames", 0)) for part in record.slices)
-    if wrong:
-        yield f"{wrong:,} frames arrived at another port than theirs: the device floods, loops or misroutes"
+    misrouted = sum(int(part.outcome["back_end"].get("misrouted_frames", 0)) for part in record.slices)
+    if misrouted:
+        yield f"{misrouted:,} frames arrived at another port than theirs: the device floods, loops or misroutes"
         return
     for number, port in enumerate(record.ports):
         if number in record.receiving:
             continue
-        back = record.link_change(port, "rx_frames")
-        if back > max(10.0, 0.001 * record.counts.sent_frames):
+        returned = record.link_change(port, "rx_frames")
+        if returned > max(10.0, 0.001 * record.counts.sent_frames):
             yield (
-                f"{back:,} frames came back to port {port.name}, which only sends: the device loops, floods or answers"
+                f"{returned:,} frames came back to port {port.name}, which only sends: "
+                "the device loops, floods or answers"
             )
 
 
-def _changes(record: TrialRecord) -> Iterator[str]:
+def _altered_frames(record: TrialRecord) -> Iterator[str]:
     counts = record.counts
     if counts.duplicated_frames:
         yield f"the device duplicated {counts.duplicated_frames:,} frames"
@@ -355,7 +364,7 @@ def _changes(record: TrialRecord) -> Iterator[str]:
         yield f"{counts.reordered_frames:,} frames were overtaken within their flow (RFC 4737)"
 
 
-def _stall(record: TrialRecord) -> Iterator[str]:
+def _reception_stall(record: TrialRecord) -> Iterator[str]:
     counts = record.counts
     if not counts.lost_frames or not counts.received_frames or not math.isfinite(counts.longest_gap_s):
         return
@@ -368,7 +377,7 @@ def _stall(record: TrialRecord) -> Iterator[str]:
         )
 
 
-def _clock(record: TrialRecord) -> Iterator[str]:
+def _clock_step(record: TrialRecord) -> Iterator[str]:
     step_s = record.after.realtime_offset_s - record.before.realtime_offset_s
     if abs(step_s) > record.limits.clock_step_s + 1e-3 * (record.after.at_s - record.before.at_s):
         yield f"the wall clock was set by {step_s:+.3f} s during the trial; the tester's own clock was not"
@@ -379,16 +388,16 @@ def _other_load(record: TrialRecord) -> Iterator[str]:
         busy, steal = _share(record, number, "busy_s"), _share(record, number, "steal_s")
         if 0.01 < steal <= record.limits.steal_ratio:
             yield f"core {number} ({role}): {_STOLEN} {_percent(steal)} of the time"
-        if role == "dut" and record.after.threads_s and "device" not in record.beside_generator:
+        if role == "dut" and record.after.threads_s and "device" not in record.generator_core_workers:
             own_s = sum(record.after.threads_s.values()) - sum(
                 record.before.threads_s.get(pid, 0.0) for pid in record.after.threads_s
             )
             other = busy - own_s / max(record.after.at_s - record.before.at_s, 1e-9)
             if other > 0.1:
-                yield f"core {number} ({role}): {_OTHERS} {_percent(min(other, 1.0))} of the time"
+                yield f"core {number} ({role}): {_OTHER_WORK} {_percent(min(other, 1.0))} of the time"
 
 
-def _foreign(record: TrialRecord) -> Iterator[str]:
+def _foreign_frames(record: TrialRecord) -> Iterator[str]:
     if record.counts.foreign_frames > max(10.0, 0.001 * record.counts.sent_frames):
         yield f"{record.counts.foreign_frames:,} frames of others arrived at the tester; they are not counted"
 

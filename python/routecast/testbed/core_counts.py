@@ -12,7 +12,7 @@ from routecast.testbed.placement import assign_cores
 
 __all__ = ["device_options", "possible_counts"]
 
-_OPTION = "cores"
+_CORES_OPTION = "cores"
 
 
 def possible_counts(
@@ -35,12 +35,14 @@ def possible_counts(
             )
             raise QuantityProblem(option, message)
         return tuple(counts), ()
-    if _OPTION in file.dut.options:
-        message = f"--cores {option}: the device has the option cores = {file.dut.options[_OPTION]}: give one of them"
+    if _CORES_OPTION in file.dut.options:
+        message = (
+            f"--cores {option}: the device has the option cores = {file.dut.options[_CORES_OPTION]}: give one of them"
+        )
         raise QuantityProblem(option, message)
-    if max(counts) > 1 and not _takes_cores(name):
-        able = ", ".join(sorted(device for device in DEVICES if _takes_cores(device)))
-        message = f"--cores {option}: the device {name} forwards on one core here; several can be given to {able}"
+    if max(counts) > 1 and not _has_cores_option(name):
+        devices = ", ".join(sorted(device for device in DEVICES if _has_cores_option(device)))
+        message = f"--cores {option}: the device {name} forwards on one core here; several can be given to {devices}"
         raise QuantityProblem(option, message)
     possible, refusals = [], []
     for count in counts:
@@ -57,10 +59,10 @@ def possible_counts(
 
 def device_options(file: NamespacesFile | InterfacesFile, count: int | None) -> dict[str, int]:
     """Return the options that give the bed's device ``count`` cores; empty if its default is that number."""
-    if count is None or not isinstance(file, NamespacesFile) or not _takes_cores(file.dut.device):
+    if count is None or not isinstance(file, NamespacesFile) or not _has_cores_option(file.dut.device):
         return {}
-    return {_OPTION: count}
+    return {_CORES_OPTION: count}
 
 
-def _takes_cores(name: str) -> bool:
-    return any(field.name == _OPTION for field in fields(DEVICES[name].options))
+def _has_cores_option(name: str) -> bool:
+    return any(field.name == _CORES_OPTION for field in fields(DEVICES[name].options))

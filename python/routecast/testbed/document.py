@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from routecast.quantity.fields import BitRate, Duration, Parsed
 from routecast.quantity.file_model import FileTable
 from routecast.testbed._encapsulation import Encapsulation, parse_encapsulation
-from routecast.testbed.addresses import MOST_NETWORKS
+from routecast.testbed.addresses import MAX_NETWORKS
 
 __all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "MeterTable", "NamespacesFile", "TestbedFile"]
 
@@ -64,7 +64,7 @@ Interface = Annotated[str, Field(pattern=r"^[^\s/:]{1,15}$")]
 Namespace = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Core = Annotated[int, Field(ge=0, le=4095, strict=True)]
 Priority = Annotated[int, Field(ge=0, le=98, strict=True)]
-Networks = Annotated[int, Field(ge=1, le=MOST_NETWORKS, strict=True)]
+Networks = Annotated[int, Field(ge=1, le=MAX_NETWORKS, strict=True)]
 Mtu = Annotated[int, Field(ge=68, le=65_535, strict=True)]
 
 
@@ -142,7 +142,7 @@ class NamespacesFile(_Bed):
     mtu: Mtu = Field(default=1500, description="Longest IP packet of every port, in bytes.")
     ipv6: bool = Field(default=True, description="Whether the device routes IPv6 as well.")
     networks: Networks = Field(
-        default=MOST_NETWORKS, description="Networks at each side, that of the link included (RFC 2544 sec. 12)."
+        default=MAX_NETWORKS, description="Networks at each side, that of the link included (RFC 2544 sec. 12)."
     )
     dut: DeviceTable = DeviceTable()
 

@@ -22,7 +22,7 @@ from routecast.testbed.netns import command_inside
 
 __all__ = ["Device", "DevicePort", "DeviceSite", "Missing", "SelfTimed", "SelfTimedCounts", "run_command"]
 
-_LONGEST_COMMAND_S = 60.0
+_COMMAND_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class DevicePort:
         return self.wire or self.interface
 
 
-def _forget(process: int, command: str) -> None:
+def _ignore_process(process: int, command: str) -> None:
     """Record nothing."""
 
 
@@ -82,7 +82,7 @@ class DeviceSite:
     folder: Path = field("Scratch folder of the device, removed with the test bed")
     shares_core: bool = field("Whether the generator works on ``cpu`` too", default=False)
     on_spawn: Callable[[int, str], None] = field(
-        "Gets the id and the command of each spawned process, so that a leftover can be ended", default=_forget
+        "Gets the id and the command of each spawned process, so that a leftover can be ended", default=_ignore_process
     )
 
     @property
@@ -95,7 +95,7 @@ class DeviceSite:
         *command: str,
         check: bool = True,
         stdin: str | None = None,
-        timeout_s: float = _LONGEST_COMMAND_S,
+        timeout_s: float = _COMMAND_TIMEOUT_S,
         environment: Mapping[str, str] | None = None,
     ) -> str:
         """Run a command in the namespace to its end and return its stdout.
@@ -157,13 +157,13 @@ def run_command(
     *,
     check: bool = True,
     stdin: str | None = None,
-    timeout_s: float = _LONGEST_COMMAND_S,
+    timeout_s: float = _COMMAND_TIMEOUT_S,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> str:
     """Run a command to its end and return its stdout; see :meth:`DeviceSite.run`."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             list(command),
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
@@ -178,14 +178,14 @@ def run_command(
         raise EnvironmentProblem(f"{' '.join(command)}: does not end within {timeout_s:g} s") from problem
     except OSError as problem:
         raise EnvironmentProblem(f"{command[0]}: cannot be run: {problem.strerror}") from problem
-    if check and done.returncode != 0:
-        message = (done.stderr or done.stdout).strip() or "it prints nothing"
-        raise EnvironmentProblem(f"{' '.join(command)}: leaves with {done.returncode}: {message}")
-    return done.stdout
+    if check and completed.returncode != 0:
+        message = (completed.stderr or completed.stdout).strip() or "it prints nothing"
+        raise EnvironmentProblem(f"{' '.join(command)}: leaves with {completed.returncode}: {message}")
+    return completed.stdout
 
 
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    return {**os.environ, "LC_ALL": "C", **(more or {})}
+def _environment(additions: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C", **(additions or {})}
 
 
 @runtime_checkable

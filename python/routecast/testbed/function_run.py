@@ -41,7 +41,7 @@ __all__ = ["FunctionCounts", "FunctionRun", "count_function", "run_function"]
 
 _FULL_RATIO = 0.95
 _IDLE_RATIO = 0.5
-_SHORT_RATIO = 0.01
+_SHORTFALL_RATIO = 0.01
 _SCATTER_RATIO = 0.25
 _QUEUE = "queue"
 """Reason of a drop: the frame found no room in front of the function."""
@@ -50,12 +50,12 @@ _QUANTILES = ("min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s")
 
 FEW_PACKETS = 1024
 MANY_PACKETS = 4096
-_CHILD = "import sys\nfrom routecast import _core\n_core.run_function(sys.argv[1])\n"
+_CHILD_PROGRAM = "import sys\nfrom routecast import _core\n_core.run_function(sys.argv[1])\n"
 _DURATION_S = 1.0
 _ANY_RATE_PPS = 1e6
 """A saturated run has no rate; an offered load must have one."""
 
-_QUARTILES_SD = 1.349
+_QUARTILE_RANGE_SD = 1.349
 """From the lower to the upper quartile of a normal law, in standard deviations."""
 
 
@@ -151,8 +151,8 @@ class InMemory:
         if load.steps:
             problems.append(Problem("steps", "a function in memory is run at one rate: leave the steps out"))
         if load.arrivals.kind != "cbr" and not self.saturate:
-            what = f"got {load.arrivals.kind}: frames in memory arrive evenly (cbr); the simulator has others"
-            problems.append(Problem("arrivals", what))
+            message = f"got {load.arrivals.kind}: frames in memory arrive evenly (cbr); the simulator has others"
+            problems.append(Problem("arrivals", message))
         if problems:
             raise ModelProblem("offered load", problems)
         if not self.cores:
@@ -171,13 +171,15 @@ class InMemory:
         drops = {str(reason): int(count) for reason, count in outcome["dropped"].items()}
         dropped = sum(drops.values())
         in_flight = offered - forwarded - dropped
-        queued = self.queue_frames * len(self.cores)
-        if not 0 <= in_flight <= queued:
-            what = f"{offered} frames in, {forwarded} out, {dropped} dropped, room for {queued}"
-            raise EnvironmentProblem(f"function {self.function!r} in memory does not conserve frames: {what}")
+        room_frames = self.queue_frames * len(self.cores)
+        if not 0 <= in_flight <= room_frames:
+            message = f"{offered} frames in, {forwarded} out, {dropped} dropped, room for {room_frames}"
+            raise EnvironmentProblem(f"function {self.function!r} in memory does not conserve frames: {message}")
         if not all(core["cycles_per_packet"] > 0.0 for core in outcome["per_core"]):
-            what = f"got {duration_s:g} s at {intended_pps:g} frames/s: a core got no frame; run longer or offer more"
-            raise ModelProblem(f"function {self.function!r} in memory", [Problem("duration", what)])
+            message = (
+                f"got {duration_s:g} s at {intended_pps:g} frames/s: a core got no frame; run longer or offer more"
+            )
+            raise ModelProblem(f"function {self.function!r} in memory", [Problem("duration", message)])
         resources = self._resources(forwarded_pps, outcome)
         busy_ratio = resources[0].utilisation_ratio
         is_starved = bool(drops.get(_QUEUE)) and busy_ratio < _IDLE_RATIO
@@ -185,11 +187,11 @@ class InMemory:
         core_s = _packet_mean_s(outcome)
         l2_bps = 8.0 * load.frames.mean_bytes * forwarded_pps
         invalid = []
-        if offered_pps < (1.0 - _SHORT_RATIO) * intended_pps:
+        if offered_pps < (1.0 - _SHORTFALL_RATIO) * intended_pps:
             invalid.append(f"{offered_pps:,.0f} of {intended_pps:,.0f} frames/s were offered")
         if is_starved:
-            what = f"frames were lost while the fullest core worked {busy_ratio:.0%} of the time"
-            invalid.append(f"{what}: something else ran on it")
+            message = f"frames were lost while the fullest core worked {busy_ratio:.0%} of the time"
+            invalid.append(f"{message}: something else ran on it")
         return Trial(
             evaluator="measure",
             duration_s=duration_s,
@@ -237,8 +239,8 @@ class InMemory:
         notes = ["frames are made in memory: no wire, no network card, no interrupts"]
         times = outcome["pass_s"]
         if times["median"] and (times["p75"] - times["p25"]) > _SCATTER_RATIO * times["median"]:
-            wide = (times["p75"] - times["p25"]) / times["median"]
-            notes.append(f"noisy: the middle half of the passes scatters over {wide:.0%} of their median")
+            scatter_ratio = (times["p75"] - times["p25"]) / times["median"]
+            notes.append(f"noisy: the middle half of the passes scatters over {scatter_ratio:.0%} of their median")
         notes.extend(str(note) for note in outcome.get("notes", ()))
         return tuple(dict.fromkeys(notes))
 
@@ -289,7 +291,7 @@ def count_instructions(
     Raises EnvironmentProblem: valgrind is missing, or it fails.
     """
     few, many = (
-        [sys.executable, "-c", _CHILD, json.dumps(function.request(load, 1.0, packets), allow_nan=False)]
+        [sys.executable, "-c", _CHILD_PROGRAM, json.dumps(function.request(load, 1.0, packets), allow_nan=False)]
         for packets in (FEW_PACKETS, MANY_PACKETS)
     )
     added = added_events(few, many, "--cache-sim=yes", *CACHES, on_progress=on_progress)
@@ -345,7 +347,7 @@ class FunctionRun:
             # In the file's clock, so that seconds agree.
             cycles=1e-9 * self.run_ns * case.hardware.cpu.frequency_hz,
             tables=dict(case.tables),
-            spread_ratio=(pass_s["p75"] - pass_s["p25"]) / (_QUARTILES_SD * pass_s["median"]),
+            spread_ratio=(pass_s["p75"] - pass_s["p25"]) / (_QUARTILE_RANGE_SD * pass_s["median"]),
         )
 
     def to_json(self) -> dict[str, object]:
@@ -389,12 +391,12 @@ def count_function(case: Case, on_progress: ShareProgress) -> tuple[FunctionCoun
     Raises EnvironmentProblem: valgrind is missing; ModelProblem: the function does not run for real, or not with this
     case.
     """
-    counted = []
+    results = []
     for direction, frames, on_part in _parts(case, on_progress):
         load = _load(case, direction, frames)
         counts = count_instructions(_evaluator(case, direction), load, on_progress=on_part)
-        counted.append(FunctionCounts(direction=direction, frames=frames, counts=counts))
-    return tuple(counted)
+        results.append(FunctionCounts(direction=direction, frames=frames, counts=counts))
+    return tuple(results)
 
 
 def _parts(case: Case, on_progress: ShareProgress) -> Iterator[tuple[str, FrameMix, Callable[[float], object]]]:
@@ -411,7 +413,7 @@ def _parts(case: Case, on_progress: ShareProgress) -> Iterator[tuple[str, FrameM
 def _run(case: Case, direction: str, frames: FrameMix, on_progress: ShareProgress) -> FunctionRun:
     evaluator = replace(_evaluator(case, direction), on_progress=on_progress)
     load, duration_s = _load(case, direction, frames), case.duration_s or _DURATION_S
-    only = tuple(way for way in case.function.directions if way.name == direction)
+    only = tuple(entry for entry in case.function.directions if entry.name == direction)
     without_cost = operations_without_cost(replace(case.function, directions=only), case.hardware, assumed=False)
     estimate = None if without_cost else case.estimate(direction, frames)
     outcome = evaluator.run(load, duration_s, hand_loop=case.rate is None)
@@ -420,7 +422,7 @@ def _run(case: Case, direction: str, frames: FrameMix, on_progress: ShareProgres
         frames=frames,
         estimate=estimate,
         without_cost=without_cost,
-        alone_s=_alone_s(estimate, case.hardware) if estimate else math.nan,
+        alone_s=_unoverlapped_s(estimate, case.hardware) if estimate else math.nan,
         trial=evaluator.trial_of(load, duration_s, outcome),
         outcome=outcome,
     )
@@ -431,8 +433,8 @@ def _evaluator(case: Case, direction: str) -> InMemory:
     function = case.function
     if not function.runs_as:
         runnable = ", ".join(function.name for function in FUNCTIONS.all() if function.runs_as)
-        what = f"is an estimate only; those that run for real are {runnable}"
-        raise ModelProblem(f"function {function.name!r}", [Problem("runs_as", what)])
+        message = f"is an estimate only; those that run for real are {runnable}"
+        raise ModelProblem(f"function {function.name!r}", [Problem("runs_as", message)])
     processors = sorted(os.sched_getaffinity(0))
     if case.cores > len(processors):
         allowed = f"this process may use {len(processors)}"
@@ -450,12 +452,12 @@ def _evaluator(case: Case, direction: str) -> InMemory:
 
 def _load(case: Case, direction: str, frames: FrameMix) -> OfferedLoad:
     """Return the offered load; frames too short for the direction's headers are lengthened."""
-    least = next(way.smallest_frame_bytes for way in case.function.directions if way.name == direction)
-    frames = replace(frames, sequence_bytes=tuple(max(size, least) for size in frames.sequence_bytes))
+    min_bytes = next(entry.smallest_frame_bytes for entry in case.function.directions if entry.name == direction)
+    frames = replace(frames, sequence_bytes=tuple(max(size, min_bytes) for size in frames.sequence_bytes))
     return OfferedLoad(rate_pps=case.rate.pps(frames) if case.rate else _ANY_RATE_PPS, frames=frames)
 
 
-def _alone_s(estimate: Estimate, hardware: Hardware) -> float:
+def _unoverlapped_s(estimate: Estimate, hardware: Hardware) -> float:
     """Return the seconds per packet if the lines of the tables are fetched one after the other."""
     hz = hardware.cpu.frequency_hz
     cost_s = {level.name: level.line_cycles("dependent", hz) / hz for level in hardware.levels}

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
-from routecast.testbed._napi import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
+from routecast.testbed._napi import DUMP, REQUEST, ROUTE, answer_bodies, attributes, message, open_netlink
 from routecast.testbed.netns import inside
 
 __all__ = ["LinkReader", "LinkState", "queue_drops", "wait_for_frames"]
@@ -35,7 +35,7 @@ def queue_drops(handle: socket.socket, interface: str) -> Mapping[int, int]:
     """Return the drops of each receive queue since the interface exists; empty if the driver does not count them."""
     drops: dict[int, int] = {}
     with suppress(OSError):
-        names = _names(handle, interface)
+        names = _counter_names(handle, interface)
         if not any(map(_DROPS.fullmatch, names)):
             return {}
         answer = _ethtool(handle, interface, struct.pack("=II", _GET_COUNTS, len(names)), 8 * len(names))
@@ -45,7 +45,7 @@ def queue_drops(handle: socket.socket, interface: str) -> Mapping[int, int]:
     return drops
 
 
-def _names(handle: socket.socket, interface: str) -> list[str]:
+def _counter_names(handle: socket.socket, interface: str) -> list[str]:
     size = _ethtool(handle, interface, struct.pack("=IIQ", _GET_SIZE, 0, 1 << _STRING_SET), 4)
     mask, count = struct.unpack_from("=QI", size, 8)
     if not mask:
@@ -55,9 +55,9 @@ def _names(handle: socket.socket, interface: str) -> list[str]:
     return [text.partition(b"\0")[0].decode(errors="replace") for text in texts]
 
 
-def _ethtool(handle: socket.socket, interface: str, command: bytes, room: int) -> bytes:
+def _ethtool(handle: socket.socket, interface: str, command: bytes, answer_bytes: int) -> bytes:
     """Return the kernel's answer, which begins as the command does (linux/ethtool.h)."""
-    data = array.array("B", command + bytes(room))
+    data = array.array("B", command + bytes(answer_bytes))
     request = struct.pack("16sP16x", interface.encode(), data.buffer_info()[0])
     fcntl.ioctl(handle.fileno(), _SIOCETHTOOL, request)
     return data.tobytes()
@@ -95,7 +95,7 @@ class LinkReader:
     def read(self) -> dict[str, LinkState]:
         """Return all interfaces of the namespace by name."""
         self._socket.send(message(_GET_LINK, struct.pack("BxHiII", 0, 0, 0, 0, 0), REQUEST | DUMP))
-        links = map(_link, answers(self._socket, _NEW_LINK))
+        links = map(_parse_link, answer_bodies(self._socket, _NEW_LINK))
         return {link.name: link for link in links}
 
     def queue_drops(self, interface: str) -> Mapping[int, int]:
@@ -123,7 +123,7 @@ def wait_for_frames(netns: str | None, interface: str, done: threading.Event, *,
                 return
 
 
-def _link(body: bytes) -> LinkState:
+def _parse_link(body: bytes) -> LinkState:
     flags = struct.unpack_from("I", body, 8)[0]
     fields = attributes(body[16:])
     counts = struct.unpack_from("10Q", fields[_STATISTICS])

@@ -20,10 +20,10 @@ from routecast.testbed.devices.processes import Processes
 from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.netns import inside
 
-__all__ = ["SNMPD", "ManagementQueries", "SnmpAgent", "get_request", "is_answered", "request_of"]
+__all__ = ["SNMPD", "ManagementQueries", "SnmpAgent", "answered_request_id", "get_request", "is_answered"]
 
 SNMPD = Missing(program="/usr/sbin/snmpd", package="snmpd")
-_LONGEST_START_S = 20.0
+_START_TIMEOUT_S = 20.0
 _POLL_S = 0.1
 
 _PORT = 161
@@ -32,9 +32,9 @@ _SYS_UP_TIME = bytes((0x2B, 6, 1, 2, 1, 1, 3, 0))  # 1.3.6.1.2.1.1.3.0; the firs
 _INTEGER, _OCTETS, _NULL, _OID, _SEQUENCE, _GET, _RESPONSE = 0x02, 0x04, 0x05, 0x06, 0x30, 0xA0, 0xA2
 _V2C = 1
 _ATTEMPTS, _ATTEMPT_S = 4, 0.5
-_LONGEST_ANSWER_S = 1.0
-_LARGEST_BYTES = 2048
-_IDS = 0x7FFF_FFFF
+_ANSWER_TIMEOUT_S = 1.0
+_MAX_MESSAGE_BYTES = 2048
+_MAX_ID = 0x7FFF_FFFF
 
 
 class SnmpAgent:
@@ -63,7 +63,7 @@ class SnmpAgent:
         self._daemon.spawn(site, "snmpd", *command, environment=environment)
         # From the tester, as in a trial: inside the namespace a query would need the loopback interface.
         ready = partial(is_answered, site.ports[0].neighbour_netns, addresses[0])
-        self._daemon.wait_for(ready, "the SNMP agent", longest_s=_LONGEST_START_S, poll_s=_POLL_S)
+        self._daemon.wait_for(ready, "the SNMP agent", timeout_s=_START_TIMEOUT_S, poll_s=_POLL_S)
 
     def stop(self, site: DeviceSite) -> None:
         """End the agent and remove its files; a second call does nothing."""
@@ -93,15 +93,15 @@ def get_request(number: int) -> bytes:
     return _tlv(_SEQUENCE, _integer(_V2C) + _tlv(_OCTETS, _COMMUNITY) + _tlv(_GET, pdu))
 
 
-def request_of(message: bytes) -> int | None:
+def answered_request_id(message: bytes) -> int | None:
     """Return the id of the request that a message answers without an error, or None."""
     try:
-        tag, content, _ = _element(message)
-        version, of_version, rest = _element(content)
-        _, _, rest = _element(rest)
-        of_pdu, pdu, _ = _element(rest)
-        of_id, number, rest = _element(pdu)
-        of_status, status, _ = _element(rest)
+        tag, content, _ = _parse_element(message)
+        version, of_version, rest = _parse_element(content)
+        _, _, rest = _parse_element(rest)
+        of_pdu, pdu, _ = _parse_element(rest)
+        of_id, number, rest = _parse_element(pdu)
+        of_status, status, _ = _parse_element(rest)
     except IndexError:
         return None
     if (tag, version, of_pdu, of_id, of_status) != (_SEQUENCE, _INTEGER, _RESPONSE, _INTEGER, _INTEGER):
@@ -130,7 +130,7 @@ class ManagementQueries:
         self._socket = inside(netns, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         self._socket.setblocking(False)
         self._ids = itertools.count(time.time_ns() & 0x3FFF_FFFF)
-        self._open: set[int] = set()
+        self._unanswered: set[int] = set()
         self._sent = self._answered = 0
 
     def close(self) -> None:
@@ -140,39 +140,39 @@ class ManagementQueries:
     def begin(self) -> None:
         """Start the counts at zero; answers to earlier queries do not count."""
         self._sent = self._answered = 0
-        self._open.clear()
+        self._unanswered.clear()
 
     def each_second(self) -> None:
         """Send a query; one that cannot be sent counts as not sent."""
-        number = next(self._ids) & _IDS
+        number = next(self._ids) & _MAX_ID
         # The socket reports an ICMP message about an earlier query here.
         with contextlib.suppress(OSError):
             self._socket.sendto(get_request(number), (self._address, _PORT))
-            self._open.add(number)
+            self._unanswered.add(number)
             self._sent += 1
 
     def annotate(self, trial: Trial, due: int) -> Trial:
         """Note how many queries were sent and answered; a trial without the due queries is no result."""
-        answered = self.answers_within(_LONGEST_ANSWER_S, self._sent)
+        answered = self.answers_within(_ANSWER_TIMEOUT_S, self._sent)
         note = (
             f"{self._sent:,} SNMP queries were sent to {self._address}, one each second, and the device answered "
             f"{answered:,} (RFC 2544 sec. 11.2)"
         )
-        few = (f"the tester sent {self._sent:,} of {due:,} SNMP queries",) if self._sent < due - 1 else ()
-        return replace(trial, notes=(*trial.notes, note), invalid=(*trial.invalid, *few))
+        reasons = (f"the tester sent {self._sent:,} of {due:,} SNMP queries",) if self._sent < due - 1 else ()
+        return replace(trial, notes=(*trial.notes, note), invalid=(*trial.invalid, *reasons))
 
-    def answers_within(self, longest_s: float, wanted: int) -> int:
+    def answers_within(self, timeout_s: float, count: int) -> int:
         """Return the number of answered queries, after at most ``longest_s`` seconds of waiting for ``wanted``."""
-        until_s = time.monotonic() + longest_s
+        deadline_s = time.monotonic() + timeout_s
         while True:
             with contextlib.suppress(OSError):
                 while True:
-                    message, (sender, *_) = self._socket.recvfrom(_LARGEST_BYTES)
-                    number = request_of(message)
-                    if sender == self._address and number in self._open:
-                        self._open.discard(number)
+                    message, (sender, *_) = self._socket.recvfrom(_MAX_MESSAGE_BYTES)
+                    number = answered_request_id(message)
+                    if sender == self._address and number in self._unanswered:
+                        self._unanswered.discard(number)
                         self._answered += 1
-            if self._answered >= wanted or time.monotonic() > until_s:
+            if self._answered >= count or time.monotonic() > deadline_s:
                 return self._answered
             time.sleep(0.01)
 
@@ -186,7 +186,7 @@ def _tlv(tag: int, value: bytes) -> bytes:
     return bytes((tag, len(value))) + value
 
 
-def _element(data: bytes) -> tuple[int, bytes, bytes]:
+def _parse_element(data: bytes) -> tuple[int, bytes, bytes]:
     """Return tag and value of the first BER element, and the bytes after it."""
     tag, length, start = data[0], data[1], 2
     if length & 0x80:

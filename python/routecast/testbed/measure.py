@@ -19,11 +19,11 @@ from routecast.progress import ShareProgress
 from routecast.quantity import format_duration, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
-from routecast.testbed._counts import Slice, trial_counts, windows
+from routecast.testbed._counts import Slice, slice_windows_s, trial_counts
 from routecast.testbed._measured import trial_of
-from routecast.testbed._watch import MachineSnapshot, Watch
+from routecast.testbed._snapshots import MachineSnapshot, SnapshotReader
 from routecast.testbed.bed import Bed
-from routecast.testbed.checks import BEFORE_THE_RESET, Limits, TrialRecord
+from routecast.testbed.checks import ENDED_BEFORE_RESET, Limits, TrialRecord
 from routecast.testbed.conditions import Condition, RoutingDevice, during
 from routecast.testbed.links import wait_for_frames
 from routecast.testbed.meters._meter import MeteredTrial, PowerMeter
@@ -33,17 +33,17 @@ from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, op
 __all__ = ["Measure", "Phases"]
 
 _LEARNING_PPS = 5_000.0
-_REMEMBERED_S = 60.0
+_LEARNT_FOR_S = 60.0
 """Time for which a device remembers its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
 
-_TRIAL_IDS = 128
-_ALMOST_RATIO = 1.0 - 1e-9
-_MOST_SLICES = 10_000
+_TRIAL_ID_COUNT = 128
+_ROUNDING_RATIO = 1.0 - 1e-9
+_MAX_SLICES = 10_000
 """Each slice costs the tester some milliseconds."""
 
-_BETWEEN_ATTEMPTS_S = 0.2
-_KERNELS_OWN_FRAMES = 8
-_SHORT_RATIO = 0.01
+_RETRY_PAUSE_S = 0.2
+_KERNEL_FRAMES = 8
+_SHORTFALL_RATIO = 0.01
 
 
 @value
@@ -88,11 +88,11 @@ class Sender:
     def __init__(self, bed: Bed, *, back_end: str, tester: Callable[[Mapping[str, Any]], Tester]) -> None:
         self._bed = bed
         self._back_end = back_end
-        self._opener = tester
+        self._open_tester = tester
         self._tester: Tester | None = None
-        self._watch: Watch | None = None
-        self._marks = itertools.count(1)
-        self._learnt: dict[str, float] = {}
+        self._snapshots: SnapshotReader | None = None
+        self._trial_ids = itertools.count(1)
+        self._learnt_at_s: dict[str, float] = {}
 
     @property
     def cores(self) -> dict[str, int]:
@@ -110,10 +110,10 @@ class Sender:
         """
         if self._tester is None:
             ports = self._bed.ports
-            self._tester = self._opener(self._bed.tester_configuration(self._back_end))
+            self._tester = self._open_tester(self._bed.tester_configuration(self._back_end))
             try:
-                self._bed.settle()
-                self._watch = Watch(
+                self._bed.bind_threads()
+                self._snapshots = SnapshotReader(
                     [*(port.netns for port in ports), self._bed.site.netns],
                     list(self.cores.values()),
                     device_netns=self._bed.site.netns,
@@ -124,9 +124,9 @@ class Sender:
 
     def close(self) -> None:
         """Release the ports."""
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
+        if self._snapshots is not None:
+            self._snapshots.close()
+            self._snapshots = None
         if self._tester is not None:
             self._tester.close()
             self._tester = None
@@ -140,7 +140,7 @@ class Sender:
         """Return the notes on trials of the open tester."""
         return notes_of(self.facts())
 
-    def ask(
+    def send(
         self, request: Mapping[str, Any], *, seed: int, on_progress: ShareProgress | None = None
     ) -> Mapping[str, Any]:
         """Return the outcome of a request, after adding the wires' rate, a seed and a trial id.
@@ -153,7 +153,7 @@ class Sender:
             **request,
             "wire_bps": min(wires) if wires else None,
             "seed": seed,
-            "trial_id": next(self._marks) % _TRIAL_IDS,
+            "trial_id": next(self._trial_ids) % _TRIAL_ID_COUNT,
         }
         try:
             outcome: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(complete), on_progress))
@@ -171,20 +171,20 @@ class Sender:
         learning = learning_streams(streams, self._bed.ports, frames=frames, rate_pps=_LEARNING_PPS)
         key = json.dumps([stream["flows"] for stream in learning])
         now_s = time.monotonic()
-        is_known = now_s - self._learnt.get(key, -math.inf) < _REMEMBERED_S
-        if frames and not (is_known and phases.wait_before_s == 0.0):
+        is_learnt = now_s - self._learnt_at_s.get(key, -math.inf) < _LEARNT_FOR_S
+        if frames and not (is_learnt and phases.wait_before_s == 0.0):
             request = {"duration_s": frames / _LEARNING_PPS, "wait_s": 0.0, "streams": learning}
-            self.ask(request, seed=seed)
-            self._learnt[key] = now_s
+            self.send(request, seed=seed)
+            self._learnt_at_s[key] = now_s
 
     def forget(self) -> None:
         """Assume that the device knows none of its neighbours."""
-        self._learnt.clear()
+        self._learnt_at_s.clear()
 
     def read(self) -> MachineSnapshot:
         """Return a snapshot of links, cores and device."""
-        assert self._watch is not None
-        return self._watch.read(self._bed.device_threads(), dict(self._bed.device.counters()))
+        assert self._snapshots is not None
+        return self._snapshots.read(self._bed.device_threads(), dict(self._bed.device.counters()))
 
 
 class Measure:
@@ -244,11 +244,11 @@ class Measure:
         tester: Callable[[Mapping[str, Any]], Tester] = open_tester,
     ) -> None:
         if back_end not in BACK_ENDS:
-            what = f"got {back_end!r}: {did_you_mean(back_end, BACK_ENDS)}"
-            raise ModelProblem("measure", [Problem("back_end", what)])
+            message = f"got {back_end!r}: {did_you_mean(back_end, BACK_ENDS)}"
+            raise ModelProblem("measure", [Problem("back_end", message)])
         if retries < 0 or (slice_s is not None and not slice_s > 0.0):
-            what = f"retries {retries}, slice_s {slice_s}: retries are >= 0, a slice is longer than 0 s"
-            raise ModelProblem("measure", [Problem("", what)])
+            message = f"retries {retries}, slice_s {slice_s}: retries are >= 0, a slice is longer than 0 s"
+            raise ModelProblem("measure", [Problem("", message)])
         self.bed = bed
         self.phases = phases or Phases()
         self.limits = limits or Limits()
@@ -338,7 +338,7 @@ class Measure:
             trial = self._attempt(load, duration_s, streams)
             if trial.is_valid or attempt > self.retries:
                 return replace(trial, attempts=attempt)
-            time.sleep(_BETWEEN_ATTEMPTS_S * attempt)
+            time.sleep(_RETRY_PAUSE_S * attempt)
 
     def reset_trial(self, load: OfferedLoad, duration_s: float, *, kind: str, at_s: float) -> Trial:
         """Send ``load`` for ``duration_s`` seconds and reset the device ``at_s`` seconds after the start (RFC 6201).
@@ -352,11 +352,11 @@ class Measure:
             allowed = ", ".join(self.reset_kinds) or "none for this device"
             raise FileProblem("reset", [Problem("kind", f"got {kind!r}: allowed are {allowed}")])
         if not 0.0 < at_s < duration_s:
-            what = f"got {at_s}: it lies within the trial of {duration_s} s"
-            raise FileProblem("reset", [Problem("at_s", what)])
+            message = f"got {at_s}: it lies within the trial of {duration_s} s"
+            raise FileProblem("reset", [Problem("at_s", message)])
         streams = self._streams(load, duration_s)
         # The kernel sometimes sends a frame of its own, which must not count as the trial's first.
-        first_frames = max(1, min(_KERNELS_OWN_FRAMES, round(0.01 * streams.sent_pps[0])))
+        first_frames = max(1, min(_KERNEL_FRAMES, round(0.01 * streams.sent_pps[0])))
         errors: list[BaseException] = []
         done = threading.Event()
         was_reset = threading.Event()
@@ -370,7 +370,7 @@ class Measure:
                     return
                 was_reset.set()
                 self.bed.device.restart(kind)
-                self.bed.settle()
+                self.bed.bind_threads()
             except BaseException as problem:  # raised again below, in the calling thread
                 errors.append(problem)
 
@@ -385,7 +385,7 @@ class Measure:
         if errors:
             raise errors[0]
         if not was_reset.is_set():
-            trial = replace(trial, invalid=(*trial.invalid, BEFORE_THE_RESET))
+            trial = replace(trial, invalid=(*trial.invalid, ENDED_BEFORE_RESET))
         return replace(trial, notes=(f"reset of the {kind} {at_s:g} s after the start (RFC 6201)", *trial.notes))
 
     def facts(self) -> Mapping[str, object]:
@@ -431,30 +431,30 @@ class Measure:
     def _streams(self, load: OfferedLoad, duration_s: float) -> Streams:
         if not (math.isfinite(duration_s) and duration_s > 0.0):
             raise ModelProblem("trial", [Problem("duration_s", f"got {duration_s}: a number of seconds > 0")])
-        problems = list(self._too_short(load, duration_s))
+        problems = list(self._too_short_problems(load, duration_s))
         if problems:
             raise ModelProblem("trial", problems)
         return streams_of(load, self.bed.ports, self._addressing)
 
-    def _too_short(self, load: OfferedLoad, duration_s: float) -> Iterator[Problem]:
+    def _too_short_problems(self, load: OfferedLoad, duration_s: float) -> Iterator[Problem]:
         """Report a time too short for a frame: the tester would send one frame, at a higher rate than the load's."""
         if load.steps:
             return
-        least_s = 1.0 / load.rate_pps
+        gap_s = 1.0 / load.rate_pps
 
-        def too_short(name: str, time_s: float) -> Problem:
+        def problem_of(name: str, time_s: float) -> Problem:
             got = f"got {format_duration(time_s)}, in which {format_pps(load.rate_pps)} are not one frame"
-            return Problem(name, f"{got}: give at least {format_duration(least_s)}, or a higher rate")
+            return Problem(name, f"{got}: give at least {format_duration(gap_s)}, or a higher rate")
 
-        if duration_s < least_s * _ALMOST_RATIO:
-            yield too_short("duration_s", duration_s)
+        if duration_s < gap_s * _ROUNDING_RATIO:
+            yield problem_of("duration_s", duration_s)
         elif self.slice_s is not None and self.slice_s < duration_s:
-            if self.slice_s < least_s * _ALMOST_RATIO:
-                yield too_short("slice_s", self.slice_s)
-            elif duration_s > _MOST_SLICES * self.slice_s:
-                least = format_duration(duration_s / _MOST_SLICES)
-                got = f"got {format_duration(self.slice_s)}: a trial is sent in at most {_MOST_SLICES:,} slices"
-                yield Problem("slice_s", f"{got}, give at least {least}")
+            if self.slice_s < gap_s * _ROUNDING_RATIO:
+                yield problem_of("slice_s", self.slice_s)
+            elif duration_s > _MAX_SLICES * self.slice_s:
+                min_slice = format_duration(duration_s / _MAX_SLICES)
+                got = f"got {format_duration(self.slice_s)}: a trial is sent in at most {_MAX_SLICES:,} slices"
+                yield Problem("slice_s", f"{got}, give at least {min_slice}")
 
     def _attempt(
         self,
@@ -466,7 +466,7 @@ class Measure:
         is_reset: bool = False,
     ) -> Trial:
         self.open()
-        self.bed.settle_again()
+        self.bed.bind_replaced_threads()
         if self._routing is not None:
             self._routing.announce()  # RFC 2544 sec. 13, 23 a
             time.sleep(self.phases.wait_before_s)
@@ -482,7 +482,7 @@ class Measure:
         with MeteredTrial(self.meter, self.no_power) as metered, during(self._condition) as ticks:
             for number in range(slice_count):
                 from_s = math.fsum([slice_s] * number)
-                outcome = self._send(streams, slice_s, from_s=from_s, of_s=duration_s, reset=reset)
+                outcome = self._send(streams, slice_s, from_s=from_s, trial_s=duration_s, reset=reset)
                 slices.append(Slice(outcome=outcome, from_s=from_s, duration_s=slice_s))
                 if self.on_slice is not None:
                     self.on_slice(slices[-1])
@@ -496,14 +496,14 @@ class Measure:
             cores=self._sender.cores,
             device_netns=self.bed.site.netns,
             device_ports=[port.link for port in self.bed.site.ports],
-            beside_generator=self.bed.beside_generator(),
+            generator_core_workers=self.bed.generator_core_workers(),
             limits=self.limits,
             is_reset=is_reset,
         )
         notes = [*self._sender.notes(), *self.bed.notes_for({stream["port"] for stream in streams.streams})]
         if slice_count > 1:
             notes.append(f"sent in {slice_count} slices of {slice_s:g} s, whose counts are added up")
-        trial = metered.add_power(trial_of(load, duration_s, streams, record, notes=notes), windows(slices))
+        trial = metered.add_power(trial_of(load, duration_s, streams, record, notes=notes), slice_windows_s(slices))
         if streams.broadcast:
             trial = _with_broadcast(trial, slices)
         if self._condition is not None:
@@ -512,14 +512,14 @@ class Measure:
         return trial
 
     def _send(
-        self, streams: Streams, duration_s: float, *, from_s: float, of_s: float, reset: threading.Thread | None
+        self, streams: Streams, duration_s: float, *, from_s: float, trial_s: float, reset: threading.Thread | None
     ) -> Mapping[str, Any]:
         def progress(share: float) -> None:
             if self.on_progress is not None:
-                self.on_progress((from_s + share * duration_s) / of_s)
+                self.on_progress((from_s + share * duration_s) / trial_s)
 
         # A burst too short for one broadcast frame has none.
-        broadcast = [stream for stream in streams.broadcast if stream["rate_pps"] * duration_s >= _ALMOST_RATIO]
+        broadcast = [stream for stream in streams.broadcast if stream["rate_pps"] * duration_s >= _ROUNDING_RATIO]
         request = {
             "duration_s": duration_s,
             "warmup_s": self.phases.warmup_s,
@@ -529,7 +529,7 @@ class Measure:
         }
         if reset is not None:
             reset.start()
-        outcome = self._sender.ask(request, seed=self._addressing.seed, on_progress=progress)
+        outcome = self._sender.send(request, seed=self._addressing.seed, on_progress=progress)
         number = len(streams.streams)
         return {
             **outcome,
@@ -547,8 +547,8 @@ def _with_broadcast(trial: Trial, slices: Sequence[Slice]) -> Trial:
     sent, intended = (sum(int(stream[name]) for stream in streams) for name in ("sent_frames", "intended_frames"))
     share = sent / (sent + (trial.offered_frames or 0)) if sent else 0.0
     note = f"{sent:,} broadcast frames were sent besides ({share:.2%} of all; RFC 2544 sec. 11.1); they are not counted"
-    few = intended - sent > max(float(len(streams)), _SHORT_RATIO * intended)
-    reasons = (f"the tester sent {sent:,} of {intended:,} broadcast frames",) if few else ()
+    is_short = intended - sent > max(float(len(streams)), _SHORTFALL_RATIO * intended)
+    reasons = (f"the tester sent {sent:,} of {intended:,} broadcast frames",) if is_short else ()
     # Where nothing is lost, what the device dropped are the broadcast frames.
     places = trial.drops_pps if trial.dropped_frames else {}
     return replace(trial, drops_pps=places, notes=(*trial.notes, note), invalid=(*trial.invalid, *reasons))

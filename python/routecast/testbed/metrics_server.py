@@ -14,7 +14,7 @@ from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.schema import value
 from routecast.testbed._counts import Slice, TrialCounts, trial_counts
 
-__all__ = ["Live", "MetricsServer", "SliceRates"]
+__all__ = ["MetricsServer", "RunningMeasurement", "SliceRates"]
 
 _QUANTILES = {"0.5": "p50_s", "0.99": "p99_s", "0.999": "p999_s"}
 
@@ -23,20 +23,20 @@ _QUANTILES = {"0.5": "p50_s", "0.99": "p99_s", "0.999": "p999_s"}
 class SliceRates:
     """The rates of a slice of a trial."""
 
-    until_s: float
+    end_s: float
     offered_pps: float
     forwarded_pps: float
     loss_ratio: float
     counts: TrialCounts
 
     @classmethod
-    def of(cls, part: Slice) -> SliceRates:
+    def of(cls, trial_slice: Slice) -> SliceRates:
         """Return the rates of a slice."""
-        counts = trial_counts([part])
+        counts = trial_counts([trial_slice])
         return cls(
-            until_s=part.from_s + part.duration_s,
-            offered_pps=counts.sent_frames / part.duration_s,
-            forwarded_pps=counts.received_frames / part.duration_s,
+            end_s=trial_slice.from_s + trial_slice.duration_s,
+            offered_pps=counts.sent_frames / trial_slice.duration_s,
+            forwarded_pps=counts.received_frames / trial_slice.duration_s,
             loss_ratio=counts.lost_frames / counts.sent_frames if counts.sent_frames else 0.0,
             counts=counts,
         )
@@ -48,29 +48,29 @@ class SliceRates:
             f", latency p50 {format_duration(latency.p50_s)}, p99 {format_duration(latency.p99_s)}" if latency else ""
         )
         return (
-            f"{format_duration(self.until_s)}: {format_pps(self.offered_pps)} offered, "
+            f"{format_duration(self.end_s)}: {format_pps(self.offered_pps)} offered, "
             f"{format_pps(self.forwarded_pps)} forwarded, {format_ratio(self.loss_ratio)} lost{times}"
         )
 
 
-class Live:
+class RunningMeasurement:
     """Sums and last slice of a running measurement; another thread may read them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sums = {"sent": 0, "received": 0, "lost": 0}
         self._last: SliceRates | None = None
-        self.began_again = False
+        self.is_repetition = False
         """Whether the last slice begins the repetition of an invalid trial."""
 
-    def add(self, part: Slice) -> SliceRates:
+    def add(self, trial_slice: Slice) -> SliceRates:
         """Add a slice that has ended."""
-        rates = SliceRates.of(part)
+        rates = SliceRates.of(trial_slice)
         with self._lock:
             self._sums["sent"] += rates.counts.sent_frames
             self._sums["received"] += rates.counts.received_frames
             self._sums["lost"] += rates.counts.lost_frames
-            self.began_again = self._last is not None and rates.until_s <= self._last.until_s
+            self.is_repetition = self._last is not None and rates.end_s <= self._last.end_s
             self._last = rates
         return rates
 

@@ -23,7 +23,7 @@ from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_comma
 from routecast.testbed.netns import command_inside, inside
 from routecast.testbed.state import BedState, set_offload
 
-__all__ = ["End", "Namespaces"]
+__all__ = ["Namespaces", "WireEnd"]
 
 _TESTER_MAC = ("02:00:00:00:01:02", "02:00:00:00:02:02")
 _DEVICE_MAC = ("02:00:00:00:01:01", "02:00:00:00:02:01")
@@ -32,7 +32,7 @@ _DEVICE_INTERFACE = ("d0", "d1")
 _TAG_BYTES = 4
 
 
-End = tuple[str, str, str]
+WireEnd = tuple[str, str, str]
 """End of a wire: namespace, interface, MAC address."""
 
 
@@ -50,17 +50,17 @@ class Namespaces(Bed):
         self._gen, self._dut, self._sink = (f"rc-{file.name}-{part}" for part in ("gen", "dut", "sink"))
         self.ports = tuple(self._tester_port(side, addresses) for side, addresses in enumerate(self._addresses))
 
-    def settle(self) -> None:
+    def bind_threads(self) -> None:
         """Bind the kernel thread of the device's receiving port, and the receiver's if it has a core of its own."""
         if self.device.data_path == "kernel":
             self._bound = self._bind(self._dut, "d0", self.placement.dut)
         if self.placement.receiver is not None:
             self._receiving = self._bind(self._sink, "s0", self.placement.receiver)
 
-    def settle_again(self) -> None:
+    def bind_replaced_threads(self) -> None:
         """Bind the threads again if attaching or detaching an XDP program replaced them."""
         if self.device.data_path == "kernel" and self.device_threads() != self._bound:
-            self.settle()
+            self.bind_threads()
 
     def _bind(self, netns: str, interface: str, cpu: int) -> tuple[int, ...]:
         if not napi.threads(netns, interface):
@@ -77,7 +77,7 @@ class Namespaces(Bed):
             notes += (f"frames that enter by d1 are forwarded on the generator's core {core}, not on the device's",)
         return notes
 
-    def beside_generator(self) -> Mapping[str, bool]:
+    def generator_core_workers(self) -> Mapping[str, bool]:
         """Return the other workers on the generator's core, and whether each is known to run before the generator."""
         states = {}
         if self.placement.is_shared and self.site.cpu is not None:
@@ -90,7 +90,7 @@ class Namespaces(Bed):
     def device_threads(self) -> tuple[int, ...]:
         """Return the thread that polls the device's receiving port, if the kernel forwards."""
         threads = napi.threads(self._dut, "d0") if self.device.data_path == "kernel" else ()
-        return tuple(filter(napi.visible, threads))
+        return tuple(filter(napi.is_napi_thread, threads))
 
     def facts(self) -> Mapping[str, object]:
         """Return the facts of the bed as plain data."""
@@ -104,7 +104,7 @@ class Namespaces(Bed):
             "device_threads": [_scheduling(pid) for pid in threads],
         }
 
-    def _require(self) -> None:
+    def _require_capabilities(self) -> None:
         require(FOR_NAMESPACES, "a test bed of namespaces")
 
     def _namespaces(self) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ class Namespaces(Bed):
             netns=self._dut,
             ports=tuple(
                 DevicePort(
-                    interface=self._tagged(_DEVICE_INTERFACE[side]) if is_tagged else _DEVICE_INTERFACE[side],
+                    interface=self._sub_interface(_DEVICE_INTERFACE[side]) if is_tagged else _DEVICE_INTERFACE[side],
                     wire=_DEVICE_INTERFACE[side] if is_tagged else "",
                     mac=_DEVICE_MAC[side],
                     ipv4=addresses.router_ipv4,
@@ -154,7 +154,7 @@ class Namespaces(Bed):
             on_spawn=bed_state.add_process,
         )
 
-    def _pairs(self) -> tuple[tuple[End, End], ...]:
+    def _wires(self) -> tuple[tuple[WireEnd, WireEnd], ...]:
         """Return the wires: namespace, interface and MAC of both ends, the tester's first."""
         return tuple(
             (
@@ -167,16 +167,16 @@ class Namespaces(Bed):
     def _make(self, bed_state: BedState) -> None:
         _ip(None, [f"netns add {name}" for name in self._namespaces()])
         for name in self._namespaces():
-            inside(name, self._quiet)
-        of_port = f"mtu {self._file.mtu + self._file.encapsulation.tags_bytes} numtxqueues 1 numrxqueues 1"
+            inside(name, self._silence)
+        port_options = f"mtu {self._file.mtu + self._file.encapsulation.tags_bytes} numtxqueues 1 numrxqueues 1"
         lines = []
-        for (near, near_name, near_mac), (far, far_name, far_mac) in self._pairs():
+        for (near, near_name, near_mac), (far, far_name, far_mac) in self._wires():
             lines.append(
-                f"link add {near_name} netns {near} address {near_mac} {of_port} "
-                f"type veth peer name {far_name} netns {far} address {far_mac} {of_port}"
+                f"link add {near_name} netns {near} address {near_mac} {port_options} "
+                f"type veth peer name {far_name} netns {far} address {far_mac} {port_options}"
             )
         _ip(None, lines)
-        for ends in self._pairs():
+        for ends in self._wires():
             for name, interface, _ in ends:
                 for offload in ("rx", "tx", "tso", "gso", "gro", *(("flags",) if self._tags else ())):
                     set_offload(name, interface, offload, on=False)
@@ -197,7 +197,7 @@ class Namespaces(Bed):
                     f"openvswitch or testpmd ({problem})"
                 ) from problem
         for side in (0, 1):
-            self._tester_side(side)
+            self._configure_tester_port(side)
 
     @property
     def _tags(self) -> tuple[int, ...]:
@@ -210,7 +210,7 @@ class Namespaces(Bed):
         is_kernel_router = device.data_path == "kernel" and device.layer == 3
         return bool(self._tags) and is_kernel_router and not getattr(device, "keeps_tags", False)
 
-    def _tagged(self, interface: str) -> str:
+    def _sub_interface(self, interface: str) -> str:
         """Return the sub-interface for the tags of test frames."""
         return ".".join([interface, *map(str, self._tags)])
 
@@ -226,7 +226,7 @@ class Namespaces(Bed):
             lines.append(f"link set {upper} up")
         return lines
 
-    def _quiet(self) -> None:
+    def _silence(self) -> None:
         """Prevent frames of a new namespace's own; call it inside the namespace."""
         for folder in ("all", "default"):
             ipv4 = Path("/proc/sys/net/ipv4/conf") / folder
@@ -243,7 +243,7 @@ class Namespaces(Bed):
             for folder in ("all", "default"):
                 (ipv6.parent / folder / "disable_ipv6").write_text("1", encoding="utf-8")
 
-    def _tester_side(self, side: int) -> None:
+    def _configure_tester_port(self, side: int) -> None:
         """Set addresses, routes and neighbours of the tester's port, so that `ping` works too."""
         addresses, interface = self._addresses[side], _TESTER_INTERFACE[side]
         router = addresses.router_ipv4.partition("/")[0]

@@ -78,7 +78,7 @@ def named() -> tuple[str, ...]:
 def process_ids(netns: str) -> tuple[int, ...]:
     """Return the processes in a network namespace; none if it does not exist."""
     try:
-        wanted = (FOLDER / netns).stat()
+        namespace = (FOLDER / netns).stat()
     except OSError:
         return ()
     ids = []
@@ -89,6 +89,6 @@ def process_ids(netns: str) -> tuple[int, ...]:
             process_netns = (folder / "ns" / "net").stat()
         except OSError:
             continue  # it has ended, or is another user's
-        if (process_netns.st_dev, process_netns.st_ino) == (wanted.st_dev, wanted.st_ino):
+        if (process_netns.st_dev, process_netns.st_ino) == (namespace.st_dev, namespace.st_ino):
             ids.append(int(folder.name))
     return tuple(ids)

@@ -16,8 +16,8 @@ from routecast.errors import EnvironmentProblem
 
 __all__ = ["CoreAssignment", "assign_cores", "cores_of"]
 
-_CPUS = Path("/sys/devices/system/cpu")
-_MOST_CORES = 65_536
+_CPU_FOLDER = Path("/sys/devices/system/cpu")
+_MAX_CORES = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +65,8 @@ def assign_cores(
         tester = ([core for core in free if core not in _siblings(dut)] or free)[0]
     if dut is None:
         others = [core for core in allowed if core not in {tester, receiver}]
-        apart = [core for core in others if core not in _siblings(tester)]
-        dut = (apart or others or [tester])[-1]
+        unshared = [core for core in others if core not in _siblings(tester)]
+        dut = (unshared or others or [tester])[-1]
     spare = [core for core in allowed if core not in {tester, receiver, dut}]
     spare.sort(key=lambda core: (core in _siblings(tester), -core))
     if cores > 1 + len(spare):
@@ -74,16 +74,16 @@ def assign_cores(
             f"{cores} cores for the device: routecast may use {len(allowed)} cores here, and the tester needs its own; "
             f"at most {1 + len(spare)} can be the device's"
         )
-    more = tuple(spare[: cores - 1])
+    further = tuple(spare[: cores - 1])
     return CoreAssignment(
-        tester=tester, receiver=receiver, dut=dut, more_dut=more, notes=_notes(tester, receiver, dut, more)
+        tester=tester, receiver=receiver, dut=dut, more_dut=further, notes=_notes(tester, receiver, dut, further)
     )
 
 
-def _notes(tester: int, receiver: int | None, dut: int, more: tuple[int, ...]) -> tuple[str, ...]:
+def _notes(tester: int, receiver: int | None, dut: int, further: tuple[int, ...]) -> tuple[str, ...]:
     notes = [
         f"generator (core {tester}) and device (core {core}) share a physical core: each slows the other down"
-        for core in (*more, dut)
+        for core in (*further, dut)
         if core in _siblings(tester) and core != tester
     ]
     if tester == dut:
@@ -104,7 +104,7 @@ def _siblings(core: int | None) -> frozenset[int]:
     if core is None:
         return frozenset()
     try:
-        text = (_CPUS / f"cpu{core}" / "topology" / "thread_siblings_list").read_text(encoding="utf-8")
+        text = (_CPU_FOLDER / f"cpu{core}" / "topology" / "thread_siblings_list").read_text(encoding="utf-8")
     except OSError:
         return frozenset({core})
     return frozenset(cores_of(text))
@@ -121,7 +121,7 @@ def cores_of(text: str) -> tuple[int, ...]:
     cores: list[int] = []
     for part in text.strip().split(","):
         first, _, last = part.strip().partition("-")
-        if not first.isdigit() or (last and not last.isdigit()) or int(last or first) >= _MOST_CORES:
+        if not first.isdigit() or (last and not last.isdigit()) or int(last or first) >= _MAX_CORES:
             continue
         cores += range(int(first), int(last or first) + 1)
     return tuple(cores)

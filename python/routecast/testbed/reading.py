@@ -76,7 +76,7 @@ def parse_testbed(
         )
         raise FileProblem(subject, [Problem("kind", message)])
     bed = validated(models[kind], data, subject)
-    problems = _contradictions(bed) + _device_problems(bed) + _power_problems(bed)
+    problems = _consistency_problems(bed) + _device_problems(bed) + _power_problems(bed)
     if problems:
         raise FileProblem(subject, problems)
     return bed
@@ -104,24 +104,24 @@ def _override(data: dict[str, Any], device: str | None, options: Mapping[str, ob
         data["dut"] = {**table, **({"device": device} if device else {}), **options}
 
 
-def _contradictions(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
+def _consistency_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
     problems = []
     cores = bed.cores
     if cores.tester is not None and cores.tester == cores.dut:
-        what = f"is core {cores.dut}, the tester's: the device is then measured together with the tester"
-        problems.append(Problem("cores.dut", f"{what}; give another core, or none to let routecast choose"))
+        message = f"is core {cores.dut}, the tester's: the device is then measured together with the tester"
+        problems.append(Problem("cores.dut", f"{message}; give another core, or none to let routecast choose"))
     if bed.kind == "namespaces":
         return problems
     numbers: dict[tuple[str | None, str], int] = {}
     for number, port in enumerate(bed.port):
         key = (port.netns, port.interface)
         if key in numbers:
-            what = f"{port.interface} is port {numbers[key]} already: each port has its own interface"
-            problems.append(Problem(f"port[{number}].interface", what))
+            message = f"{port.interface} is port {numbers[key]} already: each port has its own interface"
+            problems.append(Problem(f"port[{number}].interface", message))
         numbers[key] = number
         if number > 1 and port.ipv4 is None:
-            what = "is missing: RFC 2544 gives addresses to two ports, give those of further ports here"
-            problems.append(Problem(f"port[{number}].ipv4", what))
+            message = "is missing: RFC 2544 gives addresses to two ports, give those of further ports here"
+            problems.append(Problem(f"port[{number}].ipv4", message))
     return problems
 
 
@@ -131,9 +131,9 @@ def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
     try:
         make_device(bed.dut.device, bed.dut.options)
     except FileProblem as problem:
-        places = {"name": "device"}
+        place_by_option = {"name": "device"}
         return [
-            Problem(place_of(["dut", places.get(fault.place, fault.place)]), fault.message)
+            Problem(place_of(["dut", place_by_option.get(fault.place, fault.place)]), fault.message)
             for fault in problem.problems
         ]
     return []

@@ -24,7 +24,7 @@ from routecast.testbed.devices.external import External
 from routecast.testbed.document import NamespacesFile
 from routecast.testbed.dut_host import DeviceSite
 from routecast.testbed.measure import Measure, Phases
-from routecast.testbed.namespaces import End, Namespaces
+from routecast.testbed.namespaces import Namespaces, WireEnd
 from routecast.testbed.state import BedState
 
 __all__ = ["BackToBack", "SelfTest", "SelfTestCheck", "self_test"]
@@ -33,7 +33,7 @@ BACK_ENDS = ("live", "af_xdp", "af_packet")
 FRAME_BYTES = (64, 512, 1518)
 RATES_PPS = (1.0, 1_000.0, 100_000.0, 1_000_000.0)
 
-_ABOVE_ALL_PPS = 20e6
+_MAXIMUM_OFFERED_PPS = 20e6
 _UNLIMITED_BPS = 1e12
 _MAXIMUM_S = 0.4
 _FLOOR_PPS = 100_000.0
@@ -58,7 +58,7 @@ class BackToBack(Namespaces):
     def _namespaces(self) -> tuple[str, ...]:
         return (self._gen, self._sink)
 
-    def _pairs(self) -> tuple[tuple[End, End], ...]:
+    def _wires(self) -> tuple[tuple[WireEnd, WireEnd], ...]:
         gen, sink = ((port.netns or "", port.interface, port.mac) for port in self.ports)
         return ((gen, sink),)
 
@@ -102,13 +102,13 @@ def self_test(
     finished steps, of all steps, and the step. Raises EnvironmentProblem: rights or kernel features are missing.
     """
     unlimited = file.model_copy(update={"wire": _UNLIMITED_BPS, "networks": 1})
-    apart = BackToBack(unlimited, Wire()).placement
-    beside = unlimited.model_copy(update={"cores": file.cores.model_copy(update={"receiver": apart.dut})})
-    steps = list(_steps(two_cores=apart.dut != apart.tester))
+    placement = BackToBack(unlimited, Wire()).placement
+    other_core = unlimited.model_copy(update={"cores": file.cores.model_copy(update={"receiver": placement.dut})})
+    steps = list(_steps(two_cores=placement.dut != placement.tester))
     checks: list[SelfTestCheck] = []
     facts: Mapping[str, Any] = {}
     for where, back_end in dict.fromkeys((step.where, step.back_end) for step in steps):
-        with BackToBack(beside if where == "other core" else unlimited, Wire(), on_remark=on_remark) as bed:
+        with BackToBack(other_core if where == "other core" else unlimited, Wire(), on_remark=on_remark) as bed:
             bed.begin_measuring()
             measure = Measure(bed, back_end=back_end, retries=1, phases=Phases(learning_frames=0))
             try:
@@ -118,7 +118,7 @@ def self_test(
                         checks.append(_run(measure, step))
                     facts = measure.facts()
             except EnvironmentProblem as problem:
-                done = {
+                finished = {
                     (check.name, check.frame_bytes)
                     for check in checks
                     if (check.where, check.back_end) == (where, back_end)
@@ -126,7 +126,8 @@ def self_test(
                 checks += [
                     _check(step, None, str(problem))
                     for step in steps
-                    if (step.where, step.back_end) == (where, back_end) and (step.name, step.frame_bytes) not in done
+                    if (step.where, step.back_end) == (where, back_end)
+                    and (step.name, step.frame_bytes) not in finished
                 ]
     return SelfTest(checks=tuple(checks), facts=facts)
 
@@ -150,7 +151,7 @@ def _steps(*, two_cores: bool) -> Iterator[_Step]:
                     back_end=back_end,
                     frame_bytes=size,
                     where=where,
-                    rate_pps=_ABOVE_ALL_PPS,
+                    rate_pps=_MAXIMUM_OFFERED_PPS,
                     duration_s=_MAXIMUM_S,
                 )
             yield _Step(

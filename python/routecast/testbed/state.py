@@ -35,10 +35,10 @@ from routecast.testbed.dut_host import run_command
 from routecast.testbed.netns import inside
 
 __all__ = [
-    "BESIDE",
-    "ENDING",
+    "ENDING_SIGNALS",
     "FOLDER",
     "PINS",
+    "SECOND_BED_ADVICE",
     "BedLock",
     "BedState",
     "beds",
@@ -55,10 +55,10 @@ __all__ = [
 
 FOLDER = Path("/run/routecast")
 PINS = Path("/sys/fs/bpf/routecast")
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals, besides Ctrl-C, that end a process by default."""
 
-BESIDE = "a second bed beside it needs a name and cores of its own (name and [cores] of its file)"
+SECOND_BED_ADVICE = "a second bed beside it needs a name and cores of its own (name and [cores] of its file)"
 """Advice about a bed in use; with a new name alone, both beds would use the same cores."""
 
 _SIOCETHTOOL = 0x8946
@@ -71,8 +71,8 @@ _OFFLOADS = {"rx": 0x15, "tx": 0x17, "tso": 0x1F, "gso": 0x24, "gro": 0x2C, "fla
 ``flags`` switches several at once: VLAN tags beside the frame (rxvlan, txvlan), LRO, n-tuple filters, hash.
 """
 
-_END_WITHIN_S = 2.0
-_TRIES = 100
+_END_TIMEOUT_S = 2.0
+_OPEN_ATTEMPTS = 100
 _RETRY_S = 0.01
 
 
@@ -113,11 +113,11 @@ class BedState:
 
         Raises EnvironmentProblem: it cannot be written.
         """
-        part = self.path.with_suffix(".json.part")
+        temporary = self.path.with_suffix(".json.part")
         try:
             FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
-            part.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
-            part.replace(self.path)
+            temporary.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+            temporary.replace(self.path)
         except OSError as problem:
             reason = f"cannot be written: {problem.strerror}; a test bed notes there what it changes"
             raise EnvironmentProblem(f"{self.path}: {reason}") from problem
@@ -165,7 +165,7 @@ class BedLock:
         self.bed = bed
         self._path = FOLDER / f"{bed}.lock"
         # A command that a killed owner was starting may hold its lock for a moment.
-        deadline_s = time.monotonic() + _END_WITHIN_S
+        deadline_s = time.monotonic() + _END_TIMEOUT_S
         while True:
             file = self._open()
             try:
@@ -176,7 +176,7 @@ class BedLock:
                     time.sleep(_RETRY_S)
                     continue
                 raise EnvironmentProblem(
-                    f"test bed {bed!r} is in use by {_owner(bed)}: wait for it, or end it; {BESIDE}"
+                    f"test bed {bed!r} is in use by {_describe_owner(bed)}: wait for it, or end it; {SECOND_BED_ADVICE}"
                 ) from problem
             # The previous owner may have removed the file between open and lock.
             with contextlib.suppress(FileNotFoundError):
@@ -193,7 +193,7 @@ class BedLock:
             FOLDER.rmdir()  # succeeds when no bed is left
 
     def _open(self) -> IO[bytes]:
-        for _ in range(_TRIES):
+        for _ in range(_OPEN_ATTEMPTS):
             try:
                 FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
                 return self._path.open("a+b")
@@ -227,7 +227,7 @@ def clean_dead(*, on_remark: Callable[[str], None], include_kept: bool = False) 
     """
     removed = []
     for bed in beds():
-        with contextlib.suppress(EnvironmentProblem), _held(bed):
+        with contextlib.suppress(EnvironmentProblem), _locked(bed):
             state = BedState.read(bed)
             if state is None or (state.is_kept and not include_kept):
                 continue
@@ -243,7 +243,7 @@ def remove(bed: str) -> None:
 
     Raises EnvironmentProblem: it is in use, or a part of it cannot be removed.
     """
-    with _held(bed):
+    with _locked(bed):
         state = BedState.read(bed)
         if state is not None:
             clean(state)
@@ -252,14 +252,14 @@ def remove(bed: str) -> None:
 def describe_bed(bed: str) -> dict[str, Any]:
     """Return name, state (in use, kept or left), process and namespaces of a bed as plain data."""
     state = BedState.read(bed) or BedState(bed=bed)
-    condition = "put up to stay" if state.is_kept else "left by a process that ended"
+    state_text = "put up to stay" if state.is_kept else "left by a process that ended"
     if state.is_in_use():
-        condition = "in use"
-    return {"name": bed, "state": condition, "pid": state.pid, "namespaces": state.namespaces}
+        state_text = "in use"
+    return {"name": bed, "state": state_text, "pid": state.pid, "namespaces": state.namespaces}
 
 
 @contextlib.contextmanager
-def _held(bed: str) -> Iterator[None]:
+def _locked(bed: str) -> Iterator[None]:
     lock = BedLock(bed)
     try:
         yield
@@ -276,7 +276,7 @@ def signals_ignored() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, *ENDING)}
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, *ENDING_SIGNALS)}
     try:
         yield
     finally:
@@ -292,9 +292,9 @@ def clean(state: BedState) -> None:
     Raises EnvironmentProblem: something still exists, or cannot be restored.
     """
     problems = []
-    _end([int(process["pid"]) for process in state.processes if _is_same(process)])
+    _end_processes([int(process["pid"]) for process in state.processes if _is_same_process(process)])
     for name in state.namespaces:
-        _end(list(netns.process_ids(name)))
+        _end_processes(list(netns.process_ids(name)))
     for setting in reversed(state.settings):
         try:
             restore(setting)
@@ -326,19 +326,19 @@ def clean(state: BedState) -> None:
     state.path.unlink(missing_ok=True)
 
 
-def _is_same(process: dict[str, Any]) -> bool:
+def _is_same_process(process: dict[str, Any]) -> bool:
     ticks = start_ticks(int(process["pid"]))
     return ticks != 0 and ticks == process["start_ticks"]
 
 
-def _end(pids: list[int]) -> None:
+def _end_processes(pids: list[int]) -> None:
     """Terminate processes, then kill them."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in pids:
             if pid != os.getpid():
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
-        deadline = time.monotonic() + _END_WITHIN_S
+        deadline = time.monotonic() + _END_TIMEOUT_S
         while any(_is_alive(pid) for pid in pids) and time.monotonic() < deadline:
             time.sleep(0.01)
         if not any(_is_alive(pid) for pid in pids):
@@ -363,7 +363,7 @@ def _owner_is_dead(bed: str) -> bool:
     return state is not None and state.pid_start_ticks != 0 and start_ticks(state.pid) != state.pid_start_ticks
 
 
-def _owner(bed: str) -> str:
+def _describe_owner(bed: str) -> str:
     state = BedState.read(bed)
     if state is None:
         return "another process"
@@ -371,8 +371,8 @@ def _owner(bed: str) -> str:
         command = Path(f"/proc/{state.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         command = ""
-    held = f", which holds {state.hold}" if state.hold else ""
-    return f"process {state.pid}" + (f" ({command[:80]})" if command else "") + held
+    hold_clause = f", which holds {state.hold}" if state.hold else ""
+    return f"process {state.pid}" + (f" ({command[:80]})" if command else "") + hold_clause
 
 
 def set_offload(netns: str | None, interface: str, offload: str, *, on: bool) -> None:
@@ -415,8 +415,8 @@ def _flags(netns: str | None, interface: str) -> int:
 
 def _set_flag(netns: str | None, interface: str, flag: str, *, on: bool) -> None:
     flags = _flags(netns, interface)
-    wanted = flags | _FLAGS[flag] if on else flags & ~_FLAGS[flag]
-    _ioctl(netns, interface, _SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), wanted))
+    new_flags = flags | _FLAGS[flag] if on else flags & ~_FLAGS[flag]
+    _ioctl(netns, interface, _SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), new_flags))
 
 
 def _ioctl(netns: str | None, interface: str, number: int, request: bytes) -> bytes:

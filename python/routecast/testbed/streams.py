@@ -18,7 +18,7 @@ from routecast.quantity.schema import field, value
 from routecast.testbed._encapsulation import Encapsulation
 from routecast.testbed.bed import TesterPort
 
-__all__ = ["Addressing", "Streams", "learning_streams", "smallest_test_frame_bytes", "streams_of"]
+__all__ = ["Addressing", "Streams", "learning_streams", "min_test_frame_bytes", "streams_of"]
 
 UDP_ECHO_PORT = 7
 """RFC 2544 appendix C.2.1: test frames are UDP echo requests."""
@@ -27,14 +27,14 @@ _DISCARD_PORT = 9
 _SOURCE_PORT = 0xC020
 _SOURCE_PORTS = (1024, 65_535)
 _DESTINATION_PORTS = (1, 49_151)
-_SMALLEST_BYTES: Mapping[int, int] = {4: 64, 6: 84}
+_MIN_TEST_FRAME_BYTES: Mapping[int, int] = {4: 64, 6: 84}
 """Ethernet, IP and UDP headers, the 18-byte signature and the FCS; for IPv4 14 + 20 + 8 + 18 + 4."""
 
 _FRAME_WITHOUT_PACKET_BYTES = 18
-_MOST_STREAMS = 16
-_MOST_FLOWS = 65_536
-_MOST_SHARES = 4_096
-_MOST_RECORDED = 2**22
+_MAX_STREAMS = 16
+_MAX_FLOWS = 65_536
+_MAX_TURNS = 4_096
+_MAX_RECORDED_FRAMES = 2**22
 
 
 @value
@@ -86,45 +86,51 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
         problems += _frame_problems(load.frames, ports, addressing)
     if problems:
         raise ModelProblem("offered load", problems)
-    is_recorded = load.arrivals.kind == "trace"
-    numbers: dict[tuple[int, int], list[int]] = {}
-    used = set(load.arrivals.trace_flow) if is_recorded else range(len(load.flows.flows))
+    has_recording = load.arrivals.kind == "trace"
+    flow_numbers: dict[tuple[int, int], list[int]] = {}
+    sent_flows = set(load.arrivals.trace_flow) if has_recording else range(len(load.flows.flows))
     for number, flow in enumerate(load.flows.flows):
-        if number in used:
-            numbers.setdefault((flow.ingress, flow.egress), []).append(number)
-    groups = {pair: [load.flows.flows[number] for number in of_pair] for pair, of_pair in numbers.items()}
-    if len(groups) > _MOST_STREAMS:
-        what = f"join {len(groups)} pairs of ports: at most {_MOST_STREAMS}"
-        raise ModelProblem("offered load", [Problem("flows", what)])
-    recorded = {pair: _recorded(load.arrivals, of_pair) for pair, of_pair in numbers.items()} if is_recorded else {}
-    shares = {pair: math.fsum(flow.weight for flow in flows) for pair, flows in groups.items()}
-    shares |= {pair: share for pair, (_, share) in recorded.items()}
+        if number in sent_flows:
+            flow_numbers.setdefault((flow.ingress, flow.egress), []).append(number)
+    flows_by_pair = {
+        pair: [load.flows.flows[number] for number in pair_numbers] for pair, pair_numbers in flow_numbers.items()
+    }
+    if len(flows_by_pair) > _MAX_STREAMS:
+        message = f"join {len(flows_by_pair)} pairs of ports: at most {_MAX_STREAMS}"
+        raise ModelProblem("offered load", [Problem("flows", message)])
+    recordings = (
+        {pair: _recorded_schedule(load.arrivals, pair_numbers) for pair, pair_numbers in flow_numbers.items()}
+        if has_recording
+        else {}
+    )
+    shares = {pair: math.fsum(flow.weight for flow in flows) for pair, flows in flows_by_pair.items()}
+    shares |= {pair: share for pair, (_, share) in recordings.items()}
     total = math.fsum(shares.values())
     notes: list[str] = []
-    cut = _cut(load, ports, {pair: share / total for pair, share in shares.items()}, notes)
+    rate_factors = _rate_factors(load, ports, {pair: share / total for pair, share in shares.items()}, notes)
     sizes = [{"bytes": size, "weight": share} for size, share in load.frames.share_by_bytes.items()]
-    if is_recorded:
+    if has_recording:
         notes.append("times, sizes and flows are those of the recording; addresses and contents are the tester's")
     if not load.frames.is_fixed and load.frames.order == "sequence":
         notes.append("frame sizes keep their shares of the sequence, not their order")
     streams, intended_pps, sent_pps = [], [], []
-    many = len(load.flows.flows) > 1
-    for pair, flows in groups.items():
+    is_many = len(load.flows.flows) > 1
+    for pair, flows in flows_by_pair.items():
         share = shares[pair] / total * (1.0 - addressing.broadcast_ratio)
         intended_pps.append(load.rate_pps * share)
-        sent_pps.append(load.rate_pps * share * cut[pair[0]])
+        sent_pps.append(load.rate_pps * share * rate_factors[pair[0]])
         streams.append(
             {
                 "port": pair[0],
                 "to_port": pair[1],
                 "rate_pps": sent_pps[-1],
-                "schedule": recorded[pair][0] if is_recorded else _schedule(load.arrivals, notes),
+                "schedule": recordings[pair][0] if has_recording else _schedule(load.arrivals, notes),
                 "steps": [
                     {"at_s": step.at_s, "rate_pps": min(step.rate_pps * share, _line_rate(load, ports[pair[0]]))}
                     for step in load.steps
                 ],
                 "sizes": sizes,
-                "flows": _flows(flows, ports[pair[0]], ports[pair[1]], addressing, many=many, notes=notes),
+                "flows": _flows(flows, ports[pair[0]], ports[pair[1]], addressing, is_many=is_many, notes=notes),
                 "encapsulation": addressing.encapsulation.request(),
             }
         )
@@ -164,10 +170,10 @@ def learning_streams(streams: Streams, ports: Sequence[TesterPort], *, frames: i
     pairs = dict.fromkeys((stream["to_port"], stream["port"]) for stream in streams.streams)
     learning = []
     for sender, receiver in pairs:
-        answered = next(
+        forward = next(
             stream for stream in streams.streams if (stream["to_port"], stream["port"]) == (sender, receiver)
         )
-        flow = answered["flows"][0]
+        flow = forward["flows"][0]
         is_routed = flow["destination_mac"] == ports[receiver].device_mac
         learning.append(
             {
@@ -175,8 +181,8 @@ def learning_streams(streams: Streams, ports: Sequence[TesterPort], *, frames: i
                 "to_port": receiver,
                 "rate_pps": rate_pps,
                 "frames": frames,
-                "sizes": [{"bytes": answered["sizes"][0]["bytes"], "weight": 1.0}],
-                "encapsulation": answered["encapsulation"],
+                "sizes": [{"bytes": forward["sizes"][0]["bytes"], "weight": 1.0}],
+                "encapsulation": forward["encapsulation"],
                 "flows": [
                     {
                         "source_mac": ports[sender].mac,
@@ -199,8 +205,8 @@ def _port_problems(load: OfferedLoad, ports: Sequence[TesterPort]) -> list[Probl
         problems.append(Problem("flows", f"name port {last}: the bed has {len(ports)}, numbered from 0"))
     if any(flow.ingress == flow.egress for flow in load.flows.flows):
         problems.append(Problem("flows", "leave by the port they enter by: give them another egress"))
-    if len(load.flows.flows) > _MOST_FLOWS:
-        problems.append(Problem("flows", f"are {len(load.flows.flows):,}: the tester sends at most {_MOST_FLOWS:,}"))
+    if len(load.flows.flows) > _MAX_FLOWS:
+        problems.append(Problem("flows", f"are {len(load.flows.flows):,}: the tester sends at most {_MAX_FLOWS:,}"))
     return problems
 
 
@@ -209,9 +215,9 @@ def _arrival_problems(arrivals: Arrivals) -> list[Problem]:
         return []
     if math.isnan(arrivals.trace_rate_pps):
         return [Problem("arrivals", "a recording of one instant has no rate: give one with frames at two times")]
-    if len(arrivals.trace_time_s) > _MOST_RECORDED:
-        what = f"a recording of {len(arrivals.trace_time_s):,} frames: the tester holds {_MOST_RECORDED:,}"
-        return [Problem("arrivals", f"{what}; give a part of it")]
+    if len(arrivals.trace_time_s) > _MAX_RECORDED_FRAMES:
+        message = f"a recording of {len(arrivals.trace_time_s):,} frames: the tester holds {_MAX_RECORDED_FRAMES:,}"
+        return [Problem("arrivals", f"{message}; give a part of it")]
     return []
 
 
@@ -229,7 +235,7 @@ def recorded_load(load: OfferedLoad) -> OfferedLoad:
     )
 
 
-def _recorded(arrivals: Arrivals, flows: Sequence[int]) -> tuple[dict[str, Any], float]:
+def _recorded_schedule(arrivals: Arrivals, flows: Sequence[int]) -> tuple[dict[str, Any], float]:
     """Return the schedule of the recorded frames of some flows, and their share of all frames.
 
     ``places`` are times in units of the mean gap of the stream; a mean gap follows the last frame, so that the
@@ -239,35 +245,37 @@ def _recorded(arrivals: Arrivals, flows: Sequence[int]) -> tuple[dict[str, Any],
     chosen = [index for index, flow in enumerate(arrivals.trace_flow) if flow in number_of]
     share = len(chosen) / len(arrivals.trace_flow)
     first_s, rate_pps = arrivals.trace_time_s[0], arrivals.trace_rate_pps * share
-    most = math.nextafter(len(chosen), 0.0)
+    last_place = math.nextafter(len(chosen), 0.0)
     schedule = {
         "kind": "recorded",
-        "places": [min((arrivals.trace_time_s[index] - first_s) * rate_pps, most) for index in chosen],
+        "places": [min((arrivals.trace_time_s[index] - first_s) * rate_pps, last_place) for index in chosen],
         "bytes": [arrivals.trace_frame_bytes[index] for index in chosen],
         "flows": [number_of[arrivals.trace_flow[index]] for index in chosen],
     }
     return schedule, share
 
 
-def smallest_test_frame_bytes(version: Literal[4, 6], encapsulation: Encapsulation) -> int:
+def min_test_frame_bytes(version: Literal[4, 6], encapsulation: Encapsulation) -> int:
     """Return the size of the smallest test frame: headers, tags and tunnel, signature, FCS."""
-    return _SMALLEST_BYTES[version] + encapsulation.added_bytes(version)
+    return _MIN_TEST_FRAME_BYTES[version] + encapsulation.added_bytes(version)
 
 
 def _frame_problems(frames: FrameMix, ports: Sequence[TesterPort], addressing: Addressing) -> list[Problem]:
     problems = []
     smallest, largest = min(frames.sequence_bytes), max(frames.sequence_bytes)
     encapsulation = addressing.encapsulation
-    least = smallest_test_frame_bytes(addressing.version, encapsulation)
-    if smallest < least:
+    minimum = min_test_frame_bytes(addressing.version, encapsulation)
+    if smallest < minimum:
         within = f" in {encapsulation.title}" if encapsulation.title else ""
-        what = f"{smallest} B: the smallest IPv{addressing.version} test frame{within} has {least} B"
-        problems.append(Problem("frames", f"{what} (headers, signature, FCS)"))
+        message = f"{smallest} B: the smallest IPv{addressing.version} test frame{within} has {minimum} B"
+        problems.append(Problem("frames", f"{message} (headers, signature, FCS)"))
     for port in ports:
-        packet = largest - _FRAME_WITHOUT_PACKET_BYTES - encapsulation.tags_bytes
-        if packet > port.mtu:
-            what = f"{largest} B hold an IP packet of {packet} B, port {port.name} ({port.interface}) has an MTU of"
-            problems.append(Problem("frames", f"{what} {port.mtu} B: send smaller frames or raise the MTU"))
+        packet_bytes = largest - _FRAME_WITHOUT_PACKET_BYTES - encapsulation.tags_bytes
+        if packet_bytes > port.mtu:
+            message = (
+                f"{largest} B hold an IP packet of {packet_bytes} B, port {port.name} ({port.interface}) has an MTU of"
+            )
+            problems.append(Problem("frames", f"{message} {port.mtu} B: send smaller frames or raise the MTU"))
     if addressing.version == 6 and not all(port.ipv6 for port in ports):
         problems.append(Problem("ipv6", "the bed has no IPv6 addresses: set ipv6 = true, or give each port one"))
     return problems
@@ -277,19 +285,19 @@ def _line_rate(load: OfferedLoad, port: TesterPort) -> float:
     return line_rate_pps(port.wire_bps, load.frames.mean_bytes)
 
 
-def _cut(
+def _rate_factors(
     load: OfferedLoad, ports: Sequence[TesterPort], shares: Mapping[tuple[int, int], float], notes: list[str]
 ) -> dict[int, float]:
     """Return the factor by which each sending port lowers its intended rate: line rate / intended rate, at most 1."""
-    cut = {}
+    rate_factors = {}
     for number in {pair[0] for pair in shares}:
         rate = load.rate_pps * math.fsum(share for pair, share in shares.items() if pair[0] == number)
         line = _line_rate(load, ports[number])
-        cut[number] = min(line / rate, 1.0)
+        rate_factors[number] = min(line / rate, 1.0)
         if rate > line * (1.0 + 1e-9):
-            what = f"port {ports[number].name} offers its line rate of {line:,.0f} frames/s"
-            notes.append(f"{what}: the intended load of {rate:,.0f} frames/s is above it")
-    return cut
+            message = f"port {ports[number].name} offers its line rate of {line:,.0f} frames/s"
+            notes.append(f"{message}: the intended load of {rate:,.0f} frames/s is above it")
+    return rate_factors
 
 
 def _schedule(arrivals: Arrivals, notes: list[str]) -> dict[str, Any]:
@@ -310,7 +318,7 @@ def _flows(
     receiver: TesterPort,
     addressing: Addressing,
     *,
-    many: bool,
+    is_many: bool,
     notes: list[str],
 ) -> list[dict[str, Any]]:
     """Return the addresses of a stream's flows, sent in turn; a flow of twice the weight is listed twice."""
@@ -329,7 +337,7 @@ def _flows(
         for number, repeat in enumerate(repeats):
             ports = (
                 (random.randint(*_SOURCE_PORTS), random.randint(*_DESTINATION_PORTS))
-                if many or len(targets) > 1
+                if is_many or len(targets) > 1
                 else (_SOURCE_PORT, UDP_ECHO_PORT)
             )
             entry = {
@@ -341,34 +349,37 @@ def _flows(
                 "destination_port": ports[1],
             }
             flow_list += [entry] * repeat
-    return flow_list[:_MOST_FLOWS]
+    return flow_list[:_MAX_FLOWS]
 
 
 def _destinations(receiver: TesterPort, addressing: Addressing) -> list[str]:
     """Return a host of each destination network; the tester's own port is first, or last if routes are learnt."""
-    own = receiver.ipv6 if addressing.version == 6 else receiver.ipv4
-    further = receiver.networks_ipv6 if addressing.version == 6 else receiver.networks_ipv4
-    if addressing.networks > 1 + len(further):
-        what = f"{addressing.networks} networks: port {receiver.name} has {1 + len(further)}"
-        raise ModelProblem("offered load", [Problem("networks", f"{what}; give more in the test bed's file")])
-    behind = [str(ipaddress.ip_network(text)[2]) for text in further[: addressing.networks]]
-    networks = [*behind, own] if addressing.are_learnt else [own, *behind]
+    port_host = receiver.ipv6 if addressing.version == 6 else receiver.ipv4
+    networks_behind = receiver.networks_ipv6 if addressing.version == 6 else receiver.networks_ipv4
+    if addressing.networks > 1 + len(networks_behind):
+        message = f"{addressing.networks} networks: port {receiver.name} has {1 + len(networks_behind)}"
+        raise ModelProblem("offered load", [Problem("networks", f"{message}; give more in the test bed's file")])
+    network_hosts = [str(ipaddress.ip_network(text)[2]) for text in networks_behind[: addressing.networks]]
+    networks = [*network_hosts, port_host] if addressing.are_learnt else [port_host, *network_hosts]
     return networks[: addressing.networks]
 
 
 def _repeats(weights: Sequence[float], notes: list[str]) -> list[int]:
-    least = min(weights)
-    if max(weights) == least:
+    minimum = min(weights)
+    if max(weights) == minimum:
         return [1] * len(weights)
     for scale in range(1, 101):
-        repeats = [round(weight / least * scale) for weight in weights]
-        if all(abs(got - weight / least * scale) < 1e-6 * got for got, weight in zip(repeats, weights, strict=True)):
+        repeats = [round(weight / minimum * scale) for weight in weights]
+        if all(
+            abs(repeat - weight / minimum * scale) < 1e-6 * repeat
+            for repeat, weight in zip(repeats, weights, strict=True)
+        ):
             break
     else:
         scale = 10
-        repeats = [max(round(weight / least * scale), 1) for weight in weights]
+        repeats = [max(round(weight / minimum * scale), 1) for weight in weights]
         notes.append("shares of flows are kept within a few per cent: their ratios are not whole numbers")
-    if sum(repeats) > _MOST_SHARES:
-        what = f"the shares of the flows need {sum(repeats):,} turns: at most {_MOST_SHARES:,}"
-        raise ModelProblem("offered load", [Problem("flows", f"{what}; give weights of smaller ratios")])
+    if sum(repeats) > _MAX_TURNS:
+        message = f"the shares of the flows need {sum(repeats):,} turns: at most {_MAX_TURNS:,}"
+        raise ModelProblem("offered load", [Problem("flows", f"{message}; give weights of smaller ratios")])
     return repeats

@@ -20,10 +20,10 @@ from routecast.testbed.dut_host import SelfTimed
 from routecast.testbed.measure import Measure
 from routecast.testbed.meters._meter import MeteredTrial
 
-__all__ = ["TimedMeasure", "measure_of", "silent_trial"]
+__all__ = ["TimedMeasure", "idle_trial", "measure_of"]
 
 
-def silent_trial(measure: Measure, duration_s: float) -> Trial:
+def idle_trial(measure: Measure, duration_s: float) -> Trial:
     """Send nothing for ``duration_s`` seconds and return a trial with the watts of the idle device.
 
     The tester is open and the device is settled, as in other trials of the evaluator.
@@ -33,7 +33,7 @@ def silent_trial(measure: Measure, duration_s: float) -> Trial:
     if not (math.isfinite(duration_s) and duration_s > 0.0):
         raise ModelProblem("trial", [Problem("duration_s", f"got {duration_s}: a number of seconds > 0")])
     measure.open()
-    measure.bed.settle_again()
+    measure.bed.bind_replaced_threads()
     with MeteredTrial(measure.meter, measure.no_power) as metered:
         begin_s = time.monotonic()
         time.sleep(duration_s)
@@ -87,11 +87,11 @@ class TimedMeasure(Measure):
         frames of a size; EnvironmentProblem: the device fails.
         """
         if load.steps:
-            what = "a device that makes its frames itself has no queue that a change of the rate could fill"
-            raise ModelProblem("offered load", [Problem("steps", what)])
+            message = "a device that makes its frames itself has no queue that a change of the rate could fill"
+            raise ModelProblem("offered load", [Problem("steps", message)])
         if self.bed.encapsulation.title:
-            what = "a device that makes its frames itself makes plain ones: leave the encapsulation out"
-            raise ModelProblem("offered load", [Problem("encapsulation", what)])
+            message = "a device that makes its frames itself makes plain ones: leave the encapsulation out"
+            raise ModelProblem("offered load", [Problem("encapsulation", message)])
         capacity_pps = 1.0 / self._seconds_per_frame(load, duration_s)
         offered = round(load.rate_pps * duration_s)
         forwarded = min(offered, math.floor(capacity_pps * duration_s))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from power_fakes import FakeMeter
-from testbed_fakes import FakeBed, FakeTester, FakeWatch
+from testbed_fakes import FakeBed, FakeSnapshotReader, FakeTester
 
 from routecast.benchmark.exchange import Record, csv_text, read_csv, read_parquet, write_parquet
 from routecast.cli.measure import _append
@@ -30,7 +30,7 @@ LOAD = OfferedLoad(rate_pps=1e5, flows=FlowSet(name="1 flow", flows=(Flow(rss_ha
 
 @pytest.fixture(autouse=True)
 def fake_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.measure.SnapshotReader", FakeSnapshotReader)
 
 
 def trial(meter: FakeMeter | None, *, loss_ratio: float = 0.0, duration_s: float = 0.5, **values: Any) -> Trial:

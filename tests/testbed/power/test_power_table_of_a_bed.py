@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from power_fakes import FakeMeter
-from testbed_fakes import FakeBed, FakeTester, FakeWatch
+from testbed_fakes import FakeBed, FakeSnapshotReader, FakeTester
 
 from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, ModelProblem
 from routecast.load.flows import FlowSet
@@ -34,8 +34,8 @@ def both_ports_receive(monkeypatch: pytest.MonkeyPatch) -> None:
     def bend(links: dict[str, Any]) -> None:
         links["rcfake0"]["rx_frames"] = next(reads) * 10**9
 
-    monkeypatch.setattr(FakeWatch, "bend", staticmethod(bend))
-    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+    monkeypatch.setattr(FakeSnapshotReader, "bend", staticmethod(bend))
+    monkeypatch.setattr("routecast.testbed.measure.SnapshotReader", FakeSnapshotReader)
 
 
 class Router(FakeTester):

@@ -37,7 +37,7 @@ from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palet
 from routecast.show.page import Block, Listing, Tile, Tiles
 from routecast.show.tables import Column, percent, scaled
 from routecast.show.ticks import log_ticks
-from routecast.testbed.checks import lost_to_others
+from routecast.testbed.checks import is_device_starved
 
 if TYPE_CHECKING:
     from routecast.benchmark.plan import Plan
@@ -224,7 +224,7 @@ def find_ceiling(stage: Stage) -> str:
         try:
             stage.trial(stage.maximum_pps, duration_s, GREATEST, attempts=1)
         except InvalidTrial as problem:
-            if lost_to_others(problem.trial):
+            if is_device_starved(problem.trial):
                 continue  # the device did not run: the trial does not show the tester's rate
             reached_pps = min(problem.trial.offered_pps, stage.maximum_pps)
             is_short = reached_pps < stage.maximum_pps * (1.0 - 1e-3)

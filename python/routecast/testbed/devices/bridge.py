@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.lifecycle import StartedDevice
-from routecast.testbed.devices.linux import LARGEST_SLOWDOWN, SLOWDOWN_TEXT, IngressPrograms
+from routecast.testbed.devices.linux import MAX_SLOWDOWN, SLOWDOWN_TEXT, IngressPrograms
 from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.dut_host import DeviceSite, Missing
 
@@ -22,7 +22,7 @@ _BRIDGE = "rcbr0"
 class BridgeOptions(DeviceOptions):
     """Options of the bridge; without ``learning``, the tester's addresses are static entries."""
 
-    slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
+    slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=MAX_SLOWDOWN)
     learning: bool = option(False, "learn MAC addresses and flood unknown ones; otherwise static entries only")
 
 

@@ -28,9 +28,9 @@ from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial
 from routecast.testbed.conditions import Condition
 from routecast.testbed.devices import interfaces
-from routecast.testbed.devices.linux import ROUTES_TEXT, KernelRouter, SteeredOptions, first_and_last
+from routecast.testbed.devices.linux import ROUTES_TEXT, KernelRouter, SteeredOptions, abridged
 from routecast.testbed.devices.options import option
-from routecast.testbed.devices.processes import Processes, accepts, check_socket_path
+from routecast.testbed.devices.processes import Processes, accepts_connections, check_socket_path
 from routecast.testbed.dut_host import DevicePort, DeviceSite, Missing
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
     "FrrOptions",
     "RoutingUpdates",
     "Vty",
-    "bgp_of_device",
+    "device_bgp_lines",
     "remove_crash_logs",
 ]
 
@@ -49,23 +49,23 @@ DAEMONS = Path("/usr/lib/frr")
 USER = "frr"
 _CRASH_LOGS = Path("/var/tmp/frr")
 _NEIGHBOUR_AS, _DEVICE_AS = 64_512, 64_513  # RFC 6996: for private use
-_PHANTOM = "192.0.2.0/24"
+_PHANTOM_NETWORK = "192.0.2.0/24"
 """A network without test frames (RFC 5737); RFC 2544 sec. 11.3 changes the routes of such phantom networks."""
 
-_LONGEST_ANSWER_S = 10.0
-_LONGEST_ARRIVAL_S = 5.0
+_ANSWER_TIMEOUT_S = 10.0
+_ARRIVAL_TIMEOUT_S = 5.0
 _NEIGHBOUR_POLL_S = 0.02
-_END = b"\0\0\0"
+_ANSWER_END = b"\0\0\0"
 
-_LONGEST_ROUTING_S = 60.0
-_LONGEST_UPDATE_S = 10.0
+_ROUTES_TIMEOUT_S = 60.0
+_UPDATE_TIMEOUT_S = 10.0
 _POLL_S = 0.1
-_MOST_ROUTES = 5000  # staticd takes about 1.5 ms for each
+_MAX_ROUTES = 5000  # staticd takes about 1.5 ms for each
 # Routes stay at the end, and at the start until staticd has had 60 s to claim them.
-_RETAINING = ["--retain", "--graceful_restart", "60"]
+_RETAIN_OPTIONS = ["--retain", "--graceful_restart", "60"]
 # One transaction: committed line by line, the time grows with the square of the length.
-_AT_ONCE = ["--tcli"]
-_PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the kernel's own static routes
+_TRANSACTION_OPTIONS = ["--tcli"]
+_STATICD_PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the kernel's own static routes
 _BGP = "bgp"
 
 
@@ -79,7 +79,7 @@ class Vty:
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self._socket.settimeout(_LONGEST_ANSWER_S)
+            self._socket.settimeout(_ANSWER_TIMEOUT_S)
             self._socket.connect(str(path))
             self.run("enable")
         except BaseException:
@@ -108,11 +108,11 @@ class Vty:
 
     def _answer(self) -> tuple[str, int]:
         data = b""
-        while data[-4:-1] != _END:
-            more = self._socket.recv(65_536)
-            if not more:
+        while data[-4:-1] != _ANSWER_END:
+            chunk = self._socket.recv(65_536)
+            if not chunk:
                 raise ConnectionResetError("the daemon closed the connection")
-            data += more
+            data += chunk
         return data[:-4].decode(errors="replace"), data[-1]
 
 
@@ -153,7 +153,7 @@ class BgpNeighbour:
         ]
         process = self._daemon.spawn(self._site, "bgpd", *command, environment={"HOME": str(folder)})
         self._process_ids.append(process.pid)
-        self._daemon.wait_for(partial(accepts, folder / "bgpd.vty"), "bgpd of the neighbour")
+        self._daemon.wait_for(partial(accepts_connections, folder / "bgpd.vty"), "bgpd of the neighbour")
         self._vty = Vty(folder / "bgpd.vty")
 
     def stop(self) -> None:
@@ -174,11 +174,11 @@ class BgpNeighbour:
         """Send the networks again, as a routing update to the device."""
         self._run("clear bgp * soft out")
 
-    def announce_phantom(self, *, is_there: bool) -> None:
+    def announce_phantom(self, *, is_announced: bool) -> None:
         """Announce or withdraw a network without test frames, by one update."""
-        change = f"{'' if is_there else 'no '}network {_PHANTOM}"
-        of_router = (f"router bgp {_NEIGHBOUR_AS}", "address-family ipv4 unicast")
-        self._run("configure terminal", *of_router, change, "end")
+        change = f"{'' if is_announced else 'no '}network {_PHANTOM_NETWORK}"
+        router_commands = (f"router bgp {_NEIGHBOUR_AS}", "address-family ipv4 unicast")
+        self._run("configure terminal", *router_commands, change, "end")
 
     def configuration(self) -> list[str]:
         """Return the lines of the daemon's configuration."""
@@ -187,7 +187,7 @@ class BgpNeighbour:
             *("route-map to-ipv6 permit 10", f" set ipv6 next-hop global {self._port.neighbour_ipv6}"),
             *(f"router bgp {_NEIGHBOUR_AS}", f" bgp router-id {self.address}"),
             *(" no bgp ebgp-requires-policy", " no bgp network import-check", " no bgp suppress-duplicates"),
-            *_session(device, _DEVICE_AS),
+            *_session_lines(device, _DEVICE_AS),
             f" neighbor {device} disable-connected-check",  # without zebra it knows no networks of its own
             " address-family ipv4 unicast",
             *(f"  network {network}" for network in self._port.networks_ipv4),
@@ -208,14 +208,14 @@ class BgpNeighbour:
         self._vty.run(*commands)
 
 
-def bgp_of_device(neighbours: Sequence[BgpNeighbour], router_id: str, *, ipv6: bool) -> list[str]:
+def device_bgp_lines(neighbours: Sequence[BgpNeighbour], router_id: str, *, ipv6: bool) -> list[str]:
     """Return the lines of the device's configuration: it accepts all routes and announces none."""
     lines = [
         *("ip prefix-list none seq 5 deny any", "ipv6 prefix-list none seq 5 deny any"),
         *(f"router bgp {_DEVICE_AS}", f" bgp router-id {router_id}", " no bgp ebgp-requires-policy"),
     ]
     for neighbour in neighbours:
-        lines += _session(neighbour.address, _NEIGHBOUR_AS)
+        lines += _session_lines(neighbour.address, _NEIGHBOUR_AS)
     for family in ("ipv4", *(["ipv6"] if ipv6 else [])):
         lines.append(f" address-family {family} unicast")
         for neighbour in neighbours:
@@ -234,40 +234,40 @@ class RoutingUpdates:
         self._neighbour = neighbour
         self._received = received
         self._routes = routes
-        self._is_there = False
+        self._is_announced = False
         self._sent = 0
-        self._before = 0
+        self._received_before = 0
 
     def begin(self) -> None:
         """Start the counts at zero."""
-        self._sent, self._before = 0, self._received()
+        self._sent, self._received_before = 0, self._received()
 
     def each_second(self) -> None:
         """Announce or withdraw the network."""
-        self._is_there = not self._is_there
-        self._neighbour.announce_phantom(is_there=self._is_there)
+        self._is_announced = not self._is_announced
+        self._neighbour.announce_phantom(is_announced=self._is_announced)
         self._sent += 1
 
     def annotate(self, trial: Trial, due: int) -> Trial:
         """Note how many updates were sent and arrived; a trial without the due updates is no result."""
-        until_s = time.monotonic() + _LONGEST_ARRIVAL_S
-        while not (self._arrived >= self._sent and self._has_followed) and time.monotonic() < until_s:
+        deadline_s = time.monotonic() + _ARRIVAL_TIMEOUT_S
+        while not (self._arrived_updates >= self._sent and self._table_follows) and time.monotonic() < deadline_s:
             time.sleep(_NEIGHBOUR_POLL_S)
-        followed = "its table followed" if self._has_followed else f"its table did not follow ({_PHANTOM})"
+        table_clause = "its table followed" if self._table_follows else f"its table did not follow ({_PHANTOM_NETWORK})"
         note = (
-            f"{self._sent:,} routing updates were sent, one each second, and the device received {self._arrived:,}; "
-            f"{followed} (RFC 2544 sec. 11.3)"
+            f"{self._sent:,} routing updates were sent, one each second, and the device received "
+            f"{self._arrived_updates:,}; {table_clause} (RFC 2544 sec. 11.3)"
         )
-        few = (f"the neighbour sent {self._sent:,} of {due:,} routing updates",) if self._sent < due - 1 else ()
-        return replace(trial, notes=(*trial.notes, note), invalid=(*trial.invalid, *few))
+        reasons = (f"the neighbour sent {self._sent:,} of {due:,} routing updates",) if self._sent < due - 1 else ()
+        return replace(trial, notes=(*trial.notes, note), invalid=(*trial.invalid, *reasons))
 
     @property
-    def _arrived(self) -> int:
-        return self._received() - self._before
+    def _arrived_updates(self) -> int:
+        return self._received() - self._received_before
 
     @property
-    def _has_followed(self) -> bool:
-        return (_PHANTOM in self._routes()) == self._is_there
+    def _table_follows(self) -> bool:
+        return (_PHANTOM_NETWORK in self._routes()) == self._is_announced
 
 
 def updates_received(vty: Vty, neighbour: str) -> int:
@@ -285,10 +285,10 @@ def remove_crash_logs(process_ids: Collection[int]) -> None:
         _CRASH_LOGS.rmdir()
 
 
-def _session(address: str, its_as: int) -> list[str]:
+def _session_lines(address: str, remote_as: int) -> list[str]:
     # No keepalives and no hold time (RFC 4271 sec. 4.2): a loaded device keeps its session.
     return [
-        f" neighbor {address} remote-as {its_as}",
+        f" neighbor {address} remote-as {remote_as}",
         f" neighbor {address} timers 0 0",
         f" neighbor {address} timers connect 1",
         f" neighbor {address} advertisement-interval 0",
@@ -304,7 +304,7 @@ class FrrOptions(SteeredOptions):
     ``routing = "bgp"`` a neighbour at each port of the tester sends an update before each trial (RFC 2544 sec. 13).
     """
 
-    routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MOST_ROUTES)
+    routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MAX_ROUTES)
     retain: bool = option(False, "leave the routes in the kernel while zebra is restarted")
     routing: str = option(
         "static",
@@ -353,25 +353,26 @@ class Frr(KernelRouter[FrrOptions]):
         received = {neighbour.address: self._updates_from(neighbour.address) for neighbour in self._neighbours}
         for neighbour in self._neighbours:
             neighbour.announce()
-        until_s = time.monotonic() + _LONGEST_UPDATE_S
+        deadline_s = time.monotonic() + _UPDATE_TIMEOUT_S
         while True:
-            late = [address for address, number in received.items() if self._updates_from(address) <= number]
-            lacking = sorted(
-                {network for neighbour in self._neighbours for network in neighbour.networks} - self._learnt()
+            late_neighbours = [address for address, number in received.items() if self._updates_from(address) <= number]
+            routeless = sorted(
+                {network for neighbour in self._neighbours for network in neighbour.networks} - self._learnt_networks()
             )
-            if not late and not lacking:
+            if not late_neighbours and not routeless:
                 return
-            if time.monotonic() > until_s:
-                what = [f"no routing update of neighbour {address} arrived" for address in late]
-                what += [f"{len(lacking)} networks have no route, the first is {lacking[0]}"] if lacking else []
-                message = f"device {self.name}: {'; '.join(what)} within {_LONGEST_UPDATE_S:g} s (RFC 2544 sec. 13)"
+            if time.monotonic() > deadline_s:
+                reasons = [f"no routing update of neighbour {address} arrived" for address in late_neighbours]
+                if routeless:
+                    reasons.append(f"{len(routeless)} networks have no route, the first is {routeless[0]}")
+                message = f"device {self.name}: {'; '.join(reasons)} within {_UPDATE_TIMEOUT_S:g} s (RFC 2544 sec. 13)"
                 raise EnvironmentProblem(message)
             time.sleep(_POLL_S)
 
     def routing_updates(self) -> Condition:
         """Return the condition of RFC 2544 sec. 11.3: the first port's neighbour sends an update each second."""
         first = self._neighbours[0]
-        return RoutingUpdates(first, lambda: self._updates_from(first.address), self._learnt)
+        return RoutingUpdates(first, lambda: self._updates_from(first.address), self._learnt_networks)
 
     def stop(self) -> None:
         """End the device and its neighbours; a second call does nothing."""
@@ -434,29 +435,29 @@ class Frr(KernelRouter[FrrOptions]):
     def _start_daemons(self, site: DeviceSite) -> None:
         folder = self._folder(site)
         check_socket_path(folder / "staticd.vty")
-        _check_reachable(site.folder)
+        _check_enterable(site.folder)
         folder.mkdir(parents=True, exist_ok=True)
         user = pwd.getpwnam(USER)
         shutil.chown(folder, user.pw_uid, user.pw_gid)
         lines = self._route_lines(site)
         if self.learns_routes:
             router_id = site.ports[0].ipv4.partition("/")[0]
-            lines += bgp_of_device(self._neighbours, router_id, ipv6=self.chosen.ipv6)
+            lines += device_bgp_lines(self._neighbours, router_id, ipv6=self.chosen.ipv6)
         file = folder / "frr.conf"
         file.write_text("\n".join([*lines, ""]), encoding="utf-8")
-        self._configuration = self._configuration[: self._kernel_line_count] + first_and_last(lines)
-        daemons = [("zebra", _RETAINING if self.chosen.retain else []), ("staticd", _AT_ONCE)]
+        self._configuration = self._configuration[: self._kernel_line_count] + abridged(lines)
+        daemons = [("zebra", _RETAIN_OPTIONS if self.chosen.retain else []), ("staticd", _TRANSACTION_OPTIONS)]
         daemons += [("bgpd", [])] if self.learns_routes else []
-        for daemon, more in daemons:
+        for daemon, options in daemons:
             command = [
                 str(DAEMONS / daemon),
                 *("-f", str(file), "-i", str(folder / f"{daemon}.pid"), "-z", str(folder / "zserv.api")),
-                *("--vty_socket", str(folder), "-u", USER, "-g", USER, "-P", "0", *more),
+                *("--vty_socket", str(folder), "-u", USER, "-g", USER, "-P", "0", *options),
             ]
             # Crash logs and vtysh's history go to HOME.
             process = self._daemons.spawn(site, daemon, *command, environment={"HOME": str(folder)})
             self._process_ids.append(process.pid)
-            self._daemons.wait_for(partial(accepts, folder / f"{daemon}.vty"), daemon)
+            self._daemons.wait_for(partial(accepts_connections, folder / f"{daemon}.vty"), daemon)
         if self.learns_routes:
             self._vty = Vty(folder / "bgpd.vty")
         self._wait_for_routes(site)
@@ -473,17 +474,17 @@ class Frr(KernelRouter[FrrOptions]):
             path.unlink(missing_ok=True)
 
     def _wait_for_routes(self, site: DeviceSite) -> None:
-        wanted = len(self._route_lines(site))
+        route_count = len(self._route_lines(site))
 
-        def are_there() -> bool:
-            routes = [site.run("ip", *family, "route", "show", "proto", _PROTOCOL) for family in ((), ("-6",))]
-            if sum(len(text.splitlines()) for text in routes) < wanted:
+        def are_installed() -> bool:
+            routes = [site.run("ip", *family, "route", "show", "proto", _STATICD_PROTOCOL) for family in ((), ("-6",))]
+            if sum(len(text.splitlines()) for text in routes) < route_count:
                 return False
-            return self._learnt().issuperset(
+            return self._learnt_networks().issuperset(
                 network for neighbour in self._neighbours for network in neighbour.networks
             )
 
-        self._daemons.wait_for(are_there, f"the kernel's {wanted} routes of FRR", longest_s=_LONGEST_ROUTING_S)
+        self._daemons.wait_for(are_installed, f"the kernel's {route_count} routes of FRR", timeout_s=_ROUTES_TIMEOUT_S)
 
     def _route_lines(self, site: DeviceSite) -> list[str]:
         lines = []
@@ -492,7 +493,7 @@ class Frr(KernelRouter[FrrOptions]):
         lines += interfaces.extra_routes(site, self.chosen.routes, ipv6=self.chosen.ipv6)
         return [_static_route(line) for line in lines]
 
-    def _learnt(self) -> set[str]:
+    def _learnt_networks(self) -> set[str]:
         """Return the networks in the kernel's table that were learnt from neighbours."""
         lines = [self.site.run("ip", *family, "route", "show", "proto", _BGP) for family in ((), ("-6",))]
         return {line.split(maxsplit=1)[0] for line in "".join(lines).splitlines() if line.strip()}
@@ -521,7 +522,7 @@ def _static_route(line: str) -> str:
     return f"{family} route {network} {gateway} {interface}"
 
 
-def _check_reachable(folder: Path) -> None:
+def _check_enterable(folder: Path) -> None:
     """Check that the daemons' user can enter a folder."""
     for parent in (folder, *folder.parents):
         if not parent.stat().st_mode & 0o001:

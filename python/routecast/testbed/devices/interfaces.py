@@ -32,7 +32,7 @@ __all__ = [
 _SETTINGS = Path("/proc/sys")
 _STATISTICS = Path("/proc/thread-self/net")
 _ROUTES_PER_OCTET = 256
-_LONGEST_WAIT_S = 5.0
+_LINK_TIMEOUT_S = 5.0
 _POLL_S = 0.02
 _IP_DROPS = ("InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes", "FragFails")
 _IP6_DROPS = ("InHdrErrors", "InTooBigErrors", "InNoRoutes", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes")
@@ -72,7 +72,7 @@ def router_settings(site: DeviceSite, *, ipv6: bool) -> dict[str, int]:
     for port in site.ports:
         settings[f"net/ipv4/conf/{port.interface}/rp_filter"] = 0
         settings[f"net/ipv4/conf/{port.interface}/send_redirects"] = 0
-        settings |= _ipv6_of_port(port.interface, on=ipv6)
+        settings |= _port_ipv6_settings(port.interface, on=ipv6)
     return settings
 
 
@@ -81,10 +81,10 @@ def port_lines(site: DeviceSite, *, ipv6: bool) -> list[str]:
     lines = []
     for port in site.ports:
         lines += [f"link set {port.interface} up", f"address replace {port.ipv4} dev {port.interface}"]
-        lines.append(_neighbour(port, port.neighbour_ipv4))
+        lines.append(_neighbour_line(port, port.neighbour_ipv4))
         if ipv6:
             lines += [f"address replace {port.ipv6} dev {port.interface} nodad"]
-            lines.append(_neighbour(port, port.neighbour_ipv6))
+            lines.append(_neighbour_line(port, port.neighbour_ipv6))
     for port in site.ports:
         lines += [f"route replace {net} via {port.neighbour_ipv4} dev {port.interface}" for net in port.networks_ipv4]
         if ipv6:
@@ -136,7 +136,7 @@ def wait_until_up(site: DeviceSite, *, bridged: bool = False) -> None:
     Raises EnvironmentProblem: a port does not come up: the tester's port at its other end is down.
     """
     names = {port.interface for port in site.ports}
-    until_s = time.monotonic() + _LONGEST_WAIT_S
+    deadline_s = time.monotonic() + _LINK_TIMEOUT_S
     while True:
         links = json.loads(site.run("ip", "-json", "link", "show"))
         up = {link["ifname"] for link in links if link.get("operstate") == "UP"} & names
@@ -145,7 +145,7 @@ def wait_until_up(site: DeviceSite, *, bridged: bool = False) -> None:
             up &= {link["ifname"] for link in links if link.get("state") == "forwarding"}
         if up == names:
             return
-        if time.monotonic() > until_s:
+        if time.monotonic() > deadline_s:
             down = ", ".join(sorted(names - up))
             raise EnvironmentProblem(f"port {down}: does not come up; is the tester's port at its other end up?")
         time.sleep(_POLL_S)
@@ -229,13 +229,13 @@ def ip_counters(site: DeviceSite) -> dict[str, int]:
         return snmp, snmp6
 
     snmp, snmp6 = inside(site.netns, read)
-    table, table6 = _snmp(snmp.splitlines()), _snmp6(snmp6.splitlines())
+    table, table6 = _parse_snmp(snmp.splitlines()), _parse_snmp6(snmp6.splitlines())
     counts = {"ip_forwarded": table["ForwDatagrams"], "ip6_forwarded": table6.get("OutForwDatagrams", 0)}
-    counts |= {f"ip_{_snake(name)}": table[name] for name in _IP_DROPS if name in table}
-    return counts | {f"ip6_{_snake(name)}": table6[name] for name in _IP6_DROPS if name in table6}
+    counts |= {f"ip_{_snake_case(name)}": table[name] for name in _IP_DROPS if name in table}
+    return counts | {f"ip6_{_snake_case(name)}": table6[name] for name in _IP6_DROPS if name in table6}
 
 
-def _ipv6_of_port(interface: str, *, on: bool) -> dict[str, int]:
+def _port_ipv6_settings(interface: str, *, on: bool) -> dict[str, int]:
     folder = f"net/ipv6/conf/{interface}"
     if not on:
         return {f"{folder}/disable_ipv6": 1}
@@ -249,19 +249,19 @@ def _ipv6_of_port(interface: str, *, on: bool) -> dict[str, int]:
     }
 
 
-def _neighbour(port: DevicePort, address: str) -> str:
+def _neighbour_line(port: DevicePort, address: str) -> str:
     return f"neighbour replace {address} lladdr {port.neighbour_mac} dev {port.interface} nud permanent"
 
 
-def _snmp(lines: Iterable[str]) -> dict[str, int]:
+def _parse_snmp(lines: Iterable[str]) -> dict[str, int]:
     rows = [line.split() for line in lines if line.startswith("Ip:")]
     return {name: int(value) for name, value in zip(rows[0][1:], rows[1][1:], strict=True)}
 
 
-def _snmp6(lines: Iterable[str]) -> dict[str, int]:
+def _parse_snmp6(lines: Iterable[str]) -> dict[str, int]:
     rows = (line.split() for line in lines)
     return {row[0].removeprefix("Ip6"): int(row[1]) for row in rows if len(row) == 2 and row[0].startswith("Ip6")}
 
 
-def _snake(name: str) -> str:
+def _snake_case(name: str) -> str:
     return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).lstrip("_")

@@ -14,11 +14,11 @@ from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.dut_host import DeviceSite, Missing
 
-__all__ = ["RESETS_OF_A_MACHINE", "StartedDevice"]
+__all__ = ["MACHINE_RESETS", "StartedDevice"]
 
 _O = TypeVar("_O")
 
-RESETS_OF_A_MACHINE: Mapping[str, str] = MappingProxyType(
+MACHINE_RESETS: Mapping[str, str] = MappingProxyType(
     {
         "hardware": "RFC 6201 sec. 4.1: a namespace has no routing processor or line card of its own",
         "power": "RFC 6201 sec. 4.3: a namespace has no power supply of its own",
@@ -40,7 +40,7 @@ class StartedDevice(ABC, Generic[_O]):
     options: ClassVar[type[Any]]
     programs: ClassVar[tuple[Missing, ...]] = ()
     reset_kinds: tuple[str, ...] = ("process", "system", "link")
-    resets_not_run: Mapping[str, str] = RESETS_OF_A_MACHINE
+    resets_not_run: Mapping[str, str] = MACHINE_RESETS
 
     def __init__(self, options: _O | None = None) -> None:
         self.chosen: _O = options if options is not None else self.options()
@@ -78,7 +78,7 @@ class StartedDevice(ABC, Generic[_O]):
         Raises EnvironmentProblem: it runs already, a program is missing, the site is this machine's own namespace or
         does not have two ports, or the start fails, which leaves nothing behind.
         """
-        self._refuse(site)
+        self._check_startable(site)
         self._site = site
         self._configuration = []
         site.folder.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ class StartedDevice(ABC, Generic[_O]):
     def _more_facts(self) -> Mapping[str, object]:
         return {}
 
-    def _refuse(self, site: DeviceSite) -> None:
+    def _check_startable(self, site: DeviceSite) -> None:
         if self._site is not None:
             raise EnvironmentProblem(f"device {self.name}: runs already; stop it first")
         if site.netns is None:

@@ -20,7 +20,7 @@ from routecast.testbed.management import SNMPD, SnmpAgent
 from routecast.testbed.tester import error_text
 
 __all__ = [
-    "LARGEST_SLOWDOWN",
+    "MAX_SLOWDOWN",
     "ROUTES_TEXT",
     "SLOWDOWN_TEXT",
     "IngressPrograms",
@@ -29,13 +29,13 @@ __all__ = [
     "LinuxOptions",
     "RouterOptions",
     "SteeredOptions",
-    "first_and_last",
+    "abridged",
 ]
 
-LARGEST_SLOWDOWN = 100_000
-_MOST_CORES = 4096
-_MOST_ROUTES = 65_536
-_MOST_LINES = 8
+MAX_SLOWDOWN = 100_000
+_MAX_CORES = 4096
+_MAX_ROUTES = 65_536
+_MAX_LINES = 8
 SLOWDOWN_TEXT = "iterations of known work that XDP spends on each frame at the receiving port"
 ROUTES_TEXT = "further routes that no test frame uses, so that the forwarding table is not empty"
 
@@ -50,7 +50,7 @@ class RouterOptions(DeviceOptions):
     attaches no program. ``snmp`` is for the management queries of RFC 2544 sec. 11.2.
     """
 
-    slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
+    slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=MAX_SLOWDOWN)
     ipv6: bool = option(True, "forward IPv6 too")
     snmp: bool = option(False, "run an SNMP agent (snmpd), which answers management queries")
 
@@ -64,7 +64,7 @@ class SteeredOptions(RouterOptions):
     """
 
     cores: int = option(
-        1, "cores that forward: receive packet steering spreads the flows over them", minimum=1, maximum=_MOST_CORES
+        1, "cores that forward: receive packet steering spreads the flows over them", minimum=1, maximum=_MAX_CORES
     )
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class SteeredOptions(RouterOptions):
 class LinuxOptions(SteeredOptions):
     """Options of Linux IP forwarding; with ``ipv6`` there are as many further ``routes`` of IPv6."""
 
-    routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MOST_ROUTES)
+    routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MAX_ROUTES)
 
 
 class IngressPrograms:
@@ -172,7 +172,7 @@ class KernelRouter(StartedDevice[_O]):
 
     def _begin(self, site: DeviceSite) -> None:
         self._configure(site)
-        self._configuration += self._attach(site)
+        self._configuration += self._attach_programs(site)
         if self.chosen.snmp:
             self._agent.start(site)
 
@@ -186,19 +186,19 @@ class KernelRouter(StartedDevice[_O]):
     def _configure(self, site: DeviceSite) -> None:
         settings = interfaces.router_settings(site, ipv6=self.chosen.ipv6)
         self._configuration += interfaces.write_settings(site, settings)
-        lines = interfaces.port_lines(site, ipv6=self.chosen.ipv6) + self._routes(site)
-        done = interfaces.ip_batch(site, lines)
-        routes = [line for line in done if line.startswith("ip route ")]
-        self._configuration += [line for line in done if not line.startswith("ip route ")]
-        self._configuration += first_and_last(routes)
+        lines = interfaces.port_lines(site, ipv6=self.chosen.ipv6) + self._extra_route_lines(site)
+        commands = interfaces.ip_batch(site, lines)
+        routes = [line for line in commands if line.startswith("ip route ")]
+        self._configuration += [line for line in commands if not line.startswith("ip route ")]
+        self._configuration += abridged(routes)
         interfaces.wait_until_up(site)
         if site.cpu is not None and site.more_cpus:
             self._configuration += interfaces.steer_packets(site, (site.cpu, *site.more_cpus))
 
-    def _routes(self, site: DeviceSite) -> list[str]:
+    def _extra_route_lines(self, site: DeviceSite) -> list[str]:
         return []
 
-    def _attach(self, site: DeviceSite) -> list[str]:
+    def _attach_programs(self, site: DeviceSite) -> list[str]:
         if self.chosen.slowdown == 0:
             return []
         return self._ingress.attach(site, "slow", iterations=self.chosen.slowdown)
@@ -233,13 +233,13 @@ class Linux(KernelRouter[LinuxOptions]):
     title = "Linux IP forwarding"
     options = LinuxOptions
 
-    def _routes(self, site: DeviceSite) -> list[str]:
+    def _extra_route_lines(self, site: DeviceSite) -> list[str]:
         return interfaces.extra_routes(site, self.chosen.routes, ipv6=self.chosen.ipv6)
 
 
-def first_and_last(lines: list[str]) -> list[str]:
+def abridged(lines: list[str]) -> list[str]:
     """Return the first and last lines of a long list; a short list stays as it is."""
-    if len(lines) <= _MOST_LINES:
+    if len(lines) <= _MAX_LINES:
         return lines
-    half = _MOST_LINES // 2
+    half = _MAX_LINES // 2
     return [*lines[:half], f"… {len(lines) - 2 * half} more, in order", *lines[-half:]]

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from routecast.testbed.devices.linux import KernelRouter, SteeredOptions, first_and_last
+from routecast.testbed.devices.linux import KernelRouter, SteeredOptions, abridged
 from routecast.testbed.devices.options import option
 from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["Nftables", "NftablesOptions", "rule_set"]
 
-_MOST_RULES = 20_000
+_MAX_RULES = 20_000
 _TABLE = "routecast"
 _END = "    counter name accepted accept"
 
@@ -25,7 +25,7 @@ class NftablesOptions(SteeredOptions):
     ``rules = 24``. ``conntrack`` also drops frames that belong to no connection.
     """
 
-    rules: int = option(24, "filter rules that match no test frame", minimum=0, maximum=_MOST_RULES)
+    rules: int = option(24, "filter rules that match no test frame", minimum=0, maximum=_MAX_RULES)
     conntrack: bool = option(False, "track connections; the rules are looked at for every frame all the same")
 
 
@@ -59,7 +59,7 @@ class Nftables(KernelRouter[NftablesOptions]):
             lines = rule_set(family, self.chosen.rules, conntrack=self.chosen.conntrack)
             rules = [line for line in lines if " saddr " in line]
             end = lines.index(_END)
-            self._configuration += [*lines[: end - len(rules)], *first_and_last(rules), *lines[end:]]
+            self._configuration += [*lines[: end - len(rules)], *abridged(rules), *lines[end:]]
 
     def _end(self, site: DeviceSite) -> None:
         self._remove_rules(site)

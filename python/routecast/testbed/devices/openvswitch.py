@@ -12,7 +12,7 @@ from routecast.errors import EnvironmentProblem
 from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.lifecycle import StartedDevice
 from routecast.testbed.devices.options import DeviceOptions, option
-from routecast.testbed.devices.processes import Processes, accepts, check_socket_path, make_real_time
+from routecast.testbed.devices.processes import Processes, accepts_connections, check_socket_path, make_real_time
 from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["OpenVSwitch", "OpenVSwitchOptions"]
@@ -57,7 +57,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._switch = Processes()
         self._version_text = ""
         self._switch_id = 0
-        self._before: dict[str, int] = {}
+        self._counts_before_start: dict[str, int] = {}
         self._thread_lines: list[str] = []
 
     @property
@@ -72,7 +72,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         """
         self._database.check()
         self._switch.check()
-        return interfaces.switch_counters(self.site, self._before)
+        return interfaces.switch_counters(self.site, self._counts_before_start)
 
     def _begin(self, site: DeviceSite) -> None:
         check_socket_path(self._folder(site) / f"{_BRIDGE}.mgmt")
@@ -80,7 +80,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._folder(site).mkdir(parents=True)
         self._configuration += interfaces.disable_ipv6(site)
         self._configuration += interfaces.ports_up(site)
-        self._before = interfaces.interface_counters(site)
+        self._counts_before_start = interfaces.interface_counters(site)
         self._start_database(site)
         self._start_switch(site)
         self._connect_ports(site)
@@ -117,7 +117,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
             "-vsyslog:off",
             environment=self._environment(site),
         )
-        self._database.wait_for(lambda: accepts(folder / "db.sock"), "the database of Open vSwitch")
+        self._database.wait_for(lambda: accepts_connections(folder / "db.sock"), "the database of Open vSwitch")
         self._vsctl("--no-wait", "init")
         if site.cpu is not None:
             self._vsctl("--no-wait", "set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={1 << site.cpu:#x}")
@@ -136,7 +136,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
             environment=self._environment(site),
         )
         self._switch_id = process.pid
-        self._switch.wait_for(lambda: accepts(folder / "vs.ctl"), "ovs-vswitchd")
+        self._switch.wait_for(lambda: accepts_connections(folder / "vs.ctl"), "ovs-vswitchd")
 
     def _connect_ports(self, site: DeviceSite) -> None:
         # Secure: a frame without a matching flow is dropped, and the switch learns nothing by itself.
@@ -159,32 +159,32 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         if self.chosen.flows == "normal":
             flows = ["actions=NORMAL"]
         management = self._folder(self.site) / f"{_BRIDGE}.mgmt"
-        self._switch.wait_for(lambda: accepts(management), "the bridge of Open vSwitch")
+        self._switch.wait_for(lambda: accepts_connections(management), "the bridge of Open vSwitch")
         self._ofctl("del-flows", _BRIDGE)
         for flow in flows:
             self._ofctl("add-flow", _BRIDGE, flow)
 
     def _make_real_time(self, site: DeviceSite) -> None:
-        forwards = "pmd-" if self.chosen.ports == "afxdp" else "ovs-vswitchd"
-        self._switch.wait_for(lambda: forwards in self._threads(), "the forwarding thread of Open vSwitch")
-        self._thread_lines = make_real_time(self._switch_id, site, lambda name: name.startswith(forwards))
+        thread_name = "pmd-" if self.chosen.ports == "afxdp" else "ovs-vswitchd"
+        self._switch.wait_for(lambda: thread_name in self._thread_names(), "the forwarding thread of Open vSwitch")
+        self._thread_lines = make_real_time(self._switch_id, site, lambda name: name.startswith(thread_name))
 
-    def _threads(self) -> str:
+    def _thread_names(self) -> str:
         return "".join(path.read_text("utf-8") for path in Path(f"/proc/{self._switch_id}/task").glob("*/comm"))
 
     def _vsctl(self, *command: str) -> str:
         words = ("ovs-vsctl", f"--db=unix:{self._folder(self.site)}/db.sock", "--timeout=20", *command)
         if not {"get", "init"} & set(command):
-            self._note("ovs-vsctl", *command)
+            self._record_command("ovs-vsctl", *command)
         return self.site.run(*words, environment=self._environment(self.site))
 
     def _ofctl(self, command: str, bridge: str, *arguments: str) -> str:
-        self._note("ovs-ofctl", command, bridge, *arguments)
+        self._record_command("ovs-ofctl", command, bridge, *arguments)
         socket = f"unix:{self._folder(self.site)}/{bridge}.mgmt"
         words = ("ovs-ofctl", "--timeout=20", command, socket, *arguments)
         return self.site.run(*words, environment=self._environment(self.site))
 
-    def _note(self, *command: str) -> None:
+    def _record_command(self, *command: str) -> None:
         line = " ".join(command)
         if line not in self._configuration:  # it is after a reset
             self._configuration.append(line)

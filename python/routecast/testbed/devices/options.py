@@ -13,7 +13,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 __all__ = ["DeviceOptions", "option", "read_options"]
 
 _T = TypeVar("_T")
-_TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def option(
@@ -52,16 +52,16 @@ def read_options(subject: str, kind: type[_T], options: Mapping[str, object]) ->
     ``subject`` names their owner in messages: ``"device linux"``. Texts are read as the type of the option. Raises
     FileProblem: unknown options, values of the wrong type or out of range; all of them at once.
     """
-    known = {field_.name: field_ for field_ in fields(kind)}  # type: ignore[arg-type]  # every kind is a dataclass
+    fields_by_name = {field_.name: field_ for field_ in fields(kind)}  # type: ignore[arg-type]  # every kind is a dataclass
     problems: list[Problem] = []
     values: dict[str, object] = {}
     for name, value in options.items():
-        field_ = known.get(name.replace("-", "_"))
+        field_ = fields_by_name.get(name.replace("-", "_"))
         if field_ is None:
-            problems.append(Problem(name, f"no such option; {did_you_mean(name, known)}"))
+            problems.append(Problem(name, f"no such option; {did_you_mean(name, fields_by_name)}"))
             continue
         try:
-            values[field_.name] = _converted(field_, value)
+            values[field_.name] = _convert(field_, value)
         except ValueError as problem:
             problems.append(Problem(name, str(problem)))
     if problems:
@@ -69,11 +69,11 @@ def read_options(subject: str, kind: type[_T], options: Mapping[str, object]) ->
     return kind(**values)
 
 
-def _converted(field_: Field[Any], value: object) -> object:
+def _convert(field_: Field[Any], value: object) -> object:
     if isinstance(value, str) and not isinstance(field_.default, str):
         text = value.strip().lower()
         if isinstance(field_.default, bool):
-            value = _TRUTHS.get(text, value)
+            value = _BOOLEANS.get(text, value)
         else:
             with suppress(ValueError):  # _check reports it
                 value = int(text.replace("_", ""))
@@ -85,8 +85,8 @@ def _check(field_: Field[Any], value: object) -> None:
     kind = type(field_.default)
     meaning = field_.metadata["text"]
     if type(value) is not kind:
-        words = {bool: "true or false", int: "a whole number", str: "a text"}
-        raise ValueError(f"{value!r} is not {words[kind]} ({meaning})")
+        type_names = {bool: "true or false", int: "a whole number", str: "a text"}
+        raise ValueError(f"{value!r} is not {type_names[kind]} ({meaning})")
     choices = field_.metadata["choices"]
     if choices and value not in choices:
         raise ValueError(f"{value!r} is not allowed; {did_you_mean(str(value), choices)} ({meaning})")

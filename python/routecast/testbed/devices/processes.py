@@ -15,16 +15,16 @@ from pathlib import Path
 from routecast.errors import DeviceEnded, EnvironmentProblem
 from routecast.testbed.dut_host import DeviceSite
 
-__all__ = ["Processes", "accepts", "check_socket_path", "make_real_time"]
+__all__ = ["Processes", "accepts_connections", "check_socket_path", "make_real_time"]
 
 _POLL_S = 0.02
 _GRACE_S = 3.0
-_MOST_LOG_LINES = 5
-_LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) is 108 bytes with its end
+_MAX_LOG_LINES = 5
+_MAX_SOCKET_PATH_BYTES = 107  # sun_path of unix(7) is 108 bytes with its end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Running:
+class _RunningProcess:
     process: subprocess.Popen[bytes]
     program: str
     log: Path
@@ -34,7 +34,7 @@ class Processes:
     """The running processes of one device."""
 
     def __init__(self) -> None:
-        self._running: list[_Running] = []
+        self._running: list[_RunningProcess] = []
 
     def spawn(
         self, site: DeviceSite, program: str, *command: str, environment: Mapping[str, str] | None = None
@@ -42,23 +42,23 @@ class Processes:
         """Start a process of the device; the site records it, and ``PROGRAM.log`` takes its output."""
         log = f"{program}.log"
         process = site.spawn(*command, log=log, environment=environment)
-        self._running.append(_Running(process=process, program=program, log=site.folder / log))
+        self._running.append(_RunningProcess(process=process, program=program, log=site.folder / log))
         return process
 
     def wait_for(
-        self, ready: Callable[[], bool], what: str, *, longest_s: float = 10.0, poll_s: float = _POLL_S
+        self, is_ready: Callable[[], bool], what: str, *, timeout_s: float = 10.0, poll_s: float = _POLL_S
     ) -> None:
         """Wait until ``ready()``, called every ``poll_s``.
 
         Raises EnvironmentProblem: a process ends meanwhile (:class:`~routecast.errors.DeviceEnded`), or ``ready()``
         stays false for ``longest_s``; with the last lines of the log.
         """
-        until_s = time.monotonic() + longest_s
-        while not ready():
+        deadline_s = time.monotonic() + timeout_s
+        while not is_ready():
             self.check()
-            if time.monotonic() > until_s:
+            if time.monotonic() > deadline_s:
                 logs = "; ".join(f"{process.program}: {_last_lines(process.log)}" for process in self._running)
-                raise EnvironmentProblem(f"{what} is not there after {longest_s:g} s: {logs}")
+                raise EnvironmentProblem(f"{what} is not there after {timeout_s:g} s: {logs}")
             time.sleep(poll_s)
 
     def check(self) -> None:
@@ -66,7 +66,7 @@ class Processes:
         for process in self._running:
             if process.process.poll() is not None:
                 raise DeviceEnded(
-                    f"{process.program}: ended by itself with {_code(process)}: {_last_lines(process.log)}"
+                    f"{process.program}: ended by itself with {_exit_status(process)}: {_last_lines(process.log)}"
                 )
 
     def stop(self, *, in_order: bool = False) -> None:
@@ -74,8 +74,8 @@ class Processes:
 
         ``in_order`` ends the processes in the order of their start; by default the last comes first.
         """
-        running, self._running = self._running, []
-        for process in running if in_order else reversed(running):
+        processes, self._running = self._running, []
+        for process in processes if in_order else reversed(processes):
             _signal(process.process, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 process.process.wait(_GRACE_S)
@@ -83,7 +83,7 @@ class Processes:
             process.process.wait()
 
 
-def make_real_time(process_id: int, site: DeviceSite, wanted: Callable[[str], bool]) -> list[str]:
+def make_real_time(process_id: int, site: DeviceSite, is_chosen: Callable[[str], bool]) -> list[str]:
     """Bind the threads with ``wanted`` names to the site's core with its SCHED_FIFO priority.
 
     Returns a line for each thread; without permission the line says so, and the device runs on.
@@ -92,23 +92,23 @@ def make_real_time(process_id: int, site: DeviceSite, wanted: Callable[[str], bo
     for task in sorted(Path(f"/proc/{process_id}/task").iterdir(), key=lambda path: int(path.name)):
         with suppress(FileNotFoundError, ProcessLookupError):
             name = (task / "comm").read_text(encoding="utf-8").strip()
-            if not wanted(name):
+            if not is_chosen(name):
                 continue
-            done = []
+            actions = []
             try:
                 if site.cpu is not None:
                     os.sched_setaffinity(int(task.name), {site.cpu})
-                    done.append(f"core {site.cpu}")
+                    actions.append(f"core {site.cpu}")
                 if site.priority > 0:
                     os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(site.priority))
-                    done.append(f"SCHED_FIFO {site.priority}")
+                    actions.append(f"SCHED_FIFO {site.priority}")
             except PermissionError:
-                done.append("no real-time priority: not permitted")
-            lines.append(f"thread {name}: {', '.join(done) or 'left to the scheduler'}")
+                actions.append("no real-time priority: not permitted")
+            lines.append(f"thread {name}: {', '.join(actions) or 'left to the scheduler'}")
     return lines
 
 
-def accepts(path: Path) -> bool:
+def accepts_connections(path: Path) -> bool:
     """Whether a process accepts connections at a Unix socket; its file may exist without a process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
@@ -124,9 +124,9 @@ def check_socket_path(path: Path) -> None:
     Raises EnvironmentProblem: it is longer than ``unix(7)`` allows.
     """
     length = len(os.fsencode(path))
-    if length > _LONGEST_SOCKET_PATH:
+    if length > _MAX_SOCKET_PATH_BYTES:
         raise EnvironmentProblem(
-            f"{path}: {length} bytes are too long for a socket, {_LONGEST_SOCKET_PATH} are allowed; "
+            f"{path}: {length} bytes are too long for a socket, {_MAX_SOCKET_PATH_BYTES} are allowed; "
             "use a folder with a shorter path for the test bed"
         )
 
@@ -137,7 +137,7 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-def _code(running: _Running) -> str:
+def _exit_status(running: _RunningProcess) -> str:
     code = running.process.returncode
     return f"signal {-code}" if code < 0 else f"code {code}"
 
@@ -148,4 +148,4 @@ def _last_lines(log: Path) -> str:
     except FileNotFoundError:
         return "no log"
     words = [line.strip() for line in lines if line.strip()]
-    return " / ".join(words[-_MOST_LOG_LINES:]) or "it printed nothing"
+    return " / ".join(words[-_MAX_LOG_LINES:]) or "it printed nothing"

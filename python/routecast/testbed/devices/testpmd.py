@@ -15,23 +15,23 @@ from typing import Any, ClassVar, Literal
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.testbed.devices import interfaces
-from routecast.testbed.devices.lifecycle import RESETS_OF_A_MACHINE, StartedDevice
+from routecast.testbed.devices.lifecycle import MACHINE_RESETS, StartedDevice
 from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.devices.processes import Processes, check_socket_path, make_real_time
 from routecast.testbed.dut_host import DeviceSite, Missing, SelfTimedCounts
 
-_LONGEST_ANSWER_BYTES = 16_384
+_MAX_ANSWER_BYTES = 16_384
 _TIMEOUT_S = 5.0
 
 _FCS_BYTES = 4
-_SMALLEST_FRAME_BYTES, _LARGEST_FRAME_BYTES = 64, 2048
+_MIN_FRAME_BYTES, _MAX_FRAME_BYTES = 64, 2048
 _MEMORY_MB = 256
 _BUFFERS = 16_384
 _NO_WIRE = {"link": "driver null has no link"}
-_LONGEST_START_S = 20.0
+_START_TIMEOUT_S = 20.0
 _DROPS = ("imissed", "ierrors", "oerrors", "rx_nombuf")
 _FORWARDING_THREAD = "worker-1"
-_TICKS_AT_WORK = 2
+_MIN_WORKING_TICKS = 2
 
 
 class DpdkTelemetry:
@@ -78,7 +78,7 @@ class DpdkTelemetry:
 
     def _receive(self) -> dict[str, Any]:
         try:
-            answer: dict[str, Any] = json.loads(self._socket.recv(_LONGEST_ANSWER_BYTES))
+            answer: dict[str, Any] = json.loads(self._socket.recv(_MAX_ANSWER_BYTES))
         except (OSError, ValueError) as problem:
             raise EnvironmentProblem(f"{self._path}: the DPDK process does not answer: {problem}") from problem
         return answer
@@ -134,14 +134,14 @@ class Testpmd(StartedDevice[TestpmdOptions]):
     def __init__(self, options: TestpmdOptions | None = None) -> None:
         super().__init__(options)
         self._processes = Processes()
-        self._frame_bytes = _SMALLEST_FRAME_BYTES
+        self._frame_bytes = _MIN_FRAME_BYTES
         self._process_id = 0
-        self._before: dict[str, int] = {}
+        self._counts_before_start: dict[str, int] = {}
         self._version_text = "not started yet"
         self._thread_lines: list[str] = []
         if self.times_itself:
             self.reset_kinds = ("process", "system")
-            self.resets_not_run = {**RESETS_OF_A_MACHINE, **_NO_WIRE}
+            self.resets_not_run = {**MACHINE_RESETS, **_NO_WIRE}
 
     @property
     def times_itself(self) -> bool:
@@ -162,16 +162,16 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         if not self.times_itself:
             text = f'"{self.chosen.driver}" forwards what the tester sends; only "null" times itself'
             raise FileProblem("device testpmd", [Problem("driver", text)])
-        if not _SMALLEST_FRAME_BYTES <= frame_bytes <= _LARGEST_FRAME_BYTES:
-            text = f"{frame_bytes} is not in {_SMALLEST_FRAME_BYTES} to {_LARGEST_FRAME_BYTES}"
+        if not _MIN_FRAME_BYTES <= frame_bytes <= _MAX_FRAME_BYTES:
+            text = f"{frame_bytes} is not in {_MIN_FRAME_BYTES} to {_MAX_FRAME_BYTES}"
             raise FileProblem("device testpmd", [Problem("frame_bytes", text)])
         if frame_bytes != self._frame_bytes:
             self._frame_bytes = frame_bytes
             self._reset_process(self.site)
         with self._telemetry(self.site) as telemetry:
-            before = self._read(telemetry)
+            before = self._port_counts(telemetry)
             time.sleep(duration_s)
-            after = self._read(telemetry)
+            after = self._port_counts(telemetry)
         counts = SelfTimedCounts(
             frame_bytes=frame_bytes,
             duration_s=after.at_s - before.at_s,
@@ -191,7 +191,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         site = self.site
         self._processes.check()
         if not self.times_itself:
-            return interfaces.switch_counters(site, self._before)
+            return interfaces.switch_counters(site, self._counts_before_start)
         with self._telemetry(site) as telemetry:
             statistics = [telemetry.port_statistics(index) for index in range(len(site.ports))]
         return {
@@ -205,14 +205,14 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         if not self.times_itself:
             self._configuration += interfaces.disable_ipv6(site)
             interfaces.ports_up(site)
-            self._before = interfaces.interface_counters(site)
+            self._counts_before_start = interfaces.interface_counters(site)
         self._start_process(site)
 
     def _end(self, site: DeviceSite) -> None:
         self._processes.stop()
         if not self.times_itself:
             interfaces.release_ports(site)
-        shutil.rmtree(self._runtime(site), ignore_errors=True)
+        shutil.rmtree(self._runtime_folder(site), ignore_errors=True)
         (site.folder / "dpdk-testpmd.log").unlink(missing_ok=True)
 
     def _reset_process(self, site: DeviceSite) -> None:
@@ -223,7 +223,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         interfaces.ports_down(site)
         interfaces.ports_up(site)
 
-    def _read(self, telemetry: DpdkTelemetry) -> _PortCounts:
+    def _port_counts(self, telemetry: DpdkTelemetry) -> _PortCounts:
         began_s, began_busy_s = time.monotonic(), _busy_s(self._process_id)
         statistics = [telemetry.port_statistics(port) for port in range(len(self.site.ports))]
         ended_s, ended_busy_s = time.monotonic(), _busy_s(self._process_id)
@@ -235,7 +235,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         )
 
     def _start_process(self, site: DeviceSite) -> None:
-        runtime = self._runtime(site)
+        runtime = self._runtime_folder(site)
         shutil.rmtree(runtime, ignore_errors=True)
         runtime.mkdir(parents=True)
         command = self._command(site)
@@ -244,7 +244,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         process = self._processes.spawn(site, "dpdk-testpmd", *command, environment={"RUNTIME_DIRECTORY": str(runtime)})
         self._process_id = process.pid
         self._processes.wait_for(
-            lambda: self._forwards(site, process.pid), "forwarding by testpmd", longest_s=_LONGEST_START_S
+            lambda: self._is_forwarding(site, process.pid), "forwarding by testpmd", timeout_s=_START_TIMEOUT_S
         )
         self._thread_lines = make_real_time(process.pid, site, lambda name: _FORWARDING_THREAD in name)
         with self._telemetry(site) as telemetry:
@@ -255,7 +255,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         peers = [f"--eth-peer={index},{port.neighbour_mac}" for index, port in enumerate(site.ports)]
         return [
             *("dpdk-testpmd", "--no-huge", "-m", str(_MEMORY_MB), "--no-pci"),
-            f"--lcores={self._lcores(site)}",
+            f"--lcores={self._lcore_map(site)}",
             "--main-lcore=0",
             *devices,
             "--",
@@ -275,13 +275,13 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         return f"net_{self.chosen.driver}{index},iface={site.ports[index].interface}"
 
     @staticmethod
-    def _lcores(site: DeviceSite) -> str:
+    def _lcore_map(site: DeviceSite) -> str:
         allowed = sorted(os.sched_getaffinity(0))
         core = site.cpu if site.cpu is not None else allowed[-1]
         others = [allowed_core for allowed_core in allowed if allowed_core != core] or [core]
         return f"0@{others[0]},1@{core}"
 
-    def _forwards(self, site: DeviceSite, process_id: int) -> bool:
+    def _is_forwarding(self, site: DeviceSite, process_id: int) -> bool:
         """Whether the forwarding thread works: it sleeps only until its lcore is launched."""
         if not self._socket(site).exists():
             return False
@@ -291,19 +291,19 @@ class Testpmd(StartedDevice[TestpmdOptions]):
                 name, fields = (task / "stat").read_text(encoding="utf-8").split("(", 1)[1].rsplit(")", 1)
                 if _FORWARDING_THREAD in name:  # rte-worker-1 or lcore-worker-1, by version
                     user, system = fields.split()[11:13]
-                    return int(user) + int(system) >= _TICKS_AT_WORK
+                    return int(user) + int(system) >= _MIN_WORKING_TICKS
         return False
 
     def _telemetry(self, site: DeviceSite) -> DpdkTelemetry:
         return DpdkTelemetry(self._socket(site))
 
     @staticmethod
-    def _runtime(site: DeviceSite) -> Path:
+    def _runtime_folder(site: DeviceSite) -> Path:
         return site.folder / "pmd"
 
     @staticmethod
     def _socket(site: DeviceSite) -> Path:
-        return Testpmd._runtime(site) / "dpdk" / "rte" / "dpdk_telemetry.v2"
+        return Testpmd._runtime_folder(site) / "dpdk" / "rte" / "dpdk_telemetry.v2"
 
     def _version(self) -> str:
         return self._version_text

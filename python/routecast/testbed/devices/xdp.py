@@ -35,11 +35,11 @@ class Xdp(KernelRouter[XdpOptions]):
         why = next(back_end.why_not for back_end in back_ends() if back_end.name == "xdp")
         return (*super().missing(), *([Missing(program="eBPF", why=why)] if why else []))
 
-    def _attach(self, site: DeviceSite) -> list[str]:
+    def _attach_programs(self, site: DeviceSite) -> list[str]:
         return self._ingress.attach(site, "forward", iterations=self.chosen.slowdown)
 
     def _reset_process(self, site: DeviceSite) -> None:
         self._ingress.close()
         self._switch_forwarding(site, on=False)
         self._switch_forwarding(site, on=True)
-        self._attach(site)
+        self._attach_programs(site)

@@ -14,7 +14,7 @@ _ZERO_COPY = frozenset(
 _MERGING = ("large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
 _REPORTED = ("generic-receive-offload", "tcp-segmentation-offload", "rx-checksumming", "tx-checksumming")
 _SHORT = {"large-receive-offload": "lro", "generic-receive-offload": "gro", "tcp-segmentation-offload": "tso"}
-_SMALLEST_RING = 256
+_MIN_RING_FRAMES = 256
 
 
 def link(machine: ExaminedMachine, name: str) -> Finding:
@@ -63,19 +63,21 @@ def _default_routes(machine: ExaminedMachine) -> set[str]:
 
 def driver(machine: ExaminedMachine, name: str) -> Finding:
     """Look at the driver: the back ends of the tester and their speed depend on it."""
-    target = machine.target(f"sys/class/net/{name}/device/driver")
+    link_target = machine.link_target(f"sys/class/net/{name}/device/driver")
     check = f"driver {name}"
-    if not target:
-        printed = machine.printed("ethtool", "-i", name) or ""
-        match = re.search(r"^driver:\s*(\S+)", printed, re.MULTILINE)
-        target = match[1] if match else ""
-    if not target:
+    if not link_target:
+        output = machine.output("ethtool", "-i", name) or ""
+        match = re.search(r"^driver:\s*(\S+)", output, re.MULTILINE)
+        link_target = match[1] if match else ""
+    if not link_target:
         return unseen(check, "no device behind it, or ethtool is not there")
-    if target in _ZERO_COPY:
-        return fine(check, f"{target}, supports AF_XDP zero copy")
-    if target == "veth":
+    if link_target in _ZERO_COPY:
+        return fine(check, f"{link_target}, supports AF_XDP zero copy")
+    if link_target == "veth":
         return fine(check, "veth: frames are handed on in memory, live frames work")
-    return fine(check, target, "no AF_XDP zero copy: the tester copies every frame and sends at a third of the rate")
+    return fine(
+        check, link_target, "no AF_XDP zero copy: the tester copies every frame and sends at a third of the rate"
+    )
 
 
 def queues(machine: ExaminedMachine, name: str) -> Finding:
@@ -85,43 +87,43 @@ def queues(machine: ExaminedMachine, name: str) -> Finding:
     check = f"queues {name}"
     if not receive:
         return unseen(check, "the kernel lists none")
-    printed = machine.printed("ethtool", "-l", name) or ""
-    most = max(
-        (int(value) for value in re.findall(r"^(?:RX|Combined):\s*(\d+)", printed, re.MULTILINE)), default=receive
+    output = machine.output("ethtool", "-l", name) or ""
+    maximum = max(
+        (int(value) for value in re.findall(r"^(?:RX|Combined):\s*(\d+)", output, re.MULTILINE)), default=receive
     )
-    text = f"{receive} in, {send} out" + (f", {most} possible" if most > receive else "")
-    if receive == 1 < most:
+    text = f"{receive} in, {send} out" + (f", {maximum} possible" if maximum > receive else "")
+    if receive == 1 < maximum:
         return distorts(
             check,
             text,
             "all flows come to one core, however many the router has",
-            remedy=f"ethtool -L {name} combined {min(most, len(machine.online) or most)}",
+            remedy=f"ethtool -L {name} combined {min(maximum, len(machine.online) or maximum)}",
         )
     return fine(check, text, "all flows come to one core" if receive == 1 else "")
 
 
 def rings(machine: ExaminedMachine, name: str) -> Finding:
     """Look at the rings: they are the buffer that a burst fills (RFC 9004)."""
-    printed, check = machine.printed("ethtool", "-g", name), f"rings {name}"
-    sizes = re.findall(r"^(RX|TX):\s*(\d+)", printed or "", re.MULTILINE)
+    output, check = machine.output("ethtool", "-g", name), f"rings {name}"
+    sizes = re.findall(r"^(RX|TX):\s*(\d+)", output or "", re.MULTILINE)
     if len(sizes) < 4:
         return unseen(check, "the driver or ethtool does not say")
-    most, now = dict(sizes[:2]), dict(sizes[2:4])
-    text = f"{now['RX']} of {most['RX']} in, {now['TX']} of {most['TX']} out"
-    if int(now["RX"]) < min(_SMALLEST_RING, int(most["RX"])):
+    maximum, now = dict(sizes[:2]), dict(sizes[2:4])
+    text = f"{now['RX']} of {maximum['RX']} in, {now['TX']} of {maximum['TX']} out"
+    if int(now["RX"]) < min(_MIN_RING_FRAMES, int(maximum["RX"])):
         return distorts(
             check,
             text,
             "a stall of microseconds overflows it: loss without overload",
-            remedy=f"ethtool -G {name} rx {min(int(most['RX']), 1024)}",
+            remedy=f"ethtool -G {name} rx {min(int(maximum['RX']), 1024)}",
         )
     return fine(check, text, "part of the router's buffer: state it (RFC 9004)")
 
 
 def offloads(machine: ExaminedMachine, name: str) -> Finding:
     """Look for offloads that merge frames: the tester cannot count merged frames."""
-    printed, check = machine.printed("ethtool", "-k", name), f"offloads {name}"
-    states = dict(re.findall(r"^([\w-]+): (on|off)", printed or "", re.MULTILINE))
+    output, check = machine.output("ethtool", "-k", name), f"offloads {name}"
+    states = dict(re.findall(r"^([\w-]+): (on|off)", output or "", re.MULTILINE))
     if not states:
         return unseen(check, "the driver or ethtool does not say")
     merging = [feature for feature in _MERGING if states.get(feature) == "on"]
@@ -138,11 +140,11 @@ def offloads(machine: ExaminedMachine, name: str) -> Finding:
 
 def coalescing(machine: ExaminedMachine, name: str) -> Finding:
     """Look at interrupt coalescing: delayed interrupts add latency."""
-    printed, check = machine.printed("ethtool", "-c", name), f"coalescing {name}"
-    if printed is None:
+    output, check = machine.output("ethtool", "-c", name), f"coalescing {name}"
+    if output is None:
         return unseen(check, "the driver or ethtool does not say")
-    adaptive = re.search(r"^Adaptive RX: (\S+)", printed, re.MULTILINE)
-    wait = re.search(r"^rx-usecs:\s*(\d+)", printed, re.MULTILINE)
+    adaptive = re.search(r"^Adaptive RX: (\S+)", output, re.MULTILINE)
+    wait = re.search(r"^rx-usecs:\s*(\d+)", output, re.MULTILINE)
     if adaptive and adaptive[1] == "on":
         return distorts(
             check,
@@ -159,8 +161,8 @@ def coalescing(machine: ExaminedMachine, name: str) -> Finding:
 
 def flow_control(machine: ExaminedMachine, name: str) -> Finding:
     """Look at flow control: pause frames lower the rate instead of showing loss."""
-    printed, check = machine.printed("ethtool", "-a", name), f"flow control {name}"
-    states = dict(re.findall(r"^(RX|TX):\s*(on|off)", printed or "", re.MULTILINE))
+    output, check = machine.output("ethtool", "-a", name), f"flow control {name}"
+    states = dict(re.findall(r"^(RX|TX):\s*(on|off)", output or "", re.MULTILINE))
     if not states:
         return unseen(check, "the driver or ethtool does not say")
     if "on" not in states.values():

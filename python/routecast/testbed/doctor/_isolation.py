@@ -35,7 +35,7 @@ def virtualisation(machine: ExaminedMachine) -> Finding:
     )
 
 
-def _lines(stat: str) -> dict[str, list[int]]:
+def _parse_stat(stat: str) -> dict[str, list[int]]:
     rows = (line.split() for line in stat.splitlines() if line.startswith("cpu"))
     return {row[0]: [int(cell) for cell in row[1:9]] for row in rows if all(cell.isdigit() for cell in row[1:9])}
 
@@ -43,7 +43,7 @@ def _lines(stat: str) -> dict[str, list[int]]:
 def _shares(machine: ExaminedMachine) -> dict[str, tuple[float, float]]:
     """Return the busy and the stolen share of each line of /proc/stat over a second."""
     first, second, _ = machine.stat()
-    before, after = _lines(first), _lines(second)
+    before, after = _parse_stat(first), _parse_stat(second)
     shares = {}
     for name, row in after.items():
         spent = [b - a for a, b in zip(before.get(name, []), row, strict=False)]
@@ -107,7 +107,7 @@ def pressure(machine: ExaminedMachine) -> Finding:
     )
 
 
-def _example(machine: ExaminedMachine) -> str:
+def _isolation_example(machine: ExaminedMachine) -> str:
     cores = machine.cores or machine.online[1:] or (1,)
     if set(cores) >= set(machine.online):  # one core must remain for other work
         cores = tuple(core for core in cores if core != min(cores)) or cores
@@ -117,31 +117,31 @@ def _example(machine: ExaminedMachine) -> str:
 def isolated_cores(machine: ExaminedMachine) -> Finding:
     """Look for isolated cores: ordinary tasks stay away from them."""
     isolated = cores_of(machine.text(f"{_CPU}/isolated") or "")
-    wanted = machine.cores
-    if isolated and set(wanted) <= set(isolated):
-        return fine("isolated cores", _list(isolated))
-    text = f"only {_list(isolated)}, not {_list(tuple(set(wanted) - set(isolated)))}" if isolated else "none"
+    cores = machine.cores
+    if isolated and set(cores) <= set(isolated):
+        return fine("isolated cores", _core_list(isolated))
+    text = f"only {_core_list(isolated)}, not {_core_list(tuple(set(cores) - set(isolated)))}" if isolated else "none"
     return distorts(
         "isolated cores",
         text,
         "other tasks and kernel threads run on the measuring cores: stalls of 1 to 50 ms, which zero loss does "
         "not forgive; real-time priority keeps ordinary tasks away, not the kernel's",
-        advice=f"start the kernel with isolcpus={_example(machine)} nohz_full={_example(machine)} "
-        f"rcu_nocbs={_example(machine)}",
+        advice=f"start the kernel with isolcpus={_isolation_example(machine)} nohz_full={_isolation_example(machine)} "
+        f"rcu_nocbs={_isolation_example(machine)}",
     )
 
 
 def quiet_timer(machine: ExaminedMachine) -> Finding:
     """Look for nohz_full: without it the timer interrupts every core at HZ."""
-    quiet = cores_of(machine.text(f"{_CPU}/nohz_full") or "")
-    if quiet and set(machine.cores) <= set(quiet):
-        return fine("nohz_full", _list(quiet))
+    tickless = cores_of(machine.text(f"{_CPU}/nohz_full") or "")
+    if tickless and set(machine.cores) <= set(tickless):
+        return fine("nohz_full", _core_list(tickless))
     return distorts(
         "nohz_full",
-        "none" if not quiet else f"only {_list(quiet)}",
+        "none" if not tickless else f"only {_core_list(tickless)}",
         "the timer interrupts each measuring core 100 to 1000 times a second for some microseconds: seen in the "
         "99.9th percentile of latency",
-        advice=f"start the kernel with nohz_full={_example(machine)}",
+        advice=f"start the kernel with nohz_full={_isolation_example(machine)}",
     )
 
 
@@ -158,7 +158,10 @@ def interrupts(machine: ExaminedMachine) -> Finding:
     if not machine.cores:
         return fine("interrupts", "irqbalance does not run; the measuring cores are not chosen")
     card_names = {
-        name for card in machine.interfaces for name in (card, machine.target(f"sys/class/net/{card}/device")) if name
+        name
+        for card in machine.interfaces
+        for name in (card, machine.link_target(f"sys/class/net/{card}/device"))
+        if name
     }
     disturbing: list[str] = []
     is_readable = False
@@ -170,19 +173,19 @@ def interrupts(machine: ExaminedMachine) -> Finding:
             continue
         is_readable = True
         actions = [name for name in machine.names(f"proc/irq/{irq}") if machine.exists(f"proc/irq/{irq}/{name}/")]
-        label = _action(machine, irq) or next(iter(actions), "")
+        label = _interrupt_name(machine, irq) or next(iter(actions), "")
         if set(cores_of(text)) & set(machine.cores) and not any(name in label for name in card_names):
             disturbing.append(f"{irq} ({label})" if label else irq)
     if not is_readable:
         return unseen("interrupts", "this process may not read where interrupts go")
     if not disturbing:
-        return fine("interrupts", f"none of other devices on {_list(machine.cores)}")
+        return fine("interrupts", f"none of other devices on {_core_list(machine.cores)}")
     elsewhere = next((core for core in machine.online if core not in machine.cores), None)
     numbers = " ".join(entry.split()[0] for entry in disturbing)
     move = f"for i in {numbers}; do echo {elsewhere} > /proc/irq/$i/smp_affinity_list; done"
     return distorts(
         "interrupts",
-        f"{len(disturbing)} of other devices may come to {_list(machine.cores)}: {', '.join(disturbing[:4])}"
+        f"{len(disturbing)} of other devices may come to {_core_list(machine.cores)}: {', '.join(disturbing[:4])}"
         + (", …" if len(disturbing) > 4 else ""),
         "each stops a measuring core for some microseconds",
         remedy="" if elsewhere is None else move,
@@ -190,7 +193,7 @@ def interrupts(machine: ExaminedMachine) -> Finding:
     )
 
 
-def _action(machine: ExaminedMachine, irq: str) -> str:
+def _interrupt_name(machine: ExaminedMachine, irq: str) -> str:
     line = re.search(rf"^\s*{irq}:\s+(?:\d+\s+)+(.*)$", machine.text("proc/interrupts") or "", re.MULTILINE)
     return line[1].split()[-1] if line and line[1].split() else ""
 
@@ -222,11 +225,11 @@ def cgroup_limits(machine: ExaminedMachine) -> Finding:
     limits = []
     absent = [core for core in machine.online if core not in cores]
     if absent:
-        limits.append(f"cores {_list(tuple(absent))} are not allowed")
+        limits.append(f"cores {_core_list(tuple(absent))} are not allowed")
     forbids_realtime = False
     for line in (machine.text("proc/self/cgroup") or "").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        for at in _upwards(path):
+        for at in _ancestors(path):
             if not controllers:
                 for base in ("sys/fs/cgroup", "sys/fs/cgroup/unified"):
                     quota = (machine.text(f"{base}{at}/cpu.max") or "max").split()
@@ -258,10 +261,10 @@ def cgroup_limits(machine: ExaminedMachine) -> Finding:
     )
 
 
-def _upwards(path: str) -> list[str]:
+def _ancestors(path: str) -> list[str]:
     parts = [part for part in path.split("/") if part]
     return ["".join(f"/{part}" for part in parts[:count]) for count in range(len(parts), -1, -1)]
 
 
-def _list(cores: tuple[int, ...]) -> str:
+def _core_list(cores: tuple[int, ...]) -> str:
     return f"core{'s' if len(cores) != 1 else ''} {', '.join(map(str, sorted(cores)))}"

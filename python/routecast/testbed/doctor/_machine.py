@@ -117,14 +117,14 @@ class ExaminedMachine:
         except OSError:
             return ()
 
-    def target(self, link: str) -> str:
+    def link_target(self, link: str) -> str:
         """Return the last part of the target of a symbolic link; empty if it is none."""
         try:
             return Path(os.readlink(self.root / link.lstrip("/"))).name
         except OSError:
             return ""
 
-    def printed(self, *command: str) -> str | None:
+    def output(self, *command: str) -> str | None:
         """Return the output of a program; None if it is missing, fails, or takes too long."""
         if not self.is_live:
             return self.text("commands/" + re.sub(r"[^A-Za-z0-9]+", "_", " ".join(command)))
@@ -150,7 +150,7 @@ class ExaminedMachine:
 
         return _core.back_ends()
 
-    def finds(self, program: str) -> bool:
+    def has_program(self, program: str) -> bool:
         """Whether a program can be called, from ``PATH`` or the administrator's folders."""
         if self.is_live:
             folders = (os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/lib/frr")

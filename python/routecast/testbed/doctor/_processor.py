@@ -11,8 +11,8 @@ from routecast.testbed.placement import cores_of
 
 _RECIPE_MARK = ": run as root, or let a group read it"
 _CPU = "sys/devices/system/cpu"
-_LATEST_WAKE_US = 10
-_POOR_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
+_MAX_WAKE_UP_US = 10
+_SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
 
 
 def meters(machine: ExaminedMachine) -> Finding:
@@ -96,7 +96,7 @@ def sleep_states(machine: ExaminedMachine) -> Finding:
         folder = f"{_CPU}/cpu{core}/cpuidle"
         for state in machine.names(folder, "state*"):
             latency_us = machine.number(f"{folder}/{state}/latency") or 0
-            if machine.number(f"{folder}/{state}/disable") == 0 and latency_us > _LATEST_WAKE_US:
+            if machine.number(f"{folder}/{state}/disable") == 0 and latency_us > _MAX_WAKE_UP_US:
                 states[machine.text(f"{folder}/{state}/name") or state] = latency_us
     if states:
         names = ", ".join(f"{name} ({latency_us} us)" for name, latency_us in states.items())
@@ -104,12 +104,12 @@ def sleep_states(machine: ExaminedMachine) -> Finding:
             "C-states",
             f"cores may sleep in {names}",
             "a core wakes up to that much later: median latency at low load is the wake-up's, not the router's",
-            remedy=f"cpupower idle-set -D {_LATEST_WAKE_US}",
+            remedy=f"cpupower idle-set -D {_MAX_WAKE_UP_US}",
         )
     if driver in (None, "none"):
         text = "no cpuidle driver"
         return unseen("C-states", f"{text}: firmware or hypervisor decides")
-    text = f"driver {driver}, no state with more than {_LATEST_WAKE_US} us to wake up"
+    text = f"driver {driver}, no state with more than {_MAX_WAKE_UP_US} us to wake up"
     return fine(
         "C-states",
         text,
@@ -159,16 +159,16 @@ def numa(machine: ExaminedMachine) -> Finding:
         for core in cores_of(machine.text(f"sys/devices/system/node/{node}/cpulist") or "")
     }
     cards = {name: machine.number(f"sys/class/net/{name}/device/numa_node") for name in machine.interfaces}
-    far = [
+    remote_pairs = [
         f"{name} is at node {node}, core {core} at node {node_of[core]}"
         for name, node in cards.items()
         for core in machine.cores
         if node is not None and node >= 0 and core in node_of and node_of[core] != node
     ]
-    if far:
+    if remote_pairs:
         return distorts(
             "NUMA",
-            "; ".join(far[:3]),
+            "; ".join(remote_pairs[:3]),
             "each frame crosses between processors: rates are lower than a near core's",
             advice="choose cores of the card's node in [cores] of the test bed's file",
         )
@@ -183,7 +183,7 @@ def clock_source(machine: ExaminedMachine) -> Finding:
     available = (machine.text(f"{folder}/available_clocksource") or "").split()
     if current is None:
         return unseen("clock source", "the kernel does not say")
-    if current not in _POOR_CLOCKS:
+    if current not in _SLOW_CLOCKS:
         return fine("clock source", current)
     return distorts(
         "clock source",

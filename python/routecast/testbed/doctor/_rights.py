@@ -28,12 +28,12 @@ _CAPABILITIES = {
 }
 
 
-def _programs(machine: ExaminedMachine, check: str, wanted: Mapping[str, str], effect: str) -> Finding:
-    present = [program for program in wanted if machine.finds(program)]
-    absent = [program for program in wanted if program not in present]
+def _programs(machine: ExaminedMachine, check: str, package_of: Mapping[str, str], effect: str) -> Finding:
+    present = [program for program in package_of if machine.has_program(program)]
+    absent = [program for program in package_of if program not in present]
     if not absent:
         return fine(check, ", ".join(present))
-    packages = sorted({wanted[program] for program in absent if wanted[program]})
+    packages = sorted({package_of[program] for program in absent if package_of[program]})
     return missing(
         check,
         f"not {', '.join(absent)}" + (f"; {', '.join(present)} are there" if present else ""),
@@ -75,14 +75,14 @@ def capabilities(machine: ExaminedMachine) -> Finding:
 
 def namespaces(machine: ExaminedMachine) -> Finding:
     """Look for network namespaces, which a test bed without a lab needs."""
-    most = machine.number("proc/sys/user/max_net_namespaces")
+    maximum = machine.number("proc/sys/user/max_net_namespaces")
     if not machine.exists("proc/self/ns/net"):
         return missing(
             "namespaces",
             "the kernel has no network namespaces",
             "there is no test bed without a lab; real interfaces still work",
         )
-    if most == 0:
+    if maximum == 0:
         return missing(
             "namespaces",
             "user.max_net_namespaces is 0",

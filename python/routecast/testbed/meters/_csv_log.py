@@ -25,12 +25,12 @@ from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Prob
 from routecast.quantity.bounded_file import open_file
 from routecast.testbed.meters._meter import PeriodicThread, PowerReading, PowerSpan, Zone, reading_of
 
-_TIME: Final = ("time_s", "time", "timestamp", "at_s", "date", "datetime", "unixtime")
-_WATTS: Final = ("power_w", "watts", "watt", "power", "w", "active_power_w", "active_power")
+_TIME_COLUMNS: Final = ("time_s", "time", "timestamp", "at_s", "date", "datetime", "unixtime")
+_WATTS_COLUMNS: Final = ("power_w", "watts", "watt", "power", "w", "active_power_w", "active_power")
 _SINCE_1970_S = 1e8
 """Smaller times are of another clock."""
 
-_HEAD_BYTES = 4096
+_BLOCK_BYTES = 4096
 
 
 class CsvMeter:
@@ -59,8 +59,8 @@ class CsvMeter:
         self.interval_s = interval_s
         self._wait_s = wait_s
         self._clock = clock
-        self._wall = wall_clock
-        self._thread = PeriodicThread(self._look, interval_s)
+        self._wall_clock = wall_clock
+        self._thread = PeriodicThread(self._read_new_rows, interval_s)
         self._lock = threading.Lock()
         self._reset()
 
@@ -72,21 +72,21 @@ class CsvMeter:
         self._reset()
         try:
             with open_file(self._path, kind="log of watts") as file:
-                head = file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
+                header = file.read(_BLOCK_BYTES).decode("utf-8", errors="replace")
                 size = file.seek(0, 2)
-                file.seek(max(0, size - _HEAD_BYTES))
-                tail = file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
+                file.seek(max(0, size - _BLOCK_BYTES))
+                tail = file.read(_BLOCK_BYTES).decode("utf-8", errors="replace")
         except FileProblem as problem:
             raise EnvironmentProblem(f"power meter {self.name}: {problem.problems[0].message}") from problem
-        self._find_columns(head)
+        self._find_columns(header)
         # The last row before the interval is the power at its beginning.
         lines = tail.split("\n")
         self._offset = size - len(lines[-1].encode())
         for line in reversed(lines[:-1]):
-            if (row := self._row(line)) is not None:
-                self._keep([row])
+            if (row := self._parse_row(line)) is not None:
+                self._append_rows([row])
                 break
-        self._bad = 0
+        self._bad_lines = 0
         self._begin_s = self._clock()
         self._thread.start(f"power meter {self.name}")
 
@@ -94,11 +94,11 @@ class CsvMeter:
         """Read the rows appended meanwhile and return their reading."""
         end_s = self._clock()
         self._thread.stop()
-        self._look()
-        until_s = time.monotonic() + self._wait_s
-        while (not self._rows or self._rows[-1][0] < end_s) and time.monotonic() < until_s:
+        self._read_new_rows()
+        deadline_s = time.monotonic() + self._wait_s
+        while (not self._rows or self._rows[-1][0] < end_s) and time.monotonic() < deadline_s:
             time.sleep(min(0.05, self._wait_s))
-            self._look()
+            self._read_new_rows()
         rows = self._rows
         within = [row for row in rows if self._begin_s <= row[0] <= end_s]
         spans = [self._span(before[0], after[0], before[1], after[1]) for before, after in pairwise(rows)]
@@ -110,8 +110,8 @@ class CsvMeter:
             age = f"its newest row is {end_s - rows[-1][0]:.3g} s old" if rows else "it has no row"
             if not spans:
                 self._notes.append(f"nothing was appended to {self._path} in the interval: {age}")
-        if self._bad:
-            self._notes.append(f"{self._bad} lines of {self._path} are no time and watts")
+        if self._bad_lines:
+            self._notes.append(f"{self._bad_lines} lines of {self._path} are no time and watts")
         return reading_of(
             spans,
             [(self._begin_s, end_s)],
@@ -135,15 +135,15 @@ class CsvMeter:
     def _reset(self) -> None:
         self._rows: list[tuple[float, float]] = []
         self._notes: list[str] = []
-        self._bad = 0
+        self._bad_lines = 0
         self._offset = 0
         self._begin_s = math.nan
         self._columns = (0, 1)
         self._delimiter = ","
-        self._head = ""
-        self._own_clock_s: float | None = None
+        self._header = ""
+        self._clock_offset_s: float | None = None
 
-    def _look(self) -> None:
+    def _read_new_rows(self) -> None:
         """Read the complete lines appended since the last look."""
         try:
             with open_file(self._path, kind="log of watts") as file:
@@ -159,49 +159,52 @@ class CsvMeter:
         self._offset += len(complete)
         rows = []
         for line in complete.decode("utf-8", errors="replace").splitlines():
-            row = self._row(line)
+            row = self._parse_row(line)
             if row is not None:
                 rows.append(row)
-            elif line.strip() and not line.startswith("#") and line.strip() != self._head:
-                self._bad += 1
-        self._keep(rows)
+            elif line.strip() and not line.startswith("#") and line.strip() != self._header:
+                self._bad_lines += 1
+        self._append_rows(rows)
 
-    def _keep(self, rows: list[tuple[float, float]]) -> None:
+    def _append_rows(self, rows: list[tuple[float, float]]) -> None:
         """Convert the times of rows to the clock of trials; a row older than its predecessor is bad."""
         if not rows:
             return
-        if self._own_clock_s is None and rows[-1][0] < _SINCE_1970_S:
-            self._own_clock_s = self._clock() - rows[-1][0]
+        if self._clock_offset_s is None and rows[-1][0] < _SINCE_1970_S:
+            self._clock_offset_s = self._clock() - rows[-1][0]
             self._notes.append("times of the file are of a clock of their own: its newest row was taken as of now")
-        shift_s = self._clock() - self._wall() if self._own_clock_s is None else self._own_clock_s
+        shift_s = self._clock() - self._wall_clock() if self._clock_offset_s is None else self._clock_offset_s
         with self._lock:
             for at_s, watts in rows:
                 if self._rows and at_s + shift_s <= self._rows[-1][0]:
-                    self._bad += 1
+                    self._bad_lines += 1
                 else:
                     self._rows.append((at_s + shift_s, watts))
 
-    def _find_columns(self, head: str) -> None:
-        first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
-        self._head = first.strip()
+    def _find_columns(self, header: str) -> None:
+        first = next((line for line in header.splitlines() if line.strip() and not line.startswith("#")), "")
+        self._header = first.strip()
         self._delimiter = next((sign for sign in (";", "\t", ",") if sign in first), ",")
-        if not _is_head(first):
-            if first and self._row(first) is None:
-                self._refuse(first)
+        if not _is_header(first):
+            if first and self._parse_row(first) is None:
+                self._raise_no_columns(first)
             return
         names = [cell.strip().lower() for cell in _cells(first, self._delimiter)]
-        positions = [next((names.index(name) for name in wanted if name in names), -1) for wanted in (_TIME, _WATTS)]
+        positions = [
+            next((names.index(name) for name in allowed if name in names), -1)
+            for allowed in (_TIME_COLUMNS, _WATTS_COLUMNS)
+        ]
         if min(positions) < 0:
-            self._refuse(first)
+            self._raise_no_columns(first)
         self._columns = (positions[0], positions[1])
 
-    def _refuse(self, line: str) -> None:
+    def _raise_no_columns(self, line: str) -> None:
         raise EnvironmentProblem(
             f"power meter {self.name}: got {line[:60]!r} as its first line: give the columns time and watts "
-            f"(names known: {', '.join(_TIME)}; {', '.join(_WATTS)})"
+            f"(names known: {', '.join(_TIME_COLUMNS)}; {', '.join(_WATTS_COLUMNS)})"
         )
 
-    def _row(self, line: str) -> tuple[float, float] | None:
+    def _parse_row(self, line: str) -> tuple[float, float] | None:
         cells = _cells(line, self._delimiter)
         if len(cells) <= max(self._columns):
             return None
@@ -217,7 +220,7 @@ def _cells(line: str, delimiter: str) -> list[str]:
     return next(csv.reader([line], delimiter=delimiter), [])
 
 
-def _is_head(line: str) -> bool:
+def _is_header(line: str) -> bool:
     """Whether a first line holds names: a time in ISO 8601 has at most two letters in a row."""
     return re.search(r"[A-Za-z]{3}", line) is not None
 

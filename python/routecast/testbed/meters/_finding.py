@@ -12,7 +12,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.testbed.meters._csv_log import CsvMeter
 from routecast.testbed.meters._http_watts import HttpSource
-from routecast.testbed.meters._ipmi import IpmiSource, Run, run_program
+from routecast.testbed.meters._ipmi import IpmiSource, RunProgram, run_program
 from routecast.testbed.meters._meter import PowerMeter
 from routecast.testbed.meters._perf import PerfSource
 from routecast.testbed.meters._rapl import RAPL_INTERVAL_S, RaplSource
@@ -55,38 +55,44 @@ def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = P
     machine's files. Raises FileProblem: there is no such meter, or its address is malformed; EnvironmentProblem:
     credentials are incomplete, or would go over the network in the clear.
     """
-    options = settings or MeterSettings()
-    kind, _, rest = text.strip().partition(":")
-    if kind in {"http", "https"} and rest.startswith("//"):
-        kind, rest = "http", text.strip()
+    settings = settings or MeterSettings()
+    kind, _, address = text.strip().partition(":")
+    if kind in {"http", "https"} and address.startswith("//"):
+        kind, address = "http", text.strip()
     if kind not in _KINDS:
-        raise _refused(f"got {text!r}: {did_you_mean(kind, (*_KINDS, AUTO))}")
-    if kind in {"redfish", "csv", "http"} and not rest:
-        wanted = {"csv": "csv:FILE"}.get(kind, f"{kind}:https://HOST/…")
-        raise _refused(f"got {text!r}: write {wanted}")
-    if options.scope is not None and kind not in {"csv", "http"}:
-        raise _refused(f"scope {options.scope!r} is given for {kind}, which has its own scope: leave it out")
-    interval_s = options.interval_s or (RAPL_INTERVAL_S if kind in {"rapl", "perf"} else _INTERVAL_S)
+        raise _name_problem(f"got {text!r}: {did_you_mean(kind, (*_KINDS, AUTO))}")
+    if kind in {"redfish", "csv", "http"} and not address:
+        form = {"csv": "csv:FILE"}.get(kind, f"{kind}:https://HOST/…")
+        raise _name_problem(f"got {text!r}: write {form}")
+    if settings.scope is not None and kind not in {"csv", "http"}:
+        raise _name_problem(f"scope {settings.scope!r} is given for {kind}, which has its own scope: leave it out")
+    interval_s = settings.interval_s or (RAPL_INTERVAL_S if kind in {"rapl", "perf"} else _INTERVAL_S)
     if kind == "csv":
-        return CsvMeter(Path(rest).expanduser(), scope=options.scope or "pdu", interval_s=interval_s)
-    return SampledMeter(_source(kind, rest, options, root), interval_s=interval_s)
+        return CsvMeter(Path(address).expanduser(), scope=settings.scope or "pdu", interval_s=interval_s)
+    return SampledMeter(_source(kind, address, settings, root), interval_s=interval_s)
 
 
-def _source(kind: str, rest: str, options: MeterSettings, root: Path) -> Source:
+def _source(kind: str, address: str, settings: MeterSettings, root: Path) -> Source:
     if kind == "rapl":
-        return RaplSource(root, covers=rest or "package")
+        return RaplSource(root, covers=address or "package")
     if kind == "perf":
-        return PerfSource(root, covers=rest or "package")
+        return PerfSource(root, covers=address or "package")
     if kind == "ipmi":
-        return IpmiSource(rest, credentials=credentials_for(rest) if rest else None)
+        return IpmiSource(address, credentials=credentials_for(address) if address else None)
     if kind == "redfish":
-        return RedfishSource(rest, credentials=_login(rest), timeout_s=options.timeout_s, verify_tls=options.verify_tls)
+        return RedfishSource(
+            address, credentials=_url_credentials(address), timeout_s=settings.timeout_s, verify_tls=settings.verify_tls
+        )
     return HttpSource(
-        rest, credentials=_login(rest), scope=options.scope, timeout_s=options.timeout_s, verify_tls=options.verify_tls
+        address,
+        credentials=_url_credentials(address),
+        scope=settings.scope,
+        timeout_s=settings.timeout_s,
+        verify_tls=settings.verify_tls,
     )
 
 
-def _login(url: str) -> Credentials:
+def _url_credentials(url: str) -> Credentials:
     try:
         host = urllib.parse.urlsplit(url).hostname
     except ValueError:
@@ -94,8 +100,8 @@ def _login(url: str) -> Credentials:
     return credentials_for(host) if host else Credentials()
 
 
-def _refused(what: str) -> FileProblem:
-    return FileProblem("power meter", [Problem("", what)])
+def _name_problem(message: str) -> FileProblem:
+    return FileProblem("power meter", [Problem("", message)])
 
 
 @value
@@ -110,7 +116,7 @@ class MeterEntry:
     needs_address: bool = field("It is on another host or in a file, and needs an address", default=False)
 
 
-def find_meters(root: Path = Path("/"), *, run: Run | None = None) -> tuple[MeterEntry, ...]:
+def find_meters(root: Path = Path("/"), *, run: RunProgram | None = None) -> tuple[MeterEntry, ...]:
     """Return every kind of meter, the preferred ones first.
 
     Counters of the processor come first, since they are exact over any interval. The server's controller comes next: it
@@ -122,12 +128,12 @@ def find_meters(root: Path = Path("/"), *, run: Run | None = None) -> tuple[Mete
     if run is None:
         run = run_program if root == Path("/") else _refuse_to_run
     return (
-        _entry("RAPL through powercap", RaplSource(root)),
-        _entry("RAPL through the kernel's energy events", PerfSource(root)),
-        _entry("the server's controller over IPMI", IpmiSource(run=run)),
-        _elsewhere("redfish:URL", "a server's controller over Redfish", "bmc", "redfish:https://CONTROLLER"),
-        _elsewhere("csv:FILE", "a log that a meter's program appends to", "pdu", "csv:FILE (time, watts)"),
-        _elsewhere("http:URL", "a power strip, plug or exporter", "pdu", "http://HOST/…#/json/pointer or #metric"),
+        _local_entry("RAPL through powercap", RaplSource(root)),
+        _local_entry("RAPL through the kernel's energy events", PerfSource(root)),
+        _local_entry("the server's controller over IPMI", IpmiSource(run=run)),
+        _remote_entry("redfish:URL", "a server's controller over Redfish", "bmc", "redfish:https://CONTROLLER"),
+        _remote_entry("csv:FILE", "a log that a meter's program appends to", "pdu", "csv:FILE (time, watts)"),
+        _remote_entry("http:URL", "a power strip, plug or exporter", "pdu", "http://HOST/…#/json/pointer or #metric"),
     )
 
 
@@ -163,7 +169,7 @@ def choose_meter(
     return (None, describe_no_power(meters)) if readable is None else (meter_of(readable.name, settings, root=root), "")
 
 
-def _entry(title: str, source: Source) -> MeterEntry:
+def _local_entry(title: str, source: Source) -> MeterEntry:
     try:
         source.open()
         try:
@@ -176,7 +182,7 @@ def _entry(title: str, source: Source) -> MeterEntry:
     return MeterEntry(name=source.name, title=title, scope=source.scope, is_readable=True)
 
 
-def _elsewhere(name: str, title: str, scope: str, form: str) -> MeterEntry:
+def _remote_entry(name: str, title: str, scope: str, form: str) -> MeterEntry:
     return MeterEntry(
         name=name, title=title, scope=scope, is_readable=False, why_not=f"needs an address: {form}", needs_address=True
     )

@@ -31,11 +31,11 @@ _LINE = re.compile(
     r"(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>[^}]*)\})?\s+(?P<value>[^\s]+)(?:\s+-?\d+(?:\.\d+)?)?\s*"
 )
 _LABEL = re.compile(r'(?P<name>[A-Za-z_]\w*)\s*=\s*"(?P<value>(?:[^"\\]|\\.)*)"')
-_WANTED = re.compile(r"(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?")
-_EXPORTERS: Final = ("kepler_", "scaph_")
+_SELECTOR = re.compile(r"(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?")
+_RAPL_EXPORTERS: Final = ("kepler_", "scaph_")
 """Prefixes of exporters that read RAPL."""
 
-_MOST_LISTED = 4
+_MAX_LISTED_SERIES = 4
 
 
 class HttpSource(Source):
@@ -58,7 +58,7 @@ class HttpSource(Source):
         self.name = masked(url)
         self._web = Web(url, meter=self.name, credentials=credentials, timeout_s=timeout_s, verify_tls=verify_tls)
         metric = "" if self._fragment.startswith("/") else self._fragment.partition("{")[0]
-        self._is_exporter = metric.startswith(_EXPORTERS)
+        self._is_exporter = metric.startswith(_RAPL_EXPORTERS)
         self.scope = scope or ("rapl" if self._is_exporter else "pdu")
         base = metric.removesuffix("_total")
         self.is_gauge = not base.endswith("joules")
@@ -78,9 +78,9 @@ class HttpSource(Source):
             else:
                 value = metric_value(text, self._fragment)
         except ValueError as problem:
-            what = "the answer is no number" if isinstance(problem, json.JSONDecodeError) else str(problem)
+            message = "the answer is no number" if isinstance(problem, json.JSONDecodeError) else str(problem)
             hint = "" if self._fragment else "; say where it stands with #/json/pointer or #metric_name"
-            raise EnvironmentProblem(f"power meter {self.name}: {what}{hint}") from problem
+            raise EnvironmentProblem(f"power meter {self.name}: {message}{hint}") from problem
         if not (math.isfinite(value) and value >= 0.0):
             raise EnvironmentProblem(f"power meter {self.name}: got {value:g}, which is no power")
         return {_ZONE: self._scale * value}
@@ -129,10 +129,10 @@ def json_number(document: Any, pointer: str) -> float:
         else:
             reached = "/".join(pointer.split("/")[: number + 1]) or "the top"
             if isinstance(node, dict):
-                has = f"has {', '.join(list(node)[:8]) or 'nothing'}"
+                content = f"has {', '.join(list(node)[:8]) or 'nothing'}"
             else:
-                has = f"is a {'list of ' + str(len(node)) if isinstance(node, list) else type(node).__name__}"
-            raise ValueError(f"the answer has no {pointer}: {reached} {has}")
+                content = f"is a {'list of ' + str(len(node)) if isinstance(node, list) else type(node).__name__}"
+            raise ValueError(f"the answer has no {pointer}: {reached} {content}")
     if isinstance(node, bool) or not isinstance(node, int | float | str):
         raise ValueError(f"{pointer or 'the answer'} is {type(node).__name__}, not a number")
     try:
@@ -141,7 +141,7 @@ def json_number(document: Any, pointer: str) -> float:
         raise ValueError(f"{pointer or 'the answer'} is {str(node)[:40]!r}, not a number") from None
 
 
-def metric_value(text: str, wanted: str) -> float:
+def metric_value(text: str, selector: str) -> float:
     r"""Return the value of a metric in Prometheus' text format.
 
     Series are never added, since the zones in an exporter's labels contain one another.
@@ -153,29 +153,31 @@ def metric_value(text: str, wanted: str) -> float:
     >>> metric_value('watts{outlet="1"} 20\nwatts{outlet="2"} 31.5\n', 'watts{outlet="2"}')
     31.5
     """
-    wanted_match = _WANTED.fullmatch(wanted.strip())
-    if wanted_match is None:
-        raise ValueError(f'{wanted!r} is no name of a metric: write #name or #name{{label="value"}}')
-    labels = _labels(wanted_match["labels"])
+    selected = _SELECTOR.fullmatch(selector.strip())
+    if selected is None:
+        raise ValueError(f'{selector!r} is no name of a metric: write #name or #name{{label="value"}}')
+    labels = _labels(selected["labels"])
     values, names = [], set()
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip())
         if match is None or line.startswith("#"):
             continue
         names.add(match["name"])
-        if match["name"] == wanted_match["name"] and labels.items() <= _labels(match["labels"]).items():
+        if match["name"] == selected["name"] and labels.items() <= _labels(match["labels"]).items():
             values.append((match["labels"] or "", match["value"]))
     if len(values) == 1:
         try:
             return float(values[0][1])
         except ValueError:
-            raise ValueError(f"{wanted_match['name']} is {values[0][1][:40]!r}, not a number") from None
+            raise ValueError(f"{selected['name']} is {values[0][1][:40]!r}, not a number") from None
     if values:
-        several = ", ".join(f"{{{series}}}" for series, _ in values[:_MOST_LISTED])
-        raise ValueError(f"{len(values)} series match {wanted}, which are not added: name one by its labels: {several}")
-    like = sorted(name for name in names if "watt" in name or "joule" in name or "power" in name)
-    hint = f"; there are {', '.join(like[:8])}" if like else ""
-    raise ValueError(f"the answer has no metric {wanted}{hint}")
+        series_list = ", ".join(f"{{{series}}}" for series, _ in values[:_MAX_LISTED_SERIES])
+        raise ValueError(
+            f"{len(values)} series match {selector}, which are not added: name one by its labels: {series_list}"
+        )
+    similar = sorted(name for name in names if "watt" in name or "joule" in name or "power" in name)
+    hint = f"; there are {', '.join(similar[:8])}" if similar else ""
+    raise ValueError(f"the answer has no metric {selector}{hint}")
 
 
 def _labels(text: str | None) -> dict[str, str]:

@@ -21,7 +21,7 @@ _POWER = re.compile(r"Instantaneous power reading:\s*(\d+(?:\.\d+)?)\s*Watts", r
 _STATE = re.compile(r"Power reading state is:\s*(\S+)", re.IGNORECASE)
 _COMMAND: Final = ("dcmi", "power", "reading")
 
-Run = Callable[[Sequence[str], Mapping[str, str]], str]
+RunProgram = Callable[[Sequence[str], Mapping[str, str]], str]
 """Runs a program with additions to its environment and returns what it prints."""
 
 
@@ -31,7 +31,7 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
     Raises EnvironmentProblem: it is missing, or it does not end.
     """
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             capture_output=True,
             text=True,
@@ -47,7 +47,7 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
         raise EnvironmentProblem(f"power meter ipmi: ipmitool did not answer within {_TIMEOUT_S:g} s") from problem
     except OSError as problem:
         raise EnvironmentProblem(f"power meter ipmi: ipmitool cannot run: {problem.strerror}") from problem
-    return done.stdout + done.stderr
+    return completed.stdout + completed.stderr
 
 
 def parse_dcmi(text: str) -> float:
@@ -58,8 +58,8 @@ def parse_dcmi(text: str) -> float:
     power = _POWER.search(text)
     state = _STATE.search(text)
     if power is None:
-        words = text.strip().splitlines()
-        answer = f"says {words[0].strip()!r}" if words else "has no output"
+        lines = text.strip().splitlines()
+        answer = f"says {lines[0].strip()!r}" if lines else "has no output"
         advice = ""
         if "Could not open device" in text:
             advice = ": modprobe ipmi_devintf ipmi_si, and run as root; not every machine has a controller"
@@ -84,7 +84,9 @@ class IpmiSource(Source):
     network; ``run`` runs a program.
     """
 
-    def __init__(self, host: str = "", *, credentials: Credentials | None = None, run: Run = run_program) -> None:
+    def __init__(
+        self, host: str = "", *, credentials: Credentials | None = None, run: RunProgram = run_program
+    ) -> None:
         self._host = host
         self._credentials = credentials
         self._run = run

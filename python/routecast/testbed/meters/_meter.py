@@ -123,15 +123,15 @@ def reading_of(
     metered_s = math.fsum(overlap_s for _, overlap_s in parts)
     readings = []
     for zone in zones:
-        known = [(span.zones_w[zone.name], overlap_s) for span, overlap_s in parts if zone.name in span.zones_w]
-        known_s = math.fsum(overlap_s for _, overlap_s in known)
-        energy_j = math.fsum(power_w * overlap_s for power_w, overlap_s in known)
+        zone_spans = [(span.zones_w[zone.name], overlap_s) for span, overlap_s in parts if zone.name in span.zones_w]
+        zone_s = math.fsum(overlap_s for _, overlap_s in zone_spans)
+        energy_j = math.fsum(power_w * overlap_s for power_w, overlap_s in zone_spans)
         readings.append(
             ZonePower(
                 name=zone.name,
                 scope=zone.scope,
                 is_counted=zone.is_counted,
-                mean_w=energy_j / known_s if known_s else math.nan,
+                mean_w=energy_j / zone_s if zone_s else math.nan,
                 energy_j=energy_j,
             )
         )
@@ -272,17 +272,17 @@ def with_power(trial: Trial, reading: PowerReading) -> Trial:
     """
     name = f"{reading.meter} ({reading.scope})"
     if not math.isfinite(reading.mean_w):
-        why = "; ".join(reading.notes) or "it had no two readings in the time of the trial"
-        return replace(trial, notes=(*trial.notes, f"power: {name} gave no figure: {why}"))
+        reason = "; ".join(reading.notes) or "it had no two readings in the time of the trial"
+        return replace(trial, notes=(*trial.notes, f"power: {name} gave no figure: {reason}"))
     notes = [f"power, {name}: {note}" for note in reading.notes]
     if reading.metered_s < _COMPLETE_RATIO * reading.interval_s:
         notes.append(
             f"power, {name}: metered for {reading.metered_s:.3g} s of {reading.interval_s:.3g} s only; its mean "
             "stands for the whole"
         )
-    others = [zone for zone in reading.zones if not zone.is_counted and math.isfinite(zone.mean_w)]
-    if others:
-        uncounted = ", ".join(f"{zone.name} {zone.mean_w:.4g} W" for zone in others)
+    uncounted_zones = [zone for zone in reading.zones if not zone.is_counted and math.isfinite(zone.mean_w)]
+    if uncounted_zones:
+        uncounted = ", ".join(f"{zone.name} {zone.mean_w:.4g} W" for zone in uncounted_zones)
         notes.append(f"power, {name}: read as well and not added: {uncounted}")
     power = TrialPower(
         mean_w=reading.mean_w,
@@ -301,9 +301,9 @@ class MeteredTrial:
     ``why_none`` goes into the trial's notes: why there is no meter; empty if none is wanted.
     """
 
-    def __init__(self, meter: PowerMeter | None, why_none: str = "") -> None:
+    def __init__(self, meter: PowerMeter | None, why_no_meter: str = "") -> None:
         self._meter = meter
-        self._why_none = why_none
+        self._why_no_meter = why_no_meter
         self._reading: PowerReading | None = None
 
     def __enter__(self) -> Self:
@@ -319,6 +319,6 @@ class MeteredTrial:
     def add_power(self, trial: Trial, windows: Sequence[tuple[float, float]]) -> Trial:
         """Return the trial with the power in the windows of the monotonic clock in which its frames were sent."""
         if self._reading is None:
-            note = (self._why_none,) if self._why_none else ()
+            note = (self._why_no_meter,) if self._why_no_meter else ()
             return replace(trial, notes=(*trial.notes, *note))
         return with_power(trial, self._reading.within(windows))

@@ -18,7 +18,7 @@ from typing import Final
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed.meters._meter import Zone
-from routecast.testbed.meters._rapl import RaplCover, is_virtual
+from routecast.testbed.meters._rapl import RaplSelection, is_virtual
 from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.placement import cores_of
 
@@ -48,7 +48,7 @@ def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
     for event in _SCOPES:
         try:
             config, scale, unit = (
-                (folder / f"{event}{end}").read_text(encoding="ascii").strip() for end in ("", ".scale", ".unit")
+                (folder / f"{event}{suffix}").read_text(encoding="ascii").strip() for suffix in ("", ".scale", ".unit")
             )
         except OSError:
             continue
@@ -82,8 +82,8 @@ def open_event(kind: int, number: int, cpu: int) -> int:
         ctypes.c_ulong(8),  # PERF_FLAG_FD_CLOEXEC
     )
     if handle < 0:
-        number_of_error = ctypes.get_errno()
-        raise OSError(number_of_error, os.strerror(number_of_error))
+        error_number = ctypes.get_errno()
+        raise OSError(error_number, os.strerror(error_number))
     return int(handle)
 
 
@@ -100,8 +100,8 @@ class PerfSource(Source):
         self, root: Path = Path("/"), *, covers: str = "package", opener: Callable[[int, int, int], int] = open_event
     ) -> None:
         self._root = root
-        self._covers = RaplCover(meter="perf", covers=covers)
-        self.name, self.scope = self._covers.name, self._covers.scope
+        self._selection = RaplSelection(meter="perf", covers=covers)
+        self.name, self.scope = self._selection.name, self._selection.scope
         self._opener = opener
         self._handles: dict[str, tuple[int, float]] = {}
         self.zones: tuple[Zone, ...] = ()
@@ -115,8 +115,8 @@ class PerfSource(Source):
         if not events:
             why = "this is a virtual machine; " if is_virtual(self._root) else ""
             raise EnvironmentProblem(f"power meter perf: {why}the kernel has no energy events (/{PMU} is not there)")
-        wanted = self._covers.zone_scopes
-        missing = wanted - {_SCOPES[event] for event in events}
+        scopes = self._selection.zone_scopes
+        missing = scopes - {_SCOPES[event] for event in events}
         if missing:
             raise EnvironmentProblem(
                 f"power meter {self.name}: no event for {', '.join(sorted(missing))}; there are: {', '.join(events)}"
@@ -129,12 +129,12 @@ class PerfSource(Source):
             raise EnvironmentProblem(f"power meter perf: /{PMU} cannot be read: {problem}") from problem
         zones = []
         try:
-            for event, (number, joules) in events.items():
+            for event, (number, unit_j) in events.items():
                 # There is one platform: every package's counter of it counts the same energy.
                 for cpu in cpus[:1] if event == "energy-psys" else cpus:
                     name = f"{event} of cpu {cpu}"
-                    self._handles[name] = (self._opener(kind, number, cpu), joules)
-                    zones.append(Zone(name=name, scope=_SCOPES[event], is_counted=_SCOPES[event] in wanted))
+                    self._handles[name] = (self._opener(kind, number, cpu), unit_j)
+                    zones.append(Zone(name=name, scope=_SCOPES[event], is_counted=_SCOPES[event] in scopes))
         except OSError as problem:
             self.close()
             raise EnvironmentProblem(
@@ -146,9 +146,9 @@ class PerfSource(Source):
     def read(self) -> Mapping[str, float]:
         """Return each counter in joules."""
         values = {}
-        for name, (handle, joules) in self._handles.items():
+        for name, (handle, unit_j) in self._handles.items():
             with contextlib.suppress(OSError, struct.error):
-                values[name] = struct.unpack("=q", os.read(handle, 8))[0] * joules
+                values[name] = struct.unpack("=q", os.read(handle, 8))[0] * unit_j
         return values
 
     def power_w(self, zone: str, before: Sample, after: Sample) -> float:

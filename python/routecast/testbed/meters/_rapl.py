@@ -50,7 +50,7 @@ READ_RECIPE: Final = (
 
 
 @value
-class RaplCover:
+class RaplSelection:
     """The counters that a RAPL meter adds up.
 
     Raises FileProblem: there is no such scope.
@@ -62,8 +62,8 @@ class RaplCover:
     def __post_init__(self) -> None:
         if self.covers not in RAPL_SCOPES:
             allowed = ", ".join(f"{self.meter}:{scope}" for scope in RAPL_SCOPES)
-            what = f"got {self.meter}:{self.covers}: allowed are {allowed}"
-            raise FileProblem("power meter", [Problem("", what)])
+            message = f"got {self.meter}:{self.covers}: allowed are {allowed}"
+            raise FileProblem("power meter", [Problem("", message)])
 
     @property
     def name(self) -> str:
@@ -114,19 +114,19 @@ def read_text(path: Path) -> str:
 
 def rapl_zones(root: Path = Path("/"), *, read: Callable[[Path], str] = read_text) -> tuple[RaplZone, ...]:
     """Return each zone of a machine once; duplicates of the memory-mapped interface are left out."""
-    folders = sorted(_folders(root / POWERCAP), key=_order)
-    named: dict[Path, str] = {}
+    folders = sorted(_zone_folders(root / POWERCAP), key=_folder_key)
+    name_by_folder: dict[Path, str] = {}
     for folder in folders:
         try:
-            named[folder] = read(folder / "name")
+            name_by_folder[folder] = read(folder / "name")
         except OSError:
             continue
     zones: dict[str, RaplZone] = {}
     # Model-specific registers go first: of two zones with one name the memory-mapped one is the duplicate.
-    for folder in sorted(named, key=lambda folder: folder.name.startswith("intel-rapl-mmio")):
-        above = named.get(folder.with_name(folder.name.rpartition(":")[0]))
-        name = f"{above}/{named[folder]}" if above else named[folder]
-        scope = next((scope for pattern, scope in _SCOPES if pattern.fullmatch(named[folder])), "")
+    for folder in sorted(name_by_folder, key=lambda folder: folder.name.startswith("intel-rapl-mmio")):
+        package = name_by_folder.get(folder.with_name(folder.name.rpartition(":")[0]))
+        name = f"{package}/{name_by_folder[folder]}" if package else name_by_folder[folder]
+        scope = next((scope for pattern, scope in _SCOPES if pattern.fullmatch(name_by_folder[folder])), "")
         try:
             range_uj = max(int(read(folder / "max_energy_range_uj")), 0)
         except (OSError, ValueError):
@@ -160,31 +160,31 @@ def wrapped_difference(before_uj: int, after_uj: int, range_uj: int) -> float:
     return (after_uj - before_uj) % (range_uj + energy_step_uj(range_uj))
 
 
-def _folders(powercap: Path) -> Sequence[Path]:
+def _zone_folders(powercap: Path) -> Sequence[Path]:
     try:
         return [folder for folder in powercap.iterdir() if _FOLDER.fullmatch(folder.name)]
     except OSError:
         return []
 
 
-def _order(folder: Path) -> tuple[str, tuple[int, ...]]:
+def _folder_key(folder: Path) -> tuple[str, tuple[int, ...]]:
     kind, *numbers = folder.name.split(":")
     return kind, tuple(map(int, numbers))
 
 
 def why_no_zone(root: Path) -> str:
     """Return the reason why a machine has no RAPL zone, as far as its files show it."""
-    is_there = (root / POWERCAP).is_dir()
-    what = "powercap has no RAPL zone" if is_there else f"there is no /{POWERCAP}"
+    has_powercap = (root / POWERCAP).is_dir()
+    message = "powercap has no RAPL zone" if has_powercap else f"there is no /{POWERCAP}"
     kinds = [
         kind
-        for kind, holds in (
+        for kind, is_so in (
             ("a virtual machine (hypervisors do not pass RAPL on)", is_virtual(root)),
             ("a container (engines hide powercap, CVE-2020-8694)", _is_container(root)),
         )
-        if holds
+        if is_so
     ]
-    return f"this is {' and '.join(kinds)}; {what}" if kinds else f"{what}: try modprobe intel_rapl_msr"
+    return f"this is {' and '.join(kinds)}; {message}" if kinds else f"{message}: try modprobe intel_rapl_msr"
 
 
 def is_virtual(root: Path) -> bool:
@@ -197,7 +197,7 @@ def is_virtual(root: Path) -> bool:
 
 
 def _is_container(root: Path) -> bool:
-    return any((root / mark).exists() for mark in (".dockerenv", "run/.containerenv"))
+    return any((root / marker).exists() for marker in (".dockerenv", "run/.containerenv"))
 
 
 class RaplSource(Source):
@@ -213,11 +213,11 @@ class RaplSource(Source):
         self, root: Path = Path("/"), *, covers: str = "package", read: Callable[[Path], str] = read_text
     ) -> None:
         self._root = root
-        self._covers = RaplCover(meter="rapl", covers=covers)
-        self.name, self.scope = self._covers.name, self._covers.scope
+        self._selection = RaplSelection(meter="rapl", covers=covers)
+        self.name, self.scope = self._selection.name, self._selection.scope
         self._read = read
         self._zones: Mapping[str, RaplZone] = {}
-        self._unread: tuple[str, ...] = ()
+        self._unreadable: tuple[str, ...] = ()
         self.zones: tuple[Zone, ...] = ()
 
     def open(self) -> None:
@@ -240,21 +240,21 @@ class RaplSource(Source):
                 broken.append(zone)
             else:
                 (readable if zone.range_uj else broken).append(zone)
-        wanted = self._covers.zone_scopes
-        missing = wanted - {zone.scope for zone in readable}
+        scopes = self._selection.zone_scopes
+        missing = scopes - {zone.scope for zone in readable}
         if missing and denied:
             raise EnvironmentProblem(
                 f"power meter {self.name}: {zones[0].counter.parent.name}/energy_uj is for root only "
                 f"(CVE-2020-8694): run as root, or let a group read it: {READ_RECIPE}"
             )
         if missing:
-            scopes = ", ".join(sorted({zone.scope for zone in readable})) or "none"
+            names = ", ".join(sorted({zone.scope for zone in readable})) or "none"
             raise EnvironmentProblem(
-                f"power meter {self.name}: this processor has no zone {', '.join(sorted(missing))}; there are: {scopes}"
+                f"power meter {self.name}: this processor has no zone {', '.join(sorted(missing))}; there are: {names}"
             )
         self._zones = {zone.name: zone for zone in readable}
-        self._unread = tuple(
-            f"{zone.name}{' (the sum lacks it)' if zone.scope in wanted else ''}" for zone in (*denied, *broken)
+        self._unreadable = tuple(
+            f"{zone.name}{' (the sum lacks it)' if zone.scope in scopes else ''}" for zone in (*denied, *broken)
         )
         first_psys = next((zone.name for zone in readable if zone.scope == "rapl:psys"), "")
         # psys is the whole platform: if each socket shows one, adding them could count it twice.
@@ -262,7 +262,7 @@ class RaplSource(Source):
             Zone(
                 name=zone.name,
                 scope=zone.scope,
-                is_counted=zone.scope in wanted and (zone.scope != "rapl:psys" or zone.name == first_psys),
+                is_counted=zone.scope in scopes and (zone.scope != "rapl:psys" or zone.name == first_psys),
             )
             for zone in readable
         )
@@ -290,21 +290,21 @@ class RaplSource(Source):
         """Return notes on counters that stand still, jump or cannot be read."""
         notes = []
         for zone in self.zones:
-            seen = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
-            if zone.is_counted and len(seen) > 1 and len(set(seen)) == 1:
+            values = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
+            if zone.is_counted and len(values) > 1 and len(set(values)) == 1:
                 notes.append(f"the counter of {zone.name} does not change: a hypervisor shows it, or it is broken")
-            if share := self._farthest(zone.name, samples):
+            if share := self._suspicious_step_ratio(zone.name, samples):
                 notes.append(
                     f"the counter of {zone.name} rose by {share:.0%} of its range between two samples: it restarted "
                     "in between, or they are so far apart that it may have wrapped more than once"
                 )
-        if self._unread:
-            notes.append(f"zones that cannot be read: {', '.join(self._unread)}")
+        if self._unreadable:
+            notes.append(f"zones that cannot be read: {', '.join(self._unreadable)}")
         return notes
 
-    def _farthest(self, zone: str, samples: Sequence[Sample]) -> float:
+    def _suspicious_step_ratio(self, zone: str, samples: Sequence[Sample]) -> float:
         """Return the largest step of a counter between two samples as a share of its range, if it is suspicious."""
         range_uj = self._zones[zone].range_uj
-        seen = [int(sample.values[zone]) for sample in samples if zone in sample.values]
-        shares = [wrapped_difference(before, after, range_uj) / range_uj for before, after in pairwise(seen)]
+        values = [int(sample.values[zone]) for sample in samples if zone in sample.values]
+        shares = [wrapped_difference(before, after, range_uj) / range_uj for before, after in pairwise(values)]
         return max((share for share in shares if share > _SUSPICIOUS_RATIO), default=0.0)

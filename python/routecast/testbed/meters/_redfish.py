@@ -13,10 +13,10 @@ from typing import Any, Final
 from routecast.errors import EnvironmentProblem
 from routecast.testbed.meters._meter import Zone
 from routecast.testbed.meters._sampled import Sample, Source
-from routecast.testbed.meters._web import Credentials, NotThere, Web, masked
+from routecast.testbed.meters._web import Credentials, NotFound, Web, masked
 
 _ROOT: Final = "/redfish/v1"
-_PARTS: Final = ("cpu", "memory", "fan", "gpu", "accelerator", "storage", "networkingdevice", "powersupply")
+_PART_WORDS: Final = ("cpu", "memory", "fan", "gpu", "accelerator", "storage", "networkingdevice", "powersupply")
 """``PhysicalContext`` or words in the name of entries of ``PowerControl`` that are a part of the chassis."""
 
 
@@ -48,7 +48,7 @@ class RedfishSource(Source):
         Raises EnvironmentProblem: the controller does not answer, or no chassis reports its power.
         """
         try:
-            self._find()
+            self._find_chassis()
         except BaseException:
             self.close()
             raise
@@ -76,48 +76,48 @@ class RedfishSource(Source):
         """Return notes on the controller's own counters of energy and on a power that never changed."""
         notes = []
         for zone in self.zones:
-            seen = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
-            if len(seen) > 4 and len(set(seen)) == 1:
+            values = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
+            if len(values) > 4 and len(set(values)) == 1:
                 notes.append(
-                    f"{zone.name} reported {seen[0]:g} W {len(seen)} times: controllers update their figure "
+                    f"{zone.name} reported {values[0]:g} W {len(values)} times: controllers update their figure "
                     "rarely, and this interval may be shorter"
                 )
             energy = self._energy_kwh.get(zone.name, [])
             if len(energy) > 1 and energy[-1] > energy[0]:
-                moved_j = 3.6e6 * (energy[-1] - energy[0])
-                notes.append(f"the controller's own counter of {zone.name} rose by {moved_j:.4g} J meanwhile")
+                energy_j = 3.6e6 * (energy[-1] - energy[0])
+                notes.append(f"the controller's own counter of {zone.name} rose by {energy_j:.4g} J meanwhile")
         return notes
 
     def close(self) -> None:
         """End the connection."""
         self._web.close()
 
-    def _find(self) -> None:
+    def _find_chassis(self) -> None:
         self._paths, self._energy_kwh = {}, {}
         path = self._web.path.rstrip("/")
-        listed = [path] if "/Chassis/" in path else self._members()
-        within: dict[str, str] = {}
-        silent = []
-        for chassis in listed:
+        paths = [path] if "/Chassis/" in path else self._chassis_paths()
+        enclosure_of: dict[str, str] = {}
+        powerless = []
+        for chassis in paths:
             document = self._document(chassis)
             if path := self._power_path(document):
                 self._paths[chassis] = path
-                within[chassis] = _link(document.get("Links", {}), "ContainedBy").rstrip("/")
+                enclosure_of[chassis] = _link(document.get("Links", {}), "ContainedBy").rstrip("/")
             else:
-                silent.append(str(document.get("Id") or chassis))
+                powerless.append(str(document.get("Id") or chassis))
         if not self._paths:
-            what = f"no chassis reports its power (looked at {', '.join(silent) or 'none'})"
+            message = f"no chassis reports its power (looked at {', '.join(powerless) or 'none'})"
             raise EnvironmentProblem(
-                f"power meter {self.name}: {what}: neither EnvironmentMetrics with PowerWatts nor Power with "
+                f"power meter {self.name}: {message}: neither EnvironmentMetrics with PowerWatts nor Power with "
                 "PowerControl[].PowerConsumedWatts"
             )
         # The power of an enclosure holds that of the chassis in it.
         self.zones = tuple(
-            Zone(name=_name(chassis), scope="bmc", is_counted=within[chassis] not in self._paths)
+            Zone(name=_name(chassis), scope="bmc", is_counted=enclosure_of[chassis] not in self._paths)
             for chassis in self._paths
         )
 
-    def _members(self) -> list[str]:
+    def _chassis_paths(self) -> list[str]:
         document = self._document(f"{_ROOT}/Chassis")
         members = document.get("Members")
         if not isinstance(members, list):
@@ -130,7 +130,7 @@ class RedfishSource(Source):
             if path := _link(chassis, name):
                 try:
                     document = self._document(path)
-                except NotThere:
+                except NotFound:
                     continue  # linked, but not there: the other document may be
                 if not math.isnan(watts(document)):
                     return path
@@ -172,7 +172,7 @@ def watts_of_power(document: Mapping[str, Any]) -> float:
             continue
         words = f"{entry.get('PhysicalContext') or ''} {entry.get('Name') or ''}".lower()
         watts = _number(entry.get("PowerConsumedWatts"))
-        if not math.isnan(watts) and not any(part in words for part in _PARTS):
+        if not math.isnan(watts) and not any(part in words for part in _PART_WORDS):
             return watts
     return math.nan
 

@@ -20,7 +20,7 @@ from typing import Protocol
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
 from routecast.testbed.meters._meter import PeriodicThread, PowerReading, PowerSpan, Zone, reading_of
 
-_SHOWN_FAILURES = 3
+_MAX_LISTED_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class SampledMeter:
         self._samples, self._failures = [], []
         self.source.open()
         try:
-            self._take()
+            self._take_sample()
         except BaseException:
             self.source.close()
             raise
@@ -103,7 +103,7 @@ class SampledMeter:
     def sample(self) -> None:
         """Take a sample now; a failure becomes a note."""
         try:
-            self._take()
+            self._take_sample()
         except EnvironmentProblem as problem:
             with self._lock:
                 self._failures.append(str(problem))
@@ -138,11 +138,11 @@ class SampledMeter:
             return math.nan
         return math.fsum(self.source.power_w(name, *samples) for name in counted)
 
-    def _take(self) -> None:
-        began_s = self._clock()
+    def _take_sample(self) -> None:
+        begin_s = self._clock()
         values = self.source.read()
         # A slow answer was true at some time between request and answer.
-        at_s = 0.5 * (began_s + self._clock())
+        at_s = 0.5 * (begin_s + self._clock())
         with self._lock:
             if not self._samples or at_s > self._samples[-1].at_s:
                 self._samples.append(Sample(at_s=at_s, values=values))
@@ -159,29 +159,31 @@ class SampledMeter:
                 if name in before.values and name in after.values
             }
             total_w = math.fsum(zones_w[name] for name in counted)
-            ends = [total_w]
+            extremes_w = [total_w]
             if self.source.is_gauge:
-                ends = [math.fsum(sample.values[name] for name in counted) for sample in (before, after)]
+                extremes_w = [math.fsum(sample.values[name] for name in counted) for sample in (before, after)]
             spans.append(
-                PowerSpan(from_s=before.at_s, to_s=after.at_s, zones_w=zones_w, low_w=min(ends), high_w=max(ends))
+                PowerSpan(
+                    from_s=before.at_s, to_s=after.at_s, zones_w=zones_w, low_w=min(extremes_w), high_w=max(extremes_w)
+                )
             )
-        return spans, [*self.source.notes(self._samples), *self._vanished(), *self._failed(complete)]
+        return spans, [*self.source.notes(self._samples), *self._vanished_zone_notes(), *self._failure_notes(complete)]
 
-    def _vanished(self) -> list[str]:
+    def _vanished_zone_notes(self) -> list[str]:
         notes = []
         for zone in self.source.zones:
-            seen = [sample.at_s for sample in self._samples if zone.name in sample.values]
-            if not seen or seen[-1] == self._samples[-1].at_s:
+            read_at_s = [sample.at_s for sample in self._samples if zone.name in sample.values]
+            if not read_at_s or read_at_s[-1] == self._samples[-1].at_s:
                 continue
-            after_s = seen[-1] - self._samples[0].at_s
-            what = f"zone {zone.name} could not be read any more {after_s:.3g} s after the start"
-            notes.append(f"{what}: the figures end there" if zone.is_counted else what)
+            after_s = read_at_s[-1] - self._samples[0].at_s
+            message = f"zone {zone.name} could not be read any more {after_s:.3g} s after the start"
+            notes.append(f"{message}: the figures end there" if zone.is_counted else message)
         return notes
 
-    def _failed(self, complete: Sequence[Sample]) -> list[str]:
+    def _failure_notes(self, complete: Sequence[Sample]) -> list[str]:
         if not self._failures:
             return []
         total = len(self._failures) + len(self._samples)
-        reasons = list(dict.fromkeys(self._failures))[:_SHOWN_FAILURES]
+        reasons = list(dict.fromkeys(self._failures))[:_MAX_LISTED_FAILURES]
         note = f"{len(self._failures)} of {total} readings failed: {'; '.join(reasons)}"
         return [note] if len(complete) > 1 else [f"{note}; what is left is too little for a mean power"]

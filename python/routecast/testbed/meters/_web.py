@@ -28,7 +28,7 @@ from routecast.errors import EnvironmentProblem, FileProblem, Problem
 ENVIRONMENT = ("ROUTECAST_POWER_USER", "ROUTECAST_POWER_PASSWORD", "ROUTECAST_POWER_TOKEN")
 """Variables with user, password and token of a power meter."""
 
-_MOST_BYTES = 8_000_000
+_MAX_BODY_BYTES = 8_000_000
 _CHUNK_BYTES = 65_536
 
 
@@ -80,7 +80,7 @@ def credentials_for(
     return Credentials(user=entry[0], password=entry[2] or "")
 
 
-class NotThere(EnvironmentProblem):
+class NotFound(EnvironmentProblem):
     """The host has nothing at a path (404)."""
 
 
@@ -106,9 +106,9 @@ class Web:
         if not (math.isfinite(timeout_s) and timeout_s > 0.0):
             raise FileProblem(meter, [Problem("timeout", f"got {timeout_s} s: a time > 0 s")])
         self.meter = meter
-        self._parts = _split(url)
+        self._parts = _parse_url(url)
         self._timeout_s = timeout_s
-        self._verify = verify_tls
+        self._verify_tls = verify_tls
         self._headers = {"Accept": "application/json, text/plain;q=0.9, */*;q=0.1", "OData-Version": "4.0"}
         self._connection: http.client.HTTPConnection | None = None
         if credentials:
@@ -116,7 +116,7 @@ class Web:
                 raise EnvironmentProblem(
                     f"power meter {meter}: would send a password over the network in the clear: write https://"
                 )
-            self._headers |= _header_of(credentials, token_as)
+            self._headers |= _authorization_header(credentials, token_as)
 
     @property
     def path(self) -> str:
@@ -129,37 +129,37 @@ class Web:
 
         Raises EnvironmentProblem: the host does not answer in time, or answers with an error.
         """
-        until_s = time.monotonic() + self._timeout_s
+        deadline_s = time.monotonic() + self._timeout_s
         try:
-            return self._get(path, until_s)
+            return self._get(path, deadline_s)
         except (http.client.HTTPException, ConnectionError) as problem:
             # A host may end an idle connection at any time: try once more on a new one.
             self.close()
             try:
-                return self._get(path, until_s)
+                return self._get(path, deadline_s)
             except (http.client.HTTPException, OSError):
                 self.close()
-                raise self._failed(path, f"does not answer: {problem or type(problem).__name__}") from problem
+                raise self._problem(path, f"does not answer: {problem or type(problem).__name__}") from problem
         except TimeoutError as problem:
             self.close()
-            raise self._failed(path, f"did not answer within {self._timeout_s:g} s") from problem
+            raise self._problem(path, f"did not answer within {self._timeout_s:g} s") from problem
         except ssl.SSLCertVerificationError as problem:
             self.close()
-            raise self._failed(
+            raise self._problem(
                 path,
                 f"has a certificate that is not trusted ({problem.verify_message}): name that of its authority with "
                 "SSL_CERT_FILE, or switch the check off with --insecure or verify_tls = false",
             ) from problem
         except OSError as problem:
             self.close()
-            raise self._failed(path, f"cannot be reached: {problem.strerror or problem}") from problem
+            raise self._problem(path, f"cannot be reached: {problem.strerror or problem}") from problem
 
     def get_json(self, path: str) -> Any:
         """Return the JSON document at a path; raises EnvironmentProblem as :meth:`get` does, or if it is no JSON."""
         try:
             return json.loads(self.get(path))
         except ValueError as problem:
-            raise self._failed(path, "answers with something that is no JSON") from problem
+            raise self._problem(path, "answers with something that is no JSON") from problem
 
     def close(self) -> None:
         """End the connection."""
@@ -168,23 +168,23 @@ class Web:
                 self._connection.close()
             self._connection = None
 
-    def _get(self, path: str, until_s: float) -> bytes:
+    def _get(self, path: str, deadline_s: float) -> bytes:
         connection = self._connected()
         connection.request("GET", path, headers=self._headers)
         answer = connection.getresponse()
         body = bytearray()
         while chunk := answer.read1(_CHUNK_BYTES):
             body += chunk
-            if time.monotonic() > until_s:
+            if time.monotonic() > deadline_s:
                 raise TimeoutError
-            if len(body) > _MOST_BYTES:
+            if len(body) > _MAX_BODY_BYTES:
                 self.close()
-                raise self._failed(path, f"answers with more than {_MOST_BYTES:,} bytes")
+                raise self._problem(path, f"answers with more than {_MAX_BODY_BYTES:,} bytes")
         answer.read()  # at the end of the body, this frees the connection for the next request
         if answer.status != http.client.OK:
-            kind = NotThere if answer.status == http.client.NOT_FOUND else EnvironmentProblem
-            what = f"answers {answer.status} {answer.reason}{_advice(answer, self._headers)}"
-            raise self._failed(path, what, kind)
+            kind = NotFound if answer.status == http.client.NOT_FOUND else EnvironmentProblem
+            message = f"answers {answer.status} {answer.reason}{_advice(answer, self._headers)}"
+            raise self._problem(path, message, kind)
         return bytes(body)
 
     def _connected(self) -> http.client.HTTPConnection:
@@ -192,7 +192,7 @@ class Web:
             host, port = self._parts.hostname or "", self._parts.port
             if self._parts.scheme == "https":
                 context = ssl.create_default_context()
-                if not self._verify:
+                if not self._verify_tls:
                     context.check_hostname = False
                     context.verify_mode = ssl.CERT_NONE
                 self._connection = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=context)
@@ -200,9 +200,11 @@ class Web:
                 self._connection = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
         return self._connection
 
-    def _failed(self, path: str, what: str, kind: type[EnvironmentProblem] = EnvironmentProblem) -> EnvironmentProblem:
+    def _problem(
+        self, path: str, message: str, kind: type[EnvironmentProblem] = EnvironmentProblem
+    ) -> EnvironmentProblem:
         address = masked(f"{self._parts.scheme}://{self._parts.netloc}{path}")
-        return kind(f"power meter {self.meter}: {address} {what}")
+        return kind(f"power meter {self.meter}: {address} {message}")
 
 
 def masked(url: str) -> str:
@@ -222,7 +224,7 @@ def masked(url: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, host, parts.path, query, parts.fragment))
 
 
-def _split(url: str) -> urllib.parse.SplitResult:
+def _parse_url(url: str) -> urllib.parse.SplitResult:
     try:
         parts = urllib.parse.urlsplit(url)
         is_address = parts.scheme in {"http", "https"} and bool(parts.hostname)
@@ -230,14 +232,14 @@ def _split(url: str) -> urllib.parse.SplitResult:
     except ValueError:
         is_address = False
     if not is_address:
-        what = f"got {masked(url)!r}: write http://HOST/… or https://HOST/…"
-        raise FileProblem("power meter", [Problem("", what)])
+        message = f"got {masked(url)!r}: write http://HOST/… or https://HOST/…"
+        raise FileProblem("power meter", [Problem("", message)])
     if parts.username or parts.password:
-        what = (
+        message = (
             f"{masked(url)} came with a user or password, which every user can read on a command line: set "
             "ROUTECAST_POWER_USER and ROUTECAST_POWER_PASSWORD, or write them into ~/.netrc"
         )
-        raise FileProblem("power meter", [Problem("", what)])
+        raise FileProblem("power meter", [Problem("", message)])
     return parts
 
 
@@ -250,7 +252,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _header_of(credentials: Credentials, token_as: str) -> dict[str, str]:
+def _authorization_header(credentials: Credentials, token_as: str) -> dict[str, str]:
     if credentials.token:
         if token_as == "redfish":
             return {"X-Auth-Token": credentials.token}

@@ -29,7 +29,7 @@ from routecast.testbed.cachegrind import added_events
 __all__ = [
     "CHILD",
     "HELD_PACKETS",
-    "MOST_INSTRUCTIONS",
+    "MAX_TRACED_INSTRUCTIONS",
     "TRACED_PACKETS",
     "CachegrindCounts",
     "Characterisation",
@@ -50,16 +50,16 @@ __all__ = [
 HELD_PACKETS = 2048
 """Packets that are generated or taken from a capture; the kernel cycles through them."""
 
-_FILLED = 8
+_PACKETS_PER_ENTRY = 8
 """Twice the mean number of waiting packets per entry of a queueing kernel (``crates/probe``: ``BACKLOG``)."""
 
-_MOST_SIZES = 16
+_MAX_SIZES = 16
 _CLASSES = ("loads", "stores", "updates", "branches", "jumps")
 _ACCESSES = ("packet_reads", "packet_writes", "other_reads", "other_writes")
 _OPTIONS = ("--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
 
 TRACED_PACKETS = 512
-MOST_INSTRUCTIONS = 1_500_000
+MAX_TRACED_INSTRUCTIONS = 1_500_000
 """Bounds of a trace; at about 6 µs per instruction it takes 10 s."""
 
 _TIMED_S = 0.3
@@ -97,7 +97,7 @@ def characterise(
     case: WorkloadCase,
     *,
     packets: int = TRACED_PACKETS,
-    most_instructions: int = MOST_INSTRUCTIONS,
+    most_instructions: int = MAX_TRACED_INSTRUCTIONS,
     timed: bool = True,
     on_progress: ShareProgress | None = None,
 ) -> Characterisation:
@@ -237,18 +237,18 @@ def count_workload(case: WorkloadCase, *, on_progress: ShareProgress | None = No
     idle[-1] = idle[-1].ljust(len(busy[-1]))
     added = added_events(idle, busy, *_OPTIONS, on_progress=on_progress)
 
-    def of(*events: str) -> float:
+    def mean_of(*events: str) -> float:
         return max(sum(added[event] for event in events), 0) / HELD_PACKETS
 
     return CachegrindCounts(
-        instructions=of("Ir"),
-        reads=of("Dr"),
-        writes=of("Dw"),
-        branches=of("Bc"),
-        mispredicted=of("Bcm"),
-        jumps=of("Bi"),
-        jumps_mispredicted=of("Bim"),
-        d1_misses=of("D1mr", "D1mw"),
+        instructions=mean_of("Ir"),
+        reads=mean_of("Dr"),
+        writes=mean_of("Dw"),
+        branches=mean_of("Bc"),
+        mispredicted=mean_of("Bcm"),
+        jumps=mean_of("Bi"),
+        jumps_mispredicted=mean_of("Bim"),
+        d1_misses=mean_of("D1mr", "D1mw"),
         packets=HELD_PACKETS,
     )
 
@@ -291,7 +291,7 @@ class WorkloadCase:
     def warm_up(self) -> int:
         """Packets until the state is steady: tables are in memory and queues filled."""
         entries = self.kernel.entries if self.entries is None else self.entries
-        return max(HELD_PACKETS, _FILLED * entries)
+        return max(HELD_PACKETS, _PACKETS_PER_ENTRY * entries)
 
     def request(
         self, *, warm_up: int = 0, measured: int = 0, duration_s: float = 0.0, traced: bool = False
@@ -463,13 +463,13 @@ def characterisation_of(case: WorkloadCase, run: Mapping[str, Any], trace: Mappi
     """Return the characterisation from the core's outcomes of a run at full speed and of a trace."""
     packets = trace["packets"]
     count = len(packets)
-    reuse = [trace[name] for name in ("data", "other_data", "instructions")]
+    reuses = [trace[name] for name in ("data", "other_data", "instructions")]
     ns, cycles = run["ns_per_packet"], run["cycles_per_packet"]
     code = trace["code"]
     sizes = _by_size(packets)
     fit = fitted_line([(packet["frame_bytes"], packet["instructions"]) for packet in packets])
-    held = sum(count for _, count in run["sizes"])
-    mean_bytes = math.fsum(size * count for size, count in run["sizes"]) / held
+    held_packets = sum(count for _, count in run["sizes"])
+    mean_bytes = math.fsum(size * count for size, count in run["sizes"]) / held_packets
     return Characterisation(
         case=case,
         entries=run["entries"],
@@ -484,10 +484,10 @@ def characterisation_of(case: WorkloadCase, run: Mapping[str, Any], trace: Mappi
         for_90_percent=code["for_90_percent"],
         packet_lines=trace["packet_lines"],
         other_lines=trace["other_lines"],
-        data_accesses=reuse[0]["accesses"] / count,
-        other_accesses=reuse[1]["accesses"] / count,
-        instruction_accesses=reuse[2]["accesses"] / count,
-        cold_misses=reuse[0]["cold"] / count,
+        data_accesses=reuses[0]["accesses"] / count,
+        other_accesses=reuses[1]["accesses"] / count,
+        instruction_accesses=reuses[2]["accesses"] / count,
+        cold_misses=reuses[0]["cold"] / count,
         misses=tuple(
             Misses(
                 cache_bytes=data["cache_bytes"],
@@ -495,7 +495,7 @@ def characterisation_of(case: WorkloadCase, run: Mapping[str, Any], trace: Mappi
                 other_data=other["misses"] / count,
                 instructions=code_point["misses"] / count,
             )
-            for data, other, code_point in zip(*(distance["misses"] for distance in reuse), strict=True)
+            for data, other, code_point in zip(*(distance["misses"] for distance in reuses), strict=True)
         ),
         tempo=None
         if ns is None
@@ -543,7 +543,7 @@ def _by_size(packets: Sequence[Mapping[str, float]]) -> tuple[SizeMeans, ...]:
     classes: dict[float, list[Mapping[str, float]]] = {}
     for packet in packets:
         size = packet["frame_bytes"]
-        name = size if len(sizes) <= _MOST_SIZES else round(2.0 * math.log2(size))
+        name = size if len(sizes) <= _MAX_SIZES else round(2.0 * math.log2(size))
         classes.setdefault(name, []).append(packet)
     return tuple(_mean(classes[name]) for name in sorted(classes))
 
@@ -551,17 +551,17 @@ def _by_size(packets: Sequence[Mapping[str, float]]) -> tuple[SizeMeans, ...]:
 def _mean(packets: Sequence[Mapping[str, float]]) -> SizeMeans:
     count = len(packets)
 
-    def of(name: str) -> float:
+    def mean_of(name: str) -> float:
         return math.fsum(packet[name] for packet in packets) / count
 
-    classes = {name: of(name) for name in _CLASSES}
-    instructions = of("instructions")
+    classes = {name: mean_of(name) for name in _CLASSES}
+    instructions = mean_of("instructions")
     return SizeMeans(
-        frame_bytes=of("frame_bytes"),
-        payload_bytes=of("payload_bytes"),
+        frame_bytes=mean_of("frame_bytes"),
+        payload_bytes=mean_of("payload_bytes"),
         packets=count,
         instructions=instructions,
         others=instructions - math.fsum(classes.values()),
         **classes,
-        **{name: of(name) for name in _ACCESSES},
+        **{name: mean_of(name) for name in _ACCESSES},
     )

@@ -44,8 +44,8 @@ def miss_figure(answer: Characterisation) -> Figure:
         x=Axis(title="Cache", scale="log", ticks=ticks, labels=tuple(format_binary_bytes(size) for size in ticks)),
         y=Axis(title="Misses per packet", low=0.0),
         marks=tuple(
-            Line(name=name, x=sizes, y=tuple(of(miss) for miss in answer.misses), colour=colour)
-            for (name, of), colour in zip(curves, palette(len(curves), ordered=False), strict=True)
+            Line(name=name, x=sizes, y=tuple(misses_of(miss) for miss in answer.misses), colour=colour)
+            for (name, misses_of), colour in zip(curves, palette(len(curves), ordered=False), strict=True)
         ),
     )
 

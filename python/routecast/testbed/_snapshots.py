@@ -51,7 +51,7 @@ class MachineSnapshot:
     queue_drops: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
-class Watch:
+class SnapshotReader:
     """Takes snapshots of cores and of interfaces, with the receive queues of those in ``device_netns``."""
 
     def __init__(
@@ -72,12 +72,12 @@ class Watch:
         links = {}
         for name, reader in self._readers.items():
             links.update({(name, value.name): value for value in reader.read().values()})
-        times = {pid: spent for pid in threads if (spent := _thread_s(pid)) is not None}
+        times = {pid: times_s for pid in threads if (times_s := _thread_times_s(pid)) is not None}
         return MachineSnapshot(
             at_s=time.monotonic(),
             realtime_offset_s=_realtime_offset_s(),
             links=links,
-            cores={number: core for number, core in _cores().items() if number in self._cores},
+            cores={number: core for number, core in _core_times().items() if number in self._cores},
             threads_s={pid: ran_s for pid, (ran_s, _) in times.items()},
             waiting_s={pid: waited_s for pid, (_, waited_s) in times.items()},
             device=device or {},
@@ -104,7 +104,7 @@ def _realtime_offset_s() -> float:
     return now - 0.5 * (before + after)
 
 
-def _cores() -> dict[int, CoreTimes]:
+def _core_times() -> dict[int, CoreTimes]:
     cores = {}
     backlogs = _backlogs()
     with contextlib.suppress(OSError):
@@ -140,7 +140,7 @@ def _backlogs() -> dict[int, tuple[int, int]]:
     return backlogs
 
 
-def _thread_s(pid: int) -> tuple[float, float] | None:
+def _thread_times_s(pid: int) -> tuple[float, float] | None:
     """Return how long a thread has run on a core and waited for one (``/proc/PID/schedstat``)."""
     try:
         ran_ns, waited_ns, *_ = Path(f"/proc/{pid}/schedstat").read_text(encoding="utf-8").split()
