@@ -111,7 +111,7 @@ def test_a_device_that_never_sleeps_is_refused_on_the_generators_core(
 ) -> None:
     ports = tuple(_Port() for _ in range(2))
     site = DeviceSite(netns="rc-d-none", ports=ports, cpu=0, priority=41, shares_core=True, folder=tmp_path)  # type: ignore[arg-type]  # never looked at
-    with pytest.raises(EnvironmentProblem, match=r"nothing of core 0; let routecast use another core"):
+    with pytest.raises(EnvironmentProblem, match=r"no time on core 0; let routecast use another core"):
         make_device(name, options).start(site)
 
 

@@ -129,7 +129,7 @@ def test_an_interface_with_other_traffic_is_refused(
 
 def test_missing_interfaces_loopback_and_bridge_members_are_refused_all_at_once(lab: str) -> None:
     text = refusal(lab, "e7", "lo")
-    assert "e7 is not there; interfaces are e0, e1, lo" in text
+    assert "there is no interface e7; the interfaces are e0, e1, lo" in text
     assert "loopback" in text
     run_command(["ip", "-n", lab, "link", "add", "b0", "type", "bridge"])
     run_command(["ip", "-n", lab, "link", "set", "e0", "master", "b0"])

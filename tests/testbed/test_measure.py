@@ -335,10 +335,10 @@ def test_an_invalid_trial_is_run_again_and_given_up_with_its_reasons() -> None:
     [
         (bent(received_frames=0, lost_frames=50_000, latency=None), "0 of 50,000 frames came back: check"),
         (bent(duplicated_frames=7), "duplicated 7"),
-        (bent(corrupted_frames=3, received_frames=49_997, lost_frames=3), "another content"),
+        (bent(corrupted_frames=3, received_frames=49_997, lost_frames=3), "changed content"),
         (bent(reordered_frames=5), "overtaken"),
         (bent(received_frames=49_000, lost_frames=1_000, longest_gap_s=0.01), "disturbance"),
-        (lambda outcome: outcome.update(foreign_frames=1_000), "frames of others"),
+        (lambda outcome: outcome.update(foreign_frames=1_000), "frames of other senders"),
         (lambda outcome: outcome["back_end"].update(misrouted_frames=9), "misroutes"),
         (bent(late_frames=10_000, latest_s=0.001), "followed faster than planned"),
     ],

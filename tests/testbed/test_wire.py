@@ -125,7 +125,7 @@ def test_corrupted_frames_are_counted_and_are_no_received_ones(opened: Opened, u
 
     def judge(trial: Trial) -> None:
         assert trial.corrupted_frames == trial.dropped_frames == 40
-        assert any("another content" in note for note in trial.notes)
+        assert any("changed content" in note for note in trial.notes)
 
     undisturbed(run, judge)
 

@@ -1,4 +1,4 @@
-"""Real routers: test beds of namespaces or interfaces, devices under test, and Measure, the evaluator on the wire."""
+"""Measurements of real routers: test beds, devices under test, and ``Measure``, the evaluator that sends frames."""
 
 from routecast.testbed._interfaces import Interfaces
 from routecast.testbed.bed import Bed, TesterPort

@@ -27,7 +27,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialCounts:
-    """Sums over streams and slices; times are seconds from the start of the trial, NaN if there are none."""
+    """Sums over streams and slices; times are seconds from the start of the trial, NaN without lost frames."""
 
     intended_frames: int
     sent_frames: int
@@ -105,15 +105,15 @@ def _delay(parts: Sequence[Mapping[str, Any]]) -> Delay | None:
 
 
 def _delay_variation(latency: Delay | None) -> Delay | None:
-    """Return the packet delay variation of RFC 5481 sec. 4.2: the delay's distribution minus its least value."""
+    """Return the packet delay variation of RFC 5481 sec. 4.2: the delay's distribution minus its minimum."""
     if latency is None:
         return None
     min_s = latency.min_s
     return Delay(
         mean_s=latency.mean_s - min_s,
         min_s=0.0,
-        # A quantile is the middle of a bucket, which may lie below the exact least value.
+        # A quantile is the middle of a bucket, which may lie below the exact minimum.
         **{name: max(getattr(latency, name) - min_s, 0.0) for name in _QUANTILES},
         max_s=latency.max_s - min_s,
-        method="latency minus its least value (RFC 5481 sec. 4.2)",
+        method="latency minus its minimum (RFC 5481 sec. 4.2)",
     )

@@ -48,9 +48,9 @@ def inspect_ports(
 ) -> tuple[PortFacts, ...]:
     """Check interfaces, given by namespace and name, before anything is sent.
 
-    With ``own_network``, default routes, addresses and other traffic are no reason to refuse; otherwise the counters
-    must stand still for ``idle_s`` seconds. Raises FileProblem: an interface is missing or in other use; with all
-    reasons.
+    With ``own_network``, the function accepts interfaces with default routes, addresses and other traffic. Otherwise it
+    checks that their counters do not change for ``idle_s`` seconds. Raises FileProblem: interfaces are missing or in
+    other use; the error holds all reasons.
     """
     problems: list[Problem] = []
     before = _links(ports, problems)
@@ -63,7 +63,7 @@ def inspect_ports(
             for reason in _refusal_reasons(port, state_before, state_after, idle_s):
                 problems.append(Problem(f"port[{number}].interface", f"{port[1]} {reason}"))
     if problems:
-        message = f"frames of a test may do harm there (RFC 6815); {OWN_NETWORK_OPTION} sends them nevertheless"
+        message = f"test frames may disturb other users there (RFC 6815); {OWN_NETWORK_OPTION} sends them anyway"
         raise FileProblem("test bed", [*problems, Problem("", message)])
     return tuple(
         PortFacts(
@@ -84,7 +84,7 @@ def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list
             links = reader.read()
         if name not in links:
             names = ", ".join(sorted(links)) or "none"
-            problems.append(Problem(f"{key}.interface", f"{name} is not there; interfaces are {names}"))
+            problems.append(Problem(f"{key}.interface", f"there is no interface {name}; the interfaces are {names}"))
         elif name == "lo":
             problems.append(Problem(f"{key}.interface", "lo is the loopback: it leads to no device"))
         else:
@@ -126,7 +126,7 @@ def _ip_json(netns: str | None, *words: str) -> list[dict[str, Any]]:
 
 
 def link_bps(netns: str | None, interface: str) -> float | None:
-    """Return the rate of a link in bit/s; None if its driver does not say, or while the link is down."""
+    """Return the rate of a link in bit/s; None if its driver reports none, or while the link is down."""
     try:
         speed = int(run_command(command_inside(netns, "cat", f"/sys/class/net/{interface}/speed")))
     except (EnvironmentProblem, ValueError):
@@ -142,7 +142,7 @@ def _driver(netns: str | None, interface: str) -> str:
 class Interfaces(Bed):
     """The test bed of a ``kind = "interfaces"`` file; see :class:`routecast.testbed.bed.Bed`.
 
-    ``own_network`` is explained at :func:`inspect_ports`; ``on_remark`` gets remarks for the user.
+    :func:`inspect_ports` explains ``own_network``; ``on_remark`` receives remarks for the user.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ def _tester_port(number: int, port: InterfacePort, fact: PortFacts, problems: li
     wire_bps = port.wire or driver_bps
     key = f"port[{number}].wire"
     if wire_bps is None:
-        problems.append(Problem(key, f"is missing: the driver of {port.interface} does not say its rate"))
+        problems.append(Problem(key, f"is missing: the driver of {port.interface} reports no rate"))
     elif port.wire and driver_bps and port.wire > driver_bps * (1.0 + 1e-9):
         message = f"is {port.wire / 1e9:g} Gbit/s, the link of {port.interface} has {driver_bps / 1e9:g} Gbit/s"
         problems.append(Problem(key, f"{message}: a tester cannot send faster"))
@@ -250,7 +250,7 @@ def _wait_for_link(port: InterfacePort) -> None:
         while not reader.read()[port.interface].has_carrier:
             if time.monotonic() > deadline:
                 raise EnvironmentProblem(
-                    f"{port.interface}: the link is down for {_LINK_TIMEOUT_S:g} s: check the cable and the "
+                    f"{port.interface}: the link is down after {_LINK_TIMEOUT_S:g} s: check the cable and the "
                     "device's port"
                 )
             time.sleep(0.1)

@@ -47,7 +47,7 @@ def message(kind: int, body: bytes, flags: int) -> bytes:
 
 
 def answer_bodies(handle: socket.socket, kind: int, *, first_datagram_only: bool = False) -> Iterator[bytes]:
-    """Yield the bodies of all answers of a kind; with ``is_single``, those of the first datagram."""
+    """Yield the body of each answer of a kind; with ``first_datagram_only``, stop after the first datagram."""
     while True:
         data = handle.recv(_RECEIVE_BYTES)
         offset = 0
@@ -100,7 +100,7 @@ def threads(netns: str | None, interface: str) -> tuple[int, ...]:
 
 
 def is_napi_thread(pid: int) -> bool:
-    """Whether a process id from the kernel is a NAPI thread here; in a container it may be another process."""
+    """Whether a process id from the kernel names a NAPI thread; in a container it may name another process."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("napi/")
     except OSError:
@@ -108,7 +108,7 @@ def is_napi_thread(pid: int) -> bool:
 
 
 def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -> tuple[int, ...]:
-    """Bind the NAPI threads of an interface to a core with real-time priority and return those bound.
+    """Bind the NAPI threads of an interface to a core with real-time priority and return the bound ones.
 
     The function skips threads that this process cannot see or may not bind.
     """

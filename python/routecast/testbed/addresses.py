@@ -19,8 +19,8 @@ BENCHMARKING_RANGES = ("198.18.0.0/15", "2001:2::/48")
 MAX_NETWORKS = 256
 """RFC 2544 sec. 12: destinations are spread over 256 networks."""
 
-_FIRST_FURTHER = 64
-_LINK = 1
+_FIRST_NETWORK = 64
+_LINK_NETWORK = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,8 @@ def port_addresses(port: int, *, networks: int = MAX_NETWORKS) -> PortAddresses:
     """Return the addresses of one of the two sides.
 
     ``networks`` is the number of networks on this side, 1 to 256, including that of the link. The others lie behind the
-    tester's port: first 64 to 254 of appendix C.2.2, then the rest of the range, since sec. 12 needs more networks than
-    those.
+    tester's port: first 64 to 254 of appendix C.2.2, then the rest of the range, since sec. 12 needs more
+    networks.
 
     Examples
     --------
@@ -50,16 +50,16 @@ def port_addresses(port: int, *, networks: int = MAX_NETWORKS) -> PortAddresses:
     255
     """
     if port not in {0, 1} or not 1 <= networks <= MAX_NETWORKS:
-        raise ValueError(f"port {port}, {networks} networks: there are two sides of 1 to {MAX_NETWORKS} networks")
+        raise ValueError(f"port {port}, {networks} networks: the ports are 0 and 1, with 1 to {MAX_NETWORKS} networks")
     second, third = 18 + port, 0x8000 * port
-    order = [n % 256 for n in range(_FIRST_FURTHER, _FIRST_FURTHER + 256) if n % 256 != _LINK]
+    order = [n % 256 for n in range(_FIRST_NETWORK, _FIRST_NETWORK + 256) if n % 256 != _LINK_NETWORK]
     return PortAddresses(
-        router_ipv4=f"198.{second}.{_LINK}.1/24",
+        router_ipv4=f"198.{second}.{_LINK_NETWORK}.1/24",
         router_ipv6=f"2001:2:0:{third + 1:x}::1/64",
-        tester_ipv4=f"198.{second}.{_LINK}.2",
+        tester_ipv4=f"198.{second}.{_LINK_NETWORK}.2",
         tester_ipv6=f"2001:2:0:{third + 1:x}::2",
         networks_ipv4=tuple(f"198.{second}.{n}.0/24" for n in order[: networks - 1]),
-        networks_ipv6=tuple(f"2001:2:0:{third + _FIRST_FURTHER + n:x}::/64" for n in range(networks - 1)),
+        networks_ipv6=tuple(f"2001:2:0:{third + _FIRST_NETWORK + n:x}::/64" for n in range(networks - 1)),
     )
 
 

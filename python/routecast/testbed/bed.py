@@ -47,10 +47,10 @@ class IdlePolling:
         self._device = device
         self._open: int | None = None
         self.refused = ""
-        """Why idle cores sleep all the same; empty if they poll."""
+        """Why idle cores cannot poll; empty if they can."""
 
     def begin(self) -> None:
-        """Start polling; if that is not possible, :attr:`refused` says why and cores sleep."""
+        """Start polling; if that is not possible, cores sleep and :attr:`refused` holds the reason."""
         if self._open is not None:
             return
         try:
@@ -88,14 +88,14 @@ class TesterPort:
     networks_ipv4: tuple[str, ...] = field("Further IPv4 networks that the device routes to this port")
     networks_ipv6: tuple[str, ...] = field("Further IPv6 networks that the device routes to this port")
     wire_bps: float = field("Rate of the wire")
-    is_virtual: bool = field("Whether the wire has no rate of its own, so that the tester keeps it")
+    is_virtual: bool = field("Whether the wire has no rate of its own, so that the tester enforces ``wire_bps``")
     mtu: int = field("Longest IP packet, in bytes")
 
 
 class Bed:
     """A test bed with its device under test, as a context.
 
-    ``on_remark`` gets remarks for the user, line by line.
+    ``on_remark`` receives remarks for the user, line by line.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class Bed:
         self._take_down()
 
     def keep(self) -> None:
-        """Keep the bed up when its context ends, until ``routecast testbed down``."""
+        """Keep the bed up after the end of its context, until ``routecast testbed down``."""
         assert self._state is not None
         self._state.is_kept = True
         self._state.write()
@@ -336,7 +336,10 @@ class Bed:
         raise NotImplementedError
 
     def _remove_leftovers(self) -> None:
-        """Remove leftovers of dead runs; refuse a bed that was put up to stay."""
+        """Remove the leftovers of dead runs.
+
+        Raises EnvironmentProblem: the bed was put up to stay.
+        """
         own_state = state.BedState.read(self.name)
         if own_state is not None and own_state.is_kept:
             raise EnvironmentProblem(
@@ -377,7 +380,7 @@ class Bed:
         self._restore_signal_handlers()
 
     def _catch_signals(self) -> None:
-        """Turn signals that end a process into an exception, as Python does with Ctrl-C."""
+        """Turn signals that end a process into exceptions, as Python does with Ctrl-C."""
         if self._handlers or threading.current_thread() is not threading.main_thread():
             return
         for number in state.ENDING_SIGNALS:

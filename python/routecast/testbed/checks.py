@@ -1,4 +1,4 @@
-"""Checks of a trial by the tester itself and by the machine, and of this process's capabilities.
+"""Checks of a trial from the counts of tester and machine, and checks of this process's capabilities.
 
 A reason makes a trial invalid: its counts describe the tester, not the device. A note leaves the trial valid.
 """
@@ -37,12 +37,12 @@ __all__ = [
 _CAPABILITY_BITS = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
 
 SENDING_CAPABILITIES = ("CAP_NET_RAW", "CAP_NET_ADMIN")
-"""Capabilities to send and receive frames; with CAP_BPF and CAP_PERFMON as well, the tester can use eBPF."""
+"""Capabilities to send and receive frames; with CAP_BPF and CAP_PERFMON, the tester can also use eBPF."""
 
 FOR_NAMESPACES = (*SENDING_CAPABILITIES, "CAP_SYS_ADMIN")
-"""Capabilities to send, and to make network namespaces."""
+"""Capabilities to send frames and to make network namespaces."""
 
-# Phrases of sentences about other work on the machine; disturbances() recognises the sentences by them.
+# Phrases by which disturbances() recognises sentences about other work on the machine.
 _TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM = "the tester sent", "frames/s instead of", "left late", "had no room for"
 _DROPPED, _MISSED = "the tester itself dropped", "the tester itself missed"
 _SHARED, _STOLEN, _OTHER_WORK, _STALLED = "share core", "the hypervisor took", "other work took", "disturbance:"
@@ -81,16 +81,17 @@ class Limits:
     rate_ratio: float = field("Largest error of the rate; one frame is always allowed", default=0.001)
     edge_s: float = field("Error of the time from the first to the last frame that is always allowed", default=20e-6)
     late_s: float = field(
-        "Largest lateness of a frame; delayed frames leave in a burst, and its loss is the tester's", default=5e-3
+        "Largest lateness of a frame; the tester sends delayed frames in a burst, which the device may lose",
+        default=5e-3,
     )
-    late_ratio: float = field("Share of late frames, however little late, above which there is a note", default=0.01)
+    late_ratio: float = field("Share of frames that are late by any amount, above which there is a note", default=0.01)
     steal_ratio: float = field("Largest share of the time that the hypervisor takes from a core", default=0.05)
     foreign_ratio: float = field(
         "Largest share of the time that the device's threads are ready while other work has their core", default=0.05
     )
     clock_step_s: float = field("Step of the wall clock above which there is a note", default=1e-3)
     stall_s: float = field(
-        "Shortest pause in reception that is a stall, if it is also far longer than the gap between frames",
+        "Shortest pause in reception that counts as a stall, if it is far longer than the gap between frames",
         default=1e-3,
     )
 
@@ -100,7 +101,7 @@ class TrialRecord:
     """The counts of a trial and the snapshots of the machine before and after it.
 
     In a trial with a reset (RFC 6201) links go down on purpose. The commands of the reset may delay the tester, which
-    changes the times of frames, not the number of lost frames. ``beside_generator`` names the other workers on the
+    changes the times of frames, not the number of lost frames. ``generator_core_workers`` has the other workers on the
     generator's core, and whether each is known to run before the generator.
     """
 
@@ -217,10 +218,10 @@ def _shared_core(record: TrialRecord) -> Iterator[str]:
     elif record.counts.lost_frames and unordered_workers:
         yield (
             f"{shared}, and it is not known that the {' and the '.join(unordered_workers)} went first: "
-            f"{record.counts.lost_frames:,} frames may be lost by the generator's doing; {advice} or real-time priority"
+            f"{record.counts.lost_frames:,} frames may be lost because of the generator; {advice} or real-time priority"
         )
     elif any(_rate_errors(record)):
-        yield f"{shared}, whose time has to do for all of them: offer less, or {advice}"
+        yield f"{shared}, whose time does not suffice for all of them: offer less, or {advice}"
 
 
 def _minor_lateness(record: TrialRecord) -> Iterator[str]:
@@ -316,7 +317,7 @@ def _device_starvation(record: TrialRecord) -> Iterator[str]:
     share = min(waited_s / length_s, 1.0)
     if share > record.limits.foreign_ratio:
         core = f"core {record.cores['dut']} (dut): " if "dut" in record.cores else ""
-        yield f"{core}{_DEVICE_STARVED} for {_percent(share)} of the time, for other work had its core"
+        yield f"{core}{_DEVICE_STARVED} for {_percent(share)} of the time, because other work had its core"
 
 
 def _no_frame_back(record: TrialRecord) -> Iterator[str]:
@@ -341,7 +342,7 @@ def _frames_to_wrong_ports(record: TrialRecord) -> Iterator[str]:
     """Report frames at ports to which no stream goes."""
     misrouted = sum(int(part.outcome["back_end"].get("misrouted_frames", 0)) for part in record.slices)
     if misrouted:
-        yield f"{misrouted:,} frames arrived at another port than theirs: the device floods, loops or misroutes"
+        yield f"{misrouted:,} frames arrived at a wrong port: the device floods, loops or misroutes"
         return
     for number, port in enumerate(record.ports):
         if number in record.receiving:
@@ -359,7 +360,7 @@ def _altered_frames(record: TrialRecord) -> Iterator[str]:
     if counts.duplicated_frames:
         yield f"the device duplicated {counts.duplicated_frames:,} frames"
     if counts.corrupted_frames and counts.received_frames:
-        yield f"{counts.corrupted_frames:,} frames came back with another content than sent; they count as lost"
+        yield f"{counts.corrupted_frames:,} frames came back with changed content; they count as lost"
     if counts.reordered_frames:
         yield f"{counts.reordered_frames:,} frames were overtaken within their flow (RFC 4737)"
 
@@ -399,7 +400,7 @@ def _other_load(record: TrialRecord) -> Iterator[str]:
 
 def _foreign_frames(record: TrialRecord) -> Iterator[str]:
     if record.counts.foreign_frames > max(10.0, 0.001 * record.counts.sent_frames):
-        yield f"{record.counts.foreign_frames:,} frames of others arrived at the tester; they are not counted"
+        yield f"{record.counts.foreign_frames:,} frames of other senders arrived at the tester; they are not counted"
 
 
 def _share(record: TrialRecord, core: int, name: str) -> float:

@@ -18,9 +18,9 @@ _CORES_OPTION = "cores"
 def possible_counts(
     file: NamespacesFile | InterfacesFile, counts: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the possible numbers of cores of the bed's device, and why the others are not possible.
+    """Return the possible ones among ``counts`` of cores for the bed's device, and why the others are not possible.
 
-    An external device has the number that its owner states.
+    An external device has the number of cores that its owner states.
 
     Raises QuantityProblem: routecast cannot give the device several cores; EnvironmentProblem: no number is possible on
     this machine.

@@ -161,7 +161,7 @@ def run_command(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> str:
-    """Run a command to its end and return its stdout; see :meth:`DeviceSite.run`."""
+    """Run a command to its end and return its stdout; parameters and errors are those of :meth:`DeviceSite.run`."""
     try:
         completed = subprocess.run(
             list(command),
@@ -180,7 +180,7 @@ def run_command(
         raise EnvironmentProblem(f"{command[0]}: cannot be run: {problem.strerror}") from problem
     if check and completed.returncode != 0:
         message = (completed.stderr or completed.stdout).strip() or "it prints nothing"
-        raise EnvironmentProblem(f"{' '.join(command)}: leaves with {completed.returncode}: {message}")
+        raise EnvironmentProblem(f"{' '.join(command)}: exits with {completed.returncode}: {message}")
     return completed.stdout
 
 

@@ -6,9 +6,9 @@ There is no wire and no network card, only the function itself::
          ▲                │
          └── refilled ────┘   between two passes over the ring; the clock stands still
 
-Paced (the default), frames arrive in that clock's time at the load's rate and wait in a queue in front of the
-function; a frame that finds it full is lost. Saturated, the function takes the next batch at once, and its rate is the
-capacity of its cores.
+In a paced run (the default), frames arrive in that clock's time at the load's rate and wait in a queue in front of the
+function; a frame that finds the queue full is lost. In a saturated run, the function takes the next batch at once, and
+its rate is the capacity of its cores.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ MANY_PACKETS = 4096
 _CHILD_PROGRAM = "import sys\nfrom routecast import _core\n_core.run_function(sys.argv[1])\n"
 _DURATION_S = 1.0
 _ANY_RATE_PPS = 1e6
-"""A saturated run has no rate; an offered load must have one."""
+"""Rate of the offered load of a saturated run, which does not depend on it."""
 
 _QUARTILE_RANGE_SD = 1.349
-"""From the lower to the upper quartile of a normal law, in standard deviations."""
+"""Distance of the quartiles of a normal distribution, in standard deviations."""
 
 
 @value
@@ -90,8 +90,8 @@ class InMemory:
     ) -> dict[str, Any]:
         """Run the function and return the core's outcome as plain data.
 
-        ``packets`` ends the run after exactly this number of frames; ``hand_loop`` also times the best loop by hand
-        over the function's lookup.
+        ``packets`` ends the run after exactly this number of frames; ``hand_loop`` also times the best hand-written
+        loop over the function's lookup.
         """
         self._check(load)
         return native("run_function", self.request(load, duration_s, packets, hand_loop), self.on_progress)
@@ -306,7 +306,7 @@ class FunctionRun:
 
     direction: str
     frames: FrameMix
-    estimate: Estimate | None = field("Estimate; None where an operation has no cost in the hardware")
+    estimate: Estimate | None = field("Estimate; None if an operation has no cost in the hardware")
     without_cost: tuple[str, ...] = field("Operations without a cost in the hardware")
     alone_s: float = field("Time per packet if the lines of tables are fetched one after the other")
     trial: Trial
@@ -331,7 +331,7 @@ class FunctionRun:
 
     @property
     def hand_ns(self) -> float:
-        """Time of the same work as one loop by hand; NaN where none was run."""
+        """Time of the same work as a hand-written loop; NaN if the loop was not run."""
         hand = self.outcome.get("hand_loop")
         return float(hand["ns_per_packet"]) if hand else math.nan
 

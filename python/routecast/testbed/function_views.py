@@ -27,8 +27,8 @@ def runs_table(case: Case, runs: Sequence[FunctionRun]) -> Table:
         Column("Alone", "ns", ".1f", lambda row: 1e9 * row.alone_s),
         name="runs",
         title=f"{case.function.label}: estimate and run, {describe_core_count(case.cores)}, {case.popularity}",
-        caption="Hand: the same work as one loop by hand. Alone: what the table's lines alone take if each is waited "
-        "for before the next is asked for; a function below it has its misses overlap.",
+        caption="Hand: the same work as a hand-written loop. Alone: the time to fetch the table's lines one after the "
+        "other; the misses of a function that takes less time overlap.",
     )
 
 
@@ -43,5 +43,5 @@ def counts_table(case: Case, counted: Sequence[FunctionCounts]) -> Table:
         Column("Writes", "", ".1f", "counts.writes"),
         name="counts",
         title=f"{case.function.label}: instructions and memory accesses per packet",
-        caption="Counted by valgrind's cachegrind over frames in memory, the starting of the run taken off.",
+        caption="Counted by valgrind's cachegrind over frames in memory, without the start of the run.",
     )

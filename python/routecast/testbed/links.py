@@ -1,4 +1,4 @@
-"""State and counters of interfaces, read from the kernel fast enough for every trial; drops by queue (ethtool -S)."""
+"""State and counters of interfaces from rtnetlink, and drops of their receive queues from ethtool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIOCETHTOOL = 0x8946
 _GET_STRINGS, _GET_COUNTS, _GET_SIZE = 0x1B, 0x1D, 0x37
 _STRING_SET = 1
 _NAME_BYTES = 32
-# Such as rx_queue_0_drops (veth, virtio_net), rx0_dropped, rx3_missed; without drops by XDP programs, on purpose.
+# Matches rx_queue_0_drops (veth, virtio_net), rx0_dropped, rx3_missed, but no intended drops by XDP programs.
 _DROPS = re.compile(r"rx[_-]?(?:queue[_-])?(\d+)[._-](?!xdp)\w*(?:drop|discard|miss|no_buf)\w*")
 
 _GET_LINK, _NEW_LINK = 18, 16

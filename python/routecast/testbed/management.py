@@ -1,4 +1,4 @@
-"""Management queries during a trial (RFC 2544 sec. 11.2): a GET of ``sysUpTime`` each second, and an agent to answer.
+"""Management queries during a trial (RFC 2544 sec. 11.2): a GET of ``sysUpTime`` each second, and an SNMP agent.
 
 The messages are SNMPv2c (RFC 1901, RFC 3416) in the Basic Encoding Rules of ASN.1 (X.690). The agent is Net-SNMP's
 ``snmpd`` in the device's namespace.
@@ -97,16 +97,16 @@ def answered_request_id(message: bytes) -> int | None:
     """Return the id of the request that a message answers without an error, or None."""
     try:
         tag, content, _ = _parse_element(message)
-        version, of_version, rest = _parse_element(content)
+        version_tag, version, rest = _parse_element(content)
         _, _, rest = _parse_element(rest)
-        of_pdu, pdu, _ = _parse_element(rest)
-        of_id, number, rest = _parse_element(pdu)
-        of_status, status, _ = _parse_element(rest)
+        pdu_tag, pdu, _ = _parse_element(rest)
+        id_tag, number, rest = _parse_element(pdu)
+        status_tag, status, _ = _parse_element(rest)
     except IndexError:
         return None
-    if (tag, version, of_pdu, of_id, of_status) != (_SEQUENCE, _INTEGER, _RESPONSE, _INTEGER, _INTEGER):
+    if (tag, version_tag, pdu_tag, id_tag, status_tag) != (_SEQUENCE, _INTEGER, _RESPONSE, _INTEGER, _INTEGER):
         return None
-    if int.from_bytes(of_version, "big") != _V2C or any(status):
+    if int.from_bytes(version, "big") != _V2C or any(status):
         return None
     return int.from_bytes(number, "big", signed=True)
 
@@ -143,7 +143,7 @@ class ManagementQueries:
         self._unanswered.clear()
 
     def each_second(self) -> None:
-        """Send a query; one that cannot be sent counts as not sent."""
+        """Send a query; a query that the socket refuses counts as not sent."""
         number = next(self._ids) & _MAX_ID
         # The socket reports an ICMP message about an earlier query here.
         with contextlib.suppress(OSError):
@@ -152,7 +152,7 @@ class ManagementQueries:
             self._sent += 1
 
     def annotate(self, trial: Trial, due: int) -> Trial:
-        """Note how many queries were sent and answered; a trial without the due queries is no result."""
+        """Note how many queries were sent and how many answered; a trial without the due queries is invalid."""
         answered = self.answers_within(_ANSWER_TIMEOUT_S, self._sent)
         note = (
             f"{self._sent:,} SNMP queries were sent to {self._address}, one each second, and the device answered "
@@ -162,7 +162,7 @@ class ManagementQueries:
         return replace(trial, notes=(*trial.notes, note), invalid=(*trial.invalid, *reasons))
 
     def answers_within(self, timeout_s: float, count: int) -> int:
-        """Return the number of answered queries, after at most ``longest_s`` seconds of waiting for ``wanted``."""
+        """Wait until ``count`` queries are answered, at most ``timeout_s`` seconds; return the number of answers."""
         deadline_s = time.monotonic() + timeout_s
         while True:
             with contextlib.suppress(OSError):

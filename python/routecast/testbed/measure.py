@@ -178,7 +178,7 @@ class Sender:
             self._learnt_at_s[key] = now_s
 
     def forget(self) -> None:
-        """Assume that the device knows none of its neighbours."""
+        """Forget which addresses the device knows."""
         self._learnt_at_s.clear()
 
     def read(self) -> MachineSnapshot:
@@ -407,7 +407,7 @@ class Measure:
         }
 
     def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
-        """Return a sentence for each stream: what is sent where."""
+        """Return a sentence for each stream with its port, addresses, frames and rate."""
         lines = []
         load = recorded_load(load)
         streams = streams_of(load, self.bed.ports, self._addressing)
@@ -542,13 +542,13 @@ class Measure:
 
 
 def _with_broadcast(trial: Trial, slices: Sequence[Slice]) -> Trial:
-    """Note how many broadcast frames were sent besides the test frames; with too few, the trial is no result."""
+    """Note how many broadcast frames were sent besides the test frames; with too few, the trial is invalid."""
     streams = [stream for part in slices for stream in part.outcome["broadcast"]]
     sent, intended = (sum(int(stream[name]) for stream in streams) for name in ("sent_frames", "intended_frames"))
     share = sent / (sent + (trial.offered_frames or 0)) if sent else 0.0
     note = f"{sent:,} broadcast frames were sent besides ({share:.2%} of all; RFC 2544 sec. 11.1); they are not counted"
     is_short = intended - sent > max(float(len(streams)), _SHORTFALL_RATIO * intended)
     reasons = (f"the tester sent {sent:,} of {intended:,} broadcast frames",) if is_short else ()
-    # Where nothing is lost, what the device dropped are the broadcast frames.
+    # If no test frame is lost, the device dropped broadcast frames only.
     places = trial.drops_pps if trial.dropped_frames else {}
     return replace(trial, drops_pps=places, notes=(*trial.notes, note), invalid=(*trial.invalid, *reasons))

@@ -1,4 +1,4 @@
-"""Rates, loss and latency of a running trial, slice by slice: as a sentence, and as a page for Prometheus.
+"""Rates, loss and latency of a running trial, slice by slice, as a sentence and as a page for Prometheus.
 
 The page has text format 0.0.4; a client package would add metrics of the process and change format and names.
 """

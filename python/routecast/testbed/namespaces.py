@@ -227,7 +227,7 @@ class Namespaces(Bed):
         return lines
 
     def _silence(self) -> None:
-        """Prevent frames of a new namespace's own; call it inside the namespace."""
+        """Keep a new namespace from sending frames by itself; call this inside the namespace."""
         for folder in ("all", "default"):
             ipv4 = Path("/proc/sys/net/ipv4/conf") / folder
             for setting in ("rp_filter", "send_redirects", "accept_redirects"):

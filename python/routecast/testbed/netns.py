@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 def inside(netns: str | None, work: Callable[[], _T]) -> _T:
-    """Return ``work()`` of a network namespace; None is the namespace of this process.
+    """Run ``work`` in a network namespace (None: that of this process) and return its result.
 
     Raises EnvironmentProblem: there is no such namespace, or it may not be entered.
     """

@@ -89,12 +89,12 @@ def _notes(tester: int, receiver: int | None, dut: int, further: tuple[int, ...]
     if tester == dut:
         notes.append(
             f"generator and device share core {dut} and take turns: rates are those of both together, lower than the "
-            "device's own, and a load that the core cannot both make and forward is no result"
+            "device's own, and a trial whose load the core cannot both make and forward is invalid"
         )
     if tester == receiver:
         notes.append(
-            f"generator and receiver share core {tester} and take turns: a load that the core cannot both make and "
-            "receive is no result"
+            f"generator and receiver share core {tester} and take turns: a trial whose load the core cannot both "
+            "make and receive is invalid"
         )
     return tuple(notes)
 

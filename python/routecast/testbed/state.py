@@ -5,8 +5,8 @@
     /run/routecast/BED.lock   held (flock) while the bed is in use; the kernel releases it when the owner dies
     /run/routecast/BED.json   namespaces, processes, flags of interfaces with their old values, XDP pins, scratch folder
 
-A note comes before its change, so that a kill in between leaves at worst a note of something that does not exist, and
-the next run can undo what a killed one left.
+A bed records each change before it makes it. A kill in between leaves at worst a record of something that does not
+exist, and the next run can undo what a killed run left.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals, besides Ctrl-C, that end a process by default."""
 
 SECOND_BED_ADVICE = "a second bed beside it needs a name and cores of its own (name and [cores] of its file)"
-"""Advice about a bed in use; with a new name alone, both beds would use the same cores."""
+"""Advice about a bed in use. With a new name alone, both beds would use the same cores."""
 
 _SIOCETHTOOL = 0x8946
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
@@ -119,7 +119,7 @@ class BedState:
             temporary.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
             temporary.replace(self.path)
         except OSError as problem:
-            reason = f"cannot be written: {problem.strerror}; a test bed notes there what it changes"
+            reason = f"cannot be written: {problem.strerror}; a test bed records its changes there"
             raise EnvironmentProblem(f"{self.path}: {reason}") from problem
 
     def is_in_use(self) -> bool:
@@ -156,9 +156,9 @@ class BedState:
 
 
 class BedLock:
-    """The right to use a bed, which one process at a time has.
+    """The lock of a bed, which one process at a time holds.
 
-    Raises EnvironmentProblem: another process has it; the message names it.
+    Raises EnvironmentProblem: another process holds it; the message names that process.
     """
 
     def __init__(self, bed: str) -> None:
@@ -201,7 +201,7 @@ class BedLock:
                 continue  # another process removed the folder in between
             except OSError as problem:
                 raise EnvironmentProblem(
-                    f"{self._path}: {problem.strerror}: a test bed notes there what it changes; run it as root (sudo)"
+                    f"{self._path}: {problem.strerror}: a test bed records its changes there; run it as root (sudo)"
                 ) from problem
         raise EnvironmentProblem(f"{self._path}: cannot be made")
 
@@ -390,7 +390,7 @@ def set_offload(netns: str | None, interface: str, offload: str, *, on: bool) ->
 
 
 def change_link(state: BedState, netns: str | None, interface: str, flag: str, *, on: bool) -> None:
-    """Set a flag of an interface, ``"up"`` or ``"promiscuous"``, with a note of its old value."""
+    """Set a flag of an interface, ``"up"`` or ``"promiscuous"``, and record its old value first."""
     old = bool(_flags(netns, interface) & _FLAGS[flag])
     if old != on:
         state.settings.append({"netns": netns, "interface": interface, "name": flag, "old": old})
@@ -399,7 +399,7 @@ def change_link(state: BedState, netns: str | None, interface: str, flag: str, *
 
 
 def restore(setting: Mapping[str, Any]) -> None:
-    """Restore the flag of a note, unless its interface is gone."""
+    """Restore the flag of a recorded setting, unless its interface is gone."""
     with contextlib.suppress(_GoneError):
         _set_flag(setting["netns"], setting["interface"], setting["name"], on=bool(setting["old"]))
 
@@ -428,5 +428,5 @@ def _ioctl(netns: str | None, interface: str, number: int, request: bytes) -> by
         return inside(netns, call)
     except OSError as problem:
         if problem.errno == errno.ENODEV:
-            raise _GoneError(f"interface {interface} is not there") from problem
+            raise _GoneError(f"there is no interface {interface}") from problem
         raise

@@ -75,8 +75,8 @@ class Streams:
 def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addressing) -> Streams:
     """Return the streams of a load: one for each pair of ports that its flows join.
 
-    One flow is RFC 2544's UDP echo request; the ports of several are pseudo-random (RFC 4814 sec. 4.5). A port carries
-    at most its line rate (S1): the offered load may be lower than the intended one.
+    A single flow is the UDP echo request of RFC 2544; several flows have pseudo-random ports (RFC 4814 sec. 4.5). A
+    port carries at most its line rate (S1), so that the offered load may be lower than the intended load.
 
     Raises ModelProblem: the bed cannot send this load; with all reasons.
     """
@@ -321,7 +321,7 @@ def _flows(
     is_many: bool,
     notes: list[str],
 ) -> list[dict[str, Any]]:
-    """Return the addresses of a stream's flows, sent in turn; a flow of twice the weight is listed twice."""
+    """Return the addresses of a stream's flows in sending order; a flow of twice the weight is listed twice."""
     is_routed = addressing.layer == 3
     source = sender.ipv6 if addressing.version == 6 else sender.ipv4
     random = Random(f"addresses/{addressing.seed}/{sender.name}/{receiver.name}")
@@ -365,6 +365,7 @@ def _destinations(receiver: TesterPort, addressing: Addressing) -> list[str]:
 
 
 def _repeats(weights: Sequence[float], notes: list[str]) -> list[int]:
+    """Return how often each flow is listed, in proportion to its weight."""
     minimum = min(weights)
     if max(weights) == minimum:
         return [1] * len(weights)

@@ -123,7 +123,7 @@ def test_zones_that_are_not_in_the_sum_are_told() -> None:
     result = trial(FakeMeter(((0.0, 3.0, 80.0),), others=(dram,)))
     assert result.power is not None
     assert result.power.mean_w == 80.0
-    assert any("read as well and not added: dram 1.5 W" in note for note in result.notes)
+    assert any("also read, but not added: dram 1.5 W" in note for note in result.notes)
 
 
 def test_the_meter_stops_when_the_tester_fails() -> None:

@@ -230,7 +230,7 @@ def test_a_log_of_a_clock_of_its_own_has_its_newest_row_now(tmp_path: Path) -> N
     path.write_text("time_s,power_w\n16,100\n17,100\n")
     reading = from_log(path, 5.0, 7.0, "18,200\n19,200\n")
     assert reading.energy_j == pytest.approx(150 + 200)
-    assert "clock of their own" in reading.notes[0]
+    assert "of another clock" in reading.notes[0]
 
 
 def test_bad_lines_of_a_log_are_counted_and_a_half_line_waits(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_log_that_begins_anew_or_goes_away_is_told(tmp_path: Path) -> None:
     clock.wait(2.0)
     path.write_text("time,watts\n1772366401,50\n1772366402,70\n")
     reading = meter.stop()
-    assert "begun anew" in reading.notes[0]
+    assert "restarted meanwhile" in reading.notes[0]
     assert reading.between(1.0, 2.0).mean_w == 60.0
     meter.start()
     path.unlink()

@@ -321,7 +321,7 @@ def test_web_meters_find_the_watts(body: bytes, where: str, watts: float) -> Non
 @pytest.mark.parametrize(
     ("body", "where", "words"),
     [
-        (b"<html>", "", "say where it stands with #"),
+        (b"<html>", "", "name the value with #"),
         (b'{"meters": [{"power": 1}]}', "#/meters/1/power", "/meters is a list of 1"),
         (b'{"meters": {"watt": 1}}', "#/meters/power", "/meters has watt"),
         (b'{"w": [1]}', "#/w", "is list, not a number"),

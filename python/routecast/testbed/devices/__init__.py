@@ -29,7 +29,7 @@ _BUILT_IN = {
 
 
 GROUP = "routecast.devices"
-"""Entry points of installed packages that are devices: ``name = "package.module:Class"`` makes one known."""
+"""Group of the entry points by which installed packages add devices: ``name = "package.module:Class"``."""
 
 
 class _Devices(Mapping[str, type[Device]]):

@@ -1,4 +1,4 @@
-"""The Linux bridge: frames are switched by their MAC addresses and stay as they are."""
+"""The Linux bridge, which switches frames by their MAC addresses and does not change them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class BridgeOptions(DeviceOptions):
 class Bridge(StartedDevice[BridgeOptions]):
     """A bridge without spanning tree, snooping and addresses of its own.
 
-    Its ``process`` reset takes the bridge itself down and up, ``link`` its ports, ``system`` removes it and makes it
-    again.
+    Its ``process`` reset takes the bridge itself down and up, ``link`` its ports; ``system`` removes the bridge and
+    makes it again.
     """
 
     name = "bridge"

@@ -26,7 +26,7 @@ class ExternalOptions(DeviceOptions):
 
 
 class External:
-    """A device under test that routecast does not start, stop, reset or count; the tester addresses its ports."""
+    """A device under test that routecast does not start, stop or reset, and whose counters it does not read."""
 
     name: ClassVar[str] = "external"
     title: ClassVar[str] = "external device"

@@ -1,4 +1,4 @@
-"""FRR: routes of a routing daemon, frames forwarded by the kernel.
+"""FRR, whose daemons install routes and whose frames the kernel forwards.
 
 The routes are static, or learnt from a BGP neighbour that announces the networks behind a port of the tester::
 
@@ -6,8 +6,8 @@ The routes are static, or learnt from a BGP neighbour that announces the network
       bgpd (AS 64512) ──── wire ──── bgpd (AS 64513) ─► zebra ─► the kernel's forwarding table
 
 RFC 2544 sec. 13 wants a routing update at the start of each trial, sec. 11.3 updates during the trial. Its appendix
-uses RIP; BGP serves IPv4 and IPv6, and acknowledges updates. The session has no keepalives, so that only wanted updates
-are on the wire.
+uses RIP; BGP serves IPv4 and IPv6, and acknowledges updates. The session has no keepalives, so that only
+wanted updates are on the wire.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ _ROUTES_TIMEOUT_S = 60.0
 _UPDATE_TIMEOUT_S = 10.0
 _POLL_S = 0.1
 _MAX_ROUTES = 5000  # staticd takes about 1.5 ms for each
-# Routes stay at the end, and at the start until staticd has had 60 s to claim them.
+# zebra keeps the routes when it ends, and after its start until staticd has had 60 s to claim them.
 _RETAIN_OPTIONS = ["--retain", "--graceful_restart", "60"]
-# One transaction: committed line by line, the time grows with the square of the length.
+# A single transaction, since the time of line-by-line commits grows with the square of their number.
 _TRANSACTION_OPTIONS = ["--tcli"]
 _STATICD_PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the kernel's own static routes
 _BGP = "bgp"
@@ -249,7 +249,7 @@ class RoutingUpdates:
         self._sent += 1
 
     def annotate(self, trial: Trial, due: int) -> Trial:
-        """Note how many updates were sent and arrived; a trial without the due updates is no result."""
+        """Note how many updates were sent and how many arrived; a trial without the due updates is invalid."""
         deadline_s = time.monotonic() + _ARRIVAL_TIMEOUT_S
         while not (self._arrived_updates >= self._sent and self._table_follows) and time.monotonic() < deadline_s:
             time.sleep(_NEIGHBOUR_POLL_S)
@@ -299,9 +299,10 @@ def _session_lines(address: str, remote_as: int) -> list[str]:
 class FrrOptions(SteeredOptions):
     """Options of FRR.
 
-    With ``ipv6`` there are as many further ``routes`` of IPv6. With ``retain`` (``--retain`` and ``--graceful_restart``
-    of ``zebra``) forwarding continues during a restart; otherwise ``zebra`` removes the routes as it ends. With
-    ``routing = "bgp"`` a neighbour at each port of the tester sends an update before each trial (RFC 2544 sec. 13).
+    With ``ipv6`` the device has as many further IPv6 ``routes``. With ``retain`` (``--retain`` and
+    ``--graceful_restart`` of ``zebra``) forwarding continues during a restart; otherwise ``zebra`` removes the routes
+    as it ends. With ``routing = "bgp"`` a neighbour at each port of the tester sends an update before each trial
+    (RFC 2544 sec. 13).
     """
 
     routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MAX_ROUTES)

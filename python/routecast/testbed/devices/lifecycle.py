@@ -30,7 +30,7 @@ class StartedDevice(ABC, Generic[_O]):
     """Base of the devices that routecast starts itself in a namespace.
 
     A kind of device implements ``_begin``, ``_end`` and its resets. This class keeps the order: it reports missing
-    programs before it touches anything, undoes a start that fails half-way, and ignores a repeated stop.
+    programs before it touches anything, undoes a start that fails half-way, and ignores a second stop.
     """
 
     name: ClassVar[str]
@@ -163,7 +163,7 @@ class StartedDevice(ABC, Generic[_O]):
             )
         if site.shares_core and self.polls:
             raise EnvironmentProblem(
-                f"device {self.name}: looks for frames without a pause, which leaves the generator nothing of core "
+                f"device {self.name}: polls for frames without a pause, which leaves the generator no time on core "
                 f"{site.cpu}; let routecast use another core (taskset, cpusets), or take a device that sleeps"
             )
         if len(site.ports) != 2:

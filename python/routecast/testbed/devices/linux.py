@@ -1,4 +1,4 @@
-"""Linux IP forwarding, and the parts of every router in the kernel: options, XDP programs at its ports, resets."""
+"""Linux IP forwarding, and the parts that all kernel routers share: options, XDP programs at the ports, resets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _O = TypeVar("_O", bound="RouterOptions")
 class RouterOptions(DeviceOptions):
     """Options of every kernel router.
 
-    ``slowdown`` lets one machine stand in for slower hardware; an iteration takes about 2.4 ns at 2.3 GHz, and 0
+    ``slowdown`` makes a machine stand in for slower hardware; an iteration takes about 2.4 ns at 2.3 GHz, and 0
     attaches no program. ``snmp`` is for the management queries of RFC 2544 sec. 11.2.
     """
 
@@ -76,7 +76,7 @@ class SteeredOptions(RouterOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LinuxOptions(SteeredOptions):
-    """Options of Linux IP forwarding; with ``ipv6`` there are as many further ``routes`` of IPv6."""
+    """Options of Linux IP forwarding; with ``ipv6`` the device has as many further IPv6 ``routes``."""
 
     routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MAX_ROUTES)
 

@@ -26,7 +26,7 @@ class NftablesOptions(SteeredOptions):
     """
 
     rules: int = option(24, "filter rules that match no test frame", minimum=0, maximum=_MAX_RULES)
-    conntrack: bool = option(False, "track connections; the rules are looked at for every frame all the same")
+    conntrack: bool = option(False, "track connections; every frame still passes the rules")
 
 
 class Nftables(KernelRouter[NftablesOptions]):

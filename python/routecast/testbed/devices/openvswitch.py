@@ -26,8 +26,8 @@ _SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 class OpenVSwitchOptions(DeviceOptions):
     """Options of Open vSwitch.
 
-    The main thread serves ``af_packet`` ports; ``afxdp`` ports (native copy mode) have a poll-mode thread that keeps
-    its core busy.
+    The main thread serves ``af_packet`` ports. A poll-mode thread, which keeps its core busy, serves ``afxdp`` ports
+    (native copy mode).
     """
 
     ports: str = option("af_packet", "how frames reach user space", choices=("af_packet", "afxdp"))
@@ -35,7 +35,7 @@ class OpenVSwitchOptions(DeviceOptions):
 
 
 class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
-    """``ovs-vswitchd`` with ``datapath_type=netdev``; frames stay as they are.
+    """``ovs-vswitchd`` with ``datapath_type=netdev``, which does not change frames.
 
     Its ``process`` reset ends the switch (not the database) and starts it again; ``link`` takes the ports down and up.
     Database, sockets and logs lie in the site's folder; the machine's own Open vSwitch is not touched.
@@ -186,7 +186,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
 
     def _record_command(self, *command: str) -> None:
         line = " ".join(command)
-        if line not in self._configuration:  # it is after a reset
+        if line not in self._configuration:  # a reset repeats commands
             self._configuration.append(line)
 
     def _clear_folder(self, site: DeviceSite) -> None:

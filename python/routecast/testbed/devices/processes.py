@@ -1,4 +1,4 @@
-"""The processes of a device: start in its namespace, wait until ready, bind to its core, end with their children."""
+"""The processes of a device: their start in its namespace, readiness, binding to its core, and end."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class Processes:
     def wait_for(
         self, is_ready: Callable[[], bool], what: str, *, timeout_s: float = 10.0, poll_s: float = _POLL_S
     ) -> None:
-        """Wait until ``ready()``, called every ``poll_s``.
+        """Call ``is_ready`` every ``poll_s`` seconds until it returns true; ``what`` names it in messages.
 
-        Raises EnvironmentProblem: a process ends meanwhile (:class:`~routecast.errors.DeviceEnded`), or ``ready()``
-        stays false for ``longest_s``; with the last lines of the log.
+        Raises EnvironmentProblem: a process ends meanwhile (:class:`~routecast.errors.DeviceEnded`), or ``is_ready``
+        stays false for ``timeout_s``; the message has the last lines of the log.
         """
         deadline_s = time.monotonic() + timeout_s
         while not is_ready():
             self.check()
             if time.monotonic() > deadline_s:
                 logs = "; ".join(f"{process.program}: {_last_lines(process.log)}" for process in self._running)
-                raise EnvironmentProblem(f"{what} is not there after {timeout_s:g} s: {logs}")
+                raise EnvironmentProblem(f"{what} is not ready after {timeout_s:g} s: {logs}")
             time.sleep(poll_s)
 
     def check(self) -> None:
@@ -70,7 +70,7 @@ class Processes:
                 )
 
     def stop(self, *, in_order: bool = False) -> None:
-        """End the processes and their children one after the other: terminated first, killed 3 s later.
+        """End the processes and their children one after the other: terminate them, and kill them 3 s later.
 
         ``in_order`` ends the processes in the order of their start; by default the last comes first.
         """
@@ -84,7 +84,7 @@ class Processes:
 
 
 def make_real_time(process_id: int, site: DeviceSite, is_chosen: Callable[[str], bool]) -> list[str]:
-    """Bind the threads with ``wanted`` names to the site's core with its SCHED_FIFO priority.
+    """Bind the threads whose names ``is_chosen`` accepts to the site's core with its SCHED_FIFO priority.
 
     Returns a line for each thread; without permission the line says so, and the device runs on.
     """

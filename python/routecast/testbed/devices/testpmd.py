@@ -88,8 +88,8 @@ class DpdkTelemetry:
 class TestpmdOptions(DeviceOptions):
     """Options of testpmd.
 
-    With ``driver = "null"`` both ports make frames and throw frames away, so that only the time of the processor
-    remains; trials of such a device need no tester. With ``copy`` the time depends on the frame size. ``forward``:
+    With ``driver = "null"`` both ports make frames and throw frames away, so that only processor time counts; trials of
+    such a device need no tester. With ``copy`` the time depends on the frame size. ``forward``:
     ``io`` leaves frames alone, ``mac`` writes the addresses of the next hop, ``macswap`` swaps source and destination.
     """
 

@@ -1,7 +1,7 @@
-"""Checks of a machine before it measures: what is fine, what distorts, what is missing, and the command that mends it.
+"""Checks of a machine before it measures: what is fine, what distorts, what is missing, and the command that fixes it.
 
 Every check is a function from an :class:`ExaminedMachine` to a :class:`Finding`. It reads the machine's files and runs
-its programs, and changes nothing; so checks work on recorded machines too.
+its programs, and changes nothing, so that checks also work on recorded machines.
 """
 
 from __future__ import annotations

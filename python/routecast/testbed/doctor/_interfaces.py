@@ -43,7 +43,7 @@ def traffic(machine: ExaminedMachine, name: str) -> Finding:
     return distorts(
         check,
         "carries the default route",
-        "other traffic mixes with the test's, and the test's with that of others (RFC 6815): the tester refuses",
+        "other traffic and test traffic mix (RFC 6815): the tester refuses to send here",
         advice="measure on other interfaces",
     )
 
@@ -107,7 +107,7 @@ def rings(machine: ExaminedMachine, name: str) -> Finding:
     output, check = machine.output("ethtool", "-g", name), f"rings {name}"
     sizes = re.findall(r"^(RX|TX):\s*(\d+)", output or "", re.MULTILINE)
     if len(sizes) < 4:
-        return unseen(check, "the driver or ethtool does not say")
+        return unseen(check, "neither the driver nor ethtool reports them")
     maximum, now = dict(sizes[:2]), dict(sizes[2:4])
     text = f"{now['RX']} of {maximum['RX']} in, {now['TX']} of {maximum['TX']} out"
     if int(now["RX"]) < min(_MIN_RING_FRAMES, int(maximum["RX"])):
@@ -125,13 +125,13 @@ def offloads(machine: ExaminedMachine, name: str) -> Finding:
     output, check = machine.output("ethtool", "-k", name), f"offloads {name}"
     states = dict(re.findall(r"^([\w-]+): (on|off)", output or "", re.MULTILINE))
     if not states:
-        return unseen(check, "the driver or ethtool does not say")
+        return unseen(check, "neither the driver nor ethtool reports them")
     merging = [feature for feature in _MERGING if states.get(feature) == "on"]
     if merging:
         return distorts(
             check,
             f"{', '.join(merging)} on",
-            "frames are merged on the way: counts, sizes and rates are no longer those that were sent",
+            "frames are merged on the way: counts, sizes and rates differ from those that were sent",
             remedy=f"ethtool -K {name} " + " ".join(f"{_SHORT.get(feature, feature)} off" for feature in merging),
         )
     text = ", ".join(f"{_SHORT.get(f, f)} {states[f]}" for f in _REPORTED if f in states)
@@ -142,14 +142,14 @@ def coalescing(machine: ExaminedMachine, name: str) -> Finding:
     """Look at interrupt coalescing: delayed interrupts add latency."""
     output, check = machine.output("ethtool", "-c", name), f"coalescing {name}"
     if output is None:
-        return unseen(check, "the driver or ethtool does not say")
+        return unseen(check, "neither the driver nor ethtool reports them")
     adaptive = re.search(r"^Adaptive RX: (\S+)", output, re.MULTILINE)
     wait = re.search(r"^rx-usecs:\s*(\d+)", output, re.MULTILINE)
     if adaptive and adaptive[1] == "on":
         return distorts(
             check,
             "adaptive",
-            "the card learns how long to hold interrupts back: latency depends on the trials before",
+            "the card learns how long to hold interrupts back: latency depends on earlier trials",
             remedy=f"ethtool -C {name} adaptive-rx off rx-usecs 0",
         )
     if wait and int(wait[1]) > 0:
@@ -164,7 +164,7 @@ def flow_control(machine: ExaminedMachine, name: str) -> Finding:
     output, check = machine.output("ethtool", "-a", name), f"flow control {name}"
     states = dict(re.findall(r"^(RX|TX):\s*(on|off)", output or "", re.MULTILINE))
     if not states:
-        return unseen(check, "the driver or ethtool does not say")
+        return unseen(check, "neither the driver nor ethtool reports them")
     if "on" not in states.values():
         return fine(check, "off")
     return distorts(

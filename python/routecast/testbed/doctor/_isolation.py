@@ -23,14 +23,14 @@ def virtualisation(machine: ExaminedMachine) -> Finding:
     is_guest = bool(flags and "hypervisor" in flags[1].split())
     if not is_guest and not machine.exists("sys/hypervisor/type"):
         if flags is None:
-            return unseen("virtualisation", "the processor does not say")
+            return unseen("virtualisation", "the processor reports no flags")
         return fine("virtualisation", "none")
     vendor = machine.text("sys/hypervisor/type") or machine.text("sys/class/dmi/id/sys_vendor") or "of unknown make"
     return distorts(
         "virtualisation",
         f"this is a virtual machine ({vendor})",
-        "its cores are threads of a host: others take time, interrupts and wake-ups leave to the host; say so "
-        "beside every figure",
+        "its cores are threads of the host: other guests take their time, interrupts and wake-ups exit to the host; "
+        "state this with every figure",
         advice="measure on a machine of its own, or pin and reserve the virtual cores on the host",
     )
 
@@ -124,8 +124,8 @@ def isolated_cores(machine: ExaminedMachine) -> Finding:
     return distorts(
         "isolated cores",
         text,
-        "other tasks and kernel threads run on the measuring cores: stalls of 1 to 50 ms, which zero loss does "
-        "not forgive; real-time priority keeps ordinary tasks away, not the kernel's",
+        "other tasks and kernel threads run on the measuring cores: stalls of 1 to 50 ms, in which a "
+        "device loses frames; real-time priority keeps ordinary tasks away, but no kernel threads",
         advice=f"start the kernel with isolcpus={_isolation_example(machine)} nohz_full={_isolation_example(machine)} "
         f"rcu_nocbs={_isolation_example(machine)}",
     )
@@ -139,14 +139,14 @@ def quiet_timer(machine: ExaminedMachine) -> Finding:
     return distorts(
         "nohz_full",
         "none" if not tickless else f"only {_core_list(tickless)}",
-        "the timer interrupts each measuring core 100 to 1000 times a second for some microseconds: seen in the "
-        "99.9th percentile of latency",
+        "the timer interrupts each measuring core 100 to 1000 times a second for some microseconds: visible in "
+        "the 99.9th percentile of latency",
         advice=f"start the kernel with nohz_full={_isolation_example(machine)}",
     )
 
 
 def interrupts(machine: ExaminedMachine) -> Finding:
-    """Look which cores take interrupts: interrupts of other devices stop the measuring cores."""
+    """Look at which cores take interrupts: interrupts of other devices stop the measuring cores."""
     names = {machine.text(f"proc/{pid}/comm") for pid in machine.names("proc", "[0-9]*")}
     if "irqbalance" in names:
         return distorts(
@@ -205,15 +205,15 @@ def realtime_throttling(machine: ExaminedMachine) -> Finding:
         machine.number("proc/sys/kernel/sched_rt_period_us") or 1_000_000,
     )
     if runtime_us is None:
-        return unseen("RT throttling", "the kernel does not say")
+        return unseen("RT throttling", "the kernel does not report it")
     if runtime_us < 0 or runtime_us >= period_us:
         return fine("RT throttling", "off")
     gap_ms = (period_us - runtime_us) / 1000.0
     return distorts(
         "RT throttling",
         f"{runtime_us} us of {period_us} us",
-        f"a polling thread of SCHED_FIFO stands still for {gap_ms:g} ms each second where other tasks want its "
-        "core: trials of 0.6 s slip through between, longer ones lose",
+        f"the kernel stops a polling SCHED_FIFO thread for {gap_ms:g} ms each second if other tasks want its core: "
+        "trials of 0.6 s may fit between two stops, longer trials lose frames",
         remedy="sysctl -w kernel.sched_rt_runtime_us=-1",
     )
 
@@ -256,7 +256,7 @@ def cgroup_limits(machine: ExaminedMachine) -> Finding:
     return distorts(
         "control group",
         "; ".join(dict.fromkeys(limits)),
-        "processes stand still until the next period when their time is used up; kernel threads do not",
+        "processes that have used up their time stop until the next period; kernel threads go on",
         advice="run routecast outside the group, or without --cpus / CPUQuota",
     )
 

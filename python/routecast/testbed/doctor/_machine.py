@@ -38,12 +38,12 @@ class Finding:
     check: str = field('Name of the check: ``"governor"``, or with its interface ``"offloads eth1"``')
     state: State = field(
         "``fine``; ``distorts``: measurements are wrong; ``missing``: something cannot be done; ``unseen``: this "
-        "process may not look, or the machine does not say"
+        "process may not look, or the machine does not report it"
     )
     found: str = field("Observation of the check")
     effect: str = field("Effect on measurements", default="")
-    remedy: str = field("Command that mends it; routecast prints it and never executes it", default="")
-    advice: str = field("Advice where no command mends it", default="")
+    remedy: str = field("Command that fixes it; routecast prints it and never executes it", default="")
+    advice: str = field("Advice where no command fixes it", default="")
 
 
 def fine(check: str, found: str, effect: str = "") -> Finding:

@@ -103,7 +103,7 @@ def sleep_states(machine: ExaminedMachine) -> Finding:
         return distorts(
             "C-states",
             f"cores may sleep in {names}",
-            "a core wakes up to that much later: median latency at low load is the wake-up's, not the router's",
+            "waking up takes up to that long: the median latency at low load is that of the wake-up, not of the router",
             remedy=f"cpupower idle-set -D {_MAX_WAKE_UP_US}",
         )
     if driver in (None, "none"):
@@ -113,7 +113,7 @@ def sleep_states(machine: ExaminedMachine) -> Finding:
     return fine(
         "C-states",
         text,
-        "a virtual core that idles leaves to its host; the wake-up is not listed" if driver == "haltpoll" else "",
+        "an idle virtual core exits to its host, whose wake-up time is not listed" if driver == "haltpoll" else "",
     )
 
 
@@ -121,7 +121,7 @@ def smt(machine: ExaminedMachine) -> Finding:
     """Look for SMT: two hardware threads share one core's units."""
     active = machine.number(f"{_CPU}/smt/active")
     if active is None:
-        return unseen("SMT", "the kernel does not say")
+        return unseen("SMT", "the kernel does not report it")
     if active == 0:
         return fine("SMT", "off, or none here")
     return distorts(
@@ -182,7 +182,7 @@ def clock_source(machine: ExaminedMachine) -> Finding:
     current = machine.text(f"{folder}/current_clocksource")
     available = (machine.text(f"{folder}/available_clocksource") or "").split()
     if current is None:
-        return unseen("clock source", "the kernel does not say")
+        return unseen("clock source", "the kernel does not report it")
     if current not in _SLOW_CLOCKS:
         return fine("clock source", current)
     return distorts(

@@ -66,7 +66,7 @@ def capabilities(machine: ExaminedMachine) -> Finding:
     """Look for the capabilities that tester and test bed need."""
     effective = _effective(machine)
     if effective is None:
-        return unseen("capabilities", "the kernel does not say")
+        return unseen("capabilities", "the kernel does not report them")
     lacking = {name: effect for name, (bit, effect) in _CAPABILITIES.items() if not effective >> bit & 1}
     if not lacking:
         return fine("capabilities", ", ".join(name[4:] for name in _CAPABILITIES))
@@ -93,7 +93,7 @@ def namespaces(machine: ExaminedMachine) -> Finding:
 
 
 def bpf_jit(machine: ExaminedMachine) -> Finding:
-    """Look whether the kernel compiles BPF programs or interprets them."""
+    """Check whether the kernel compiles BPF programs or interprets them."""
     enabled, harden = (
         machine.number("proc/sys/net/core/bpf_jit_enable"),
         machine.number("proc/sys/net/core/bpf_jit_harden"),
@@ -135,7 +135,7 @@ def bpf_file_system(machine: ExaminedMachine) -> Finding:
 
 
 def bpf_rights(machine: ExaminedMachine) -> Finding:
-    """Look whether this process may load BPF programs."""
+    """Check whether this process may load BPF programs."""
     effective = _effective(machine) or 0
     if effective >> 39 & 1 or effective >> 21 & 1:
         return fine("BPF rights", "this process has them")
@@ -150,7 +150,7 @@ def bpf_rights(machine: ExaminedMachine) -> Finding:
 
 
 def back_ends(machine: ExaminedMachine) -> Finding:
-    """Look which back ends of the tester this process can use; the tester uses the fastest."""
+    """Check which back ends of the tester this process can use; the tester uses the fastest."""
     try:
         entries = [
             (f"{entry['name']} ({entry['task']})", entry["why_not"]) for entry in json.loads(machine.back_ends() or "")
@@ -167,7 +167,7 @@ def back_ends(machine: ExaminedMachine) -> Finding:
     return missing(
         "back ends",
         usable + "".join(f"; not {', '.join(names)}: {why_not}" for why_not, names in absent.items()),
-        "nothing can be measured on a wire" if usable == "none" else "the tester takes what is left",
+        "nothing can be measured on a wire" if usable == "none" else "the tester uses the others",
         advice="run routecast as root, outside of containers that forbid bpf(2); AF_PACKET measures, but slower",
     )
 

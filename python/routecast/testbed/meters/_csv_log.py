@@ -36,7 +36,7 @@ _BLOCK_BYTES = 4096
 class CsvMeter:
     """A :class:`~routecast.testbed.meters.PowerMeter` over a log that grows.
 
-    ``scope`` is what the figures cover: ``pdu``, ``wall``. ``interval_s`` is the time between looks at the file
+    ``scope`` is what the figures cover: ``pdu``, ``wall``. ``interval_s`` is the time between readings of the file
     (infinite: at the end only), ``wait_s`` the longest wait at the end of an interval for a row after it. ``clock`` and
     ``wall_clock`` return the time of trials and the time since 1970 in seconds. Raises ModelProblem: a time is not > 0.
     """
@@ -111,7 +111,7 @@ class CsvMeter:
             if not spans:
                 self._notes.append(f"nothing was appended to {self._path} in the interval: {age}")
         if self._bad_lines:
-            self._notes.append(f"{self._bad_lines} lines of {self._path} are no time and watts")
+            self._notes.append(f"{self._bad_lines} lines of {self._path} hold no time and watts")
         return reading_of(
             spans,
             [(self._begin_s, end_s)],
@@ -144,11 +144,11 @@ class CsvMeter:
         self._clock_offset_s: float | None = None
 
     def _read_new_rows(self) -> None:
-        """Read the complete lines appended since the last look."""
+        """Read the complete lines appended since the last reading."""
         try:
             with open_file(self._path, kind="log of watts") as file:
                 if file.seek(0, 2) < self._offset:
-                    self._notes.append(f"{self._path} was cut or begun anew on the way")
+                    self._notes.append(f"{self._path} was truncated or restarted meanwhile")
                     self._offset = 0
                 file.seek(self._offset)
                 text = file.read()
@@ -172,7 +172,7 @@ class CsvMeter:
             return
         if self._clock_offset_s is None and rows[-1][0] < _SINCE_1970_S:
             self._clock_offset_s = self._clock() - rows[-1][0]
-            self._notes.append("times of the file are of a clock of their own: its newest row was taken as of now")
+            self._notes.append("the times of the file are of another clock: its newest row counts as of now")
         shift_s = self._clock() - self._wall_clock() if self._clock_offset_s is None else self._clock_offset_s
         with self._lock:
             for at_s, watts in rows:
@@ -201,7 +201,7 @@ class CsvMeter:
     def _raise_no_columns(self, line: str) -> None:
         raise EnvironmentProblem(
             f"power meter {self.name}: got {line[:60]!r} as its first line: give the columns time and watts "
-            f"(names known: {', '.join(_TIME_COLUMNS)}; {', '.join(_WATTS_COLUMNS)})"
+            f"(known names: {', '.join(_TIME_COLUMNS)}; {', '.join(_WATTS_COLUMNS)})"
         )
 
     def _parse_row(self, line: str) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""Power meters by name (``rapl``, ``perf``, ``ipmi``, ``redfish:URL``, …), those of this machine, and that of a run."""
+"""Power meters by name (``rapl``, ``perf``, ``ipmi``, ``redfish:URL``, …), of this machine, and of a run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MeterSettings:
 
 
 def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = Path("/")) -> PowerMeter:
-    """Return the meter of a name; nothing is read yet.
+    """Return the meter of a name, without reading it.
 
     ``text`` is ``rapl``, ``rapl:psys``, ``rapl:dram``, ``rapl:package+dram``, the same with ``perf``, ``ipmi``,
     ``ipmi:HOST``, ``redfish:URL``, ``csv:FILE``, ``http:URL`` or the address alone; ``root`` is the folder of the
@@ -120,7 +120,7 @@ def find_meters(root: Path = Path("/"), *, run: RunProgram | None = None) -> tup
     """Return every kind of meter, the preferred ones first.
 
     Counters of the processor come first, since they are exact over any interval. The server's controller comes next: it
-    covers more, but is slow. Meters that need an address come last.
+    covers more, but it is slow. Meters that need an address come last.
 
     ``root`` is the folder of the machine's files, ``/`` for this machine; ``run`` runs a program, by default on this
     machine only.
@@ -142,9 +142,9 @@ def describe_no_power(meters: Sequence[MeterEntry]) -> str:
 
     Examples
     --------
-    >>> ipmi = MeterEntry(name="ipmi", title="", scope="bmc", is_readable=False, why_not="ipmitool is not there")
+    >>> ipmi = MeterEntry(name="ipmi", title="", scope="bmc", is_readable=False, why_not="ipmitool is missing")
     >>> describe_no_power([ipmi])
-    'no power here, because: ipmi: ipmitool is not there'
+    'no power here, because: ipmi: ipmitool is missing'
     """
     reasons = [
         f"{meter.name}: {meter.why_not}" for meter in meters if not meter.needs_address and not meter.is_readable
@@ -201,7 +201,7 @@ def settings_of(table: MeterTable) -> MeterSettings:
 
 
 def meter_for(table: MeterTable | None, option: str | None) -> tuple[PowerMeter | None, str]:
-    """Return the meter of a run, or None and the reason if one is wanted.
+    """Return the meter of a run, or None and the reason (empty if no meter is wanted).
 
     ``table`` is ``[power]`` of the file; ``option`` of the command line replaces it, and uses the file's settings if it
     names the file's meter. ``"none"`` switches the file's meter off.

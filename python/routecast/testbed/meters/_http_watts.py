@@ -79,7 +79,7 @@ class HttpSource(Source):
                 value = metric_value(text, self._fragment)
         except ValueError as problem:
             message = "the answer is no number" if isinstance(problem, json.JSONDecodeError) else str(problem)
-            hint = "" if self._fragment else "; say where it stands with #/json/pointer or #metric_name"
+            hint = "" if self._fragment else "; name the value with #/json/pointer or #metric_name"
             raise EnvironmentProblem(f"power meter {self.name}: {message}{hint}") from problem
         if not (math.isfinite(value) and value >= 0.0):
             raise EnvironmentProblem(f"power meter {self.name}: got {value:g}, which is no power")

@@ -42,7 +42,7 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
             env={**os.environ, "LC_ALL": "C", **environment},
         )
     except FileNotFoundError as problem:
-        raise EnvironmentProblem("power meter ipmi: ipmitool is not there: apt install ipmitool") from problem
+        raise EnvironmentProblem("power meter ipmi: ipmitool is missing: apt install ipmitool") from problem
     except subprocess.TimeoutExpired as problem:
         raise EnvironmentProblem(f"power meter ipmi: ipmitool did not answer within {_TIMEOUT_S:g} s") from problem
     except OSError as problem:

@@ -15,10 +15,10 @@ from routecast.evaluate.trial import Trial, TrialPower
 from routecast.quantity.schema import field, value
 
 _EDGE_S = 1e-6
-"""Closer instants are the same: they are moments of one call."""
+"""Instants that are closer belong to the same call."""
 
 _COMPLETE_RATIO = 0.99
-"""Least metered share of a trial without a note."""
+"""Smallest metered share of a trial without a note."""
 
 
 @value
@@ -39,8 +39,8 @@ class PowerSpan:
     from_s: float = field("Begin on the monotonic clock")
     to_s: float = field("End on the monotonic clock")
     zones_w: Mapping[str, float] = field("Mean power by zone, of all counted zones at least")
-    low_w: float = field("Least sum over the counted zones in the span")
-    high_w: float = field("Greatest sum over the counted zones in the span")
+    low_w: float = field("Smallest sum over the counted zones in the span")
+    high_w: float = field("Largest sum over the counted zones in the span")
 
 
 @value
@@ -58,13 +58,13 @@ class PowerReading:
     meter: str = field("Name of the meter on the command line")
     scope: str = field("Part of the machine that the figures cover")
     mean_w: float = field("Mean over the metered time")
-    min_w: float = field("Least power between samples; a counter of energy shows no shorter peaks")
-    max_w: float = field("Greatest power between samples")
+    min_w: float = field("Smallest power between samples; a counter of energy shows no shorter peaks")
+    max_w: float = field("Largest power between samples")
     energy_j: float = field("Energy in the metered time: ``mean_w * metered_s``")
     interval_s: float = field("Length of the interval")
     metered_s: float = field("Part of the interval with figures; shorter if the meter failed on the way")
     samples: int = field("Samples behind the figures")
-    quantum_w: float = field("Least step that ``mean_w`` can show; NaN where the meter does not say")
+    quantum_w: float = field("Smallest step of ``mean_w``; NaN if the meter does not report it")
     zones: tuple[ZonePower, ...] = field("All zones, counted or not")
     notes: tuple[str, ...] = field("Notes on the reading", default=())
     spans: tuple[PowerSpan, ...] = field("Power over time, for :meth:`between`", default=())
@@ -113,7 +113,7 @@ def reading_of(
 ) -> PowerReading:
     """Return the reading of windows of the monotonic clock from spans in order and without overlap.
 
-    ``quantum_j`` is the least step of the energy of the sum; NaN if unknown.
+    ``quantum_j`` is the smallest step of the sum's energy; NaN if unknown.
     """
     overlaps = [
         [(span, overlap_s) for span in spans if (overlap_s := min(span.to_s, to_s) - max(span.from_s, from_s)) > 0.0]
@@ -283,7 +283,7 @@ def with_power(trial: Trial, reading: PowerReading) -> Trial:
     uncounted_zones = [zone for zone in reading.zones if not zone.is_counted and math.isfinite(zone.mean_w)]
     if uncounted_zones:
         uncounted = ", ".join(f"{zone.name} {zone.mean_w:.4g} W" for zone in uncounted_zones)
-        notes.append(f"power, {name}: read as well and not added: {uncounted}")
+        notes.append(f"power, {name}: also read, but not added: {uncounted}")
     power = TrialPower(
         mean_w=reading.mean_w,
         scope=reading.scope,
@@ -298,7 +298,7 @@ def with_power(trial: Trial, reading: PowerReading) -> Trial:
 class MeteredTrial:
     """A context that meters the power while a trial sends its frames; without a meter it does nothing.
 
-    ``why_none`` goes into the trial's notes: why there is no meter; empty if none is wanted.
+    ``why_no_meter`` goes into the notes of the trial; it is empty if no meter is wanted.
     """
 
     def __init__(self, meter: PowerMeter | None, why_no_meter: str = "") -> None:

@@ -114,7 +114,7 @@ class PerfSource(Source):
         events = energy_events(self._root)
         if not events:
             why = "this is a virtual machine; " if is_virtual(self._root) else ""
-            raise EnvironmentProblem(f"power meter perf: {why}the kernel has no energy events (/{PMU} is not there)")
+            raise EnvironmentProblem(f"power meter perf: {why}the kernel has no energy events (there is no /{PMU})")
         scopes = self._selection.zone_scopes
         missing = scopes - {_SCOPES[event] for event in events}
         if missing:

@@ -46,7 +46,7 @@ READ_RECIPE: Final = (
     ">> /etc/tmpfiles.d/rapl.conf; "
     'groupadd -f power; usermod -aG power "$USER"; systemd-tmpfiles --create rapl.conf'
 )
-"""Lets a group read the counters, now and after each boot; not everybody: CVE-2020-8694 reads keys with them."""
+"""Lets a group read the counters, now and after each boot. Others may not: CVE-2020-8694 reads keys with them."""
 
 
 @value
@@ -99,7 +99,9 @@ class RaplZone:
     folder: Path
     name: str = field('Name, after that of its package if it lies below one: ``"package-0/dram"``')
     scope: str
-    range_uj: int = field("Largest value of the counter; 0 if the kernel does not say, so that wraps cannot be undone")
+    range_uj: int = field(
+        "Largest value of the counter; 0 if the kernel does not report it, so that wraps cannot be undone"
+    )
 
     @property
     def counter(self) -> Path:
@@ -292,7 +294,7 @@ class RaplSource(Source):
         for zone in self.zones:
             values = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
             if zone.is_counted and len(values) > 1 and len(set(values)) == 1:
-                notes.append(f"the counter of {zone.name} does not change: a hypervisor shows it, or it is broken")
+                notes.append(f"the counter of {zone.name} does not change: a hypervisor emulates it, or it is broken")
             if share := self._suspicious_step_ratio(zone.name, samples):
                 notes.append(
                     f"the counter of {zone.name} rose by {share:.0%} of its range between two samples: it restarted "

@@ -131,7 +131,7 @@ class RedfishSource(Source):
                 try:
                     document = self._document(path)
                 except NotFound:
-                    continue  # linked, but not there: the other document may be
+                    continue  # the link leads nowhere; the other document may exist
                 if not math.isnan(watts(document)):
                     return path
         return ""

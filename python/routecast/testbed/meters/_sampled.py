@@ -40,9 +40,9 @@ class Source(Protocol):
     zones: Sequence[Zone]
     """The zones; known once the source is open."""
     quantum_j: float = math.nan
-    """Least step of the energy of the sum; NaN if unknown."""
+    """Smallest step of the sum's energy; NaN if unknown."""
     is_gauge: bool = True
-    """Whether values are watts, so that their extremes are the least and greatest power."""
+    """Whether values are watts, so that their extremes are the smallest and largest power."""
 
     def open(self) -> None:
         """Open the source. Raises EnvironmentProblem: nothing can be read."""

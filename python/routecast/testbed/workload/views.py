@@ -1,4 +1,4 @@
-"""Tables of ``routecast workload``, and a figure of misses by the size of the cache."""
+"""Tables of ``routecast workload``, and a figure of misses by cache size."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _mix(answer: Characterisation) -> Table:
         Column("Share", "%", percent, lambda row: getattr(mean, row[1]) / mean.instructions),
         name="mix",
         title="Instruction mix",
-        caption="Each instruction in one class; those that go elsewhere first.",
+        caption="Each instruction is in one class: a branch or jump that accesses memory is a branch or jump.",
     )
 
 
