@@ -38,8 +38,8 @@ class Chain:
     def forward(self, frames: list[bytes], *, reverse: bool = False, wait_s: float = 60.0) -> list[bytes]:
         """Send frames into one end and return those with our signature that come out at the other, in order.
 
-        They are sent in bursts that the smallest buffer of a device holds, each after the last has arrived. It ends
-        when as many arrived as were sent, or when none came for ``wait_s``: long enough for a busy machine.
+        The sender sends bursts that fit the smallest buffer of a device, each after the arrival of the last one. The
+        function ends when all frames have arrived, or when none arrives for ``wait_s`` seconds.
         """
         from_end, to_end = (self.gen, "g0"), (self.sink, "s0")
         if reverse:
@@ -56,7 +56,7 @@ class Chain:
 
 
 def collect(receiver: socket.socket, arrived: list[bytes], wanted: int) -> bool:
-    """Add frames with our signature to ``arrived`` until it has ``wanted``; tell whether it got there."""
+    """Add frames with our signature to ``arrived`` until it has ``wanted``; return whether it has."""
     while len(arrived) < wanted:
         try:
             data, address = receiver.recvfrom(4096)
@@ -70,32 +70,32 @@ def collect(receiver: socket.socket, arrived: list[bytes], wanted: int) -> bool:
 @contextmanager
 def chain() -> Iterator[Chain]:
     """Make the namespaces ``rc-d-PID-gen``, ``-dut`` and ``-sink``; nothing is left of them afterwards."""
-    for left in Path("/run/netns").glob("rc-d-*"):  # of a run that was killed
-        owner = left.name.split("-")[2]
+    for leftover in Path("/run/netns").glob("rc-d-*"):  # of a run that was killed
+        owner = leftover.name.split("-")[2]
         if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            for process in process_ids(left.name):
+            for process in process_ids(leftover.name):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
-            subprocess.run(["ip", "netns", "delete", left.name], capture_output=True, check=False)
+            subprocess.run(["ip", "netns", "delete", leftover.name], capture_output=True, check=False)
     gen, dut, sink = (f"rc-d-{os.getpid()}-{part}" for part in ("gen", "dut", "sink"))
     folder = Path(tempfile.mkdtemp(prefix="rc-d-"))
     folder.chmod(0o755)
     spawned: dict[int, str] = {}
     try:
-        for item in (gen, dut, sink):
-            run("ip", "netns", "add", item)
-            run("ip", "-n", item, "link", "set", "lo", "up")
-            quiet = "for one in all default; do echo 1 > /proc/sys/net/ipv6/conf/$one/disable_ipv6; done"
-            run("ip", "netns", "exec", item, "sh", "-c", quiet)
+        for name in (gen, dut, sink):
+            run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            quiet = "for i in all default; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done"
+            run("ip", "netns", "exec", name, "sh", "-c", quiet)
         wire(gen, "g0", GEN_MAC, dut, "d0", D0_MAC)
         wire(dut, "d1", D1_MAC, sink, "s0", SINK_MAC)
         site = DeviceSite(netns=dut, ports=PORTS, cpu=None, priority=0, folder=folder, on_spawn=spawned.__setitem__)
         yield Chain(site=site, gen=gen, sink=sink, spawned=spawned)
     finally:
-        for item in (gen, dut, sink):
-            for process in process_ids(item):  # of a device that nobody stopped
+        for name in (gen, dut, sink):
+            for process in process_ids(name):  # of a device that was not stopped
                 os.kill(process, signal.SIGKILL)
-            subprocess.run(["ip", "netns", "delete", item], capture_output=True, check=False)
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -147,8 +147,8 @@ def packet_socket(netns: str, interface: str) -> socket.socket:
     """Open a packet socket in a namespace: a thread of its own enters it and ends."""
 
     def enter() -> socket.socket:
-        with open(f"/run/netns/{netns}", "rb") as place:
-            libc_setns(place.fileno())
+        with open(f"/run/netns/{netns}", "rb") as namespace:
+            libc_setns(namespace.fileno())
         opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         opened.bind((interface, 0))
@@ -197,7 +197,7 @@ def udp6(
     length: int = 80,
 ) -> bytes:
     """Return an IPv6/UDP frame without FCS (RFC 8200, RFC 768)."""
-    addresses = b"".join(socket.inet_pton(socket.AF_INET6, item) for item in (source, destination))
+    addresses = b"".join(socket.inet_pton(socket.AF_INET6, address) for address in (source, destination))
     payload = payload_of(number, length - 14 - 40 - 8)
     udp = udp_of(payload, addresses + struct.pack("!IHBB", len(payload) + 8, 0, 0, 17))
     header = struct.pack("!IHBB", 6 << 28, len(udp), 17, hops) + addresses

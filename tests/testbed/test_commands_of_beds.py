@@ -43,7 +43,7 @@ def run(command: Run) -> Run:
 
 
 def run_process(before: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as what stands before it has it: with fewer rights, on fewer cores."""
+    """Run a command behind a prefix, such as one that takes rights or cores away."""
     return subprocess.run(
         [*before, sys.executable, "-m", "routecast", *arguments],
         capture_output=True,
@@ -56,7 +56,7 @@ def run_process(before: Sequence[str], *arguments: str) -> subprocess.CompletedP
 
 def is_gone(bed: str) -> bool:
     name = name_of(bed)
-    return not [item for item in netns.named() if name in item] and name not in state.beds()
+    return not [namespace for namespace in netns.named() if name in namespace] and name not in state.beds()
 
 
 @pytest.mark.wire
@@ -107,8 +107,8 @@ def test_json_has_the_trial_and_what_ran_it(bed: str, run: Run) -> None:
 def test_on_one_core_the_generator_never_passes_for_a_device_that_loses(bed: str) -> None:
     if shutil.which("taskset") is None:
         pytest.skip("needs taskset: apt install util-linux")
-    item = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
-    done = run_process(item, "measure", "--testbed", bed, "--load", "50 kpps", "--duration", "300 ms", "--json")
+    taskset = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+    done = run_process(taskset, "measure", "--testbed", bed, "--load", "50 kpps", "--duration", "300 ms", "--json")
     trial = json.loads(done.stdout)
     assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]
     assert done.returncode == (1 if trial["invalid"] else 0), done.stderr
@@ -136,11 +136,11 @@ def test_a_signal_during_a_trial_ends_it_at_once_and_leaves_nothing(
     arguments = ("measure", "--testbed", bed, "--load", "20 kpps", "--duration", "300 s")
     process = start([sys.executable, "-m", "routecast", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stderr is not None
-    # Another bed on the same cores is said before.
+    # Remarks on other beds on the same cores come first.
     assert any("sending from" in line for line in process.stderr)
     time.sleep(0.5)
     process.send_signal(number)
-    # A trial of five minutes: what does not hear the signal takes longer.
+    # The trial lasts five minutes, so that a process that ignores the signal times out here.
     out, _ = process.communicate(timeout=120)
     assert process.returncode == (130 if number == signal.SIGINT else 128 + number)
     assert out == ""
@@ -208,7 +208,7 @@ def test_a_bed_that_is_put_up_is_listed_and_taken_down(bed: str, run: Run) -> No
     assert done.returncode == 0, done.stderr
     assert f"g0 in rc-{name_of(bed)}-gen" in done.stdout
     listed = json.loads(run("testbed", "list", "--json").stdout)
-    assert [item["state"] for item in listed if item["name"] == name_of(bed)] == ["put up to stay"]
+    assert [entry["state"] for entry in listed if entry["name"] == name_of(bed)] == ["put up to stay"]
     assert name_of(bed) in run("testbed", "list").stdout
     again = run("testbed", "up", bed)
     assert again.returncode == 3
@@ -227,10 +227,10 @@ def test_a_device_of_xdp_programs_cannot_be_left_standing(bed: str, run: Run) ->
 
 def test_devices_are_listed_with_their_options_and_what_they_lack(run: Run) -> None:
     result = json.loads(run("testbed", "devices", "--json").stdout)
-    by_name = {item["name"]: item for item in result}
+    by_name = {device["name"]: device for device in result}
     assert {"linux", "bridge", "xdp", "external"} <= set(by_name)
     assert by_name["linux"]["options"][0]["name"] == "slowdown"
-    assert all(one["meaning"] for entry in result for one in entry["options"])
+    assert all(option["meaning"] for device in result for option in device["options"])
     assert "Linux IP forwarding" in run("testbed", "devices").stdout
 
 

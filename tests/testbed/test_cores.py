@@ -31,8 +31,8 @@ def eight_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_device_of_several_cores_never_gets_those_of_the_tester() -> None:
     assert placement.assign_cores().device_cores == (7,)
     assert placement.assign_cores(cores=3).device_cores == (7, 6, 5)
-    placed = placement.assign_cores(tester=7, receiver=2, dut=1, cores=6)
-    assert placed.device_cores == (1, 6, 5, 4, 3, 0)
+    assignment = placement.assign_cores(tester=7, receiver=2, dut=1, cores=6)
+    assert assignment.device_cores == (1, 6, 5, 4, 3, 0)
     with pytest.raises(EnvironmentProblem, match=r"8 cores for the device: routecast may use 8 .* at most 7"):
         placement.assign_cores(cores=8)
 
@@ -40,9 +40,9 @@ def test_a_device_of_several_cores_never_gets_those_of_the_tester() -> None:
 @pytest.mark.usefixtures("eight_cores")
 def test_cores_beside_the_generators_sibling_come_first(tmp_path: Path) -> None:
     for core in range(8):
-        place = tmp_path / f"cpu{core}" / "topology"
-        place.mkdir(parents=True)
-        (place / "thread_siblings_list").write_text(f"{core % 4},{core % 4 + 4}\n")
+        folder = tmp_path / f"cpu{core}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{core % 4},{core % 4 + 4}\n")
     assert placement.assign_cores(cores=6).device_cores == (7, 6, 5, 3, 2, 1)
     last = placement.assign_cores(cores=7)
     assert last.device_cores[-1] == 4
@@ -67,9 +67,9 @@ def test_a_device_that_forwards_on_one_core_takes_no_further_ones(tmp_path: Path
     assert device_options(bridge, 1) == {}
     with pytest.raises(QuantityProblem, match="bridge forwards on one core here; several can be given to frr, linux"):
         possible_counts(bridge, (1, 2))
-    given = read_testbed("namespaces", device="linux", options={"cores": "1"})
+    with_option = read_testbed("namespaces", device="linux", options={"cores": "1"})
     with pytest.raises(QuantityProblem, match="the option cores = 1: give one of them"):
-        possible_counts(given, (1,))
+        possible_counts(with_option, (1,))
     bench = tmp_path / "bench.testbed.toml"
     bench.write_text(
         'name = "bench"\nkind = "interfaces"\n'
@@ -97,8 +97,8 @@ def test_the_mask_of_more_than_32_cores_has_words(monkeypatch: pytest.MonkeyPatc
 def chain() -> Iterator[Chain]:
     if shutil.which("ethtool") is None:
         pytest.skip("needs ethtool: apt install ethtool")
-    with device_chain.chain() as made:
-        yield made
+    with device_chain.chain() as namespaces:
+        yield namespaces
 
 
 @pytest.mark.wire

@@ -45,7 +45,7 @@ PLAIN = ("linux", "bridge", "xdp", "nftables", "openvswitch", "testpmd", "frr")
 
 
 def thorough(*kinds: str) -> list[Any]:
-    """Further ways to run a device that is there already."""
+    """Return further configurations of devices, for thorough runs."""
     return [pytest.param(kind, marks=pytest.mark.thorough) for kind in kinds]
 
 
@@ -53,28 +53,28 @@ def thorough(*kinds: str) -> list[Any]:
 def chain() -> Iterator[Chain]:
     if which("ethtool") is None:
         pytest.skip("needs ethtool: apt install ethtool")
-    with device_chain.chain() as made:
-        yield made
+    with device_chain.chain() as namespaces:
+        yield namespaces
 
 
 @pytest.fixture
 def device() -> Iterator[list[Device]]:
-    """Devices that a test made and that are stopped whatever happens."""
+    """Yield a list of devices, which the fixture stops after the test."""
     made: list[Device] = []
     yield made
-    for item in made:
-        item.stop()
+    for under_test in made:
+        under_test.stop()
 
 
 def make(made: list[Device], name: str, options: dict[str, object]) -> Any:
-    item = make_device(name, options)
-    lacking = [f"{absent.program} ({absent.package})" for absent in item.missing()]
+    under_test = make_device(name, options)
+    lacking = [f"{program.program} ({program.package})" for program in under_test.missing()]
     if lacking:
         pytest.skip(f"device {name} needs {', '.join(lacking)}")
     if (name == "xdp" or options.get("slowdown")) and not _can_load_programs():
         pytest.skip("needs eBPF programs: this kernel or this build has none")
-    made.append(item)
-    return item
+    made.append(under_test)
+    return under_test
 
 
 def _can_load_programs() -> bool:
@@ -186,7 +186,7 @@ def state_of(chain: Chain) -> dict[str, object]:
         "links": sorted(link["ifname"] for link in links),
         "programs": [link["ifname"] for link in links if "xdp" in link],
         "promiscuous": [link["ifname"] for link in links if "PROMISC" in link["flags"]],
-        "addresses": [item["local"] for link in links for item in link["addr_info"] if link["ifname"] != "lo"],
+        "addresses": [address["local"] for link in links for address in link["addr_info"] if link["ifname"] != "lo"],
         "neighbours": device_chain.run("ip", "-n", netns, "neighbour", "show", "nud", "permanent"),
         "routes": device_chain.run("ip", "-n", netns, "route") + device_chain.run("ip", "-n", netns, "-6", "route"),
         "rules": device_chain.run(*inside, "nft", "list", "ruleset") if which("nft") else "",
@@ -400,7 +400,7 @@ def test_a_device_that_makes_its_frames_itself_pays_for_their_bytes(chain: Chain
     assert cost_s[1518] > 1.2 * cost_s[64]
     # Between two readings of counters the reader may be held up.
     results = [under_test.self_timed(1518, 0.1) for _ in range(3)]
-    counts = min(results, key=lambda item: abs(item.received_frames - item.forwarded_frames))
+    counts = min(results, key=lambda counts: abs(counts.received_frames - counts.forwarded_frames))
     assert counts.frame_bytes == 1518
     assert counts.forwarded_pps == pytest.approx(counts.forwarded_frames / counts.busy_s)
     # Of one core; the kernel charges processor time in ticks of up to 10 ms.

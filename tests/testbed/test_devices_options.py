@@ -1,4 +1,4 @@
-"""What is said about devices and options that are not there; nothing here needs root."""
+"""Messages about unknown devices and options; no test here needs root."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_an_unknown_device_is_answered_with_the_nearest() -> None:
 def test_texts_and_values_of_files_mean_the_same() -> None:
     from_texts = make_device("nftables", {"rules": "1_000", "conntrack": "yes"})
     from_file = make_device("nftables", {"rules": 1000, "conntrack": True})
-    wanted = NftablesOptions(rules=1000, conntrack=True)
-    assert from_texts.chosen == from_file.chosen == wanted  # type: ignore[attr-defined]  # of routecast's devices
+    expected = NftablesOptions(rules=1000, conntrack=True)
+    assert from_texts.chosen == from_file.chosen == expected  # type: ignore[attr-defined]  # of routecast's devices
 
 
 def test_all_wrong_options_are_named_at_once() -> None:
@@ -84,7 +84,7 @@ def test_options_made_in_code_are_held_to_the_same_ranges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("linux", "needs ip: apt install iproute2"),
         ("nftables", "needs nft: apt install nftables"),
@@ -93,7 +93,7 @@ def test_options_made_in_code_are_held_to_the_same_ranges() -> None:
     ],
 )
 def test_a_missing_program_is_said_with_its_package(
-    name: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    name: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", "")
     device = make_device(name, {})
@@ -102,7 +102,7 @@ def test_a_missing_program_is_said_with_its_package(
     site = DeviceSite(netns="rc-d-none", ports=ports, cpu=None, priority=0, folder=tmp_path)  # type: ignore[arg-type]  # never looked at
     with pytest.raises(EnvironmentProblem) as raised:
         device.start(site)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(("name", "options"), [("testpmd", {}), ("openvswitch", {"ports": "afxdp"})])
@@ -116,7 +116,7 @@ def test_a_device_that_never_sleeps_is_refused_on_the_generators_core(
 
 
 class _Port:
-    """A port that is never looked at."""
+    """A port that nothing reads."""
 
 
 def test_an_external_device_is_described_by_its_owner_and_not_touched(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ QUIET: Mapping[str, str] = {
         )
     },
 }
-"""A machine made for measuring: cores 2 and 3 measure, eth1 is cabled to the router."""
+"""A machine set up for measuring: cores 2 and 3 measure, and a cable joins eth1 to the router."""
 
 
 def machine(
@@ -104,7 +104,7 @@ def test_a_machine_made_for_measuring_is_fine_throughout(tmp_path: Path) -> None
     assert wrong == {}
 
 
-# What is changed, which finding that makes, and a part of what mends it.
+# The check, the changes to the machine, and parts of the finding and of its remedy or advice.
 DISTORTING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
     ("governor", {f"{CPU}/cpu2/cpufreq/scaling_governor": "powersave"}, "powersave on 1", "frequency-set"),
     ("turbo", {f"{CPU}/intel_pstate/no_turbo": "0"}, "on", "echo 1"),
@@ -154,15 +154,15 @@ DISTORTING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("check", "changes", "found", "mends"), DISTORTING)
+@pytest.mark.parametrize(("check", "changes", "observation", "remedy"), DISTORTING)
 def test_what_distorts_is_found_with_what_mends_it(
-    check: str, changes: Mapping[str, str | None], found: str, mends: str, tmp_path: Path
+    check: str, changes: Mapping[str, str | None], observation: str, remedy: str, tmp_path: Path
 ) -> None:
     finding = findings(tmp_path, changes)[check]
     assert finding.state is State.DISTORTS
-    assert found in finding.found
+    assert observation in finding.found
     assert finding.effect
-    assert mends in f"{finding.remedy} {finding.advice}"
+    assert remedy in f"{finding.remedy} {finding.advice}"
 
 
 MISSING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
@@ -205,21 +205,21 @@ MISSING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("check", "changes", "found", "mends"), MISSING)
+@pytest.mark.parametrize(("check", "changes", "observation", "remedy"), MISSING)
 def test_what_is_missing_is_found_with_what_brings_it(
-    check: str, changes: Mapping[str, str | None], found: str, mends: str, tmp_path: Path
+    check: str, changes: Mapping[str, str | None], observation: str, remedy: str, tmp_path: Path
 ) -> None:
     finding = findings(tmp_path, changes)[check]
     assert finding.state is State.MISSING
-    assert found in finding.found
-    assert mends in f"{finding.remedy} {finding.advice}"
+    assert observation in finding.found
+    assert remedy in f"{finding.remedy} {finding.advice}"
 
 
 def test_missing_programs_are_named_with_their_packages(tmp_path: Path) -> None:
-    here = machine(tmp_path)
+    examined = machine(tmp_path)
     (tmp_path / "usr/bin/nft").unlink()
     (tmp_path / "usr/bin/zebra").unlink()
-    finding = next(f for _, f in examine(here) if f.check == "devices")
+    finding = next(f for _, f in examine(examined) if f.check == "devices")
     assert finding.state is State.MISSING
     assert finding.remedy == "apt install frr nftables"
 
@@ -289,9 +289,9 @@ def test_strict_leaves_with_1_exactly_if_something_distorts() -> None:
 
 
 def test_the_doctor_changes_nothing(tmp_path: Path) -> None:
-    here = machine(tmp_path)
+    examined = machine(tmp_path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    list(examine(here))
+    list(examine(examined))
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 

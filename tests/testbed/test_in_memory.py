@@ -25,7 +25,7 @@ CORE_PPS = CORE_HZ / CYCLES  # 10 Mpps
 
 
 class KnownCore:
-    """Stands for the core: a function of 200 cycles on each of some cores of 2 GHz, behind a queue that is full."""
+    """A fake of the compiled core: a function of 200 cycles on cores of 2 GHz, behind a full queue."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -43,7 +43,7 @@ class KnownCore:
         overflow = offered - min(offered, round(capacity * request["duration_s"])) + self.preempted_frames
         denied = round(self.denied_ratio * (offered - overflow))
         forwarded = offered - overflow - denied - self.lost_frames
-        item = {"cycles_per_packet": CYCLES, "core_hz": CORE_HZ, "pps": CORE_PPS}
+        core = {"cycles_per_packet": CYCLES, "core_hz": CORE_HZ, "pps": CORE_PPS}
         latency = {"count": forwarded, "hdr_base64": ""}
         latency.update(dict.fromkeys(("mean_s", "min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"), 1e-6))
         return {
@@ -52,7 +52,7 @@ class KnownCore:
             "dropped": {"queue": overflow, "denied": denied},
             "pass_s": {"min": 4e-4, "p25": 4.1e-4, "median": 4.1e-4, "p75": 4.2e-4},
             "pps": capacity if request["offered_pps"] is None else forwarded / request["duration_s"],
-            "per_core": [item] * cores,
+            "per_core": [core] * cores,
             "latency": None if request["offered_pps"] is None else latency,
             "steal_ratio": 0.0,
             "notes": [],
@@ -61,9 +61,9 @@ class KnownCore:
 
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch) -> KnownCore:
-    known = KnownCore()
-    monkeypatch.setattr(function_run, "native", known)
-    return known
+    fake = KnownCore()
+    monkeypatch.setattr(function_run, "native", fake)
+    return fake
 
 
 def test_it_is_an_evaluator_that_says_what_it_is() -> None:

@@ -24,15 +24,15 @@ pytestmark = pytest.mark.wire
 @pytest.fixture
 def lab() -> Iterator[str]:
     """A namespace "lab" with e0 and e1, cabled to a router in the namespace "lab-dut"."""
-    for left in netns.named():  # by a run of the tests that was killed
-        owner = left.removeprefix("rct-").partition("-")[0] if left.startswith("rct-") else ""
+    for name in netns.named():  # left by a test run that was killed
+        owner = name.removeprefix("rct-").partition("-")[0] if name.startswith("rct-") else ""
         if owner.isdecimal() and not Path("/proc", owner).exists():
-            run_command(["ip", "netns", "del", left], check=False)
+            run_command(["ip", "netns", "del", name], check=False)
     lab = f"rct-{os.getpid()}-{time.monotonic_ns() % 100_000}"
     dut = f"{lab}-dut"
-    for place in (lab, dut):
-        run_command(["ip", "netns", "add", place])
-        netns.inside(place, lambda: Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1"))
+    for name in (lab, dut):
+        run_command(["ip", "netns", "add", name])
+        netns.inside(name, lambda: Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1"))
     try:
         for side in (0, 1):
             run_command(
@@ -50,20 +50,20 @@ def lab() -> Iterator[str]:
         netns.inside(dut, lambda: Path("/proc/sys/net/ipv4/ip_forward").write_text("1"))
         yield lab
     finally:
-        for place in (lab, dut):
-            run_command(["ip", "netns", "del", place], check=False)
+        for name in (lab, dut):
+            run_command(["ip", "netns", "del", name], check=False)
 
 
 @pytest.fixture
 def file_of(tmp_path: Path) -> Callable[..., str]:
     def write(lab: str | None, *, more: str = "", first: str = "e0", second: str = "e1", wire: str = "") -> str:
-        place = f'netns = "{lab}"\n' if lab else ""
-        rate = f'wire = "{wire}"\n' if wire else ""
+        netns_line = f'netns = "{lab}"\n' if lab else ""
+        wire_line = f'wire = "{wire}"\n' if wire else ""
         path = tmp_path / "lab.testbed.toml"
         path.write_text(
             f'name = "i{os.getpid() % 100_000}"\nkind = "interfaces"\n{more}\n'
-            f'[[port]]\ninterface = "{first}"\ndut_mac = "02:00:00:00:01:01"\n{place}{rate}'
-            f'[[port]]\ninterface = "{second}"\ndut_mac = "02:00:00:00:02:01"\n{place}{rate}'
+            f'[[port]]\ninterface = "{first}"\ndut_mac = "02:00:00:00:01:01"\n{netns_line}{wire_line}'
+            f'[[port]]\ninterface = "{second}"\ndut_mac = "02:00:00:00:02:01"\n{netns_line}{wire_line}'
         )
         return str(path)
 
@@ -79,7 +79,7 @@ def refusal(lab: str, *ports: str, own_network: bool = False, idle_s: float = 0.
 def test_quiet_interfaces_with_benchmarking_addresses_are_taken(lab: str) -> None:
     run_command(["ip", "-n", lab, "address", "add", "198.18.1.2/24", "dev", "e0"])
     facts = inspect_ports([(lab, "e0"), (lab, "e1")], own_network=False, idle_s=0.2)
-    assert [item.mac for item in facts] == ["02:00:00:00:01:02", "02:00:00:00:02:02"]
+    assert [fact.mac for fact in facts] == ["02:00:00:00:01:02", "02:00:00:00:02:02"]
     assert all(fact.is_up and fact.mtu == 1500 for fact in facts)
 
 
@@ -116,7 +116,7 @@ def test_an_interface_with_other_traffic_is_refused(
 
     refusals: list[str] = []
 
-    def is_refused() -> bool:  # a busy machine may keep the sender from its core for as long as is listened
+    def is_refused() -> bool:  # on a busy machine the sender may get no core while the check listens
         try:
             inspect_ports([(lab, "e0"), (lab, "e1")], own_network=False, idle_s=0.2)
         except FileProblem as problem:
@@ -195,5 +195,5 @@ def test_the_whole_command_runs_inside_a_namespace_of_its_own(
     assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]
     assert trial["forwarded_frames"] > 0 or trial["invalid"]
     assert trial["facts"]["bed"]["kind"] == "interfaces"
-    # What is sent where is said before it is sent.
+    # The command announces each stream before it sends it.
     assert "sending from e0 (02:00:00:00:01:02, 198.18.1.2) to 02:00:00:00:01:01, 198.19.1.2" in done.stderr

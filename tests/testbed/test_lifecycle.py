@@ -36,12 +36,12 @@ with make_bed(sys.argv[1], on_remark=lambda line: print(line, file=sys.stderr, f
         time.sleep(0.01)
 """
 SLEEPS_S = f"1000.{os.getpid()}"
-"""How long what a bed starts sleeps: no other test run's does so for as long."""
+"""Sleeping time of the process in a bed, which differs between test runs."""
 
 
 @pytest.fixture
 def name() -> Iterator[str]:
-    """A name of this process's own: other tests and other people have beds at the same time."""
+    """Yield a name that no other process uses for its bed."""
     name = f"t{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"
     yield name
     if name in state.beds():
@@ -73,8 +73,8 @@ def up(start: Start) -> Up:
 
 
 def left(name: str) -> dict[str, list[str]]:
-    """What is there of a bed: namespaces, processes, kernel threads of its ports, state, pins."""
-    namespaces = [item for item in netns.named() if item.startswith(f"rc-{name}-")]
+    """Return the namespaces, processes, state files and pins of a bed."""
+    namespaces = [namespace for namespace in netns.named() if namespace.startswith(f"rc-{name}-")]
     return {
         "namespaces": namespaces,
         "processes": [str(pid) for namespace in namespaces for pid in netns.process_ids(namespace)],
@@ -84,7 +84,7 @@ def left(name: str) -> dict[str, list[str]]:
 
 
 def settings() -> dict[str, str]:
-    """The settings of this namespace that a careless test bed might change."""
+    """Return the settings of this namespace that a careless test bed might change."""
     results = {}
     for folder in ("net/ipv4", "net/ipv6/conf/all", "net/ipv6/conf/default", "net/core"):
         for path in sorted(Path("/proc/sys", folder).iterdir()):
@@ -141,10 +141,10 @@ def test_a_killed_run_leaves_a_bed_that_the_next_start_removes(
     assert len(sleepers() - asleep) == 1
     other = tmp_path / "other.testbed.toml"
     other.write_text(f'name = "o{name[1:]}"\nkind = "namespaces"\nnetworks = 1\n')
-    said: list[str] = []
-    with make_bed(str(other), on_remark=said.append):
+    remarks: list[str] = []
+    with make_bed(str(other), on_remark=remarks.append):
         assert left(name) == NOTHING  # the start of any bed removes what is left of every dead one
-    assert any(name in line for line in said)
+    assert any(name in line for line in remarks)
     assert sleepers() <= asleep
     assert settings() == before
 
@@ -203,9 +203,9 @@ def test_a_lock_that_a_command_of_a_killed_owner_still_holds_is_waited_for(name:
     killed = subprocess.run([sys.executable, "-c", hold, name], check=False)
     assert killed.returncode == -signal.SIGKILL
     lock = state.BedLock(name)
-    left = state.BedState.read(name)
-    assert left is not None
-    state.clean(left)
+    leftover = state.BedState.read(name)
+    assert leftover is not None
+    state.clean(leftover)
     lock.release()
     assert name not in state.beds()
 
@@ -246,17 +246,17 @@ def test_a_device_whose_programs_are_missing_is_refused_before_anything_is_made(
 
 
 def test_settings_outside_the_bed_are_set_back_even_after_a_kill(name: str) -> None:
-    place = f"rc-{name}-x"
-    run_command(["ip", "netns", "add", place])
+    namespace = f"rc-{name}-x"
+    run_command(["ip", "netns", "add", namespace])
     try:
-        run_command(["ip", "-n", place, "link", "add", "v0", "type", "veth", "peer", "name", "v1"])
+        run_command(["ip", "-n", namespace, "link", "add", "v0", "type", "veth", "peer", "name", "v1"])
 
         def flags() -> set[str]:
-            return set(json.loads(run_command(["ip", "-n", place, "-j", "link", "show", "v0"]))[0]["flags"])
+            return set(json.loads(run_command(["ip", "-n", namespace, "-j", "link", "show", "v0"]))[0]["flags"])
 
-        noted = state.BedState(bed=name)
-        change_link(noted, place, "v0", "promiscuous", on=True)
-        change_link(noted, place, "v0", "up", on=True)
+        bed_state = state.BedState(bed=name)
+        change_link(bed_state, namespace, "v0", "promiscuous", on=True)
+        change_link(bed_state, namespace, "v0", "up", on=True)
         assert {"UP", "PROMISC"} <= flags()
         on_disk = state.BedState.read(name)
         assert on_disk is not None
@@ -264,7 +264,7 @@ def test_settings_outside_the_bed_are_set_back_even_after_a_kill(name: str) -> N
         state.clean(on_disk)  # what the next start does for a killed run
         assert not {"UP", "PROMISC"} & flags()
     finally:
-        run_command(["ip", "netns", "del", place])
+        run_command(["ip", "netns", "del", namespace])
 
 
 def test_the_device_works_on_its_core_and_the_bed_says_so(bed_file: str) -> None:
@@ -291,10 +291,10 @@ def test_a_process_that_is_no_kernel_thread_is_never_bound(monkeypatch: pytest.M
 def test_another_bed_with_ports_of_the_same_names_has_its_own_threads(bed_file: str, tmp_path: Path) -> None:
     other = tmp_path / "other.testbed.toml"
     other.write_text(f'name = "n{os.getpid() % 100_000}"\nkind = "namespaces"\nnetworks = 1\n')
-    with make_bed(bed_file) as item, make_bed(str(other)) as two:
-        assert len(item.device_threads()) == len(two.device_threads()) == 1
-        assert item.device_threads() != two.device_threads()
-        (line,) = [line for line in item.neighbours() if two.name in line]
+    with make_bed(bed_file) as first, make_bed(str(other)) as second:
+        assert len(first.device_threads()) == len(second.device_threads()) == 1
+        assert first.device_threads() != second.device_threads()
+        (line,) = [line for line in first.neighbours() if second.name in line]
         assert re.search(
             rf"process {os.getpid()} stands on the same cores \(cores? [\d, ]+ since 20\S+ \S+ UTC\)", line
         )
@@ -308,24 +308,24 @@ def test_a_bed_on_cores_where_another_one_measures_is_refused_unless_it_may_shar
     other.write_text(f'name = "n{os.getpid() % 100_000}"\nkind = "namespaces"\nnetworks = 1\n')
     # Beds of other programs on this machine are not the subject.
     beds = state.beds
-    with make_bed(bed_file, share_cores=True) as item:
-        names = {item.name, f"n{os.getpid() % 100_000}"}
+    with make_bed(bed_file, share_cores=True) as first:
+        names = {first.name, f"n{os.getpid() % 100_000}"}
         monkeypatch.setattr(state, "beds", lambda: tuple(name for name in beds() if name in names))
         with make_bed(str(other)):
             pass  # a bed that only stands is no reason to refuse
-        item.begin_measuring()
+        first.begin_measuring()
         with pytest.raises(EnvironmentProblem, match="measures on the same cores") as refused, make_bed(str(other)):
             raise AssertionError("the cores are not free")
         message = str(refused.value)
-        assert repr(item.name) in message
+        assert repr(first.name) in message
         assert re.search(r"\(cores? [\d, ]+ since 20", message)
         assert "--share-cores" in message
         assert "name" not in message
-        with make_bed(str(other), share_cores=True) as two:
-            two.begin_measuring()
-            assert any(f"test bed {item.name!r}" in line and "works on" in line for line in two.neighbours())
-            # Who measures already is not stopped by who came later.
-            assert any(f"test bed {two.name!r}" in line and "works on" in line for line in item.neighbours())
+        with make_bed(str(other), share_cores=True) as second:
+            second.begin_measuring()
+            assert any(f"test bed {first.name!r}" in line and "works on" in line for line in second.neighbours())
+            # The first bed goes on measuring.
+            assert any(f"test bed {second.name!r}" in line and "works on" in line for line in first.neighbours())
 
 
 def test_a_bed_that_was_put_up_to_stay_is_a_neighbour(bed_file: str, tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_routes_lead_to_all_networks_in_both_families(bed_file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "given", "chosen"),
+    ("allowed", "options", "cores"),
     [
         ({0}, {}, (0, 0)),
         ({0, 1}, {}, (0, 1)),
@@ -367,14 +367,14 @@ def test_routes_lead_to_all_networks_in_both_families(bed_file: str) -> None:
     ],
 )
 def test_the_device_has_a_core_of_its_own_wherever_there_is_one(
-    allowed: set[int], given: dict[str, int], chosen: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    allowed: set[int], options: dict[str, int], cores: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from routecast.testbed import placement
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
     monkeypatch.setattr(placement, "_CPU_FOLDER", tmp_path)  # each core is a physical one
-    result = placement.assign_cores(**given)
-    assert (result.tester, result.dut) == chosen
+    result = placement.assign_cores(**options)
+    assert (result.tester, result.dut) == cores
 
 
 def test_one_core_for_generator_and_device_is_said() -> None:
@@ -382,7 +382,7 @@ def test_one_core_for_generator_and_device_is_said() -> None:
     from routecast.testbed.placement import assign_cores
 
     assert assign_cores().tester != assign_cores().dut or len(allowed) == 1
-    item = assign_cores(tester=min(allowed), dut=min(allowed))
-    assert "share core" in item.notes[0]
+    assignment = assign_cores(tester=min(allowed), dut=min(allowed))
+    assert "share core" in assignment.notes[0]
     with pytest.raises(EnvironmentProblem, match=r"cores\.dut: core 4095"):
         assign_cores(dut=4095)

@@ -32,18 +32,18 @@ def read(port: int, path: str = "/metrics") -> str:
 
 
 def test_each_slice_is_told_as_it_ends_and_the_sums_are_the_trials() -> None:
-    live, told = RunningMeasurement(), []
+    measurement, rates = RunningMeasurement(), []
 
-    def tell(part: Slice) -> None:
-        told.append(live.add(part))
+    def add(part: Slice) -> None:
+        rates.append(measurement.add(part))
 
-    with Measure(FakeBed(), slice_s=0.1, on_slice=tell, tester=FakeTester(lossy)) as evaluator:
+    with Measure(FakeBed(), slice_s=0.1, on_slice=add, tester=FakeTester(lossy)) as evaluator:
         trial = evaluator.trial(OfferedLoad(rate_pps=1e5), 0.5)
-    assert [round(second.end_s, 3) for second in told] == [0.1, 0.2, 0.3, 0.4, 0.5]
-    assert told[0].loss_ratio == pytest.approx(1e-3)
-    assert told[0].describe().startswith("100 ms: 100 kpps offered, 99.9 kpps forwarded, 0.1 % lost, latency p50")
-    assert not live.is_repetition
-    page = live.exposition()
+    assert [round(second.end_s, 3) for second in rates] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert rates[0].loss_ratio == pytest.approx(1e-3)
+    assert rates[0].describe().startswith("100 ms: 100 kpps offered, 99.9 kpps forwarded, 0.1 % lost, latency p50")
+    assert not measurement.is_repetition
+    page = measurement.exposition()
     assert f"routecast_measure_sent_frames_total {trial.offered_frames}" in page
     assert f"routecast_measure_lost_frames_total {trial.dropped_frames}" in page
     assert 'routecast_measure_latency_seconds{quantile="0.99"}' in page
@@ -51,26 +51,26 @@ def test_each_slice_is_told_as_it_ends_and_the_sums_are_the_trials() -> None:
 
 def test_a_trial_that_is_run_again_is_told() -> None:
     tester = FakeTester(lambda outcome: outcome.update(stopped=True))
-    live, again = RunningMeasurement(), []
+    measurement, repetitions = RunningMeasurement(), []
 
-    def tell(part: Slice) -> None:
-        live.add(part)
-        again.append(live.is_repetition)
+    def add(part: Slice) -> None:
+        measurement.add(part)
+        repetitions.append(measurement.is_repetition)
 
-    with Measure(FakeBed(), slice_s=0.1, retries=1, on_slice=tell, tester=tester) as evaluator:
+    with Measure(FakeBed(), slice_s=0.1, retries=1, on_slice=add, tester=tester) as evaluator:
         evaluator.trial(OfferedLoad(rate_pps=1e5), 0.2)
-    assert again == [False, False, True, False]
+    assert repetitions == [False, False, True, False]
 
 
 def test_a_page_is_served_while_it_is_open_and_a_port_in_use_is_said() -> None:
-    live = RunningMeasurement()
-    server = MetricsServer(0, live.exposition)
+    measurement = RunningMeasurement()
+    server = MetricsServer(0, measurement.exposition)
     try:
         assert "routecast_measure_sent_frames_total 0" in read(server.port)
         with pytest.raises(urllib.error.HTTPError):
             read(server.port, "/other")
         with pytest.raises(EnvironmentProblem, match=f"port {server.port}"):
-            MetricsServer(server.port, live.exposition)
+            MetricsServer(server.port, measurement.exposition)
     finally:
         server.close()
     with pytest.raises(OSError, match="refused"):

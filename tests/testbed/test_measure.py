@@ -1,4 +1,4 @@
-"""Measure with a tester that stands in: what becomes a trial, what an invalid one, what is asked of the tester."""
+"""Measure with a fake tester: valid trials, invalid trials and their reasons, and the requests to the tester."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_broadcast_frames_are_sent_beside_and_counted_apart() -> None:
 
 
 class Counting:
-    """A condition that counts how often it is called, and says what was due."""
+    """A condition that records its calls and notes how many were due."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -205,8 +205,8 @@ def test_a_trial_that_fails_a_check_is_invalid_with_its_reason(
 )
 def test_a_trial_tells_what_other_work_did_to_it(change: Callable[[dict[str, Any]], None], words: str) -> None:
     with measure(FakeTester(change)) as evaluator:
-        (said,) = disturbances(evaluator.trial(load(), 0.5))
-    assert words in said
+        (disturbance,) = disturbances(evaluator.trial(load(), 0.5))
+    assert words in disturbance
 
 
 def test_a_device_that_was_kept_from_running_makes_a_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +234,7 @@ def test_a_device_that_was_kept_from_running_makes_a_trial_invalid(monkeypatch: 
     ],
 )
 def test_what_the_device_or_the_tester_did_is_no_disturbance(change: Callable[[dict[str, Any]], None]) -> None:
-    bed = FakeBed(beside={"device": True})  # on one core, which is said in a note
+    bed = FakeBed(workers={"device": True})  # they share a core, which a note states
     with measure(FakeTester(change), bed) as evaluator:
         assert disturbances(evaluator.trial(load(), 0.5)) == ()
 
@@ -353,7 +353,7 @@ def test_what_a_device_does_wrong_is_said_and_the_trial_stays_a_result(
 
 
 @pytest.mark.parametrize(
-    ("beside", "change", "words"),
+    ("workers", "change", "words"),
     [
         ({"device": False}, bent(received_frames=49_999, lost_frames=1), "not known that the device went first"),
         ({"device": True, "receiver": False}, bent(received_frames=0, lost_frames=50_000), "the receiver went first"),
@@ -364,9 +364,9 @@ def test_what_a_device_does_wrong_is_said_and_the_trial_stays_a_result(
     ],
 )
 def test_what_a_generator_on_their_core_may_have_done_is_no_result(
-    beside: dict[str, bool], change: Callable[[dict[str, Any]], None], words: str
+    workers: dict[str, bool], change: Callable[[dict[str, Any]], None], words: str
 ) -> None:
-    with measure(FakeTester(change), FakeBed(beside=beside)) as evaluator:
+    with measure(FakeTester(change), FakeBed(workers=workers)) as evaluator:
         trial = evaluator.trial(load(), 0.5)
     assert trial.is_valid == (not words)
     assert words in "; ".join(trial.invalid)
@@ -490,7 +490,7 @@ def test_a_receive_ring_that_drops_what_is_lost_is_the_bottleneck() -> None:
 
 
 def lossy_trial(monkeypatch: pytest.MonkeyPatch, more: Callable[[int], dict[str, Any]]) -> Trial:
-    """Return a trial that loses 30 % at a device on core 1 of which the readings say more."""
+    """Return a trial that loses 30 % at a device on core 1; ``more`` adds fields to its snapshots."""
     monkeypatch.setattr(FakeSnapshotReader, "more", staticmethod(more))
     site = DeviceSite(netns=None, ports=(), cpu=1, priority=0, folder=Path("/nonexistent"))
     with measure(FakeTester(loss_ratio=0.3), FakeBed(site=site)) as evaluator:

@@ -36,7 +36,7 @@ def piece(*received: int, from_s: float = 0.0, duration_s: float = 0.1) -> Slice
     parts = {
         "sent_frames": [10] * len(received),
         "received_frames": list(received),
-        "lost_frames": [10 - item for item in received],
+        "lost_frames": [10 - count for count in received],
     }
     outcome: Mapping[str, Any] = {"over_time": {"part_s": duration_s / len(received), **parts}}
     return Slice(outcome=outcome, from_s=from_s, duration_s=duration_s)
@@ -44,15 +44,15 @@ def piece(*received: int, from_s: float = 0.0, duration_s: float = 0.1) -> Slice
 
 def test_parts_become_rates_at_their_instants() -> None:
     moments = over_time_of([piece(10, 8, 0, 10)], 0.1)
-    assert [entry.time_s for entry in moments] == pytest.approx([0.0, 0.025, 0.05, 0.075])
-    assert [item.forwarded_pps for item in moments] == pytest.approx([400.0, 320.0, 0.0, 400.0])
+    assert [moment.time_s for moment in moments] == pytest.approx([0.0, 0.025, 0.05, 0.075])
+    assert [moment.forwarded_pps for moment in moments] == pytest.approx([400.0, 320.0, 0.0, 400.0])
     assert [moment.offered_pps for moment in moments] == pytest.approx([400.0] * 4)
-    assert [one.dropped_pps for one in moments] == pytest.approx([0.0, 80.0, 400.0, 0.0])
+    assert [moment.dropped_pps for moment in moments] == pytest.approx([0.0, 80.0, 400.0, 0.0])
 
 
 def test_slices_follow_each_other_in_as_many_parts_as_one_has() -> None:
     moments = over_time_of([piece(10, 10, 0, 0), piece(4, 4, 6, 6, from_s=0.1)], 0.2)
-    assert [item.forwarded_pps * 0.05 for item in moments] == pytest.approx([20.0, 0.0, 8.0, 12.0])
+    assert [moment.forwarded_pps * 0.05 for moment in moments] == pytest.approx([20.0, 0.0, 8.0, 12.0])
     assert [moment.time_s for moment in moments] == pytest.approx([0.0, 0.05, 0.1, 0.15])
 
 
@@ -70,8 +70,8 @@ def test_the_tester_is_asked_for_parts_only_by_who_wants_them(monkeypatch: pytes
         bed: Any = FakeBed()
         with Measure(bed, tester=tester, limits=Limits(steal_ratio=1.0), retries=0, over_time=wanted) as evaluator:
             trial = evaluator.attempted_once().trial(load, 0.1)
-        assert [item["over_time"] for item in tester.counted] == [wanted]
-        # This tester is an old one that knows of no parts.
+        assert [request["over_time"] for request in tester.counted] == [wanted]
+        # The fake tester does not count by parts.
         assert trial.over_time == ()
         with pytest.raises(RoutecastError, match="no rates over time"):
             steadiness_of(trial)
@@ -224,13 +224,13 @@ def test_an_experiment_on_the_wire_judges_every_run(
     trials: list[Trial] = []
     measure_trial = Measure.trial
 
-    def kept(evaluator: Measure, *arguments: Any) -> Trial:
+    def recorded_trial(evaluator: Measure, *arguments: Any) -> Trial:
         trials.append(measure_trial(evaluator, *arguments))
         return trials[-1]
 
-    monkeypatch.setattr(Measure, "trial", kept)
+    monkeypatch.setattr(Measure, "trial", recorded_trial)
 
-    def run_it() -> Any:
+    def run_both_levels() -> Any:
         trials.clear()
         return run_experiment(experiment, None)
 
@@ -239,4 +239,4 @@ def test_an_experiment_on_the_wire_judges_every_run(
         assert results.values("steady rate") == pytest.approx((20e3, 40e3), rel=0.02)
         assert results.values("looked at") == pytest.approx((20e3, 40e3), rel=0.2)
 
-    undisturbed(run_it, judge, trials=lambda _: trials)
+    undisturbed(run_both_levels, judge, trials=lambda _: trials)

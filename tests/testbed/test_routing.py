@@ -33,7 +33,7 @@ def trial_of(load: Any) -> Trial:
 
 
 class FakeNeighbour:
-    """Counts what it announces; the table follows unless it is told not to."""
+    """Records whether it announces or withdraws the network."""
 
     def __init__(self) -> None:
         self.states: list[bool] = []
@@ -88,8 +88,8 @@ def bed(tmp_path: Path) -> Iterator[Path]:
         f'name = "{name}"\nkind = "namespaces"\nwire = "100 Mbit/s"\nnetworks = 8\n[dut]\ndevice = "frr"\n', "utf-8"
     )
     yield file
-    there = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
-    assert f"rc-{name}-" not in there
+    namespaces = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
+    assert f"rc-{name}-" not in namespaces
     assert not (Path("/run/routecast") / name).exists()
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert f"/run/routecast/{name}/" not in running
@@ -162,7 +162,7 @@ def test_a_benchmark_with_routing_updates_has_no_deviation_of_their_sections(bed
     deviations = {deviation.section for deviation in result.compliance.deviations}
     assert not deviations & {"11.3", "13"}
     assert {"11.1", "23 a and b"} <= deviations
-    of_device = [record for record in result.trials if record.procedure != "floor"]
-    notes = [record.trial.notes for record in of_device if record.stream == "updates"]
+    device_records = [record for record in result.trials if record.procedure != "floor"]
+    notes = [record.trial.notes for record in device_records if record.stream == "updates"]
     assert notes
-    assert all(any("routing updates were sent" in note for note in of_trial) for of_trial in notes)
+    assert all(any("routing updates were sent" in note for note in trial_notes) for trial_notes in notes)

@@ -75,10 +75,10 @@ def test_256_networks_get_frames_each_one_host_of_its_own() -> None:
 
 def test_one_frame_in_a_hundred_is_a_broadcast_frame_that_nobody_awaits() -> None:
     result = streams_of(load(rate_pps=1e6), PORTS, Addressing(broadcast_ratio=0.01))
-    (stream,), (beside,) = result.streams, result.broadcast
-    assert (stream["rate_pps"], beside["rate_pps"]) == (pytest.approx(0.99e6), pytest.approx(0.01e6))
+    (stream,), (broadcast,) = result.streams, result.broadcast
+    assert (stream["rate_pps"], broadcast["rate_pps"]) == (pytest.approx(0.99e6), pytest.approx(0.01e6))
     assert result.intended_pps == (pytest.approx(0.99e6),)
-    (flow,) = beside["flows"]
+    (flow,) = broadcast["flows"]
     assert (flow["destination_mac"], flow["destination_address"]) == ("ff:ff:ff:ff:ff:ff", "255.255.255.255")
     assert stream["flows"][0]["destination_mac"] == PORTS[0].device_mac
     assert streams_of(load(), PORTS, Addressing()).broadcast == ()
@@ -137,13 +137,13 @@ def test_a_load_that_the_bed_cannot_send_is_refused(values: dict[str, object], v
 def test_frames_have_room_for_tags_and_tunnel_and_fit_the_mtu(
     text: str, least_bytes: tuple[int, int], most_bytes: int
 ) -> None:
-    around = parse_encapsulation(text)
-    assert str(around) == text
+    encapsulation = parse_encapsulation(text)
+    assert str(encapsulation) == text
     for version, least in zip((4, 6), least_bytes, strict=True):
-        addressing = Addressing(version=version, encapsulation=around)  # type: ignore[arg-type]  # 4 or 6
+        addressing = Addressing(version=version, encapsulation=encapsulation)  # type: ignore[arg-type]  # 4 or 6
         for size in (least, most_bytes):
             (stream,) = streams_of(load(frames=FrameMix.fixed(size)), PORTS, addressing).streams
-            assert stream["encapsulation"] == around.request()
+            assert stream["encapsulation"] == encapsulation.request()
         for size in (least - 1, most_bytes + 1):
             with pytest.raises(ModelProblem, match=f"{size} B"):
                 streams_of(load(frames=FrameMix.fixed(size)), PORTS, addressing)
@@ -182,15 +182,15 @@ def test_a_recording_is_divided_among_the_pairs_of_its_flows_with_its_times_size
         flows=(Flow(rss_hash=0, weight=9.0), Flow(rss_hash=1, ingress=1, egress=0), Flow(rss_hash=2), Flow(rss_hash=3)),
     )
     result = streams_of(load(rate_pps=99.0, flows=flows, arrivals=recorded), PORTS, Addressing())
-    there, back = result.streams
+    forward, backward = result.streams
     # Four gaps in 0.6 s; three frames of five go there.
     assert result.intended_pps == pytest.approx((4.0, 8 / 3))
-    assert there["schedule"]["bytes"] == [64, 64, 512]
-    assert there["schedule"]["flows"] == [0, 1, 0]
-    assert [place / 4.0 for place in there["schedule"]["places"]] == pytest.approx([0.0, 0.2, 0.4])
-    assert back["schedule"]["bytes"] == [128, 64]
-    assert [place / (8 / 3) for place in back["schedule"]["places"]] == pytest.approx([0.1, 0.6])
-    assert len(there["flows"]) == 2  # no frame is of the fourth
+    assert forward["schedule"]["bytes"] == [64, 64, 512]
+    assert forward["schedule"]["flows"] == [0, 1, 0]
+    assert [place / 4.0 for place in forward["schedule"]["places"]] == pytest.approx([0.0, 0.2, 0.4])
+    assert backward["schedule"]["bytes"] == [128, 64]
+    assert [place / (8 / 3) for place in backward["schedule"]["places"]] == pytest.approx([0.1, 0.6])
+    assert len(forward["flows"]) == 2  # no frame is of the fourth
 
 
 def test_a_recording_of_one_instant_is_refused() -> None:
@@ -200,8 +200,8 @@ def test_a_recording_of_one_instant_is_refused() -> None:
 
 
 def test_learning_frames_have_the_encapsulation_of_the_stream() -> None:
-    around = Encapsulation(vlan_ids=(10,), tunnel="vxlan", vni=42)
-    streams = streams_of(load(frames=FrameMix.fixed(128)), PORTS, Addressing(encapsulation=around))
+    encapsulation = Encapsulation(vlan_ids=(10,), tunnel="vxlan", vni=42)
+    streams = streams_of(load(frames=FrameMix.fixed(128)), PORTS, Addressing(encapsulation=encapsulation))
     (learning,) = learning_streams(streams, PORTS, frames=4, rate_pps=1e3)
     assert learning["encapsulation"] == {"vlan_ids": [10], "tunnel": {"kind": "vxlan", "vni": 42}}
 

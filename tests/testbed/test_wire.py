@@ -58,9 +58,9 @@ def conserved(trial: Trial) -> bool:
     return trial.offered_frames == (trial.forwarded_frames or 0) + (trial.dropped_frames or 0)
 
 
-def conserving(evaluator: Measure, of: OfferedLoad, duration_s: float) -> Trial:
-    """A trial that lost count of no frame, whatever disturbed it."""
-    trial = evaluator.trial(of, duration_s)
+def conserving(evaluator: Measure, offered: OfferedLoad, duration_s: float) -> Trial:
+    """Return a trial after checking that it conserves frames."""
+    trial = evaluator.trial(offered, duration_s)
     assert conserved(trial)
     return trial
 
@@ -70,7 +70,7 @@ def forwarded_all(trial: Trial) -> None:
 
 
 def attached(evaluator: Measure, **settings: Any) -> Any:
-    """A program that does wrong on purpose, on the device's receiving port."""
+    """Attach a program with deliberate faults to the device's receiving port."""
     from routecast import _core
 
     site = evaluator.bed.site
@@ -183,9 +183,9 @@ def test_a_bridge_carries_frames_for_the_far_port(opened: Opened, undisturbed: U
 
 def test_both_directions_and_many_networks_and_ipv6_are_forwarded(opened: Opened, undisturbed: Undisturbed) -> None:
     with opened(retries=0) as evaluator:
-        for item, size in ((evaluator, 64), (evaluator.over_networks(256), 64), (evaluator.with_ip(6), 84)):
+        for view, size in ((evaluator, 64), (evaluator.over_networks(256), 64), (evaluator.with_ip(6), 84)):
             both = load(flows=BOTH, size=size)
-            trial = undisturbed(lambda entry=item, both=both: conserving(entry, both, 0.2), forwarded_all)
+            trial = undisturbed(lambda view=view, both=both: conserving(view, both, 0.2), forwarded_all)
             assert any("forwarded on the generator's core" in note for note in trial.notes)
         networks = evaluator.bed.site.run("cat", "/proc/net/route").count("\n") - 1
     assert networks >= 2 * 256
@@ -202,14 +202,14 @@ def test_a_recording_is_sent_with_its_sizes_and_flows_to_the_frame_and_the_byte(
         trace_flow=tuple(number % 7 % 2 for number in range(frames)),
     )
     flows = FlowSet(name="2 flows", flows=(Flow(rss_hash=0), Flow(rss_hash=1)))
-    of = OfferedLoad(rate_pps=1.0, flows=flows, arrivals=recorded)
+    recording = OfferedLoad(rate_pps=1.0, flows=flows, arrivals=recorded)
 
     def judge(trial: Trial) -> None:
         assert trial.offered_frames == trial.forwarded_frames == frames
         assert trial.l2_bps * trial.duration_s == pytest.approx(8 * sum(recorded.trace_frame_bytes))
 
     with opened(retries=0) as evaluator:
-        undisturbed(lambda: conserving(evaluator, of, frames / recorded.trace_rate_pps), judge)
+        undisturbed(lambda: conserving(evaluator, recording, frames / recorded.trace_rate_pps), judge)
 
 
 @pytest.mark.parametrize("text", ["vlan:10", "vlan:100.10", "vxlan:42", "gre", "vlan:10+vxlan:42"])
@@ -222,17 +222,17 @@ def test_frames_with_tags_and_tunnels_are_forwarded_and_counted_to_the_frame_and
         assert trial.l2_bps == pytest.approx(trial.forwarded_pps * trial_bytes * 8)  # S2
 
     with opened(device, encapsulation=text, retries=0) as evaluator:
-        for way, trial_bytes in ((evaluator, 128), (evaluator.with_ip(6), 1518)):
-            of = load(size=trial_bytes, flows=BOTH)
-            undisturbed(lambda way=way, of=of: conserving(way, of, 0.1), judge)
+        for view, trial_bytes in ((evaluator, 128), (evaluator.with_ip(6), 1518)):
+            offered = load(size=trial_bytes, flows=BOTH)
+            undisturbed(lambda view=view, offered=offered: conserving(view, offered, 0.1), judge)
         assert evaluator.facts()["bed"]["encapsulation"] == text  # type: ignore[index]  # facts are plain data
 
 
 def test_the_kernels_router_forwards_tagged_frames_or_says_what_the_kernel_lacks(
     opened: Opened, undisturbed: Undisturbed
 ) -> None:
-    makes = "ip link add a type veth peer name b && ip link add link a name a.1 type vlan id 1"
-    if subprocess.run(["unshare", "-n", "sh", "-c", makes], capture_output=True, check=False).returncode == 0:
+    commands = "ip link add a type veth peer name b && ip link add link a name a.1 type vlan id 1"
+    if subprocess.run(["unshare", "-n", "sh", "-c", commands], capture_output=True, check=False).returncode == 0:
         with opened(encapsulation="vlan:10", retries=0) as evaluator:
             undisturbed(lambda: conserving(evaluator, load(size=128), 0.2), forwarded_all)
     else:
@@ -301,16 +301,16 @@ def on_one_core() -> Iterator[None]:
 
 @pytest.mark.parametrize("receive", ["auto", "af_packet"])
 def test_on_one_core_every_frame_is_forwarded_before_the_next_one_is_made(opened: Opened, receive: str) -> None:
-    def open_so(configuration: Mapping[str, Any]) -> Any:
+    def open_with_receiver(configuration: Mapping[str, Any]) -> Any:
         ports = [{**port, "receive": receive} for port in configuration["ports"]]
         return open_tester({**configuration, "ports": ports})
 
     # More frames than the device's ring (256) or the receiver's (12,800) can keep until the generator is done.
-    with on_one_core(), opened(tester=open_so) as evaluator:
+    with on_one_core(), opened(tester=open_with_receiver) as evaluator:
         trial = evaluator.trial(load(rate_pps=50e3), 0.4)
-        (who, is_first), *_ = evaluator.bed.generator_core_workers().items()
+        (worker, is_first), *_ = evaluator.bed.generator_core_workers().items()
     assert conserved(trial)
-    assert who == "device"
+    assert worker == "device"
     assert any("generator and device share core" in note for note in trial.notes)
     assert not any("had no room" in reason for reason in trial.invalid)
     # However busy the machine is: what holds the device up on that core holds the generator up as well.
@@ -318,7 +318,7 @@ def test_on_one_core_every_frame_is_forwarded_before_the_next_one_is_made(opened
 
 
 def test_on_one_core_what_it_cannot_both_make_and_forward_is_no_result(opened: Opened) -> None:
-    # Of a generator that falls ten times short, no machine makes one that keeps its rate.
+    # The load is ten times what any machine can make and forward on a core.
     with on_one_core(), opened(options={"slowdown": 20_000}, retries=0) as evaluator:  # about 50 us a frame
         trial = evaluator.trial(load(rate_pps=200e3), 0.2)
         reset = evaluator.reset_trial(load(rate_pps=5e3), 0.2, kind="process", at_s=0.1)
@@ -348,11 +348,11 @@ def test_a_receiver_on_the_generators_core_takes_its_turns(opened: Opened) -> No
 @needs_two_cores
 @pytest.mark.parametrize("kind", ["process", "link"])
 def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: str, undisturbed: Undisturbed) -> None:
-    def until_it_happens() -> Trial:
+    def run() -> Trial:
         trial = evaluator.reset_trial(load(), 1.0, kind=kind, at_s=0.5)
         assert conserved(trial)
         assert not any("link" in reason for reason in trial.invalid)  # it went down on purpose
-        # A reset looks like a stall: the same sentence is said of both, so the notes say nothing here.
+        # A reset looks like a stall and gets the same note, so the notes are no evidence here.
         return replace(trial, notes=())
 
     def judge(trial: Trial) -> None:
@@ -361,7 +361,7 @@ def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: st
         assert trial.last_loss_s >= 0.25
 
     with opened(retries=0) as evaluator:
-        undisturbed(until_it_happens, judge)
+        undisturbed(run, judge)
         undisturbed(lambda: conserving(evaluator, load(), 0.1), forwarded_all)
 
 

@@ -60,7 +60,7 @@ def test_frames_are_sent_and_received_through_sockets_and_the_result_says_why(be
     assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]  # S12
     tester = trial["facts"]["tester"]
     assert REFUSED in tester["no_ebpf"]
-    assert [[item["back_end"] for item in port["send"]] for port in tester["ports"]] == [["af_packet"]] * 2
+    assert [[sender["back_end"] for sender in port["send"]] for port in tester["ports"]] == [["af_packet"]] * 2
     assert [port["receive"]["back_end"] for port in tester["ports"]] == ["af_packet"] * 2
     (note,) = [note for note in trial["notes"] if "eBPF" in note]
     assert note.startswith("frames were sent through af_packet and received through af_packet")
@@ -124,19 +124,21 @@ def test_the_devices_are_listed_with_the_back_ends_that_are_left() -> None:
     assert REFUSED in rows["xdp", "receive"]
     assert "nothing" in rows["af_packet", "send"]
     assert "nothing" in rows["af_packet", "receive"]
-    devices = {load["name"]: load["missing"] for load in json.loads(run("testbed", "devices", "--json").stdout)}
-    assert [item["program"] for item in devices["xdp"] if item["why"]] == ["eBPF"]
-    assert not any(device["why"] for device in devices["linux"])
+    devices = {device["name"]: device["missing"] for device in json.loads(run("testbed", "devices", "--json").stdout)}
+    assert [program["program"] for program in devices["xdp"] if program["why"]] == ["eBPF"]
+    assert not any(program["why"] for program in devices["linux"])
 
 
 def test_the_doctor_finds_the_back_ends_that_are_left() -> None:
-    result = {load["check"]: load for load in json.loads(run("doctor", "--json").stdout)["findings"]}["back ends"]
+    result = {finding["check"]: finding for finding in json.loads(run("doctor", "--json").stdout)["findings"]}[
+        "back ends"
+    ]
     assert result["state"] == "missing"
-    there, _, rest = result["found"].partition("; not ")
-    assert "af_packet (send)" in there
-    assert "af_packet (receive)" in there
-    assert "live (send), xdp (receive)" in rest
-    assert REFUSED in rest
+    usable, _, unusable = result["found"].partition("; not ")
+    assert "af_packet (send)" in usable
+    assert "af_packet (receive)" in usable
+    assert "live (send), xdp (receive)" in unusable
+    assert REFUSED in unusable
 
 
 @pytest.fixture

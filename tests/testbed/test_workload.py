@@ -47,9 +47,9 @@ def test_a_checksum_reads_each_byte_of_the_packet_once_and_one_word_of_its_table
 
 @pytest.mark.slow
 def test_classes_of_instructions_add_up_to_all(crc: Characterisation) -> None:
-    for item in (crc.mean, *crc.sizes):
-        parts = (item.loads, item.stores, item.updates, item.branches, item.jumps, item.others)
-        assert math.fsum(parts) == pytest.approx(item.instructions)
+    for means in (crc.mean, *crc.sizes):
+        parts = (means.loads, means.stores, means.updates, means.branches, means.jumps, means.others)
+        assert math.fsum(parts) == pytest.approx(means.instructions)
         assert min(parts) >= 0.0
 
 
@@ -62,7 +62,7 @@ def test_larger_caches_never_miss_more_and_the_largest_only_what_was_never_touch
         assert misses == sorted(misses, reverse=True)
     assert crc.misses[-1].data == pytest.approx(crc.cold_misses)
     # The table stays in a cache of 2 KiB, and nothing else is used again.
-    assert next(item.other_data for item in crc.misses if item.cache_bytes == 2048) == 0.0
+    assert next(miss.other_data for miss in crc.misses if miss.cache_bytes == 2048) == 0.0
 
 
 @pytest.mark.slow
@@ -91,9 +91,11 @@ def test_a_trace_that_reaches_its_bound_ends_with_a_packet_and_says_so() -> None
 @pytest.mark.slow
 def test_fragments_cost_the_same_each() -> None:
     # 20 B of header and up to 556 B in the last fragment, 552 B in the others (RFC 791): 1, 2 and 3 fragments.
-    item, two, three = (answered("frag", f"{size} B").mean for size in (594, 1146, 1518))
-    assert two.instructions - item.instructions == pytest.approx(three.instructions - two.instructions, rel=0.15)
-    assert item.packet_writes < two.packet_writes < three.packet_writes
+    one_fragment, two, three = (answered("frag", f"{size} B").mean for size in (594, 1146, 1518))
+    assert two.instructions - one_fragment.instructions == pytest.approx(
+        three.instructions - two.instructions, rel=0.15
+    )
+    assert one_fragment.packet_writes < two.packet_writes < three.packet_writes
 
 
 @pytest.mark.slow
@@ -145,9 +147,9 @@ def test_kernels_say_what_they_stand_for_and_where_they_are_from() -> None:
     groups = [kernel.group for kernel in kernels()]
     assert sum("CommBench, header" in group for group in groups) == 4
     assert sum("CommBench, payload" in group for group in groups) == 4
-    for group in ("NpBench, traffic", "NpBench, security", "NpBench, packet"):
-        assert sum(group in item for item in groups) >= 2, group
-    assert all(entry.title and entry.source for entry in kernels())
+    for name in ("NpBench, traffic", "NpBench, security", "NpBench, packet"):
+        assert sum(name in group for group in groups) >= 2, name
+    assert all(kernel.title and kernel.source for kernel in kernels())
 
 
 def test_an_unknown_kernel_is_refused_with_the_nearest() -> None:
@@ -175,7 +177,7 @@ def test_packets_of_a_capture_are_what_is_characterised(tmp_path: Path) -> None:
     path = capture(tmp_path / "two.pcap", [udp(bytes(100)), arp, udp(bytes(300))])
     answer = answered("crc", capture=path)
     assert [size.frame_bytes for size in answer.sizes] == [146.0, 346.0]
-    assert [item.packet_reads for item in answer.sizes] == [142.0, 342.0]
+    assert [size.packet_reads for size in answer.sizes] == [142.0, 342.0]
     assert answer.skipped == 1
     assert answer.held == 2
 

@@ -1,4 +1,4 @@
-"""A tester, a device and a bed that stand in for real ones: the same JSON, made up here."""
+"""Fakes of a tester, a device and a bed, with the same JSON as the real ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class FakeBed:
     device: Any = field(default_factory=FakeDevice)
     placement: CoreAssignment = field(default_factory=lambda: CoreAssignment(tester=0, receiver=None, dut=0))
     binding_count: int = 0
-    beside: Mapping[str, bool] = field(default_factory=dict)
+    workers: Mapping[str, bool] = field(default_factory=dict)
     site: DeviceSite = field(
         default_factory=lambda: DeviceSite(netns=None, ports=(), cpu=None, priority=0, folder=Path("/nonexistent"))
     )
@@ -84,7 +84,7 @@ class FakeBed:
         pass
 
     def generator_core_workers(self) -> Mapping[str, bool]:
-        return self.beside
+        return self.workers
 
     def device_threads(self) -> tuple[int, ...]:
         return ()
@@ -100,13 +100,13 @@ class FakeBed:
 
 
 class FakeSnapshotReader:
-    """Links that stay up, the second of which takes frames in; ``bend`` changes a reading before it is handed out."""
+    """Links that stay up, of which the second receives frames; ``bend`` changes a snapshot before it is returned."""
 
     clock_step_s: ClassVar[float] = 0.0
     waiting_s: ClassVar[float] = 0.0
-    """How long the device's one thread waits for other work between two readings a second apart."""
+    """Time for which the device's thread waits for a core between two snapshots a second apart."""
     more: ClassVar[Callable[[int], dict[str, Any]]] = staticmethod(lambda number: {})
-    """Further fields of a reading, by its number from 1."""
+    """Further fields of a snapshot, by its number from 1."""
     bend: ClassVar[Callable[[dict[str, Any]], None]] = staticmethod(lambda links: None)
 
     def __init__(
@@ -146,14 +146,14 @@ def link(name: str, **values: Any) -> LinkState:
 
 
 def ten_microseconds(frames: int) -> str:
-    """An HDR histogram of frames that all took 10 us."""
+    """Return an HDR histogram of frames that all took 10 us."""
     histogram = HdrHistogram(1, 10**12, 3)
     histogram.record_value(10_000, max(frames, 1))
     return str(histogram.encode().decode())
 
 
 def stream_outcome(stream: Mapping[str, Any], duration_s: float, loss_ratio: float = 0.0) -> dict[str, Any]:
-    """What a faultless tester finds at a device that loses every so-manieth frame."""
+    """Return the outcome of a faultless tester at a device that loses a share of the frames."""
     sent = stream.get("frames") or round(stream["rate_pps"] * duration_s)
     lost = round(loss_ratio * sent)
     size = stream["sizes"][0]["bytes"]
@@ -191,7 +191,7 @@ def stream_outcome(stream: Mapping[str, Any], duration_s: float, loss_ratio: flo
 
 
 class FakeTester:
-    """Answers every request; ``changes`` bend the outcomes of counted trials, one each, the last all that follow."""
+    """Answers every request; each of ``changes`` alters a counted trial, the last also all further trials."""
 
     def __init__(self, *changes: Change, loss_ratio: float = 0.0) -> None:
         self.changes = list(changes)
@@ -206,14 +206,16 @@ class FakeTester:
 
     @property
     def counted(self) -> list[dict[str, Any]]:
-        """The requests that were no learning frames."""
+        """The requests of frames that count, without learning frames."""
         return [request for request in self.requests if not request["streams"][0].get("frames")]
 
     def trial(self, request: str, on_progress: Callable[[float], object] | None = None) -> str:
-        asked = json.loads(request)
-        self.requests.append(asked)
+        decoded = json.loads(request)
+        self.requests.append(decoded)
         outcome: dict[str, Any] = {
-            "streams": [stream_outcome(stream, asked["duration_s"], self.loss_ratio) for stream in asked["streams"]],
+            "streams": [
+                stream_outcome(stream, decoded["duration_s"], self.loss_ratio) for stream in decoded["streams"]
+            ],
             "foreign_frames": 0,
             "settled_s": 0.01,
             "back_end": {},
@@ -224,7 +226,7 @@ class FakeTester:
         if on_progress:
             on_progress(0.5)
             on_progress(1.0)
-        if self.changes and not asked["streams"][0].get("frames"):
+        if self.changes and not decoded["streams"][0].get("frames"):
             change = self.changes.pop(0) if len(self.changes) > 1 else self.changes[0]
             change(outcome)
         return json.dumps(outcome)

@@ -32,17 +32,17 @@ def refuse(*, sockets: bool) -> None:
     architecture, bpf, socket_ = _CALLS[platform.machine()]
     families = (socket.AF_PACKET, _AF_XDP) if sockets else ()
     # Jumps go over so many lines, if equal and if not; the last two allow and refuse.
-    of_sockets = [
+    socket_lines = [
         (_JUMP_IF_EQUAL, 0, 1 + len(families), socket_),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
         *((_JUMP_IF_EQUAL, len(families) - number, 0, family) for number, family in enumerate(families)),
     ]
     lines = [
         (_LOAD, 0, 0, _ARCHITECTURE),
-        (_JUMP_IF_EQUAL, 0, 2 + len(of_sockets), architecture),
+        (_JUMP_IF_EQUAL, 0, 2 + len(socket_lines), architecture),
         (_LOAD, 0, 0, _NUMBER),
-        (_JUMP_IF_EQUAL, 1 + len(of_sockets), 0, bpf),
-        *of_sockets,
+        (_JUMP_IF_EQUAL, 1 + len(socket_lines), 0, bpf),
+        *socket_lines,
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _ERRNO | errno.EPERM),
     ]
@@ -58,6 +58,6 @@ def refuse(*, sockets: bool) -> None:
 
 
 if __name__ == "__main__":
-    command = [item for item in sys.argv[1:2] if item != "--no-sockets"] + sys.argv[2:]
+    command = [argument for argument in sys.argv[1:2] if argument != "--no-sockets"] + sys.argv[2:]
     refuse(sockets=len(command) < len(sys.argv) - 1)
     os.execvp(command[0], command)

@@ -1,4 +1,4 @@
-"""A meter and a clock that stand in for real ones."""
+"""Fakes of a meter, a source and a clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from routecast.testbed.meters._meter import PowerReading, PowerSpan, Zone, readi
 
 
 class Clock:
-    """A clock that goes on when it is told to."""
+    """A clock that moves when a test calls ``wait``."""
 
     def __init__(self, now_s: float = 1000.0) -> None:
         self.now_s = now_s
@@ -22,7 +22,7 @@ class Clock:
 
 
 class FakeMeter:
-    """Tells a power that is a function of time, exactly; begins and ends wherever it is told."""
+    """A meter whose power is constant within given spans of time."""
 
     name = "fake"
     scope = "wall"
@@ -70,7 +70,7 @@ class FakeMeter:
 
 
 class FakeSource:
-    """Watts that a function tells; raises what it raises."""
+    """A source whose watts, or errors, come from a function."""
 
     name = "source"
     scope = "pdu"

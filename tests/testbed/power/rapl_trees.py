@@ -61,7 +61,7 @@ def write_tree(root: Path, tree: Tree, energy_uj: Mapping[str, int] | int = 0) -
 
 
 def advance(root: Path, energy_uj: Mapping[str, int]) -> None:
-    """Let counters go on by so many microjoules, and start anew behind their range."""
+    """Raise counters by microjoules; a counter wraps at the end of its range."""
     for folder, more in energy_uj.items():
         zone = root / "sys/class/powercap" / folder
         range_uj = int((zone / "max_energy_range_uj").read_text())

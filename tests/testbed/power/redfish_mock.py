@@ -85,7 +85,7 @@ ENVIRONMENT: Documents = {
 
 @dataclass
 class Mock:
-    """What the controller answers, and what it was asked."""
+    """The answers of the controller, and the requests that it got."""
 
     documents: Documents
     needs: str = ""  # "basic", "token" or nothing
@@ -93,8 +93,8 @@ class Mock:
     raw: dict[str, bytes] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     before: Callable[[str], object] = lambda path: None
-    asked: list[str] = field(default_factory=list)
-    callers: set[int] = field(default_factory=set)  # their ports: one a connection
+    requested_paths: list[str] = field(default_factory=list)
+    callers: set[int] = field(default_factory=set)  # client ports, one per connection
     url: str = ""
     certificate: Path | None = None  # with its key in one file: answers over TLS
 
@@ -116,7 +116,7 @@ def controller(mock: Mock) -> Iterator[Mock]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            mock.asked.append(self.path)
+            mock.requested_paths.append(self.path)
             mock.callers.add(self.client_address[1])
             mock.before(self.path)
             path = self.path.partition("?")[0].rstrip("/") or "/"
@@ -126,7 +126,7 @@ def controller(mock: Mock) -> Iterator[Mock]:
             elif status == 200 and path not in mock.documents and path not in mock.raw:
                 status = 404
             body = mock.raw.get(path) or json.dumps(mock.documents.get(path, {})).encode()
-            with contextlib.suppress(OSError):  # whoever asked may have gone
+            with contextlib.suppress(OSError):  # the client may be gone
                 self.send_response(status)
                 for name, value in mock.headers.items():
                     self.send_header(name, value)

@@ -196,8 +196,8 @@ def test_wrong_tables_of_power_are_refused_with_their_place(table: str, place: s
     assert "a:b" not in str(caught.value)
 
 
-def record_of(found: Trial) -> Record:
-    return Record(source="routecast measure", trial=found)
+def record_of(result: Trial) -> Record:
+    return Record(source="routecast measure", trial=result)
 
 
 @pytest.mark.parametrize("name", ["trials.csv", "trials.parquet"])
@@ -212,7 +212,9 @@ def test_a_table_of_trials_keeps_their_watts(name: str, tmp_path: Path) -> None:
         write_parquet(records, path)
         result = read_parquet(path)
     # As JSON: a NaN, of frames that were all lost, is not equal to itself.
-    assert [item.trial.to_json()["power"] for item in result] == [record.trial.to_json()["power"] for record in records]
+    assert [record.trial.to_json()["power"] for record in result] == [
+        record.trial.to_json()["power"] for record in records
+    ]
 
 
 def test_a_row_with_watts_is_appended_to_a_table_that_was_begun_without(tmp_path: Path) -> None:
@@ -225,7 +227,7 @@ def test_a_row_with_watts_is_appended_to_a_table_that_was_begun_without(tmp_path
         _append(path, metered, LOAD, evaluator, {})
     old, *new = read_csv(path)
     assert (old.trial.forwarded_pps, old.trial.power) == (9e5, None)
-    assert [item.trial.power for item in new] == 2 * [metered.power]
+    assert [record.trial.power for record in new] == 2 * [metered.power]
 
 
 def test_a_device_that_times_itself_is_not_metered_and_says_so() -> None:
@@ -233,8 +235,8 @@ def test_a_device_that_times_itself_is_not_metered_and_says_so() -> None:
         device=None, layer=2, encapsulation=Encapsulation(), placement=SimpleNamespace(tester=0, dut=1)
     )
     meter = FakeMeter(())
-    for wanted, words in ((meter, "power is not metered"), (None, "no power here")):
-        evaluator = TimedMeasure(bed, meter=wanted, no_power="" if wanted else "no power here, because: …")
+    for chosen, words in ((meter, "power is not metered"), (None, "no power here")):
+        evaluator = TimedMeasure(bed, meter=chosen, no_power="" if chosen else "no power here, because: …")
         evaluator._seconds_per_frame = lambda load, duration_s: 1e-7  # type: ignore[method-assign]  # no device
         result = evaluator.trial(LOAD, 1.0)
         assert result.power is None

@@ -279,8 +279,8 @@ def test_a_file_that_is_no_log_of_watts_is_refused(tmp_path: Path, text: str) ->
 def test_here_is_what_is_here_in_order_of_preference(tmp_path: Path) -> None:
     result = find_meters(write_tree(tmp_path, AMD))
     names = ["rapl", "perf", "ipmi", "redfish:URL", "csv:FILE", "http:URL"]
-    assert [one.name for one in result] == names
-    assert [item.is_readable for item in result] == [True] + 5 * [False]
+    assert [entry.name for entry in result] == names
+    assert [entry.is_readable for entry in result] == [True] + 5 * [False]
     assert all(entry.why_not for entry in result[1:])
     chosen, why = choose_meter("auto", root=tmp_path)
     assert chosen is not None
@@ -300,7 +300,7 @@ def test_where_there_is_none_each_absent_meter_says_why(tmp_path: Path) -> None:
 
 def test_a_controller_is_found_by_running_ipmitool(tmp_path: Path) -> None:
     result = find_meters(tmp_path, run=lambda command, environment: DCMI)
-    assert [item.name for item in result if item.is_readable] == ["ipmi"]
+    assert [entry.name for entry in result if entry.is_readable] == ["ipmi"]
 
 
 @pytest.mark.parametrize(
@@ -341,9 +341,9 @@ def test_what_is_no_meter_is_refused(text: str, settings: MeterSettings, words: 
 def test_passwords_come_from_the_environment_or_a_netrc_file_that_only_its_owner_reads(tmp_path: Path) -> None:
     nobody: dict[str, str] = {}
     assert not credentials_for("bmc", environment=nobody, home=tmp_path)
-    given = {"ROUTECAST_POWER_USER": "a", "ROUTECAST_POWER_PASSWORD": "b"}
-    assert credentials_for("bmc", environment=given) == Credentials(user="a", password="b")
-    assert credentials_for("bmc", environment={**given, "ROUTECAST_POWER_TOKEN": "t"}).token == "t"
+    variables = {"ROUTECAST_POWER_USER": "a", "ROUTECAST_POWER_PASSWORD": "b"}
+    assert credentials_for("bmc", environment=variables) == Credentials(user="a", password="b")
+    assert credentials_for("bmc", environment={**variables, "ROUTECAST_POWER_TOKEN": "t"}).token == "t"
     with pytest.raises(EnvironmentProblem, match="or neither"):
         credentials_for("bmc", environment={"ROUTECAST_POWER_USER": "a"})
     path = tmp_path / ".netrc"

@@ -104,10 +104,10 @@ def test_every_line_has_the_watts_of_its_load_and_idle_is_the_meter_alone() -> N
     assert loaded.packet_j * loaded.forwarded_pps == pytest.approx(loaded.power_w)
     assert (table.scope, table.source, table.evaluator) == ("wall", "fake", "measure")
     # The last requests are the lines: both ports send, and full load comes last.
-    assert [rate_of(item) for item in router.counted[-3:]] == pytest.approx(
+    assert [rate_of(request) for request in router.counted[-3:]] == pytest.approx(
         [2.0, 0.3 * table.throughput_pps, table.throughput_pps]
     )
-    assert all(sorted(stream["port"] for stream in entry["streams"]) == [0, 1] for entry in router.counted)
+    assert all(sorted(stream["port"] for stream in request["streams"]) == [0, 1] for request in router.counted)
 
 
 @pytest.mark.slow
@@ -137,10 +137,10 @@ def test_each_line_is_stabilised_at_its_own_load_where_that_has_a_frame_to_send(
     router = Router()
     table = table_of(router, Wattmeter(router), stabilise_s=0.1)
     full_pps = table.throughput_pps
-    lines = [(rate_of(entry), entry["duration_s"]) for entry in router.counted[-5:]]
+    lines = [(rate_of(request), request["duration_s"]) for request in router.counted[-5:]]
     # Half a tenth of a frame is due at idle+ while it is stabilised, so nothing is sent then.
     expected = [(2.0, 1.0), *((share * full_pps, length) for share in (0.3, 1.0) for length in (0.1, 1.0))]
-    assert lines == [pytest.approx(item) for item in expected]
+    assert lines == [pytest.approx(line) for line in expected]
     assert (table.stabilise_s, table.measure_s) == (0.1, 1.0)
 
 
@@ -153,7 +153,7 @@ def test_a_stabilising_trial_is_not_metered_nor_tried_again() -> None:
     router = Router(change=held_up)
     meter = Wattmeter(router)
     table_of(router, meter, stabilise_s=0.1)
-    assert [item["duration_s"] for item in router.counted[-4:]] == [0.1, 1.0, 0.1, 1.0]
+    assert [request["duration_s"] for request in router.counted[-4:]] == [0.1, 1.0, 0.1, 1.0]
     assert meter.calls == 4 * ["start", "stop"]
 
 

@@ -33,7 +33,7 @@ UNIT = {INTEL_RANGE_UJ: 61_035, DRAM_RANGE_UJ: 15_300, AMD_RANGE_UJ: 15_258}
 
 
 def shown_uj(counts: int, unit: int) -> int:
-    """What energy_uj says of a counter of 32 bits: rapl_unit_xlate() of intel_rapl_common.c."""
+    """Return energy_uj of a 32-bit counter, as rapl_unit_xlate() of intel_rapl_common.c computes it."""
     return (counts % 2**32) * unit // 1000
 
 
@@ -42,7 +42,7 @@ def meter(root: Path, clock: Clock, covers: str = "package") -> SampledMeter:
 
 
 def after(root: Path, energy_uj: dict[str, int], time_s: float = 10.0, covers: str = "package") -> PowerReading:
-    """Meter a machine whose counters go on so far."""
+    """Meter a machine whose counters rise by ``energy_uj``."""
     clock = Clock()
     with metering(meter(root, clock, covers)) as metered:
         clock.wait(time_s)
@@ -208,9 +208,9 @@ def test_a_counter_that_is_started_anew_is_suspicious(tmp_path: Path) -> None:
     assert any("rose by 69% of its range" in note for note in metered.reading.notes)
 
 
-def denied(of: Callable[[Path], bool]) -> Callable[[Path], str]:
+def denied(is_denied: Callable[[Path], bool]) -> Callable[[Path], str]:
     def read(path: Path) -> str:
-        if of(path):
+        if is_denied(path):
             raise PermissionError(13, "Permission denied", str(path))
         return read_text(path)
 

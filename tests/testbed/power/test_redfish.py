@@ -54,14 +54,14 @@ def test_all_is_asked_over_one_connection() -> None:
         readings = [source.read() for _ in range(5)]
         source.close()
     assert readings == 5 * [{"chassis 1U": 344.0}]
-    assert len(mock.asked) == 8
+    assert len(mock.requested_paths) == 8
     assert len(mock.callers) == 1
 
 
 def test_a_connection_that_the_controller_ended_is_made_anew() -> None:
     with controller(Mock(RACK, headers={"Connection": "close"})) as mock:
         assert read_once(mock) == {"chassis 1U": 344.0}
-    assert len(mock.callers) == len(mock.asked) == 4
+    assert len(mock.callers) == len(mock.requested_paths) == 4
 
 
 def test_the_newer_document_goes_before_the_older() -> None:
@@ -83,7 +83,7 @@ def test_the_older_document_stands_in_where_the_newer_is_linked_but_not_there_or
 def test_one_chassis_can_be_named() -> None:
     with controller(Mock(RACK)) as mock:
         assert read_once(mock, path="/redfish/v1/Chassis/1U/") == {"chassis 1U": 344.0}
-        assert "/redfish/v1/Chassis" not in mock.asked
+        assert "/redfish/v1/Chassis" not in mock.requested_paths
 
 
 @pytest.mark.slow
@@ -113,15 +113,15 @@ def test_an_enclosure_holds_the_power_of_what_is_in_it_and_neighbours_add_up() -
 
 def test_watts_between_samples_lie_on_a_straight_line_and_the_energy_counter_is_told() -> None:
     documents = copy.deepcopy(ENVIRONMENT)
-    place = "/redfish/v1/Chassis/1U/EnvironmentMetrics"
+    path = "/redfish/v1/Chassis/1U/EnvironmentMetrics"
     clock = Clock()
     with controller(Mock(documents)) as mock:
         meter = SampledMeter(RedfishSource(mock.url, credentials=NOBODY), interval_s=math.inf, clock=clock)
-        documents[place] = environment(100, 10.0)
+        documents[path] = environment(100, 10.0)
         with metering(meter) as metered:
             assert meter.latest_w() == 100.0
             clock.wait(10.0)
-            documents[place] = environment(300, 10.0006)
+            documents[path] = environment(300, 10.0006)
             meter.sample()
             clock.wait(30.0)
     reading: PowerReading = metered.reading
@@ -176,7 +176,7 @@ def test_a_redirect_is_not_followed_with_the_password() -> None:
     mock = Mock(RACK, status={"/redfish/v1/Chassis": 307}, headers={"Location": "http://elsewhere/?key=1"})
     output = refusal(mock, ADMIN)
     assert "http://elsewhere/?key=***" in output
-    assert len(mock.asked) == 1
+    assert len(mock.requested_paths) == 1
 
 
 def test_a_document_cannot_send_the_password_to_another_host() -> None:
@@ -246,7 +246,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_unless_told_or_trusted
         with pytest.raises(EnvironmentProblem, match="SSL_CERT_FILE, or switch the check off") as caught:
             read_once(mock, ADMIN)
         assert "not trusted" in str(caught.value)
-        assert mock.asked == []  # the password was not sent
+        assert mock.requested_paths == []  # the password was not sent
         source = RedfishSource(mock.url, credentials=ADMIN, verify_tls=False)
         source.open()
         assert source.read() == {"chassis 1U": 344.0}
