@@ -295,9 +295,7 @@ def test_another_bed_with_ports_of_the_same_names_has_its_own_threads(bed_file: 
         assert len(first.device_threads()) == len(second.device_threads()) == 1
         assert first.device_threads() != second.device_threads()
         (line,) = [line for line in first.neighbours() if second.name in line]
-        assert re.search(
-            rf"process {os.getpid()} stands on the same cores \(cores? [\d, ]+ since 20\S+ \S+ UTC\)", line
-        )
+        assert re.search(rf"process {os.getpid()} is up on the same cores \(cores? [\d, ]+ since 20\S+ \S+ UTC\)", line)
 
 
 def test_a_bed_on_cores_where_another_one_measures_is_refused_unless_it_may_share_them(
@@ -323,9 +321,9 @@ def test_a_bed_on_cores_where_another_one_measures_is_refused_unless_it_may_shar
         assert "name" not in message
         with make_bed(str(other), share_cores=True) as second:
             second.begin_measuring()
-            assert any(f"test bed {first.name!r}" in line and "works on" in line for line in second.neighbours())
+            assert any(f"test bed {first.name!r}" in line and "measures on" in line for line in second.neighbours())
             # The first bed goes on measuring.
-            assert any(f"test bed {second.name!r}" in line and "works on" in line for line in first.neighbours())
+            assert any(f"test bed {second.name!r}" in line and "measures on" in line for line in first.neighbours())
 
 
 def test_a_bed_that_was_put_up_to_stay_is_a_neighbour(bed_file: str, tmp_path: Path) -> None:
@@ -336,7 +334,7 @@ def test_a_bed_that_was_put_up_to_stay_is_a_neighbour(bed_file: str, tmp_path: P
     try:
         with make_bed(bed_file) as bed:
             (line,) = [line for line in bed.neighbours() if kept.name in line]
-            assert re.match(rf"test bed '{kept.name}' stands on the same cores \(cores? ", line)
+            assert re.match(rf"test bed '{kept.name}' is up on the same cores \(cores? ", line)
             assert any(kept.name in note for note in bed.notes_for((0,)))
     finally:
         state.remove(kept.name)

@@ -39,12 +39,12 @@ def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ..
     counts: dict[str, list[int]] = {}
     for rate, name in _COUNT_BY_RATE.items():
         parts = [int(count) for over_time in slices_over_time for count in over_time[name]]
-        counts[rate] = [sum(parts[at : at + slice_count]) for at in range(0, len(parts), slice_count)]
+        counts[rate] = [sum(parts[index : index + slice_count]) for index in range(0, len(parts), slice_count)]
     number = len(counts["offered_pps"])
     part_s = duration_s / number
     return tuple(
-        Moment(time_s=part_s * at, **{rate: parts[at] / part_s for rate, parts in counts.items()})
-        for at in range(number)
+        Moment(time_s=part_s * index, **{rate: parts[index] / part_s for rate, parts in counts.items()})
+        for index in range(number)
     )
 
 
@@ -176,9 +176,9 @@ def _dropping_ring(record: TrialRecord) -> tuple[str, int] | None:
     for interface in record.device_ports:
         counts = [record.device_change(interface, name) or 0 for name in ("rx_dropped_frames", "rx_missed_frames")]
         dropped[interface] = sum(counts)
-    for name, now in record.after.device.items():
+    for name, count_after in record.after.device.items():
         if name.endswith(_RX_DROPPED):
-            interface, count = name.removesuffix(_RX_DROPPED), now - record.before.device.get(name, 0)
+            interface, count = name.removesuffix(_RX_DROPPED), count_after - record.before.device.get(name, 0)
             dropped[interface] = max(dropped.get(interface, 0), count)
     name = max(dropped, key=lambda interface: dropped[interface], default="")
     if not name or 2 * dropped[name] <= record.counts.lost_frames:
@@ -189,7 +189,10 @@ def _dropping_ring(record: TrialRecord) -> tuple[str, int] | None:
 
 def _dropping_queue(record: TrialRecord) -> tuple[str, int] | None:
     """Return the receive queue, of an interface with several, that dropped most of the lost frames; or None."""
-    dropped = {key: now - record.before.queue_drops.get(key, 0) for key, now in record.after.queue_drops.items()}
+    dropped = {
+        key: count_after - record.before.queue_drops.get(key, 0)
+        for key, count_after in record.after.queue_drops.items()
+    }
     interfaces = [interface for interface, _ in dropped]
     for (interface, queue), count in dropped.items():
         if interfaces.count(interface) > 1 and 2 * count > record.counts.lost_frames:

@@ -148,10 +148,8 @@ class Bed:
 
     def __enter__(self) -> Self:
         self._require_capabilities()
-        lacking = self.device.missing()
-        if lacking:
-            needs = "; ".join(str(capability) for capability in lacking)
-            raise EnvironmentProblem(f"device {self.device.name} needs {needs}")
+        if missing := self.device.missing():
+            raise EnvironmentProblem(f"device {self.device.name} needs {'; '.join(map(str, missing))}")
         self._lock = state.BedLock(self.name)
         try:
             self._remove_leftovers()
@@ -230,7 +228,7 @@ class Bed:
         """Return a sentence for each other test bed on the same cores, in use or kept up."""
         return tuple(
             f"test bed {other.bed!r}{f' of process {other.pid}' if other.is_in_use() else ''} "
-            f"{'works' if other.is_measuring() else 'stands'} on the same cores ({other.hold})"
+            f"{'measures' if other.is_measuring() else 'is up'} on the same cores ({other.hold})"
             for other in self._beds_on_same_cores()
         )
 

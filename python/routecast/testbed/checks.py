@@ -261,7 +261,7 @@ def _link_changes(record: TrialRecord) -> Iterator[str]:
 def _tester_drops(record: TrialRecord) -> Iterator[str]:
     overrun = sum(int(part.outcome["back_end"].get("overrun_frames", 0)) for part in record.slices)
     if overrun:
-        yield f"the tester's receiver {_NO_ROOM} {overrun:,} frames: give it a core of its own (receive_cpu)"
+        yield f"the tester's receiver {_NO_ROOM} {overrun:,} frames: give it its own core ([cores] receiver)"
     for number in record.receiving:
         port = record.ports[number]
         for sentence, name in (
@@ -325,16 +325,16 @@ def _no_frame_back(record: TrialRecord) -> Iterator[str]:
     counts = record.counts
     if counts.sent_frames == 0 or counts.received_frames > 0:
         return
-    places = []
+    port_counts = []
     for interface in record.device_ports:
         rx, tx = record.device_change(interface, "rx_frames"), record.device_change(interface, "tx_frames")
         if rx is not None:
-            places.append(f"{interface} received {rx:,} and sent {tx:,}")
-    where = f"; of the device, {', '.join(places)}" if places else ""
+            port_counts.append(f"{interface} received {rx:,} and sent {tx:,}")
+    device_clause = f"; of the device, {', '.join(port_counts)}" if port_counts else ""
     corrupted = f"; {counts.corrupted_frames:,} came back corrupted" if counts.corrupted_frames else ""
     yield (
         f"0 of {counts.sent_frames:,} frames came back{corrupted}: check that the device forwards, its routes and "
-        f"neighbours, the MAC addresses in the test bed's file, and the cables{where}"
+        f"neighbours, the MAC addresses in the test bed's file, and the cables{device_clause}"
     )
 
 

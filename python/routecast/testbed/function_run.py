@@ -290,11 +290,11 @@ def count_instructions(
 
     Raises EnvironmentProblem: valgrind is missing, or it fails.
     """
-    few, many = (
+    baseline, extended = (
         [sys.executable, "-c", _CHILD_PROGRAM, json.dumps(function.request(load, 1.0, packets), allow_nan=False)]
         for packets in (FEW_PACKETS, MANY_PACKETS)
     )
-    added = added_events(few, many, "--cache-sim=yes", *CACHES, on_progress=on_progress)
+    added = added_events(baseline, extended, "--cache-sim=yes", *CACHES, on_progress=on_progress)
     packets = MANY_PACKETS - FEW_PACKETS
     instructions, reads, writes = (added[event] / packets for event in ("Ir", "Dr", "Dw"))
     return PacketCounts(instructions=instructions, reads=reads, writes=writes, packets=packets)

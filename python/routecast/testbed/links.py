@@ -16,7 +16,7 @@ from typing import Self
 from routecast.testbed._napi import DUMP, REQUEST, ROUTE, answer_bodies, attributes, message, open_netlink
 from routecast.testbed.netns import inside
 
-__all__ = ["LinkReader", "LinkState", "queue_drops", "wait_for_frames"]
+__all__ = ["LinkReader", "LinkState", "wait_for_frames"]
 
 _SIOCETHTOOL = 0x8946
 _GET_STRINGS, _GET_COUNTS, _GET_SIZE = 0x1B, 0x1D, 0x37
@@ -29,20 +29,6 @@ _GET_LINK, _NEW_LINK = 18, 16
 _ADDRESS, _NAME, _MTU, _MASTER, _STATISTICS, _CARRIER, _CARRIER_CHANGES = 1, 3, 4, 10, 23, 33, 35
 _IFF_UP = 1
 _POLL_S = 2e-3
-
-
-def queue_drops(handle: socket.socket, interface: str) -> Mapping[int, int]:
-    """Return the drops of each receive queue since the interface exists; empty if the driver does not count them."""
-    drops: dict[int, int] = {}
-    with suppress(OSError):
-        names = _counter_names(handle, interface)
-        if not any(map(_DROPS.fullmatch, names)):
-            return {}
-        answer = _ethtool(handle, interface, struct.pack("=II", _GET_COUNTS, len(names)), 8 * len(names))
-        for name, count in zip(names, struct.unpack_from(f"={len(names)}Q", answer, 8), strict=True):
-            if match := _DROPS.fullmatch(name):
-                drops[int(match[1])] = drops.get(int(match[1]), 0) + count
-    return drops
 
 
 def _counter_names(handle: socket.socket, interface: str) -> list[str]:
@@ -99,8 +85,18 @@ class LinkReader:
         return {link.name: link for link in links}
 
     def queue_drops(self, interface: str) -> Mapping[int, int]:
-        """Return the drops of each receive queue of an interface; empty if the driver does not count them."""
-        return queue_drops(self._socket, interface)
+        """Return the drops of each receive queue; empty if the driver does not count them."""
+        drops: dict[int, int] = {}
+        with suppress(OSError):
+            names = _counter_names(self._socket, interface)
+            if not any(map(_DROPS.fullmatch, names)):
+                return {}
+            command = struct.pack("=II", _GET_COUNTS, len(names))
+            answer = _ethtool(self._socket, interface, command, 8 * len(names))
+            for name, count in zip(names, struct.unpack_from(f"={len(names)}Q", answer, 8), strict=True):
+                if match := _DROPS.fullmatch(name):
+                    drops[int(match[1])] = drops.get(int(match[1]), 0) + count
+        return drops
 
     def close(self) -> None:
         """Close the socket."""

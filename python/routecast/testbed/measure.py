@@ -166,7 +166,7 @@ class Sender:
         return outcome
 
     def learn(self, streams: Streams, phases: Phases, *, seed: int) -> None:
-        """Send learning frames, unless the device got the same ones recently and no pause follows them."""
+        """Send learning frames, unless the device received the same frames recently and no pause follows them."""
         frames = phases.learning_frames
         learning = learning_streams(streams, self._bed.ports, frames=frames, rate_pps=_LEARNING_PPS)
         key = json.dumps([stream["flows"] for stream in learning])
@@ -219,7 +219,7 @@ class Measure:
     meter : PowerMeter, optional
         Runs while frames are sent, so that trials carry watts.
     no_power : str
-        Why there is no meter although one is wanted; a note of each trial.
+        Reason for a missing meter, which becomes a note of each trial.
     tester : callable
         Opens the tester of a configuration.
     """
@@ -352,7 +352,7 @@ class Measure:
             allowed = ", ".join(self.reset_kinds) or "none for this device"
             raise FileProblem("reset", [Problem("kind", f"got {kind!r}: allowed are {allowed}")])
         if not 0.0 < at_s < duration_s:
-            message = f"got {at_s}: it lies within the trial of {duration_s} s"
+            message = f"got {at_s}: a reset happens within the trial of {duration_s} s"
             raise FileProblem("reset", [Problem("at_s", message)])
         streams = self._streams(load, duration_s)
         # The kernel sometimes sends a frame of its own, which must not count as the trial's first.
@@ -363,7 +363,7 @@ class Measure:
 
         def reset() -> None:
             try:
-                # The tester may have to wait for its turn on a core.
+                # The tester may start late if it has to wait for a core.
                 port = self.bed.ports[streams.streams[0]["port"]]
                 wait_for_frames(port.netns, port.interface, done, frames=first_frames)
                 if done.wait(self.phases.warmup_s + at_s):
@@ -443,8 +443,8 @@ class Measure:
         gap_s = 1.0 / load.rate_pps
 
         def problem_of(name: str, time_s: float) -> Problem:
-            got = f"got {format_duration(time_s)}, in which {format_pps(load.rate_pps)} are not one frame"
-            return Problem(name, f"{got}: give at least {format_duration(gap_s)}, or a higher rate")
+            prefix = f"got {format_duration(time_s)}, in which {format_pps(load.rate_pps)} are not one frame"
+            return Problem(name, f"{prefix}: give at least {format_duration(gap_s)}, or a higher rate")
 
         if duration_s < gap_s * _ROUNDING_RATIO:
             yield problem_of("duration_s", duration_s)
@@ -453,8 +453,8 @@ class Measure:
                 yield problem_of("slice_s", self.slice_s)
             elif duration_s > _MAX_SLICES * self.slice_s:
                 min_slice = format_duration(duration_s / _MAX_SLICES)
-                got = f"got {format_duration(self.slice_s)}: a trial is sent in at most {_MAX_SLICES:,} slices"
-                yield Problem("slice_s", f"{got}, give at least {min_slice}")
+                prefix = f"got {format_duration(self.slice_s)}: a trial is sent in at most {_MAX_SLICES:,} slices"
+                yield Problem("slice_s", f"{prefix}, give at least {min_slice}")
 
     def _attempt(
         self,
@@ -550,5 +550,5 @@ def _with_broadcast(trial: Trial, slices: Sequence[Slice]) -> Trial:
     is_short = intended - sent > max(float(len(streams)), _SHORTFALL_RATIO * intended)
     reasons = (f"the tester sent {sent:,} of {intended:,} broadcast frames",) if is_short else ()
     # If no test frame is lost, the device dropped broadcast frames only.
-    places = trial.drops_pps if trial.dropped_frames else {}
-    return replace(trial, drops_pps=places, notes=(*trial.notes, note), invalid=(*trial.invalid, *reasons))
+    drops_pps = trial.drops_pps if trial.dropped_frames else {}
+    return replace(trial, drops_pps=drops_pps, notes=(*trial.notes, note), invalid=(*trial.invalid, *reasons))

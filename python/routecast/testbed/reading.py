@@ -29,8 +29,8 @@ def read_testbed(
     """Read a test bed from a file, or return the built-in one, ``"namespaces"``.
 
     ``device`` and ``encapsulation`` replace those of the file. ``options`` of the device go before the file's, and
-    replace all of them if ``device`` is another one. Raises FileProblem: the file cannot be read, is no TOML, or is
-    wrong; with all faults and their places.
+    replace all of them if ``device`` is another one. Raises FileProblem: the file cannot be read, is not TOML,
+    or is wrong; the error holds all faults with their places.
     """
     if str(name) == BUILT_IN:
         text = f'name = "{BUILT_IN}"\nkind = "namespaces"\n'

@@ -346,7 +346,7 @@ def _end_processes(pids: list[int]) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie; own children are reaped on the way."""
+    """Whether a process exists and is not a zombie; a finished child process is reaped."""
     if pid == os.getpid():
         return False
     with contextlib.suppress(ChildProcessError, OSError):

@@ -1,4 +1,4 @@
-"""The compiled tester behind Measure."""
+"""The compiled tester that Measure uses, and its back ends."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def notes_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
     ports = facts["ports"]
     sent = dict.fromkeys(sender["back_end"] for port in ports for sender in port["send"])
     received = dict.fromkeys(port["receive"]["back_end"] for port in ports if port["receive"])
-    ways = f"sent through {', '.join(sent)} and received through {', '.join(received)}"
-    return (f"frames were {ways}: {why}",)
+    path = f"sent through {', '.join(sent)} and received through {', '.join(received)}"
+    return (f"frames were {path}: {why}",)
 
 
 def error_text(problem: Exception) -> str:

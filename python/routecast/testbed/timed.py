@@ -112,7 +112,7 @@ class TimedMeasure(Measure):
             bottleneck=Bottleneck(
                 name=core if is_full else "load",
                 kind="pool" if is_full else "load",
-                reason=f"the core forwards {capacity_pps:,.0f} frames/s of its own making",
+                reason=f"the core forwards {capacity_pps:,.0f} frames/s that it makes itself",
             ),
             resources=(
                 Resource(

@@ -39,7 +39,7 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
     """Return the tables of highest rates, latency floors and accuracy of the rate."""
     names = ("maximum", "latency", "rate")
     by_name = {name: [check for check in result.checks if check.name == name] for name in names}
-    left = (Column.text("Back end", "back_end"), Column.text("Receiver", "where"))
+    leading_columns = (Column.text("Back end", "back_end"), Column.text("Receiver", "where"))
 
     def delay(title: str, name: str) -> Column:
         return Column(title, "", format_duration, f"trial.latency.{name}_s")
@@ -49,7 +49,7 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
 
     maxima = Table.of(
         by_name["maximum"],
-        *left,
+        *leading_columns,
         Column("Frame", "B", "d", "frame_bytes"),
         Column("Received", "", format_pps, lambda row: row.trial.forwarded_pps if row.trial else None),
         Column("Lost", "", ".2%", lambda row: row.trial.loss_ratio if row.trial else None),
@@ -59,7 +59,7 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
     )
     floors = Table.of(
         [check for check in by_name["latency"] if check.trial is not None and check.trial.latency is not None],
-        *left,
+        *leading_columns,
         delay("Least", "min"),
         delay("Median", "p50"),
         delay("p99", "p99"),

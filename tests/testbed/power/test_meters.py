@@ -298,6 +298,12 @@ def test_where_there_is_none_each_absent_meter_says_why(tmp_path: Path) -> None:
     assert "ipmi:" in why
 
 
+def test_energy_events_of_a_recorded_machine_are_not_opened_on_this_machine(tmp_path: Path) -> None:
+    perf = find_meters(write_pmu(tmp_path, {"energy-pkg": "0x02"}))[1]
+    assert (perf.name, perf.is_readable) == ("perf", False)
+    assert "files of another machine" in perf.why_not
+
+
 def test_a_controller_is_found_by_running_ipmitool(tmp_path: Path) -> None:
     result = find_meters(tmp_path, run=lambda command, environment: DCMI)
     assert [entry.name for entry in result if entry.is_readable] == ["ipmi"]

@@ -166,7 +166,7 @@ def test_a_slow_controller_is_given_up_after_the_time_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "words"), [(b"<html>", "no JSON"), (b"[1]", "no Redfish resource"), (b'{"a": 1}', "no Members")]
+    ("raw", "words"), [(b"<html>", "not JSON"), (b"[1]", "not a Redfish resource"), (b'{"a": 1}', "no Members")]
 )
 def test_what_is_no_redfish_is_told(raw: bytes, words: str) -> None:
     assert words in refusal(Mock({}, raw={"/redfish/v1/Chassis": raw}))
@@ -325,13 +325,13 @@ def test_web_meters_find_the_watts(body: bytes, where: str, watts: float) -> Non
         (b'{"meters": [{"power": 1}]}', "#/meters/1/power", "/meters is a list of 1"),
         (b'{"meters": {"watt": 1}}', "#/meters/power", "/meters has watt"),
         (b'{"w": [1]}', "#/w", "is list, not a number"),
-        (b'{"w": -3}', "#/w", "is no power"),
-        (b'{"w": NaN}', "#/w", "is no power"),
+        (b'{"w": -3}', "#/w", "is not a power"),
+        (b'{"w": NaN}', "#/w", "is not a power"),
         (METRICS, "#pdu_outlet_watts", "2 series match"),
         (METRICS, '#pdu_outlet_watts{outlet="3"}', "there are kepler_node_cpu_joules_total, pdu_outlet_watts"),
         (METRICS, "#broken", "'nonsense', not a number"),
-        (METRICS, "#9!", "no name of a metric"),
-        (METRICS, "#below", "is no power"),
+        (METRICS, "#9!", "not a metric name"),
+        (METRICS, "#below", "is not a power"),
     ],
 )
 def test_web_meters_say_what_they_found_instead(body: bytes, where: str, words: str) -> None:

@@ -21,8 +21,8 @@ class ExternalOptions(DeviceOptions):
 
     product: str = option("not given", "maker and model")
     version: str = option("not given", "version of its software")
-    configuration: str = option("not given", "its configuration, as it stands in the device")
-    disabled: str = option("not given", "what was switched off for the test")
+    configuration: str = option("not given", "its configuration, as the device shows it")
+    disabled: str = option("not given", "features that were switched off for the test")
 
 
 class External:

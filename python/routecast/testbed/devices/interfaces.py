@@ -198,13 +198,13 @@ def interface_counters(site: DeviceSite) -> dict[str, int]:
         # bytes packets errs drop fifo frame compressed multicast, received and then sent (drop has the missed ones)
         columns = [int(number) for number in numbers[port.interface]]
         received, sent = columns[:8], columns[8:]
-        places = {"rx_errors": received[2], "rx_dropped": received[3], "tx_errors": sent[2], "tx_dropped": sent[3]}
+        drop_counts = {"rx_errors": received[2], "rx_dropped": received[3], "tx_errors": sent[2], "tx_dropped": sent[3]}
         counts[f"{port.interface}_rx"] = received[1]
         counts[f"{port.interface}_tx"] = sent[1]
-        counts |= {f"{port.interface}_{place}": number for place, number in places.items()}
+        counts |= {f"{port.interface}_{name}": number for name, number in drop_counts.items()}
         counts["rx"] += received[1]
         counts["tx"] += sent[1]
-        counts["drop"] += sum(places.values())
+        counts["drop"] += sum(drop_counts.values())
     return counts
 
 

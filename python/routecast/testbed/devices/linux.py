@@ -116,8 +116,8 @@ class IngressPrograms:
                 try:
                     attached = _core.attach_xdp(json.dumps(configuration))
                 except _core.TesterError as problem:
-                    what = f"port {port.interface} of the device needs eBPF"
-                    raise EnvironmentProblem(f"{what} (program {program}): {error_text(problem)}") from problem
+                    message = f"port {port.interface} of the device needs eBPF"
+                    raise EnvironmentProblem(f"{message} (program {program}): {error_text(problem)}") from problem
                 self._stack.callback(attached.close)
                 self._programs[port.interface] = attached
             lines.append(f"xdp {port.interface}: program {program}, {iterations} iterations of work per packet")
@@ -167,7 +167,7 @@ class KernelRouter(StartedDevice[_O]):
         self._agent.check()
         counts = interfaces.interface_counters(self.site)
         ip_counts = interfaces.ip_counters(self.site)
-        counts["drop"] += sum(number for place, number in ip_counts.items() if not place.endswith("_forwarded"))
+        counts["drop"] += sum(number for name, number in ip_counts.items() if not name.endswith("_forwarded"))
         return counts | ip_counts | self._ingress.counters()
 
     def _begin(self, site: DeviceSite) -> None:

@@ -46,9 +46,9 @@ class Processes:
         return process
 
     def wait_for(
-        self, is_ready: Callable[[], bool], what: str, *, timeout_s: float = 10.0, poll_s: float = _POLL_S
+        self, is_ready: Callable[[], bool], description: str, *, timeout_s: float = 10.0, poll_s: float = _POLL_S
     ) -> None:
-        """Call ``is_ready`` every ``poll_s`` seconds until it returns true; ``what`` names it in messages.
+        """Call ``is_ready`` every ``poll_s`` seconds until it returns true; ``description`` names the wait in messages.
 
         Raises EnvironmentProblem: a process ends meanwhile (:class:`~routecast.errors.DeviceEnded`), or ``is_ready``
         stays false for ``timeout_s``; the message has the last lines of the log.
@@ -58,7 +58,7 @@ class Processes:
             self.check()
             if time.monotonic() > deadline_s:
                 logs = "; ".join(f"{process.program}: {_last_lines(process.log)}" for process in self._running)
-                raise EnvironmentProblem(f"{what} is not ready after {timeout_s:g} s: {logs}")
+                raise EnvironmentProblem(f"{description} is not ready after {timeout_s:g} s: {logs}")
             time.sleep(poll_s)
 
     def check(self) -> None:
@@ -147,5 +147,5 @@ def _last_lines(log: Path) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     except FileNotFoundError:
         return "no log"
-    words = [line.strip() for line in lines if line.strip()]
-    return " / ".join(words[-_MAX_LOG_LINES:]) or "it printed nothing"
+    printed_lines = [line.strip() for line in lines if line.strip()]
+    return " / ".join(printed_lines[-_MAX_LOG_LINES:]) or "it printed nothing"

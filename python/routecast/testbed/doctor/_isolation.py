@@ -229,20 +229,20 @@ def cgroup_limits(machine: ExaminedMachine) -> Finding:
     forbids_realtime = False
     for line in (machine.text("proc/self/cgroup") or "").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        for at in _ancestors(path):
+        for group in _ancestors(path):
             if not controllers:
                 for base in ("sys/fs/cgroup", "sys/fs/cgroup/unified"):
-                    quota = (machine.text(f"{base}{at}/cpu.max") or "max").split()
+                    quota = (machine.text(f"{base}{group}/cpu.max") or "max").split()
                     if quota[0] != "max" and len(quota) > 1 and quota[0].isdigit() and quota[1].isdigit():
-                        limits.append(f"{int(quota[0]) / int(quota[1]):.2g} cores' time ({at or '/'})")
+                        limits.append(f"{int(quota[0]) / int(quota[1]):.2g} cores' time ({group or '/'})")
             elif "cpu" in controllers.split(","):
-                folder = f"sys/fs/cgroup/{controllers}{at}"
+                folder = f"sys/fs/cgroup/{controllers}{group}"
                 quota_us, every_us = (
                     machine.number(f"{folder}/cpu.cfs_quota_us"),
                     machine.number(f"{folder}/cpu.cfs_period_us"),
                 )
                 if quota_us is not None and quota_us > 0 and every_us:
-                    limits.append(f"{quota_us / every_us:.2g} cores' time ({at or '/'})")
+                    limits.append(f"{quota_us / every_us:.2g} cores' time ({group or '/'})")
                 forbids_realtime |= machine.number(f"{folder}/cpu.rt_runtime_us") == 0
     if forbids_realtime:
         return missing(

@@ -129,7 +129,7 @@ class ExaminedMachine:
         if not self.is_live:
             return self.text("commands/" + re.sub(r"[^A-Za-z0-9]+", "_", " ".join(command)))
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 command,
                 capture_output=True,
                 text=True,
@@ -140,7 +140,7 @@ class ExaminedMachine:
             )
         except (OSError, subprocess.SubprocessError):
             return None
-        return done.stdout if done.returncode == 0 else None
+        return completed.stdout if completed.returncode == 0 else None
 
     def back_ends(self) -> str | None:
         """Return the JSON of :func:`routecast._core.back_ends`; None if it was not recorded."""

@@ -172,8 +172,8 @@ def numa(machine: ExaminedMachine) -> Finding:
             "each frame crosses between processors: rates are lower than a near core's",
             advice="choose cores of the card's node in [cores] of the test bed's file",
         )
-    at = ", ".join(f"{name} at node {node}" for name, node in cards.items() if node is not None and node >= 0)
-    return fine("NUMA", f"{len(nodes)} memory nodes" + (f", {at}" if at else ""))
+    card_nodes = ", ".join(f"{name} at node {node}" for name, node in cards.items() if node is not None and node >= 0)
+    return fine("NUMA", f"{len(nodes)} memory nodes" + (f", {card_nodes}" if card_nodes else ""))
 
 
 def clock_source(machine: ExaminedMachine) -> Finding:

@@ -124,8 +124,8 @@ def _mount_points(machine: ExaminedMachine, kind: str) -> list[str]:
 
 def bpf_file_system(machine: ExaminedMachine) -> Finding:
     """Look for the BPF file system, where programs are kept."""
-    if at := _mount_points(machine, "bpf"):
-        return fine("bpffs", at[0])
+    if mount_points := _mount_points(machine, "bpf"):
+        return fine("bpffs", mount_points[0])
     return missing(
         "bpffs",
         "not mounted",

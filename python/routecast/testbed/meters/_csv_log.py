@@ -28,7 +28,7 @@ from routecast.testbed.meters._meter import PeriodicThread, PowerReading, PowerS
 _TIME_COLUMNS: Final = ("time_s", "time", "timestamp", "at_s", "date", "datetime", "unixtime")
 _WATTS_COLUMNS: Final = ("power_w", "watts", "watt", "power", "w", "active_power_w", "active_power")
 _SINCE_1970_S = 1e8
-"""Smaller times are of another clock."""
+"""Smaller times are those of another clock."""
 
 _BLOCK_BYTES = 4096
 
@@ -100,12 +100,12 @@ class CsvMeter:
             time.sleep(min(0.05, self._wait_s))
             self._read_new_rows()
         rows = self._rows
-        within = [row for row in rows if self._begin_s <= row[0] <= end_s]
+        rows_within = [row for row in rows if self._begin_s <= row[0] <= end_s]
         spans = [self._span(before[0], after[0], before[1], after[1]) for before, after in pairwise(rows)]
-        if rows and rows[-1][0] < end_s and within:
+        if rows and rows[-1][0] < end_s and rows_within:
             # Nothing newer is known: the last row holds until the end.
             spans.append(self._span(rows[-1][0], end_s, rows[-1][1], rows[-1][1]))
-        if not within:
+        if not rows_within:
             spans = spans if rows and rows[0][0] < self._begin_s and rows[-1][0] > end_s else []
             age = f"its newest row is {end_s - rows[-1][0]:.3g} s old" if rows else "it has no row"
             if not spans:
@@ -226,7 +226,7 @@ def _is_header(line: str) -> bool:
 
 
 def _instant_s(text: str) -> float:
-    """Return seconds since 1970, or of another clock; NaN for text that is no time."""
+    """Return seconds since 1970, or of another clock; NaN if the text is not a time."""
     text = text.strip()
     try:
         return float(text)

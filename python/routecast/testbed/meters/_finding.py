@@ -14,7 +14,7 @@ from routecast.testbed.meters._csv_log import CsvMeter
 from routecast.testbed.meters._http_watts import HttpSource
 from routecast.testbed.meters._ipmi import IpmiSource, RunProgram, run_program
 from routecast.testbed.meters._meter import PowerMeter
-from routecast.testbed.meters._perf import PerfSource
+from routecast.testbed.meters._perf import PerfSource, open_event
 from routecast.testbed.meters._rapl import RAPL_INTERVAL_S, RaplSource
 from routecast.testbed.meters._redfish import RedfishSource
 from routecast.testbed.meters._sampled import SampledMeter, Source
@@ -125,11 +125,15 @@ def find_meters(root: Path = Path("/"), *, run: RunProgram | None = None) -> tup
     ``root`` is the folder of the machine's files, ``/`` for this machine; ``run`` runs a program, by default on this
     machine only.
     """
+    is_live = root == Path("/")
     if run is None:
-        run = run_program if root == Path("/") else _refuse_to_run
+        run = run_program if is_live else _refuse_to_run
     return (
         _local_entry("RAPL through powercap", RaplSource(root)),
-        _local_entry("RAPL through the kernel's energy events", PerfSource(root)),
+        _local_entry(
+            "RAPL through the kernel's energy events",
+            PerfSource(root, opener=open_event if is_live else _refuse_to_open),
+        ),
         _local_entry("the server's controller over IPMI", IpmiSource(run=run)),
         _remote_entry("redfish:URL", "a server's controller over Redfish", "bmc", "redfish:https://CONTROLLER"),
         _remote_entry("csv:FILE", "a log that a meter's program appends to", "pdu", "csv:FILE (time, watts)"),
@@ -191,6 +195,11 @@ def _remote_entry(name: str, title: str, scope: str, form: str) -> MeterEntry:
 def _refuse_to_run(command: Sequence[str], environment: object) -> str:
     del environment
     raise EnvironmentProblem(f"{_PREFIX}ipmi: {command[0]} is not run for files of another machine")
+
+
+def _refuse_to_open(kind: int, number: int, cpu: int) -> int:
+    del kind, number, cpu
+    raise EnvironmentProblem(f"{_PREFIX}perf: counters are not opened for files of another machine")
 
 
 def settings_of(table: MeterTable) -> MeterSettings:

@@ -78,11 +78,11 @@ class HttpSource(Source):
             else:
                 value = metric_value(text, self._fragment)
         except ValueError as problem:
-            message = "the answer is no number" if isinstance(problem, json.JSONDecodeError) else str(problem)
+            message = "the answer is not a number" if isinstance(problem, json.JSONDecodeError) else str(problem)
             hint = "" if self._fragment else "; name the value with #/json/pointer or #metric_name"
             raise EnvironmentProblem(f"power meter {self.name}: {message}{hint}") from problem
         if not (math.isfinite(value) and value >= 0.0):
-            raise EnvironmentProblem(f"power meter {self.name}: got {value:g}, which is no power")
+            raise EnvironmentProblem(f"power meter {self.name}: got {value:g}, which is not a power")
         return {_ZONE: self._scale * value}
 
     def power_w(self, zone: str, before: Sample, after: Sample) -> float:
@@ -90,7 +90,7 @@ class HttpSource(Source):
         if self.is_gauge:
             return super().power_w(zone, before, after)
         rise_j = after.values[zone] - before.values[zone]
-        # A counter that falls was restarted at 0, as Prometheus' rate() assumes.
+        # A counter that falls has restarted at 0, as Prometheus' rate() assumes.
         return (rise_j if rise_j >= 0.0 else after.values[zone]) / (after.at_s - before.at_s)
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
@@ -155,7 +155,7 @@ def metric_value(text: str, selector: str) -> float:
     """
     selected = _SELECTOR.fullmatch(selector.strip())
     if selected is None:
-        raise ValueError(f'{selector!r} is no name of a metric: write #name or #name{{label="value"}}')
+        raise ValueError(f'{selector!r} is not a metric name: write #name or #name{{label="value"}}')
     labels = _labels(selected["labels"])
     values, names = [], set()
     for line in text.splitlines():

@@ -139,7 +139,7 @@ class RedfishSource(Source):
     def _document(self, path: str) -> dict[str, Any]:
         document = self._web.get_json(path)
         if not isinstance(document, dict):
-            raise EnvironmentProblem(f"power meter {self.name}: {path} is no Redfish resource")
+            raise EnvironmentProblem(f"power meter {self.name}: {path} is not a Redfish resource")
         return document
 
 

@@ -155,11 +155,11 @@ class Web:
             raise self._problem(path, f"cannot be reached: {problem.strerror or problem}") from problem
 
     def get_json(self, path: str) -> Any:
-        """Return the JSON document at a path; raises EnvironmentProblem as :meth:`get` does, or if it is no JSON."""
+        """Return the JSON document at a path; raises EnvironmentProblem as :meth:`get` does, or if it is not JSON."""
         try:
             return json.loads(self.get(path))
         except ValueError as problem:
-            raise self._problem(path, "answers with something that is no JSON") from problem
+            raise self._problem(path, "answers with text that is not JSON") from problem
 
     def close(self) -> None:
         """End the connection."""

@@ -335,11 +335,11 @@ def read_kernel(name: str) -> Kernel:
 
     Raises ModelProblem: there is no kernel of that name; the message suggests the nearest.
     """
-    known = {kernel.name: kernel for kernel in kernels()}
-    if name not in known:
-        what = f"is no kernel; {did_you_mean(name, known)}; `routecast workload list` describes each"
-        raise ModelProblem(f"workload {name!r}", [Problem("", what)])
-    return known[name]
+    kernel_by_name = {kernel.name: kernel for kernel in kernels()}
+    if name not in kernel_by_name:
+        message = f"is not a kernel; {did_you_mean(name, kernel_by_name)}; `routecast workload list` describes each"
+        raise ModelProblem(f"workload {name!r}", [Problem("", message)])
+    return kernel_by_name[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
