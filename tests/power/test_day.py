@@ -77,22 +77,22 @@ def test_without_price_and_carbon_nothing_is_assumed() -> None:
 
 @given(st.lists(st.floats(0.0, 1e11), min_size=2, max_size=200, unique=True))
 def test_a_curve_of_affine_power_is_exact_however_few_points_it_has(rates: list[float]) -> None:
-    curve = PowerCurve.through(affine, rates, most=5)
+    curve = PowerCurve.through(affine, rates, max_points=5)
     assert len(curve.l2_bps) <= 5
     for rate in rates:
         assert curve.at(rate) == pytest.approx(affine(rate))
 
 
-def test_few_loads_are_each_asked_for_once_and_never_interpolated() -> None:
-    asked: list[float] = []
+def test_few_loads_are_each_requested_once_and_never_interpolated() -> None:
+    requested_bps: list[float] = []
 
     def watts(rate: float) -> float:
-        asked.append(rate)
+        requested_bps.append(rate)
         return math.ceil(rate / 6.5e9) * 75.0
 
     rates = [1e9, 7e9, 14e9, 7e9, 1e9]
     curve = PowerCurve.through(watts, rates)
-    assert asked == [1e9, 7e9, 14e9]
+    assert requested_bps == [1e9, 7e9, 14e9]
     assert not curve.is_interpolated
     assert [curve.at(rate) for rate in rates] == [75.0, 150.0, 225.0, 150.0, 75.0]
 
@@ -123,10 +123,10 @@ class Ratio:
         return 50.0 + 50.0 * point.load_ratio + 1e-6 * point.rate_pps + 1e-9 * point.l2_bps
 
 
-def test_a_model_is_told_ratio_packets_and_bits_of_the_load() -> None:
+def test_a_model_receives_ratio_packets_and_bits_of_the_load() -> None:
     watts = ModelWatts(model=Ratio(), frame_bytes=500.0, capacity_bps=10e9)
     assert watts(4e9) == pytest.approx(50.0 + 20.0 + 1.0 + 4.0)
-    with pytest.raises(ModelProblem, match="beyond"):
+    with pytest.raises(ModelProblem, match="above the capacity"):
         watts(11e9)
 
 
@@ -153,19 +153,19 @@ class Heater:
         )
 
 
-def test_a_router_is_asked_in_frames_of_its_load_and_its_losses_are_remembered() -> None:
+def test_a_router_is_tried_with_frames_of_its_load_and_its_losses_are_kept() -> None:
     load = OfferedLoad(rate_pps=1.0, frames=FrameMix.fixed(1000))
     watts = TrialWatts(evaluator=Heater(), load=load, duration_s=1.0)
     assert watts(4e9) == pytest.approx(100.0 + 50e-6 * 5e5)
-    assert watts.lost == []
+    assert watts.losses == []
     assert watts(0.0) == pytest.approx(100.0, abs=1e-6)
     assert watts(16e9) == pytest.approx(150.0)
-    ((at_bps, loss_ratio),) = watts.lost
+    ((at_bps, loss_ratio),) = watts.losses
     assert (at_bps, loss_ratio) == pytest.approx((16e9, 0.5))
     assert (watts.scope, watts.source) == ("wall", "heater")
 
 
-def test_a_router_without_power_states_is_told_what_to_add() -> None:
+def test_a_message_says_what_to_add_to_a_router_without_power_states() -> None:
     heater = Heater()
     heater.has_meter = False
     with pytest.raises(ModelProblem, match="power = "):
@@ -173,7 +173,7 @@ def test_a_router_without_power_states_is_told_what_to_add() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rates", "options", "said"),
+    ("rates", "options", "message"),
     [
         ([1e9, math.nan], {}, "1 steps are missing"),
         ([0.0, 0.0], {}, "no traffic"),
@@ -182,15 +182,15 @@ def test_a_router_without_power_states_is_told_what_to_add() -> None:
     ],
 )
 def test_profiles_and_prices_that_make_no_sense_are_refused(
-    rates: list[float], options: dict[str, float], said: str
+    rates: list[float], options: dict[str, float], message: str
 ) -> None:
-    with pytest.raises(ModelProblem, match=said):
+    with pytest.raises(ModelProblem, match=message):
         day_of(rates, **options)
 
 
-def test_a_curve_tells_how_many_of_its_loads_are_done() -> None:
-    told: list[tuple[int, int, str]] = []
-    curve = PowerCurve.through(lambda load: load, [3.0, 1.0, 2.0, 1.0], on_progress=lambda *now: told.append(now))
-    assert [done for done, _, _ in told] == [0, 1, 2]
-    assert {most for _, most, _ in told} == {3}
+def test_a_curve_reports_how_many_of_its_loads_are_done() -> None:
+    progress: list[tuple[int, int, str]] = []
+    curve = PowerCurve.through(lambda load: load, [3.0, 1.0, 2.0, 1.0], on_progress=lambda *now: progress.append(now))
+    assert [done for done, _, _ in progress] == [0, 1, 2]
+    assert {total for _, total, _ in progress} == {3}
     assert curve.power_w == (1.0, 2.0, 3.0)

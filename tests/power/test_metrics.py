@@ -34,7 +34,7 @@ def test_the_eer_of_a_core_router_worked_by_hand() -> None:
     assert ratio == pytest.approx(3.4e9 / 153.0)
 
 
-def test_unweighted_capacity_stands_in_the_numerator_only_when_asked() -> None:
+def test_unweighted_capacity_stands_in_the_numerator_only_on_request() -> None:
     three = points((0.1, 10e9, 200.0), (0.8, 3e9, 150.0), (0.1, 0.0, 130.0))
     assert energy_efficiency_ratio_bit_per_j(three, total_capacity_bps=10e9) == pytest.approx(10e9 / 153.0)
 
@@ -49,8 +49,8 @@ def test_the_ecr_is_the_inverse_of_the_eer_of_full_load_alone(power_w: float, ra
 def test_the_eer_lies_between_the_worst_and_the_best_of_its_loads(loads: list[tuple[float, float]]) -> None:
     three = points(*((weight, *load) for weight, load in zip(EER_WEIGHTS, loads, strict=True)))
     ratio = energy_efficiency_ratio_bit_per_j(three)
-    each = [rate / power for rate, power in loads]
-    assert min(each) * (1 - 1e-9) <= ratio <= max(each) * (1 + 1e-9)
+    ratios = [rate / power for rate, power in loads]
+    assert min(ratios) * (1 - 1e-9) <= ratio <= max(ratios) * (1 + 1e-9)
 
 
 @given(st.floats(0.0, 1.0), POWERS)
@@ -63,24 +63,24 @@ def test_proportionality_is_one_without_idle_power_and_nought_without_any_differ
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("call", "message"),
     [
         (lambda: energy_efficiency_ratio_bit_per_j(points((0.5, 1e9, 1.0), (0.4, 1e9, 1.0))), "sum up to 0.9"),
         (lambda: energy_efficiency_ratio_bit_per_j([]), "sum up to 0"),
         (lambda: energy_efficiency_ratio_bit_per_j(points((1.5, 1e9, 1.0), (-0.5, 1e9, 1.0))), "at least 0"),
-        (lambda: energy_efficiency_ratio_bit_per_j(points((1.0, 1e9, 0.0))), "more than 0"),
-        (lambda: energy_efficiency_ratio_bit_per_j(points((1.0, 0.0, 5.0))), "nothing is forwarded"),
-        (lambda: energy_efficiency_ratio_bit_per_j(points((1.0, math.nan, 5.0))), "throughput"),
-        (lambda: energy_consumption_rate_w_per_bps(10.0, 0.0), "more than 0"),
-        (lambda: energy_consumption_rate_w_per_bps(-1.0, 1e6), "more than 0"),
-        (lambda: energy_consumption_rate_w_per_bps(math.nan, 1e6), "more than 0"),
+        (lambda: energy_efficiency_ratio_bit_per_j(points((1.0, 1e9, 0.0))), "must be above 0"),
+        (lambda: energy_efficiency_ratio_bit_per_j(points((1.0, 0.0, 5.0))), "no weighted load forwards anything"),
+        (lambda: energy_efficiency_ratio_bit_per_j(points((1.0, math.nan, 5.0))), "l2_bps"),
+        (lambda: energy_consumption_rate_w_per_bps(10.0, 0.0), "must be above 0"),
+        (lambda: energy_consumption_rate_w_per_bps(-1.0, 1e6), "must be above 0"),
+        (lambda: energy_consumption_rate_w_per_bps(math.nan, 1e6), "must be above 0"),
         (lambda: proportionality_ratio(120.0, 100.0), "more than the 100 W"),
         (lambda: proportionality_ratio(-1.0, 100.0), "at least 0"),
     ],
 )
-def test_nonsense_is_refused(asked: Callable[[], float], said: str) -> None:
-    with pytest.raises(ModelProblem, match=said):
-        asked()
+def test_nonsense_is_refused(call: Callable[[], float], message: str) -> None:
+    with pytest.raises(ModelProblem, match=message):
+        call()
 
 
 def test_the_standard_weights_and_loads_fit_each_other() -> None:

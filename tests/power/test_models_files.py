@@ -1,4 +1,4 @@
-"""Power models as files: what is written reads back as the same value, and what is wrong is told with its place."""
+"""Power models as files: written models read back as the same values, and messages name the places of faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routecast.power.files import (
 from routecast.power.form import PolynomialForm
 from routecast.power.load_fit import monotone_of
 from routecast.power.port import Equipped, PortClass, PortPower
-from routecast.power.software_router import CoreAt, SoftwareRouterPower
+from routecast.power.software_router import CoreAtFrequency, SoftwareRouterPower
 
 MODELS: list[PowerModel] = [
     LinearPower(idle_w=80.1, full_w=200.3, scope="wall"),
@@ -31,8 +31,8 @@ MODELS: list[PowerModel] = [
     PiecewisePower(load_ratio=(0.0, 0.1, 1.0), power_w_at=(80.0, 101.7, 200.0), interpolation="linear"),
     SoftwareRouterPower(
         states=(
-            CoreAt(frequency_hz=2e9, idle_w=15.0, active_w=25.0, max_pps=750e3),
-            CoreAt(frequency_hz=3e9, idle_w=18.0, active_w=40.0, max_pps=1040e3),
+            CoreAtFrequency(frequency_hz=2e9, idle_w=15.0, active_w=25.0, max_pps=750e3),
+            CoreAtFrequency(frequency_hz=3e9, idle_w=18.0, active_w=40.0, max_pps=1040e3),
         ),
         cores=4,
         gains=(1.0, 1.5),
@@ -75,7 +75,7 @@ def test_a_file_of_a_port_model_has_prefixes_where_people_write_them() -> None:
         """
     )
     assert isinstance(model, PortPower)
-    ports = model.of("QSFP/PCC/100G")
+    ports = model.port_class("QSFP/PCC/100G")
     assert (ports.base_w, ports.trx_up_w) == pytest.approx((254.0, -0.04))
     assert (ports.bit_j, ports.packet_j) == pytest.approx((3.2e-12, 13.4e-9))
 
@@ -102,8 +102,8 @@ def test_a_model_without_a_form_follows_the_published_one() -> None:
         ('idle = "10 W"', "model: is missing"),
         ('model = "linnear"', 'did you mean "linear"'),
         ('model = "linear"\nidle = "10"\nfull = "-3 W"\nwarm = 1', r"3 problems"),
-        ('model = "linear"\nidle = "30 W"\nfull = "20 W"', "full: is less than idle"),
-        ('model = "form"\nidle = "30 W"\nactive = "20 W"', "active: is less than idle"),
+        ('model = "linear"\nidle = "30 W"\nfull = "20 W"', "full: must not be below idle"),
+        ('model = "form"\nidle = "30 W"\nactive = "20 W"', "active: must not be below idle"),
         ('model = "piecewise"\nload = [0.0, 1.0, 0.5]\npower = ["1 W", "2 W", "3 W"]', "loads must rise"),
         ('model = "piecewise"\nload = [0.0, 1.0]\npower = ["1 W", "2 W", "3 W"]', "2 loads and 3 powers"),
         ('model = "port"\n[ports.x]\nbase = "1 W"\nbit = "3 pJ"', "J/bit"),
@@ -124,7 +124,7 @@ def test_a_file_that_is_wrong_says_where(text: str, message: str) -> None:
         parse_power_model(text)
 
 
-def test_json_that_is_none_is_told(tmp_path: Path) -> None:
+def test_a_text_that_is_no_json_is_refused(tmp_path: Path) -> None:
     for text, message in (("{", "is no JSON"), ("[1]", "give a JSON object")):
         with pytest.raises(FileProblem, match=message):
             parse_power_model(text, suffix=".json")

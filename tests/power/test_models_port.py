@@ -34,20 +34,20 @@ def test_each_term_counts_the_ports_in_its_state() -> None:
 
 def test_a_forwarded_frame_passes_two_ports() -> None:
     assert isinstance(SWITCH, PowerModel)
-    still = SWITCH.power_w(OperatingPoint())
-    moving = SWITCH.power_w(OperatingPoint(rate_pps=1e6, l2_bps=8e9))
-    assert still == pytest.approx(250.0 + 32 * 0.35 + 16 * 0.9 + 8 * 0.2)
-    assert moving - still == pytest.approx(8 * 0.05 + 2 * (1e6 * 13e-9 + 8e9 * 3e-12))
+    idle_w = SWITCH.power_w(OperatingPoint())
+    busy_w = SWITCH.power_w(OperatingPoint(rate_pps=1e6, l2_bps=8e9))
+    assert idle_w == pytest.approx(250.0 + 32 * 0.35 + 16 * 0.9 + 8 * 0.2)
+    assert busy_w - idle_w == pytest.approx(8 * 0.05 + 2 * (1e6 * 13e-9 + 8e9 * 3e-12))
 
 
 def test_traffic_through_no_port_and_ports_of_no_kind_are_refused() -> None:
     bare = PortPower(device="switch", classes=SWITCH.classes)
     with pytest.raises(
-        ModelProblem, match=r'which ports are equipped, with --equip "QSFP/PCC/100G=4" or in the file with'
+        ModelProblem, match=r'state the equipped ports with --equip "QSFP/PCC/100G=4" or in the file with'
     ):
         bare.power_w(OperatingPoint(rate_pps=1.0))
     with pytest.raises(ModelProblem, match='did you mean "QSFP/PCC/100G"'):
-        bare.of("QSFP/PCC/10G")
+        bare.port_class("QSFP/PCC/10G")
 
 
 def campaign(noise_w: float = 0.0, outliers: int = 0) -> list[PortSample]:
@@ -95,17 +95,17 @@ def test_intervals_are_as_wide_as_the_noise_makes_the_estimates_scatter() -> Non
         assert half > 0.0
 
 
-def test_terms_that_the_samples_do_not_tell_apart_are_left_out_and_named() -> None:
+def test_terms_that_the_samples_do_not_separate_are_left_out_and_named() -> None:
     without_links = [item for item in campaign() if not (item.use.up and not item.use.passed_bps)]
     result = fit_ports("switch", without_links).classes["QSFP/PCC/100G"]
     assert result.inseparable == ("offset_w",)
     assert result.model.offset_w is None
-    # What the offset would have been goes to the term that it cannot be told from.
+    # The offset adds to the term from which it cannot be separated.
     assert result.model.trx_up_w == pytest.approx(0.25, abs=1e-6)
 
 
 def test_too_few_samples_and_a_bare_device_are_refused() -> None:
-    with pytest.raises(FitProblem, match="only the bare device"):
+    with pytest.raises(FitProblem, match="only samples of the bare device"):
         fit_ports("switch", campaign()[:1])
     with pytest.raises(FitProblem, match=r"3 samples are too few for 3 terms \(base_w, trx_in_w, port_w\)"):
         fit_ports("switch", campaign()[:3])
@@ -151,13 +151,13 @@ def test_plain_columns_say_the_same(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("device,path,n,mean_w\nd,QSFP/PCC/loop/3,1,5\n", "it must be base"),
-        ("device,path,n,mean_w\nd,QSFP/PCC/idle/x,1,5\n", "are numbers"),
+        ("device,path,n,mean_w\nd,QSFP/PCC/idle/x,1,5\n", "must be numbers"),
         ("device,path,n,mean_w\nd,base,1,-5\n", "watts, not negative"),
         ("device,path,n,mean_w\nd,A/B/snake-test/1G/4/-64/1,1,5\n", "not negative"),
         ("class,plugged,power_w\nSFP,1e30,5\n", "0 to 1000000"),
         ("device,path,watts\nd,base,5\n", 'no column "mean_w"'),
         ("class,up,power_w\nSFP,1.5,5\n", "whole number"),
-        ("class,up,power_w\n,1,5\n", "name their kind"),
+        ("class,up,power_w\n,1,5\n", "name their class"),
     ],
 )
 def test_a_table_of_ports_that_is_wrong_says_where(tmp_path: Path, text: str, message: str) -> None:
@@ -249,9 +249,9 @@ def test_what_was_not_measured_is_nan_there_and_none_here() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (ARGUMENTS_TEXT + TERMS_TEXT + "P_FAN: 3\n", "P_FAN: is no key that is known"),
+        (ARGUMENTS_TEXT + TERMS_TEXT + "P_FAN: 3\n", "P_FAN: is an unknown key"),
         (ARGUMENTS_TEXT + "P_BASE: warm\n", "it must be a number, or .nan"),
-        (ARGUMENTS_TEXT + "P_PORT: 1.0\n", "P_BASE: must be there"),
+        (ARGUMENTS_TEXT + "P_PORT: 1.0\n", "P_BASE: must be given"),
         (TERMS_TEXT, "Device: is missing"),
         (ARGUMENTS_TEXT + TERMS_TEXT.replace("0.55", "0.9"), r"0\.9 is not P_TRX_IN \+ P_TRX_UP"),
         ("[1, 2]", "give a table"),

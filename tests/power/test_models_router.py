@@ -12,11 +12,11 @@ from routecast.power import OperatingPoint, PowerModel, energy_j
 from routecast.power._load_samples import LoadSample
 from routecast.power.fits import fit_router
 from routecast.power.form import PUBLISHED_FORM, PolynomialForm
-from routecast.power.software_router import CoreAt, SoftwareRouterPower, idle_probability, mean_power_w
+from routecast.power.software_router import CoreAtFrequency, SoftwareRouterPower, idle_probability, mean_power_w
 
 # Watts are made up for the tests; r_max of 1040 kpps at 3 GHz and the gain of 150 % are the paper's (secs. IV-B, V-B).
-LOW = CoreAt(frequency_hz=2e9, idle_w=15.0, active_w=25.0, max_pps=750e3)
-HIGH = CoreAt(frequency_hz=3e9, idle_w=18.0, active_w=40.0, max_pps=1040e3)
+LOW = CoreAtFrequency(frequency_hz=2e9, idle_w=15.0, active_w=25.0, max_pps=750e3)
+HIGH = CoreAtFrequency(frequency_hz=3e9, idle_w=18.0, active_w=40.0, max_pps=1040e3)
 ONE = SoftwareRouterPower(states=(LOW, HIGH))
 TWO = SoftwareRouterPower(states=(LOW, HIGH), cores=2, gains=(1.0, 1.5))
 
@@ -34,7 +34,7 @@ def test_mean_power_lies_between_idle_and_active_by_the_share_of_idle_time() -> 
 
 
 @given(st.floats(0.0, 1.0), st.sampled_from([LOW, HIGH]))
-def test_one_core_follows_equation_5(t: float, state: CoreAt) -> None:
+def test_one_core_follows_equation_5(t: float, state: CoreAtFrequency) -> None:
     point = OperatingPoint(rate_pps=t * state.max_pps, load_ratio=t, frequency_hz=state.frequency_hz)
     expected = state.idle_w + (state.active_w - state.idle_w) * PUBLISHED_FORM.at(t)
     assert ONE.power_w(point) == pytest.approx(expected, rel=1e-9)
@@ -56,9 +56,9 @@ def test_equations_7_and_8_agree_that_mean_power_is_power_at_the_mean_idle_share
 def test_two_cores_forward_their_gain_times_one_and_then_draw_all_their_active_power() -> None:
     # The Opteron of sec. V-B: two cores reach about 150 % of one.
     assert TWO.throughput_pps([9e9, 9e9], 3e9) == pytest.approx(1.5 * 1040e3)
-    most = TWO.share_pps(2, 3e9)
+    max_pps = TWO.share_pps(2, 3e9)
     expected = 2 * 18.0 + 2 * (40.0 - 18.0) * PUBLISHED_FORM.at(1.0)
-    assert TWO.cores_power_w([most, most], 3e9) == pytest.approx(expected)
+    assert TWO.cores_power_w([max_pps, max_pps], 3e9) == pytest.approx(expected)
 
 
 def test_a_core_that_does_not_forward_still_draws_its_idle_power() -> None:
@@ -69,8 +69,8 @@ def test_a_core_that_does_not_forward_still_draws_its_idle_power() -> None:
 
 def test_unequal_loads_are_summed_core_by_core() -> None:
     rates = [100e3, 500e3]
-    most = TWO.share_pps(2, 2e9)
-    expected = 30.0 + 10.0 * sum(PUBLISHED_FORM.at(rate / most) for rate in rates)
+    max_pps = TWO.share_pps(2, 2e9)
+    expected = 30.0 + 10.0 * sum(PUBLISHED_FORM.at(rate / max_pps) for rate in rates)
     assert TWO.cores_power_w(rates, 2e9) == pytest.approx(expected)
     assert TWO.throughput_pps(rates, 2e9) == sum(rates)
 
@@ -81,7 +81,7 @@ def test_what_was_not_measured_is_refused_and_not_guessed() -> None:
     with pytest.raises(ModelProblem, match="gain of each number must be measured"):
         TWO.share_pps(3)
     with pytest.raises(ModelProblem, match=r"idle_w <= active_w"):
-        SoftwareRouterPower(states=(CoreAt(frequency_hz=1e9, idle_w=5.0, active_w=4.0, max_pps=1.0),))
+        SoftwareRouterPower(states=(CoreAtFrequency(frequency_hz=1e9, idle_w=5.0, active_w=4.0, max_pps=1.0),))
 
 
 def samples_of(model: SoftwareRouterPower, noise_w: float = 0.0, seed: int = 7) -> list[LoadSample]:
@@ -132,11 +132,11 @@ def test_19_of_20_intervals_hold_the_truth_when_watts_scatter() -> None:
 def test_a_router_with_a_form_of_its_own_is_fitted_with_it() -> None:
     square_root_like = PolynomialForm(coefficients=(0.0, 1.8, -0.8))
     true = SoftwareRouterPower(states=(LOW, HIGH), form=square_root_like)
-    own = fit_router("x", samples_of(true), form="monotone")
+    own_form = fit_router("x", samples_of(true), form="monotone")
     published = fit_router("x", samples_of(true))
     worst = {
         kind: max(prediction.error_ratio for prediction in fit.predictions)
-        for kind, fit in (("own", own), ("pub", published))
+        for kind, fit in (("own", own_form), ("pub", published))
     }
     assert worst["own"] < 0.01 < worst["pub"]
 

@@ -37,11 +37,10 @@ EXPLICIT: dict[str, Any] = parse_toml(
 
 
 def test_every_combination_is_there_once_and_polling_only_awake() -> None:
-    result = machine().candidates
-    settings = [item.setting for item in result]
+    settings = [candidate.setting for candidate in machine().candidates]
     # 2 numbers of cores, 2 clocks, polling without sleep, interrupt and lingering with 3 depths of sleep.
     assert len(settings) == len(set(settings)) == 2 * 2 * (1 + 2 * 3)
-    assert all(not entry.sleep for entry in settings if entry.activation == "polling")
+    assert all(not setting.sleep for setting in settings if setting.activation == "polling")
 
 
 def test_a_setting_makes_the_router_that_it_says() -> None:
@@ -59,15 +58,13 @@ def test_a_setting_makes_the_router_that_it_says() -> None:
 
 def test_parked_cores_draw_their_deepest_state_in_every_evaluator() -> None:
     load = load_at(1e5)
-    item = next(
-        candidate for candidate in machine().candidates if candidate.setting.cores == 1 and not candidate.setting.sleep
-    )
-    for trial in (Simulate(item.model, seed=1).trial(load, 0.02), Solve(model=item.model).trial(load, 0.02)):
+    candidate = next(entry for entry in machine().candidates if entry.setting.cores == 1 and not entry.setting.sleep)
+    for trial in (Simulate(candidate.model, seed=1).trial(load, 0.02), Solve(model=candidate.model).trial(load, 0.02)):
         parked = sum(trial.energy_j["cpu parked"].values())
         assert parked == pytest.approx(0.1 * 0.02), trial.evaluator
 
 
-def test_without_power_states_the_file_is_told_what_to_add() -> None:
+def test_the_message_says_what_to_add_to_a_file_without_power_states() -> None:
     bare = document()
     del bare["power"]
     with pytest.raises(ModelProblem, match=r'pool "cpu" has no power states.*add to it power = \{ active') as raised:
@@ -136,12 +133,12 @@ def test_several_pools_with_watts_need_a_name() -> None:
 def test_states_that_look_exchanged_are_noted_and_tried_all_the_same() -> None:
     usual = machine().choices
     assert not any("exchanged" in note for note in usual.notes)
-    asked = copy.deepcopy(document())
-    power = asked["power"]
+    swapped = copy.deepcopy(document())
+    power = swapped["power"]
     power["performance"][0].update(active="7 W")  # the next, faster one draws 6 W
     power["sleep"][0].update(exit="60 us")
     power["sleep"][1].update(exit="2 us")
-    result = machine_of(asked).choices
+    result = machine_of(swapped).choices
     clock, sleep = (note for note in result.notes if "exchanged" in note)
     assert "1 GHz is slower than 2 GHz and draws more when active, 7 W against 6 W" in clock
     assert "C6 is deeper than C1 and is left sooner, in 2 us against 60 us" in sleep

@@ -40,9 +40,9 @@ def stays(course: Course) -> list[int]:
     return [len(list(group)) for _, group in itertools.groupby(course.settings)]
 
 
-def energy_of(one: Candidate, load: OfferedLoad, peak_pps: float) -> float:
-    trial = Simulating(QUICK.duration_s * peak_pps / load.rate_pps, QUICK.seed)(one, load)
-    judged = judge(one, trial, with_no_loss(TARGETS))
+def energy_of(candidate: Candidate, load: OfferedLoad, peak_pps: float) -> float:
+    trial = Simulating(QUICK.duration_s * peak_pps / load.rate_pps, QUICK.seed)(candidate, load)
+    judged = judge(candidate, trial, with_no_loss(TARGETS))
     return judged.power_w * HOUR_S if judged.is_met else math.inf
 
 
@@ -130,27 +130,27 @@ def test_a_step_without_traffic_draws_little_and_is_no_fault() -> None:
 @pytest.mark.slow
 def test_ctrl_c_gives_the_best_plan_that_is_known_by_then() -> None:
     whole = plan_of(WHOLE, DAY_PPS)
-    said = 0
+    reports = 0
 
     def stop_late(_done: int, _all: int, _what: str) -> None:
-        nonlocal said
-        said += 1
-        if said == whole.evaluated:
+        nonlocal reports
+        reports += 1
+        if reports == whole.evaluated:
             raise KeyboardInterrupt
 
     result = optimise_day(WHOLE, load_at(1e5), DAY_PPS, TARGETS, QUICK, step_s=HOUR_S, on_progress=stop_late)
     assert not result.is_whole
     assert result.plan.missed == ()
     assert whole.plan.energy_j <= result.plan.energy_j <= result.always.energy_j
-    said = whole.evaluated - 1
+    reports = whole.evaluated - 1
     with pytest.raises(KeyboardInterrupt):
         optimise_day(WHOLE, load_at(1e5), DAY_PPS, TARGETS, QUICK, step_s=HOUR_S, on_progress=stop_late)
 
 
 @pytest.mark.parametrize(
-    ("rates_pps", "told"),
+    ("rates_pps", "message"),
     [((1e5, math.nan), "step 1: got nan"), ((-1.0, 1e5), "step 0: got -1.0"), ((0.0, 0.0), "no traffic")],
 )
-def test_a_day_with_missing_rates_or_none_at_all_is_refused(rates_pps: tuple[float, ...], told: str) -> None:
-    with pytest.raises(ModelProblem, match=told):
+def test_a_day_with_missing_rates_or_none_at_all_is_refused(rates_pps: tuple[float, ...], message: str) -> None:
+    with pytest.raises(ModelProblem, match=message):
         plan_of(WHOLE, rates_pps)

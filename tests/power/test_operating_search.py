@@ -165,7 +165,7 @@ def test_the_watts_of_the_answer_are_those_of_a_calculation_by_hand() -> None:
     assert (setting.cores, setting.frequency_hz, setting.sleep, setting.mode) == (1, 1e9, "C1", "interrupt")
 
 
-def test_a_target_that_nothing_meets_is_told_with_the_best_reachable() -> None:
+def test_a_target_that_nothing_meets_is_reported_with_the_best_reachable() -> None:
     load, targets = load_at(4e5), parse_targets(["p99 < 0.1 us"])
     result = operating_point(SMALL, load, targets, QUICK)
     assert result.best is None
@@ -173,12 +173,12 @@ def test_a_target_that_nothing_meets_is_told_with_the_best_reachable() -> None:
     reached = result.reachable(0)
     assert reached is not None
     assert reached.values[0] == least
-    told = why_none(result, load.rate_pps)
-    assert f"p99 < 100 ns: the best reachable is {targets[0].format_value(least)}" in told
-    assert "loss" not in told.splitlines()[1]
+    message = why_none(result, load.rate_pps)
+    assert f"p99 < 100 ns: the best reachable is {targets[0].format_value(least)}" in message
+    assert "loss" not in message.splitlines()[1]
 
 
-def test_a_load_beyond_every_setting_is_told_the_capacity() -> None:
+def test_the_message_on_a_load_beyond_every_setting_names_the_capacity() -> None:
     result = operating_point(SMALL, load_at(8e6), (), QUICK)
     assert result.best is None
     assert len(result.overloaded) == result.enumerated
@@ -187,8 +187,8 @@ def test_a_load_beyond_every_setting_is_told_the_capacity() -> None:
 
 def test_one_seed_gives_one_answer_whatever_the_threads() -> None:
     load, targets = load_at(4e5), parse_targets(["p99 < 20 us"])
-    item, three = (operating_point(SMALL, load, targets, replace(QUICK, workers=n)) for n in (1, 3))
-    assert item == three
+    one_thread, three_threads = (operating_point(SMALL, load, targets, replace(QUICK, workers=n)) for n in (1, 3))
+    assert one_thread == three_threads
 
 
 def test_the_winner_is_checked_with_other_seeds_and_an_interval() -> None:

@@ -55,15 +55,15 @@ def test_looking_at_few_costs_finds_what_looking_at_all_does(
     costs: np.ndarray, share: float, switch_cost: float, dwell_steps: int
 ) -> None:
     bounds = np.where(np.isfinite(costs), costs, 0.0) * share
-    asked: list[tuple[int, int]] = []
+    evaluated: list[tuple[int, int]] = []
 
     def evaluate(places: Sequence[tuple[int, int]]) -> list[float]:
-        asked.extend(places)
+        evaluated.extend(places)
         return [float(costs[place]) for place in places]
 
     path, known = lazy_cheapest_path(bounds, evaluate, switch_cost=switch_cost, dwell_steps=dwell_steps)
     whole = cheapest_path(costs, switch_cost=switch_cost, dwell_steps=dwell_steps)
-    assert len(asked) == len(set(asked))
+    assert len(evaluated) == len(set(evaluated))
     assert bool(path) == bool(whole)
     if whole:
         assert path_cost(costs, path, switch_cost=switch_cost) == pytest.approx(
@@ -75,14 +75,14 @@ def test_looking_at_few_costs_finds_what_looking_at_all_does(
 def test_tight_bounds_spare_most_evaluations() -> None:
     rng = np.random.default_rng(7)
     costs = rng.uniform(10.0, 20.0, size=(24, 50))
-    asked: list[tuple[int, int]] = []
+    evaluated: list[tuple[int, int]] = []
 
     def evaluate(places: Sequence[tuple[int, int]]) -> list[float]:
-        asked.extend(places)
+        evaluated.extend(places)
         return [float(costs[place]) for place in places]
 
     lazy_cheapest_path(0.99 * costs, evaluate, switch_cost=0.5)
-    assert len(asked) < costs.size / 4
+    assert len(evaluated) < costs.size / 4
 
 
 def test_a_dearer_switching_is_never_done_more_often() -> None:

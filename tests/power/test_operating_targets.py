@@ -46,7 +46,7 @@ def test_targets_are_read_in_units_and_written_as_read(text: str, quantity: str,
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("p99", "is no target"),
         ("p98 < 1 ms", 'did you mean "p99"'),
@@ -59,8 +59,8 @@ def test_targets_are_read_in_units_and_written_as_read(text: str, quantity: str,
         ("p99 < 1 ms, p99 < 2 ms", "two targets"),
     ],
 )
-def test_what_is_no_target_is_told_what_is(text: str, told: str) -> None:
-    with pytest.raises(QuantityProblem, match=told):
+def test_a_text_that_is_no_target_is_refused_with_a_hint(text: str, message: str) -> None:
+    with pytest.raises(QuantityProblem, match=message):
         parse_targets([text])
 
 

@@ -15,7 +15,7 @@ from routecast.evaluate.trial import Bottleneck, Trial, TrialPower
 from routecast.load import FrameMix, OfferedLoad
 from routecast.power.table import PowerTable, PowerTableSettings, power_table
 
-MOST_PPS = 2 * 10e9 / (8 * (FrameMix.imix().mean_bytes + 20))
+MAX_PPS = 2 * 10e9 / (8 * (FrameMix.imix().mean_bytes + 20))
 
 
 @dataclass(slots=True)
@@ -55,9 +55,9 @@ class Heater:
         )
 
 
-def table_of(router: Heater, asked: PowerTableSettings | None = None) -> PowerTable:
+def table_of(router: Heater, settings: PowerTableSettings | None = None) -> PowerTable:
     load = OfferedLoad(rate_pps=1.0, frames=FrameMix.imix())
-    return power_table(router, load, router="fake", ports=2, most_pps=MOST_PPS, settings=asked)
+    return power_table(router, load, router="fake", ports=2, max_pps=MAX_PPS, settings=settings)
 
 
 def test_the_lines_stand_in_the_order_of_the_draft_and_base_is_not_made_up() -> None:
@@ -107,7 +107,7 @@ def test_full_load_comes_last_so_that_the_router_is_seen_to_return_to_it() -> No
     assert router.rates_pps[-1] == table.throughput_pps
 
 
-def test_every_line_is_stabilised_before_it_counts_when_asked() -> None:
+def test_every_line_is_stabilised_before_it_counts_on_request() -> None:
     router = Heater()
     table = table_of(router, PowerTableSettings(stabilise_s=5.0))
     assert router.rates_pps[-2:] == [table.throughput_pps] * 2

@@ -197,7 +197,7 @@ def equipped(model: PowerModel, ports: list[str]) -> PowerModel:
     from routecast.power.port import PortPower, equipped_with
 
     if not isinstance(model, PortPower):
-        raise QuantityProblem("", "--equip is of a model of ports: the watts of the others rest on their load")
+        raise QuantityProblem("", "--equip is for models of ports: the watts of the others rest on their load")
     return equipped_with(model, ports)
 
 
@@ -226,7 +226,7 @@ def show(
     if model in {"form", "platforms"}:
         for option, value in (("--frame", frame), ("--equip", equip)):
             if value:
-                raise QuantityProblem("", f"{option} is of a model of ports: name its file")
+                raise QuantityProblem("", f"{option} is for models of ports: name its file")
         view = form_over_load(load_ratios) if model == "form" else platforms_view()
     else:
         view = model_over_load(equipped(read_power_model(model), equip or []), model, load_ratios, frame)

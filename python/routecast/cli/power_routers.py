@@ -196,7 +196,7 @@ def _predicted(
             load,
             router=model.name,
             ports=len(model.ports),
-            most_pps=sum(line_rate_pps(port.link_bps, load.frames.mean_bytes) for port in model.ports),
+            max_pps=sum(line_rate_pps(port.link_bps, load.frames.mean_bytes) for port in model.ports),
             settings=settings,
             report=lambda now: progress(0, 0, now),
         )
@@ -313,8 +313,8 @@ def power_day_command(
                 FrameMix.parse(frame or "IMIX"),
                 series.peak_bps if capacity is None else parse_bit_rate_bps(capacity),
                 file=file.name,
-                taken="the peak of the profile, for lack of --capacity" if capacity is None else "as given",
-                ports="given" if equip else "the file says",
+                capacity_source="the peak of the profile, without --capacity" if capacity is None else "as given",
+                ports_source="given" if equip else "the file says",
             )
         day = power_day(
             series, source.watts, scope=source.scope, source=source.source, price_per_kwh=price, carbon_g_per_kwh=carbon

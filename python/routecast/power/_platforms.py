@@ -1,4 +1,4 @@
-"""The seven machines of Bolla et al. 2009, with the figures that its text states and no others."""
+"""The seven machines of Bolla et al. 2009, with the figures that its text states."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ _FILE = "bolla2009.toml"
 
 @value
 class Platform:
-    """A machine of the paper; None is what its text does not state."""
+    """A machine of the paper. A figure that the text does not state is None."""
 
     name: str = field("Name in the paper")
     cpu: str = field("Processor")
     sockets: Count = field("Sockets of the machine")
     cores: Count = field("Cores of the machine")
     frequency_hz: Frequency = field("Nominal clock, Hz")
-    max_pps: FrameRate | None = field("Most of one core at that clock, frames/s", default=None, key="max_rate")
+    max_pps: FrameRate | None = field(
+        "Greatest throughput of one core at that clock, frames/s", default=None, key="max_rate"
+    )
     machine_pps: FrameRate | None = field(
-        "Most of the machine, with however many cores, frames/s", default=None, key="machine_rate"
+        "Greatest throughput of the machine on any number of cores, frames/s", default=None, key="machine_rate"
     )
     idle_zero_pps: FrameRate | None = field(
         "Rate from which one core is never idle, frames/s", default=None, key="idle_zero_rate"
     )
-    gain_of_two: Number | None = field("Throughput of two cores over that of one: gamma of eq. 10", default=None)
+    gain_of_two: Number | None = field("Throughput of two cores over that of one core: gamma of eq. 10", default=None)
     least_w: Power | None = field("Least power of the machine, W", default=None, key="least_power")
     greatest_w: Power | None = field("Greatest power of the machine, W", default=None, key="greatest_power")
-    source: str = field("Section; of a platform that was read, paper and section", key="where")
+    source: str = field("Section of the paper; after reading, paper and section", key="where")
 
 
 @value

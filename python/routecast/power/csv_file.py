@@ -1,6 +1,6 @@
-"""Tables of samples as CSV, whose reading reports every fault with its row and column at once.
+"""Tables of samples as CSV files, whose reader reports all faults with their rows and columns at once.
 
-Samples of the power of network gear hold ports in use, traffic and watts, in NetPowerBench's table or plain columns.
+Samples of network gear hold ports in use, traffic and watts, in NetPowerBench's table or in plain columns.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ __all__ = ["COLUMNS", "UNNAMED_DEVICE", "CsvFile", "CsvRow", "PortSample", "read
 
 COLUMNS: Mapping[str, str] = {
     "power_w": "watts, not negative",
-    "device": "what was measured; empty: one device",
+    "device": "device that was measured; empty: the only device",
     "class": "kind of port, transceiver and speed, such as QSFP/PCC/100G; empty on rows of the bare device",
     "plugged": "ports with a transceiver in them; empty: 0",
     "enabled": "ports that are switched on; empty: 0",
     "up": "ports whose link is up; empty: 0",
     "passed_bps": "bits per second, summed over ports; empty: 0",
     "passed_pps": "packets per second, summed over ports; empty: 0",
-    "samples": "how many measurements the watts are the mean of; empty: 1",
+    "samples": "number of measurements in the mean of the watts; empty: 1",
 }
-"""Columns of a table of samples; power_w must be there."""
+"""Columns of a table of samples; power_w is required."""
 
-_MOST = 1_000_000
-_MOST_PER_S = 1e18
-_RDMA_LEAST_GBPS = 2.5
+_MAX_COUNT = 1_000_000
+_MAX_PER_S = 1e18
+_RDMA_MIN_GBPS = 2.5
 _RDMA_HEADER_BYTES, _IPERF_HEADER_BYTES = 58, 42
-"""Headers that the generators add to a payload (NetPowerBench, model_derivation/main.py): RDMA from 2.5 Gbit/s, iperf3
-below.
+"""Headers that the generators add to a payload (NetPowerBench, model_derivation/main.py): RDMA from 2.5 Gbit/s on, and
+iperf3 below.
 
-Ethernet has 14, IP 20 and UDP 8 bytes; RoCEv2 has 12 more of transport and 4 of check. NetPowerBench counts no FCS and
-routecast does, so with L2 bits (S1) its E_bit counts four bytes too many in each frame.
+Ethernet has 14, IP 20 and UDP 8 bytes; RoCEv2 has 12 more of transport and 4 of check. NetPowerBench does not count the
+FCS and routecast does (S1), so its E_bit counts four bytes too many in each frame.
 """
 
 
@@ -58,14 +58,15 @@ class PortSample:
 def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
     """Read samples by device, in the order of the file.
 
-    Either plain columns (:data:`COLUMNS`), or the columns ``device, path, n, mean_w`` where ``path`` names
-    NetPowerBench's experiment, as its README does: ``base`` (nothing plugged in), ``PORT/TRX/idle/K`` (K transceivers
-    plugged in, all ports off), ``PORT/TRX/switch/SPEED/K`` (K ports on whose peers are off; ``port`` in newer
-    files), ``PORT/TRX/trx/SPEED/K`` (K ports up), ``PORT/TRX/snake-test/SPEED/K/BYTES/GBPS`` (one stream of GBPS
-    through K ports one after another, packets with BYTES of payload). In the last four every transceiver is plugged
-    in: as many as any experiment of the class used. NetPowerBench's own ``power_data.yml`` is read as such a table.
+    The file has either plain columns (:data:`COLUMNS`), or the columns ``device, path, n, mean_w``, where ``path``
+    names an experiment as in NetPowerBench's README: ``base`` (nothing plugged in), ``PORT/TRX/idle/K`` (K transceivers
+    plugged in, all ports off), ``PORT/TRX/switch/SPEED/K`` (K ports on whose peers are off; ``port`` in newer files),
+    ``PORT/TRX/trx/SPEED/K`` (K ports up), ``PORT/TRX/snake-test/SPEED/K/BYTES/GBPS`` (one stream of GBPS through K
+    ports one after another, packets with BYTES of payload). In ``switch``, ``port``, ``trx`` and ``snake-test`` all
+    transceivers are plugged in: as many as in any experiment of the class. NetPowerBench's own ``power_data.yml`` is
+    read as such a table.
 
-    Raises FileProblem: every fault of the file with its row and column; missing columns beside those that are there.
+    Raises FileProblem: it lists every fault with its row and column, or the missing and the present columns.
     """
     if Path(path).suffix.lower() in {".yml", ".yaml"}:
         from routecast.power._netpowerbench import read_power_data
@@ -75,29 +76,29 @@ def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
         file = read_csv(path, kind="table of port power samples")
     if "path" in file.columns:
         file.require(["device", "path", "mean_w"])
-        samples = _netpowerbench(file)
+        samples = _experiment_samples(file)
     else:
         file.require(["power_w"], hint="Known columns: " + ", ".join(COLUMNS))
-        samples = _plain(file)
+        samples = _plain_samples(file)
     file.refuse_faults()
     return samples
 
 
-def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
+def _plain_samples(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
     by_device: dict[str, list[PortSample]] = {}
     for row in file.rows:
         ports = Equipped(**{name: _integer(row, name) for name in ("plugged", "enabled", "up")})
         bits, packets = (
-            row.number_in(name, default=0.0, high=_MOST_PER_S, what="a number, 0 to 1e18")
+            row.number_in(name, default=0.0, high=_MAX_PER_S, expected="a number, 0 to 1e18")
             for name in ("passed_bps", "passed_pps")
         )
         port_class = row.text("class")
         if not port_class and (bits > 0.0 or packets > 0.0 or ports != Equipped()):
-            row.fault("class", "is empty, and ports are in use: name their kind, such as QSFP/PCC/100G")
+            row.fault("class", "is empty although ports are in use: name their class, such as QSFP/PCC/100G")
         by_device.setdefault(row.text("device", UNNAMED_DEVICE), []).append(
             PortSample(
                 port_class=port_class,
-                use=ports.passing(bits, packets),
+                use=ports.with_traffic(bits, packets),
                 power_w=watts(row, "power_w"),
                 samples=max(_integer(row, "samples", default=1), 1),
             )
@@ -106,11 +107,13 @@ def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
 
 
 def _integer(row: CsvRow, column: str, *, default: int = 0) -> int:
-    value = row.number_in(column, default=float(default), high=_MOST, what=f"a whole number, 0 to {_MOST}")
+    value = row.number_in(
+        column, default=float(default), high=_MAX_COUNT, expected=f"a whole number, 0 to {_MAX_COUNT}"
+    )
     if math.isnan(value):
         return default
     if value != int(value):
-        row.fault(column, f'got "{row.text(column)}": it must be a whole number, 0 to {_MOST}')
+        row.fault(column, f'got "{row.text(column)}": it must be a whole number, 0 to {_MAX_COUNT}')
     return int(value)
 
 
@@ -128,27 +131,27 @@ class _Experiment:
     gbps: float = 0.0
 
 
-_STEPS = {"idle": 4, "switch": 5, "port": 5, "trx": 5, "snake-test": 7}
+_PATH_STEPS = {"idle": 4, "switch": 5, "port": 5, "trx": 5, "snake-test": 7}
 
 
-def _netpowerbench(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
+def _experiment_samples(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
     by_device: dict[str, list[_Experiment]] = {}
     for row in file.rows:
-        sample = _experiment(row)
+        sample = _parse_experiment(row)
         if sample is not None:
             by_device.setdefault(row.text("device", UNNAMED_DEVICE), []).append(sample)
     return {
-        device: tuple(sample for experiment in experiments for sample in _samples(experiment, experiments))
+        device: tuple(sample for experiment in experiments for sample in _samples_of(experiment, experiments))
         for device, experiments in by_device.items()
     }
 
 
-def _experiment(row: CsvRow) -> _Experiment | None:
+def _parse_experiment(row: CsvRow) -> _Experiment | None:
     steps = row.text("path").split("/")
     if steps == ["base"]:
         return _Experiment(row, "base")
     kind = steps[2] if len(steps) > 2 else ""
-    if len(steps) != _STEPS.get(kind, 0):
+    if len(steps) != _PATH_STEPS.get(kind, 0):
         row.fault(
             "path",
             f'got "{row.text("path")}": it must be base, PORT/TRX/idle/K, PORT/TRX/switch/SPEED/K, '
@@ -164,53 +167,57 @@ def _experiment(row: CsvRow) -> _Experiment | None:
     except ValueError:
         experiment = None
     if experiment is None or not (
-        0 <= experiment.ports <= _MOST and 0.0 <= experiment.payload_bytes <= _MOST and 0.0 <= experiment.gbps <= _MOST
+        0 <= experiment.ports <= _MAX_COUNT
+        and 0.0 <= experiment.payload_bytes <= _MAX_COUNT
+        and 0.0 <= experiment.gbps <= _MAX_COUNT
     ):
-        row.fault("path", f'got "{row.text("path")}": ports, bytes and Gbit/s are numbers, not negative')
+        row.fault("path", f'got "{row.text("path")}": ports, bytes and Gbit/s must be numbers, not negative')
         return None
     return experiment
 
 
-def _samples(experiment: _Experiment, all_of_device: list[_Experiment]) -> list[PortSample]:
-    """Return the sample of an experiment; one with all ports off counts for every speed of its ports."""
+def _samples_of(experiment: _Experiment, device_experiments: list[_Experiment]) -> list[PortSample]:
+    """Return the samples of an experiment: one, or with all ports off one for every speed of the ports."""
     power = watts(experiment.row, "mean_w")
     count = max(_integer(experiment.row, "n", default=1), 1)
     if experiment.kind == "base":
         return [PortSample(port_class="", use=PortsInUse(), power_w=power, samples=count)]
-    same = [other for other in all_of_device if (other.port, other.trx) == (experiment.port, experiment.trx)]
+    same_ports = [other for other in device_experiments if (other.port, other.trx) == (experiment.port, experiment.trx)]
     speeds = (
-        [experiment.speed] if experiment.speed else list(dict.fromkeys(other.speed for other in same if other.speed))
+        [experiment.speed]
+        if experiment.speed
+        else list(dict.fromkeys(other.speed for other in same_ports if other.speed))
     )
-    use = _use(experiment, plugged=max(other.ports for other in same))
+    use = _ports_in_use(experiment, plugged=max(other.ports for other in same_ports))
     names = [f"{experiment.port}/{experiment.trx}/{speed}" for speed in speeds] or [
         f"{experiment.port}/{experiment.trx}"
     ]
     return [PortSample(port_class=name, use=use, power_w=power, samples=count) for name in names]
 
 
-def _use(experiment: _Experiment, *, plugged: int) -> PortsInUse:
+def _ports_in_use(experiment: _Experiment, *, plugged: int) -> PortsInUse:
     if experiment.kind == "idle":
         return PortsInUse(plugged=experiment.ports)
     if experiment.kind in {"switch", "port"}:
         return PortsInUse(plugged=plugged, enabled=experiment.ports)
     passed_bps = experiment.ports * experiment.gbps * 1e9
-    header = _RDMA_HEADER_BYTES if experiment.gbps >= _RDMA_LEAST_GBPS else _IPERF_HEADER_BYTES
+    header = _RDMA_HEADER_BYTES if experiment.gbps >= _RDMA_MIN_GBPS else _IPERF_HEADER_BYTES
     packet_bits = 8.0 * (experiment.payload_bytes + header)
     ports = Equipped(plugged=plugged, enabled=experiment.ports, up=experiment.ports)
-    return ports.passing(passed_bps, passed_bps / packet_bits)
+    return ports.with_traffic(passed_bps, passed_bps / packet_bits)
 
 
 UNNAMED_DEVICE = "device"
-"""Name of the only device of a file that names none."""
+"""Name of the only device of a file that gives no device names."""
 
 
-_MOST_FAULTS = 20
-_MOST_W = 1e9
+_MAX_FAULTS = 20
+_MAX_W = 1e9
 
 
 @dataclass(slots=True, kw_only=True)
 class CsvRow:
-    """A row with its number in the file (the header is 1), its cells by column, and its faults."""
+    """A row with its number in the file (the header is row 1), its cells by column, and its faults."""
 
     number: int
     cells: dict[str, str]
@@ -231,9 +238,9 @@ class CsvRow:
         default: float | None = None,
         low: float = 0.0,
         high: float = math.inf,
-        what: str = "a number, not negative",
+        expected: str = "a number, not negative",
     ) -> float:
-        """Return a cell as a number; NaN, and a fault, where it is none or out of ``low`` to ``high``."""
+        """Return a cell as a number, or record a fault and return NaN if it is no number in ``low`` to ``high``."""
         text = self.text(column)
         if not text and default is not None:
             return default
@@ -242,47 +249,47 @@ class CsvRow:
         except ValueError:
             value = math.nan
         if not (math.isfinite(value) and low <= value <= high):
-            self.fault(column, f'got "{text}": it must be {what}')
+            self.fault(column, f'got "{text}": it must be {expected}')
             return math.nan
         return value
 
 
 @dataclass(slots=True, kw_only=True)
 class CsvFile:
-    """The rows of a file, and its columns."""
+    """The columns and rows of a file."""
 
     path: str
     columns: tuple[str, ...]
     rows: tuple[CsvRow, ...]
 
-    def require(self, wanted: Sequence[str], *, hint: str = "") -> None:
-        """Refuse the file where a column is missing.
+    def require(self, required: Sequence[str], *, hint: str = "") -> None:
+        """Refuse a file that lacks a column.
 
-        Raises FileProblem: it names the columns that are there.
+        Raises FileProblem: it names the missing and the present columns.
         """
-        missing = [column for column in wanted if column not in self.columns]
+        missing = [column for column in required if column not in self.columns]
         if missing:
-            there = ", ".join(self.columns)
+            present = ", ".join(self.columns)
             problems = [
                 Problem("", f'has no column "{column}"; {did_you_mean(column, self.columns)}') for column in missing
             ]
-            if len(self.columns) == 1 and any(sign in there for sign in ";\t|"):
-                hint = f"Commas must stand between columns. {hint}"
+            if len(self.columns) == 1 and any(sign in present for sign in ";\t|"):
+                hint = f"Separate the columns by commas. {hint}"
             last = problems[-1].message.removesuffix("?")
             stop = "?" if last != problems[-1].message else "."
-            problems[-1] = Problem("", f"{last}{stop} Columns of the file: {there}. {hint}".strip())
+            problems[-1] = Problem("", f"{last}{stop} Columns of the file: {present}. {hint}".strip())
             raise FileProblem(self.path, problems)
 
     def refuse_faults(self) -> None:
-        """Refuse the file where a row has a fault.
+        """Refuse a file with a fault in any row.
 
-        Raises FileProblem: all faults, up to 20 of them.
+        Raises FileProblem: it lists the first 20 faults.
         """
         problems = [problem for row in self.rows for problem in row.problems]
         if problems:
-            more = len(problems) - _MOST_FAULTS
+            more = len(problems) - _MAX_FAULTS
             rest = [Problem("", f"and {more} more")] if more > 0 else []
-            raise FileProblem(self.path, problems[:_MOST_FAULTS] + rest)
+            raise FileProblem(self.path, problems[:_MAX_FAULTS] + rest)
 
 
 def read_csv(path: str | Path, *, kind: str) -> CsvFile:
@@ -308,14 +315,14 @@ def read_csv(path: str | Path, *, kind: str) -> CsvFile:
     except csv.Error as error:
         raise FileProblem(str(path), [Problem(f"row {lines.line_num}", f"is no CSV: {error}")]) from error
     if not rows and not problems:
-        problems.append(Problem("", f"has no rows: no {kind}"))
+        problems.append(Problem("", f"has no rows: give a {kind}"))
     if len(set(header)) < len(header):
         problems.append(Problem("row 1", "names a column twice"))
     if problems:
-        raise FileProblem(str(path), problems[:_MOST_FAULTS])
+        raise FileProblem(str(path), problems[:_MAX_FAULTS])
     return CsvFile(path=str(path), columns=header, rows=tuple(rows))
 
 
 def watts(row: CsvRow, column: str) -> float:
-    """Return a cell as a power; NaN, and a fault, where it is none."""
-    return row.number_in(column, high=_MOST_W, what="watts, not negative")
+    """Return a cell as a power, W, or record a fault and return NaN."""
+    return row.number_in(column, high=_MAX_W, expected="watts, not negative")

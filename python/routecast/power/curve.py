@@ -18,7 +18,7 @@ __all__ = ["FormPower", "Interpolation", "LinearPower", "PiecewisePower"]
 
 @value
 class LinearPower:
-    """P = P_idle + (P_full - P_idle) · load. The coarsest model; servers lie above it at half load."""
+    """P = P_idle + (P_full - P_idle) · load: the coarsest model. Servers draw more than that at half load."""
 
     idle_w: Power = field('power without load, such as "80 W"')
     full_w: Power = field('power at full load, such as "200 W"')
@@ -26,7 +26,7 @@ class LinearPower:
 
     def __post_init__(self) -> None:
         if self.full_w < self.idle_w:
-            raise ModelProblem("linear power model", [Problem("full_w", "is less than idle")])
+            raise ModelProblem("linear power model", [Problem("full_w", "must not be below idle")])
 
     def power_w(self, point: OperatingPoint) -> float:
         """Return the power at the point's load."""
@@ -44,7 +44,7 @@ class FormPower:
 
     def __post_init__(self) -> None:
         if self.active_w < self.idle_w:
-            raise ModelProblem("power model", [Problem("active_w", "is less than idle")])
+            raise ModelProblem("power model", [Problem("active_w", "must not be below idle")])
 
     def power_w(self, point: OperatingPoint) -> float:
         """Return the power at the point's load."""
@@ -56,21 +56,23 @@ Interpolation = Literal["linear", "smooth"]
 
 @value
 class PiecewisePower:
-    """Power between measured loads; beyond the first and the last, the value there.
+    """Power interpolated between measured loads, and constant outside them.
 
     ``linear`` joins the points by straight lines. ``smooth`` is the shape-preserving cubic of Fritsch and Carlson
     (SIAM J. Numer. Anal. 17, 1980) with the slopes of Fritsch and Butland (1984), known as PCHIP: between two points
-    it stays between their powers, so it cannot overshoot, and where the points rise it rises.
+    it stays between their powers, so it does not overshoot, and it rises wherever the points rise.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        The loads do not rise, or there is not one power for each.
+        The loads do not rise, or loads and powers differ in number.
     """
 
     load_ratio: Annotated[tuple[Ratio, ...], Length(2, 1000)] = field("loads, 0..1, rising")
-    power_w_at: Annotated[tuple[Power, ...], Length(2, 1000)] = field('power at each, such as "80 W"', key="power")
-    interpolation: Interpolation = field("straight lines, or a curve that keeps their shape", default="smooth")
+    power_w_at: Annotated[tuple[Power, ...], Length(2, 1000)] = field('power at each load, such as "80 W"', key="power")
+    interpolation: Interpolation = field(
+        "straight lines, or a smooth curve that preserves the shape of the points", default="smooth"
+    )
     scope: str = field(SCOPE, default="server")
 
     def __post_init__(self) -> None:
@@ -78,7 +80,7 @@ class PiecewisePower:
         loads, powers = self.load_ratio, self.power_w_at
         if len(loads) < 2 or len(loads) != len(powers):
             got = f"got {len(loads)} loads and {len(powers)} powers"
-            problems.append(Problem("load_ratio", f"{got}: two loads or more, and a power for each"))
+            problems.append(Problem("load_ratio", f"{got}: give two or more loads, and a power for each"))
         if any(not a < b for a, b in pairwise(loads)):
             problems.append(Problem("load_ratio", f"got {list(loads)}: loads must rise"))
         if any(not 0.0 <= load <= 1.0 for load in loads):
@@ -106,7 +108,7 @@ class PiecewisePower:
         )
 
     def _slope(self, i: int) -> float:
-        """Return the slope at a point: 0 at a turn, else the weighted harmonic mean of the slopes beside it."""
+        """Return the slope at a point: 0 at an extremum, else the weighted harmonic mean of the two adjacent slopes."""
         x, y = self.load_ratio, self.power_w_at
         last = len(x) - 1
         if last == 1:
@@ -123,12 +125,12 @@ class PiecewisePower:
 
 
 def _chord(x: tuple[float, ...], y: tuple[float, ...], i: int, j: int) -> tuple[float, float]:
-    """Return width and slope between two neighbours."""
+    """Return the width and the slope of the chord between two points."""
     return x[j] - x[i], (y[j] - y[i]) / (x[j] - x[i])
 
 
 def _end_slope(h0: float, d0: float, h1: float, d1: float) -> float:
-    """Return the three-point slope at an end, held where it would break the shape."""
+    """Return the three-point slope at an end, limited so that it preserves the shape."""
     slope = ((2 * h0 + h1) * d0 - h0 * d1) / (h0 + h1)
     if slope * d0 <= 0.0:
         return 0.0

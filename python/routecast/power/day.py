@@ -1,4 +1,4 @@
-"""The energy of a day: a load profile through a power model or through trials of a router."""
+"""The energy of a day, from a load profile and a power model or trials of a router."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class PowerDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerCurve:
-    """Watts at rising loads, and straight lines between them."""
+    """Watts at rising loads, with linear interpolation between them."""
 
     l2_bps: tuple[float, ...]
     power_w: tuple[float, ...]
@@ -80,14 +80,16 @@ class PowerCurve:
 
     @classmethod
     def through(
-        cls, watts: Watts, loads_bps: Sequence[float], *, most: int = 20, on_progress: Progress | None = None
+        cls, watts: Watts, loads_bps: Sequence[float], *, max_points: int = 20, on_progress: Progress | None = None
     ) -> PowerCurve:
-        """Return the curve through each distinct load; of more than ``most``, through that many between the ends."""
+        """Return the curve through all distinct loads, or through ``max_points`` equidistant ones if they are more."""
         distinct = sorted(set(loads_bps))
-        is_interpolated = len(distinct) > most
+        is_interpolated = len(distinct) > max_points
         low_bps, high_bps = distinct[0], distinct[-1]
         if is_interpolated:
-            distinct = [low_bps + (high_bps - low_bps) * step / (most - 1) for step in range(most - 1)] + [high_bps]
+            distinct = [low_bps + (high_bps - low_bps) * step / (max_points - 1) for step in range(max_points - 1)] + [
+                high_bps
+            ]
         power_w: list[float] = []
         for l2_bps in distinct:
             if on_progress is not None:
@@ -109,10 +111,9 @@ class PowerCurve:
 
 @dataclass(slots=True, kw_only=True)
 class ModelWatts:
-    """Watts of a power model at a load.
+    """Watts of a power model as a function of the load.
 
-    ``frame_bytes``: mean frame size, for models that count packets; ``capacity_bps``: what the machine carries at most,
-    for models that know only the load ratio.
+    ``frame_bytes``: mean frame size, for models that count packets; ``capacity_bps``: load at ratio 1.
     """
 
     model: PowerModel
@@ -120,14 +121,19 @@ class ModelWatts:
     capacity_bps: float
 
     def __call__(self, l2_bps: float) -> float:
-        """Return the model's watts.
+        """Return the watts of the model at a load, bit/s.
 
-        Raises ModelProblem: the load is beyond the capacity.
+        Raises ModelProblem: the load is above the capacity.
         """
         if l2_bps > self.capacity_bps * (1.0 + 1e-9):
             raise ModelProblem(
                 "power of a day",
-                [Problem("capacity", f"the load of {format_bps(l2_bps)} is beyond {format_bps(self.capacity_bps)}")],
+                [
+                    Problem(
+                        "capacity",
+                        f"the load of {format_bps(l2_bps)} is above the capacity of {format_bps(self.capacity_bps)}",
+                    )
+                ],
             )
         return self.model.power_w(
             OperatingPoint(
@@ -140,10 +146,10 @@ class ModelWatts:
 
 @dataclass(slots=True, kw_only=True)
 class TrialWatts:
-    """Watts of a router at a load, from a trial for each load.
+    """Watts of a router as a function of the load, from a trial at each load.
 
-    ``lost`` holds the loads at which the router lost frames, with the ratio; ``scope`` and ``source`` are those of the
-    trials. The frames, flows and arrivals are those of ``load``.
+    Frames, flows and arrivals are those of ``load``. After the trials ``losses`` holds the loads with frame loss and
+    their loss ratios, and ``scope`` and ``source`` are those of the trials.
     """
 
     evaluator: Evaluator
@@ -152,12 +158,12 @@ class TrialWatts:
     idle_pps: float = 1e-3
     scope: str = ""
     source: str = ""
-    lost: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    losses: list[tuple[float, float]] = dataclasses.field(default_factory=list)
 
     def __call__(self, l2_bps: float) -> float:
-        """Return the mean watts of a trial.
+        """Return the mean watts of a trial at a load, bit/s.
 
-        Raises ModelProblem: the trial carries no watts.
+        Raises ModelProblem: the trial has no watts.
         """
         rate_pps = max(self.idle_pps, l2_bps / (8.0 * self.load.frames.mean_bytes))
         trial = self.evaluator.trial(self.load.at(rate_pps), self.duration_s)
@@ -165,7 +171,7 @@ class TrialWatts:
             raise ModelProblem("power of a day", [Problem("power", NO_WATTS)])
         self.scope, self.source = trial.power.scope, trial.power.source
         if trial.least_loss_ratio > 1e-6:
-            self.lost.append((l2_bps, trial.least_loss_ratio))
+            self.losses.append((l2_bps, trial.least_loss_ratio))
         return trial.power.mean_w
 
 
@@ -178,33 +184,33 @@ def power_day(
     price_per_kwh: float | None = None,
     carbon_g_per_kwh: float | None = None,
 ) -> PowerDay:
-    """Return the power and energy of a day with a traffic profile: the mean over its steps, for 24 hours.
+    """Return the power and energy of a day with a traffic profile; the mean over its steps lasts 24 hours.
 
     Parameters
     ----------
     series : TrafficSeries
-        A day, or whole days; no step missing.
+        One or several whole days without missing steps.
     watts : callable
         Watts at a load: a :class:`PowerCurve`'s ``at``, a :class:`ModelWatts`, a :class:`TrialWatts`.
     scope, source : str
-        Of the watts.
+        Scope and source of the watts.
     price_per_kwh, carbon_g_per_kwh : float or None
-        None: no cost, no mass of carbon dioxide.
+        Price and carbon intensity of a kWh; None leaves out the cost or the mass of carbon dioxide.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        Steps are missing, the profile carries no traffic, or price or carbon intensity is negative.
+        Steps are missing, the profile has no traffic, or price or carbon intensity is negative.
     """
-    missing = sum(math.isnan(rate) for rate in series.l2_bps)
+    missing_count = sum(math.isnan(rate) for rate in series.l2_bps)
     faults = []
-    if missing:
-        faults.append(Problem("", f"{missing} steps are missing: fill them, or take the mean day"))
+    if missing_count:
+        faults.append(Problem("", f"{missing_count} steps are missing: fill them, or take the mean day"))
     elif not series.peak_bps > 0.0:
-        faults.append(Problem("", "carries no traffic"))
+        faults.append(Problem("", "has no traffic"))
     for name, amount in (("price_per_kwh", price_per_kwh), ("carbon_g_per_kwh", carbon_g_per_kwh)):
         if amount is not None and not (math.isfinite(amount) and amount >= 0.0):
-            faults.append(Problem(name, f"is {amount:g}: it is at least 0"))
+            faults.append(Problem(name, f"is {amount:g}: it must be at least 0"))
     if faults:
         raise ModelProblem(series.source or "profile", faults)
     power_w = tuple(watts(rate) for rate in series.l2_bps)
@@ -212,7 +218,7 @@ def power_day(
     mean_bps = math.fsum(series.l2_bps) / len(series.l2_bps)
     energy_j = mean_w * DAY_S
     traffic_bits = mean_bps * DAY_S
-    at_peak_w = power_w[series.l2_bps.index(series.peak_bps)]
+    watts_at_peak = power_w[series.l2_bps.index(series.peak_bps)]
     kwh = energy_j / KWH_J
     return PowerDay(
         step_s=series.step_s,
@@ -224,7 +230,7 @@ def power_day(
         least_w=min(power_w),
         traffic_bits=traffic_bits,
         energy_per_terabyte_j=energy_j * _TERABYTE_BITS / traffic_bits,
-        proportional_j=at_peak_w * mean_bps / series.peak_bps * DAY_S,
+        proportional_j=watts_at_peak * mean_bps / series.peak_bps * DAY_S,
         cost=None if price_per_kwh is None else kwh * price_per_kwh,
         carbon_g=None if carbon_g_per_kwh is None else kwh * carbon_g_per_kwh,
         scope=scope,
@@ -247,30 +253,27 @@ class WattsSource:
 def router_watts(
     trials: TrialWatts, loads_bps: Sequence[float], *, evaluator: str, on_progress: Progress
 ) -> WattsSource:
-    """Return the watts of a router over the loads of a day, from one trial each, or from 20 if there are more."""
+    """Return the watts of a router over the loads of a day, from one trial per load and at most 20 trials."""
     curve = PowerCurve.through(trials, loads_bps, on_progress=on_progress)
     notes = [f"frames of {trials.load.frames.name}, {evaluator}"]
     if curve.is_interpolated:
         notes.append(f"trials at {len(curve.l2_bps)} loads, straight lines between them")
-    if trials.lost:
-        l2_bps, ratio = max(trials.lost, key=lambda lost: lost[1])
+    if trials.losses:
+        l2_bps, ratio = max(trials.losses, key=lambda loss: loss[1])
         notes.append(
             f"the router does not carry this day: at {format_bps(l2_bps)} it loses {format_ratio(ratio)}; "
-            "the watts are those of what it does"
+            "the watts are those of the traffic that it does carry"
         )
     return WattsSource(watts=curve.at, scope=trials.scope, source=trials.source, notes=tuple(notes))
 
 
 def model_watts(
-    model: PowerModel, frames: FrameMix, capacity_bps: float, *, file: str, taken: str, ports: str
+    model: PowerModel, frames: FrameMix, capacity_bps: float, *, file: str, capacity_source: str, ports_source: str
 ) -> WattsSource:
-    """Return the watts of a power model; ``taken`` and ``ports`` describe where capacity and ports come from."""
-    notes = [
-        f"full load, where the model asks for a share of it, is {format_bps(capacity_bps)}: {taken}",
-        f"packets of {frames.name}",
-    ]
+    """Return the watts of a power model; the notes name ``capacity_source`` and ``ports_source``."""
+    notes = [f"the capacity at full load is {format_bps(capacity_bps)}: {capacity_source}", f"packets of {frames.name}"]
     if isinstance(model, PortPower):
         up = ", ".join(f"{equipped.up} x {name}" for name, equipped in model.equipped.items() if equipped.up)
-        notes.append(f"ports that are up: {up}, as {ports}")
+        notes.append(f"ports that are up: {up}, as {ports_source}")
     watts = ModelWatts(model=model, frame_bytes=frames.mean_bytes, capacity_bps=capacity_bps)
     return WattsSource(watts=watts, scope=model.scope, source=f"power model {file}", notes=tuple(notes))

@@ -31,25 +31,25 @@ __all__ = [
 ]
 
 
-_KINDS: dict[str, type] = {
+_MODEL_CLASSES: dict[str, type] = {
     "linear": LinearPower,
     "form": FormPower,
     "piecewise": PiecewisePower,
     "router": SoftwareRouterPower,
     "port": PortPower,
 }
-"""By what ``model`` says."""
+"""Class of a power model by its key ``model`` in files."""
 
 
-def _table(kind: str) -> type:
-    """Return the schema of a kind of file: its model, and what only files have."""
-    fields: list[tuple[str, Any, Any]] = [("model", Literal[kind], field("which law"))]
+def _file_class(kind: str) -> type:
+    """Return the class of a file of one kind: the fields of the model and those that only files have."""
+    fields: list[tuple[str, Any, Any]] = [("model", Literal[kind], field("kind of power model"))]
     if kind != "port":
         fields += [
-            ("name", str, field("what was modelled", default="")),
-            ("source", str, field("where the figures come from", default="")),
+            ("name", str, field("name of the device that was modelled", default="")),
+            ("source", str, field("source of the figures", default="")),
         ]
-    return extended(_KINDS[kind], fields)
+    return extended(_MODEL_CLASSES[kind], fields)
 
 
 SUFFIXES = (".toml", ".json", ".yaml", ".yml")
@@ -64,7 +64,7 @@ def write_power_model(model: PowerModel, path: str | Path, *, name: str = "", so
     routecast.errors.FileProblem
         The ending is none of :data:`SUFFIXES`.
     routecast.errors.ModelProblem
-        The model has no place in the format.
+        The format cannot hold the model.
     """
     path = Path(path)
     path.write_text(power_model_text(model, suffix=file_suffix(path), name=name, source=source), encoding="utf-8")
@@ -93,22 +93,22 @@ def power_model_text(model: PowerModel, *, suffix: str = ".toml", name: str = ""
 def power_model_document(model: PowerModel, *, name: str = "", source: str = "") -> dict[str, Any]:
     """Return the content of a power model's file, as plain values.
 
-    Raises ModelProblem: it is a model of a kind that has no file.
+    Raises ModelProblem: the model is of a kind that has no file.
     """
-    kind = next((kind for kind, declared in _KINDS.items() if isinstance(model, declared)), None)
+    kind = next((kind for kind, model_class in _MODEL_CLASSES.items() if isinstance(model, model_class)), None)
     if kind is None:
         raise ModelProblem("power model", [Problem("", f"a {type(model).__name__} has no file")])
     table = file_fields(model)
-    head = {"name": name or table.pop("name", ""), "scope": table.pop("scope"), "source": source}
-    head["source"] = table.pop("source", "") or source
-    document = {"model": kind, **{key: value for key, value in head.items() if value}, **table}
+    header = {"name": name or table.pop("name", ""), "scope": table.pop("scope"), "source": source}
+    header["source"] = table.pop("source", "") or source
+    document = {"model": kind, **{key: value for key, value in header.items() if value}, **table}
     return {key: value for key, value in document.items() if value != {}}
 
 
 def file_suffix(path: Path) -> str:
     """Return the ending of a power model file.
 
-    Raises FileProblem: it is none of :data:`SUFFIXES`.
+    Raises FileProblem: the ending is none of :data:`SUFFIXES`.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -138,7 +138,7 @@ def read_power_model(path: str | Path) -> PowerModel:
     Raises
     ------
     routecast.errors.FileProblem
-        The file cannot be read or says something wrong; all faults with their places.
+        The file cannot be read or is invalid; the problem lists all faults with their places.
     """
     path = Path(path)
     suffix = file_suffix(path)
@@ -162,18 +162,21 @@ def parse_power_model(text: str, *, suffix: str = ".toml", subject: str = "power
     """
     if suffix in {".yaml", ".yml"}:
         return parse_netpowerbench(text, subject=subject)
-    data = _json(text, subject) if suffix == ".json" else parse_toml(text, subject)
+    data = _parse_json(text, subject) if suffix == ".json" else parse_toml(text, subject)
     kind = data.get("model")
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _MODEL_CLASSES:
         if kind is None and data.keys() & _ROUTER_KEYS:
-            message = "is a router, no power model: its watts are shown by routecast power table"
+            message = "is a router file, no power model: `routecast power table` shows its watts"
             raise FileProblem(subject, [Problem("", message)])
         got = "is missing" if kind is None else f'got "{kind}"'
-        raise FileProblem(subject, [Problem("model", f"{got}: {did_you_mean(str(kind), _KINDS)}")])
-    declared = _KINDS[kind]
-    keys = {named.name: named.metadata.get("alias", key_of(named.name)) for named in dataclasses.fields(declared)}
+        raise FileProblem(subject, [Problem("model", f"{got}: {did_you_mean(str(kind), _MODEL_CLASSES)}")])
+    model_class = _MODEL_CLASSES[kind]
+    keys = {
+        model_field.name: model_field.metadata.get("alias", key_of(model_field.name))
+        for model_field in dataclasses.fields(model_class)
+    }
     try:
-        model: Any = without_file_fields(validated(_table(kind), data, subject), declared)
+        model: Any = without_file_fields(validated(_file_class(kind), data, subject), model_class)
     except ModelProblem as problem:
         problems = [Problem(keys.get(fault.place, fault.place), fault.message) for fault in problem.problems]
         raise FileProblem(subject, problems) from problem
@@ -187,12 +190,12 @@ def power_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "routecast power model file",
-        "description": "Watts from load, traffic, frequency or ports; model says which law.",
-        **schema_of(Union[tuple(map(_table, _KINDS))]),  # noqa: UP007
+        "description": "Watts from load, traffic, frequency or ports; the key model names the kind of power model.",
+        **schema_of(Union[tuple(map(_file_class, _MODEL_CLASSES))]),  # noqa: UP007
     }
 
 
-def _json(text: str, subject: str) -> dict[str, Any]:
+def _parse_json(text: str, subject: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as problem:

@@ -20,7 +20,7 @@ from routecast.quantity.schema import Kinds, field, value
 
 __all__ = ["PUBLISHED_FORM", "Form", "FormFunction", "MonotoneForm", "PolynomialForm", "greatest_deviation"]
 
-_GRID = 1000
+_GRID_STEPS = 1000
 
 
 @runtime_checkable
@@ -28,17 +28,17 @@ class FormFunction(Protocol):
     """Share of the dynamic power, or of the time that a core is active (eq. 8), over normalised throughput."""
 
     def at(self, t: float) -> float:
-        """Return x(t) for a throughput of ``t`` times the greatest, 0..1."""
+        """Return the share x(t), 0..1, at a throughput of ``t`` times r_max."""
         ...
 
 
 @value
 class PolynomialForm:
-    """A polynomial x(t) = sum of a_i t^i, as it is: nothing keeps it monotone or within 0..1."""
+    """A polynomial x(t) = sum of a_i t^i, neither monotone nor within 0..1 in general."""
 
     coefficients: Annotated[tuple[Number, ...], Length(1, 33)] = field("a_0, a_1, …")
-    clamped: bool = field("hold it within 0..1", default=False)
-    source: str = field("where the coefficients come from", default="")
+    clamped: bool = field("limit x(t) to 0..1", default=False)
+    source: str = field("source of the coefficients", default="")
 
     def at(self, t: float) -> float:
         """Return x(t), by Horner's rule."""
@@ -61,7 +61,7 @@ class MonotoneForm:
     coefficients: Annotated[tuple[Ratio, ...], Length(4, 196)] = field(
         "from 0 to 1, never falling, four fewer than knots"
     )
-    source: str = field("where it comes from", default="")
+    source: str = field("source of the coefficients", default="")
 
     def __post_init__(self) -> None:
         problems = []
@@ -94,29 +94,29 @@ PUBLISHED_FORM = PolynomialForm(
     coefficients=(0.0, 0.470487, 15.0124, -89.8629, 223.074, -256.469, 130.477, -21.6999),
     source="Bolla, Bruschi, Ranieri: Green Support for PC-based Software Router (ICC 2009), eq. 4 and sec. V-A",
 )
-"""The published polynomial, fitted to seven machines; x(0) = 0, x(1) = 1.002, and it falls a little above 0.83."""
+"""The published polynomial, fitted to seven machines. x(0) = 0, x(1) = 1.002, and x falls slightly above t = 0.83."""
 
 
 Form = Annotated[
     FormFunction,
     Kinds(
         {"polynomial": PolynomialForm, "monotone": MonotoneForm},
-        'is no form function: it is "published", or a table whose kind is "polynomial" or "monotone"',
+        'is no form function: give "published", or a table whose kind is "polynomial" or "monotone"',
         known={"published": PUBLISHED_FORM},
     ),
 ]
-"""A form function as files say it."""
+"""A form function in the notation of files."""
 
 
 def greatest_deviation(function: FormFunction, other: FormFunction) -> tuple[float, float]:
-    """Return the greatest absolute difference of two form functions on 0..1, and where it is.
+    """Return the greatest absolute difference of two form functions on 0..1, and the t at which it occurs.
 
     Examples
     --------
     >>> greatest_deviation(PolynomialForm(coefficients=(0.0, 1.0)), PolynomialForm(coefficients=(0.0, 0.0, 1.0)))
     (0.25, 0.5)
     """
-    points = [number / _GRID for number in range(_GRID + 1)]
+    points = [number / _GRID_STEPS for number in range(_GRID_STEPS + 1)]
     gaps = [abs(function.at(t) - other.at(t)) for t in points]
     worst = max(range(len(points)), key=gaps.__getitem__)
     return gaps[worst], points[worst]

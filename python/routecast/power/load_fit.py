@@ -1,4 +1,4 @@
-"""Power models over load from samples: linear, by form function, piecewise; with errors on points not fitted."""
+"""Fits of power over load (linear, form function, piecewise) to samples, with errors on samples left out."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ __all__ = [
 
 
 PAPER_ORDER = 7
-"""The least order with which the paper found its accuracy acceptable (sec. V-A)."""
+"""The lowest polynomial order whose accuracy the paper finds acceptable (sec. V-A)."""
 
-_MOST_SEGMENTS = 12
-_DENSE = 2001
+_MAX_SEGMENTS = 12
+_DENSE_SAMPLES = 2001
 _EQUALITY_WEIGHT = 1e4
 
 Array = NDArray[np.float64]
@@ -48,42 +48,44 @@ Array = NDArray[np.float64]
 def fit_polynomial_form(t: Sequence[float], x: Sequence[float], *, order: int = PAPER_ORDER) -> PolynomialForm:
     """Fit a polynomial with a_0 = 0 by least squares, as the paper does (eq. 4).
 
-    ``t`` and ``x``: normalised throughput, and power shifted by idle power and normalised. Raises FitProblem: fewer
-    different throughputs above 0 than coefficients.
+    ``t`` and ``x``: normalised throughput, and power shifted by idle power and normalised. Raises FitProblem: there are
+    fewer distinct throughputs above 0 than coefficients.
     """
-    places, values = _samples(t, x)
-    different = np.unique(places[places > 0.0]).size
-    if different < order:
+    throughputs, values = _checked_samples(t, x)
+    distinct = np.unique(throughputs[throughputs > 0.0]).size
+    if distinct < order:
         raise FitProblem(
             "",
-            f"a polynomial of order {order} has {order} coefficients beside a0 = 0, and there are samples at "
-            f"{different} throughputs above 0: give more, or fit --model monotone",
+            f"a polynomial of order {order} has {order} coefficients besides a0 = 0, and the samples have only "
+            f"{distinct} throughputs above 0: give more, or fit --model monotone",
         )
-    powers = places[:, None] ** np.arange(1, order + 1)
+    powers = throughputs[:, None] ** np.arange(1, order + 1)
     solution = np.linalg.lstsq(powers, values, rcond=None)[0]
-    return PolynomialForm(coefficients=(0.0, *map(float, solution)), source=f"least squares over {places.size} samples")
+    return PolynomialForm(
+        coefficients=(0.0, *map(float, solution)), source=f"least squares over {throughputs.size} samples"
+    )
 
 
 def fit_monotone_form(t: Sequence[float], x: Sequence[float], *, segments: int | None = None) -> MonotoneForm:
-    """Fit a form function that never falls, never leaves 0..1, with x(0) = 0 and x(1) = 1, by least squares.
+    """Fit a form function that never falls, stays within 0..1, and has x(0) = 0 and x(1) = 1, by least squares.
 
     Isotonic regression with PCHIP through its steps would make plateaus of noise. A spline with rising coefficients is
     smooth, its bounds hold everywhere, and its constrained least-squares problem has one optimum.
 
-    ``t`` and ``x``: as :func:`fit_polynomial_form`; ``segments``: pieces of the spline, of equal length; None for half
-    as many as there are different throughputs, 1 to 12. Raises FitProblem: fewer than two different throughputs
+    ``t`` and ``x``: as :func:`fit_polynomial_form`; ``segments``: number of equally long pieces of the spline; None for
+    half the number of distinct throughputs, 1 to 12. Raises FitProblem: fewer than two distinct throughputs
     strictly between 0 and 1.
     """
-    places, values = _samples(t, x)
-    inside = np.unique(places[(places > 0.0) & (places < 1.0)]).size
-    if inside < 2:
+    throughputs, values = _checked_samples(t, x)
+    inner = np.unique(throughputs[(throughputs > 0.0) & (throughputs < 1.0)]).size
+    if inner < 2:
         raise FitProblem(
             "",
-            f"a monotone form function needs samples at two throughputs or more between none and the greatest; "
-            f"there are {inside}",
+            f"a monotone form function needs samples at two or more throughputs between zero and the greatest, "
+            f"got {inner}",
         )
-    pieces = segments or min(max(inside // 2, 1), _MOST_SEGMENTS)
-    return _monotone_fit(places, values, pieces, f"monotone least squares over {places.size} samples")
+    segment_count = segments or min(max(inner // 2, 1), _MAX_SEGMENTS)
+    return _monotone_fit(throughputs, values, segment_count, f"monotone least squares over {throughputs.size} samples")
 
 
 def fit_form(device: str, t: Sequence[float], x: Sequence[float], *, is_monotone: bool) -> FormFunction:
@@ -95,20 +97,20 @@ def fit_form(device: str, t: Sequence[float], x: Sequence[float], *, is_monotone
 
 
 def monotone_of(form: FormFunction = PUBLISHED_FORM) -> MonotoneForm:
-    """Return the monotone form function that lies nearest to another one in mean square over 0..1."""
-    places = np.linspace(0.0, 1.0, _DENSE)
-    values = np.array([form.at(float(t)) for t in places])
-    return _monotone_fit(places, values, _MOST_SEGMENTS, "monotone least squares over the published polynomial")
+    """Return the monotone form function that is nearest to ``form`` in mean square over 0..1."""
+    throughputs = np.linspace(0.0, 1.0, _DENSE_SAMPLES)
+    values = np.array([form.at(float(t)) for t in throughputs])
+    return _monotone_fit(throughputs, values, _MAX_SEGMENTS, "monotone least squares over the published polynomial")
 
 
-def _monotone_fit(places: Array, values: Array, segments: int, source: str) -> MonotoneForm:
-    """Solve for the rises of the coefficients: each >= 0, together 1."""
+def _monotone_fit(throughputs: Array, values: Array, segments: int, source: str) -> MonotoneForm:
+    """Solve for the increments of the coefficients, which are >= 0 and sum to 1."""
     knots = np.concatenate([np.zeros(3), np.linspace(0.0, 1.0, segments + 1), np.ones(3)])
-    basis = BSpline.design_matrix(places, knots, 3).toarray()
-    # c_i = rise_1 + … + rise_i and c_0 = 0: what a rise adds is the sum of the basis from its own on.
+    basis = BSpline.design_matrix(throughputs, knots, 3).toarray()
+    # c_i = rise_1 + … + rise_i and c_0 = 0, so a rise multiplies the sum of the basis functions from its own onwards.
     rises = np.cumsum(basis[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    # The sum of the rises is an equation; as a row that outweighs all samples it is kept to rounding.
-    weight = _EQUALITY_WEIGHT * np.sqrt(places.size)
+    # The sum of the rises is 1. A row that outweighs all samples enforces this to rounding.
+    weight = _EQUALITY_WEIGHT * np.sqrt(throughputs.size)
     weights, _ = nnls(np.vstack([rises, np.full(rises.shape[1], weight)]), np.append(values, weight))
     coefficients = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
     coefficients[-1] = 1.0
@@ -117,26 +119,26 @@ def _monotone_fit(places: Array, values: Array, segments: int, source: str) -> M
     )
 
 
-def _samples(t: Sequence[float], x: Sequence[float]) -> tuple[Array, Array]:
-    places, values = np.asarray(t, dtype=float), np.asarray(x, dtype=float)
-    if places.size != values.size or not places.size:
-        raise FitProblem("", f"got {places.size} throughputs and {values.size} powers: one power for each")
-    if not (np.isfinite(places).all() and np.isfinite(values).all()):
+def _checked_samples(t: Sequence[float], x: Sequence[float]) -> tuple[Array, Array]:
+    throughputs, values = np.asarray(t, dtype=float), np.asarray(x, dtype=float)
+    if throughputs.size != values.size or not throughputs.size:
+        raise FitProblem("", f"got {throughputs.size} throughputs and {values.size} powers: give one power for each")
+    if not (np.isfinite(throughputs).all() and np.isfinite(values).all()):
         raise FitProblem("", "throughputs and powers of a form function must be numbers")
-    if places.min() < 0.0 or places.max() > 1.0 + 1e-9:
+    if throughputs.min() < 0.0 or throughputs.max() > 1.0 + 1e-9:
         raise FitProblem("", "throughputs of a form function are normalised: they lie in 0..1")
-    return np.minimum(places, 1.0), values
+    return np.minimum(throughputs, 1.0), values
 
 
 LoadModel = Literal["form", "monotone", "polynomial", "linear", "piecewise"]
 
 STANDARD_POINTS = (0.0, 0.1, 0.5, 1.0)
 """Loads at which a curve is fitted by default: of the loads 0, 10, 30, 50 and 100 % at which ECR weighs the
-power of network gear (ecrinitiative.org v3.0.1), the ends, the middle, and the one where a server's curve bends most.
+power of network gear (ecrinitiative.org v3.0.1), the ends, the middle, and the load where a server's curve bends most.
 """
 
-_SAME_LOAD = 5e-3
-_SAGGING = 0.01
+_LOAD_TOLERANCE = 5e-3
+_NOTED_POWER_FALL = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +152,7 @@ class FittedParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelledSample:
-    """A measured power beside that of the model, at a load or, for ports, at so many bit/s that pass them (``x``).
+    """A measured and a modelled power at ``x``: a load ratio or, for ports, the bit/s that pass them.
 
     ``is_fitted`` is false for a sample that was left out of the fit and is predicted.
     """
@@ -168,13 +170,13 @@ class ModelledSample:
 
 @value
 class LoadFit:
-    """A model, its parameters, and how it does on samples that it was not fitted to."""
+    """A fitted model, its parameters, and its predictions of samples that were left out of the fit."""
 
     model: PowerModel
     parameters: Mapping[str, FittedParameter]
-    fitted: tuple[LoadSample, ...] = field("Samples that the model was fitted to")
-    predictions: tuple[ModelledSample, ...] = field("Samples that were left out", default=())
-    left_out: str = field("Sentence on the choice of samples left out", default="")
+    fitted: tuple[LoadSample, ...] = field("Samples used in the fit")
+    predictions: tuple[ModelledSample, ...] = field("Samples left out of the fit", default=())
+    left_out: str = field("Rule by which samples were left out", default="")
     notes: tuple[str, ...] = field("Notes on the samples", default=())
 
 
@@ -192,19 +194,19 @@ def fit_load(
 ) -> LoadFit:
     """Fit a model of power over load to one device.
 
-    ``device``: for messages; ``model``: ``form`` fits idle and active power below the published form function;
-    ``monotone`` and ``polynomial`` fit the form function too; ``points``: loads (0..1) to fit; the others are
-    predicted. None: all are fitted, and each load between the first and the last is left out in turn to be predicted;
-    ``interpolation``: of ``piecewise``. Raises FitProblem: there are too few samples, a load of ``points`` was not
+    ``device``: its name in messages. ``model``: ``form`` fits idle and active power with the published form function;
+    ``monotone`` and ``polynomial`` fit the form function too. ``points``: loads (0..1) to fit, while all other loads
+    are predicted; None fits all loads, and leaves each load between the first and the last out in turn to predict it.
+    ``interpolation``: that of ``piecewise``. Raises FitProblem: there are too few samples, a load of ``points`` was not
     measured, or power does not rise with load.
     """
 
     def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
         if model == "piecewise":
-            return _piecewise(device, chosen, interpolation, scope)
+            return _fit_piecewise(device, chosen, interpolation, scope)
         if model in {"form", "linear"}:
-            return _scaled(device, chosen, PUBLISHED_FORM if model == "form" else None, scope)
-        return _own_form(device, chosen, model, scope)
+            return _fit_idle_and_full(device, chosen, PUBLISHED_FORM if model == "form" else None, scope)
+        return _fit_with_own_form(device, chosen, model, scope)
 
     return fit_and_predict(device, samples, fitter, points)
 
@@ -212,32 +214,32 @@ def fit_load(
 def fit_and_predict(
     device: str, samples: Sequence[LoadSample], fitter: Fitter, points: Sequence[float] | None
 ) -> LoadFit:
-    """Fit the samples at ``points`` and predict the others; None: fit all, and leave each inner load out in turn."""
+    """Fit the samples at ``points`` and predict the others; without points fit all, leaving out inner loads in turn."""
     loads = sorted({sample.load_ratio for sample in samples})
-    notes = _sagging(samples)
+    notes = _falling_power_notes(samples)
     if points is not None:
-        chosen = [_nearest(device, point, loads) for point in points]
-        inside = [sample for sample in samples if sample.load_ratio in chosen]
-        model, parameters = fitter(inside)
+        chosen = [_nearest_load(device, point, loads) for point in points]
+        chosen_samples = [sample for sample in samples if sample.load_ratio in chosen]
+        model, parameters = fitter(chosen_samples)
         return LoadFit(
             model=model,
             parameters=parameters,
-            fitted=tuple(inside),
+            fitted=tuple(chosen_samples),
             predictions=tuple(
                 modelled(model, sample, is_fitted=False) for sample in samples if sample.load_ratio not in chosen
             ),
-            left_out=f"fitted at {', '.join(f'{100 * load:g}' for load in chosen)} % of load, the others left out",
+            left_out=f"fitted at {', '.join(f'{100 * load:g}' for load in chosen)} % of load, other loads left out",
             notes=notes,
         )
     model, parameters = fitter(samples)
     predictions: list[ModelledSample] = []
     for load in loads[1:-1]:
         try:
-            without, _ = fitter([sample for sample in samples if sample.load_ratio != load])
+            refitted, _ = fitter([sample for sample in samples if sample.load_ratio != load])
         except FitProblem:
             predictions = []
             break
-        predictions += [modelled(without, sample, is_fitted=False) for sample in samples if sample.load_ratio == load]
+        predictions += [modelled(refitted, sample, is_fitted=False) for sample in samples if sample.load_ratio == load]
     return LoadFit(
         model=model,
         parameters=parameters,
@@ -249,7 +251,7 @@ def fit_and_predict(
 
 
 def modelled(model: PowerModel, sample: LoadSample, *, is_fitted: bool) -> ModelledSample:
-    """Return a sample beside the power of a model at the sample's operating point."""
+    """Return a sample with the power of a model at the sample's operating point."""
     point = OperatingPoint(
         load_ratio=sample.load_ratio,
         rate_pps=0.0 if np.isnan(sample.rate_pps) else sample.rate_pps,
@@ -266,69 +268,71 @@ def least_squares(
 ) -> dict[str, FittedParameter]:
     """Return the least-squares parameters of a linear law with their 95 % intervals (Student's t).
 
-    Raises FitProblem: there are fewer samples than parameters, or they do not tell the parameters apart.
+    Raises FitProblem: the samples do not determine the parameters.
     """
     design = np.column_stack([np.asarray(column, dtype=float) for column in columns.values()])
     power = np.asarray(power_w, dtype=float)
-    free = power.size - design.shape[1]
+    degrees_of_freedom = power.size - design.shape[1]
     if np.linalg.matrix_rank(design) < design.shape[1]:
-        wanted = f"{design.shape[1]} parameters ({', '.join(columns)})"
-        raise FitProblem(device, f"{power.size} samples do not tell {wanted} apart: give samples at more loads")
+        parameters = f"{design.shape[1]} parameters ({', '.join(columns)})"
+        raise FitProblem(device, f"{power.size} samples do not determine {parameters}: give samples at more loads")
     solution = np.linalg.lstsq(design, power, rcond=None)[0]
     half = np.full(solution.size, np.nan)
-    if free > 0:
-        spread = float(np.sum((power - design @ solution) ** 2)) / free
-        half = student.ppf(0.975, free) * np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * spread)
+    if degrees_of_freedom > 0:
+        spread = float(np.sum((power - design @ solution) ** 2)) / degrees_of_freedom
+        half = student.ppf(0.975, degrees_of_freedom) * np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * spread)
     return {
         name: FittedParameter(value=float(value), low=float(value - h), high=float(value + h))
         for name, value, h in zip(columns, solution, half, strict=True)
     }
 
 
-def _scaled(
+def _fit_idle_and_full(
     device: str, samples: Sequence[LoadSample], form: FormFunction | None, scope: str
 ) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
-    """Fit idle and full power: P = idle (1 - x) + full x."""
+    """Fit idle and full power of P = idle (1 - x) + full x; x is the load, or the form function of it."""
     shares = [sample.load_ratio if form is None else form.at(sample.load_ratio) for sample in samples]
-    full = "full_w" if form is None else "active_w"
+    full_key = "full_w" if form is None else "active_w"
     parameters = least_squares(
-        device, {"idle_w": [1.0 - x for x in shares], full: shares}, [sample.power_w for sample in samples]
+        device, {"idle_w": [1.0 - x for x in shares], full_key: shares}, [sample.power_w for sample in samples]
     )
-    idle, most = parameters["idle_w"].value, parameters[full].value
-    if not 0.0 <= idle <= most:
+    idle_w, full_w = parameters["idle_w"].value, parameters[full_key].value
+    if not 0.0 <= idle_w <= full_w:
         raise FitProblem(
             device,
-            f"the fit gives {idle:.4g} W without load and {most:.4g} W at full load: power must not fall with load "
-            "nor be negative; fit --model piecewise, or look at the samples",
+            f"the fit gives {idle_w:.4g} W without load and {full_w:.4g} W at full load: power must not fall with load "
+            "or be negative; fit --model piecewise, or look at the samples",
         )
     if form is None:
-        return LinearPower(idle_w=idle, full_w=most, scope=scope), parameters
-    return FormPower(idle_w=idle, active_w=most, form=form, scope=scope), parameters
+        return LinearPower(idle_w=idle_w, full_w=full_w, scope=scope), parameters
+    return FormPower(idle_w=idle_w, active_w=full_w, form=form, scope=scope), parameters
 
 
-def _own_form(
+def _fit_with_own_form(
     device: str, samples: Sequence[LoadSample], model: LoadModel, scope: str
 ) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
     """Shift and normalise as the paper does (sec. V-A), then fit the form function."""
-    means = _means(samples)
-    least, greatest = min(means), max(means)
-    if least > _SAME_LOAD:
-        raise FitProblem(device, f"the least load is {least:g}: a form function needs a sample without load")
-    idle, active = means[least], means[greatest]
-    if active <= idle:
-        raise FitProblem(device, f"{active:.4g} W at the greatest load and {idle:.4g} W without: power does not rise")
-    shares = [(sample.power_w - idle) / (active - idle) for sample in samples]
+    means = _mean_power_w(samples)
+    min_load, max_load = min(means), max(means)
+    if min_load > _LOAD_TOLERANCE:
+        raise FitProblem(device, f"the lowest load is {min_load:g}: a form function needs a sample without load")
+    idle_w, active_w = means[min_load], means[max_load]
+    if active_w <= idle_w:
+        raise FitProblem(
+            device, f"power does not rise: {active_w:.4g} W at the highest load and {idle_w:.4g} W without load"
+        )
+    shares = [(sample.power_w - idle_w) / (active_w - idle_w) for sample in samples]
     form = fit_form(device, [sample.load_ratio for sample in samples], shares, is_monotone=model == "monotone")
-    parameters = {"idle_w": FittedParameter(value=idle), "active_w": FittedParameter(value=active)}
-    return FormPower(idle_w=idle, active_w=active, form=form, scope=scope), parameters
+    parameters = {"idle_w": FittedParameter(value=idle_w), "active_w": FittedParameter(value=active_w)}
+    return FormPower(idle_w=idle_w, active_w=active_w, form=form, scope=scope), parameters
 
 
-def _piecewise(
+def _fit_piecewise(
     device: str, samples: Sequence[LoadSample], interpolation: Interpolation, scope: str
 ) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
-    means = _means(samples)
+    means = _mean_power_w(samples)
     if len(means) < 2:
-        raise FitProblem(device, f"has samples at {len(means)} load: a piecewise model needs two loads or more")
+        raise FitProblem(device, f"has samples at {len(means)} load: a piecewise model needs two or more loads")
     loads = sorted(means)
     model = PiecewisePower(
         load_ratio=tuple(loads),
@@ -339,7 +343,7 @@ def _piecewise(
     return model, {f"w_{100 * load:g}": FittedParameter(value=means[load]) for load in loads}
 
 
-def _means(samples: Sequence[LoadSample]) -> dict[float, float]:
+def _mean_power_w(samples: Sequence[LoadSample]) -> dict[float, float]:
     """Return the mean power at each load."""
     powers: dict[float, list[float]] = {}
     for sample in samples:
@@ -347,21 +351,21 @@ def _means(samples: Sequence[LoadSample]) -> dict[float, float]:
     return {load: sum(watts) / len(watts) for load, watts in powers.items()}
 
 
-def _nearest(device: str, point: float, loads: Sequence[float]) -> float:
-    near = min(loads, key=lambda load: abs(load - point))
-    if abs(near - point) > _SAME_LOAD:
-        there = ", ".join(f"{100 * load:g}" for load in loads)
-        raise FitProblem(device, f"has no sample at {100 * point:g} % of load; there are {there}")
-    return near
+def _nearest_load(device: str, point: float, loads: Sequence[float]) -> float:
+    nearest = min(loads, key=lambda load: abs(load - point))
+    if abs(nearest - point) > _LOAD_TOLERANCE:
+        measured = ", ".join(f"{100 * load:g}" for load in loads)
+        raise FitProblem(device, f"has no sample at {100 * point:g} % of load; loads with samples: {measured}")
+    return nearest
 
 
-def _sagging(samples: Sequence[LoadSample]) -> tuple[str, ...]:
-    """Return notes on decreases of the mean power with load beyond the scatter of the measurements."""
+def _falling_power_notes(samples: Sequence[LoadSample]) -> tuple[str, ...]:
+    """Return a note for each fall of the mean power with rising load that exceeds the scatter of measurements."""
     if len({(sample.frequency_hz, sample.cores) for sample in samples}) > 1:
         return ()
-    means = _means(samples)
+    means = _mean_power_w(samples)
     return tuple(
         f"power falls from {means[a]:.4g} W at {100 * a:g} % of load to {means[b]:.4g} W at {100 * b:g} %"
         for a, b in pairwise(sorted(means))
-        if means[b] < means[a] * (1.0 - _SAGGING)
+        if means[b] < means[a] * (1.0 - _NOTED_POWER_FALL)
     )

@@ -1,7 +1,7 @@
 """Energy metrics, each with its formula, scope and source.
 
-The scope of a metric is that of the watts it is computed from (package, server, wall): two figures of different scopes
-are never compared. Bit rates are of layer 2, FCS counted and preamble not (semantics S2).
+The scope of a metric is that of the watts it is computed from (package, server, wall). Figures of different scopes are
+not comparable. Bit rates are at layer 2: they count the FCS and not the preamble (semantics S2).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class MetricDefinition:
 class LoadPoint:
     """Throughput and power at one load."""
 
-    weight_ratio: float = field("B_i: the part of its life that the device spends at this load")
-    l2_bps: float = field("T_i: what it forwards")
-    power_w: float = field("P_i")
+    weight_ratio: float = field("B_i: the share of its time that the device spends at this load")
+    l2_bps: float = field("T_i: throughput, bit/s")
+    power_w: float = field("P_i: power, W")
 
 
 METRICS: Final = MappingProxyType(
@@ -69,14 +69,14 @@ METRICS: Final = MappingProxyType(
             unit="J",
             formula="P / forwarded frames per second; all of P, idle power included",
             scope="forwarded frames of all ports; the watts' scope",
-            source="ratio of two measured quantities; its load must be stated, for it diverges towards no load",
+            source="ratio of two measured quantities; state its load, because it diverges towards zero load",
         ),
         "bit_energy": MetricDefinition(
             name="energy per bit",
             unit="J",
             formula="P / forwarded bit/s; 1 nJ/bit is 1 W per Gbit/s",
             scope="layer 2, FCS counted, preamble and gap not; the watts' scope",
-            source="ratio of two measured quantities; its load must be stated",
+            source="ratio of two measured quantities; state its load",
         ),
         "eer": MetricDefinition(
             name="energy efficiency ratio (EER)",
@@ -103,7 +103,7 @@ METRICS: Final = MappingProxyType(
         "epi": MetricDefinition(
             name="energy proportionality index (EPI)",
             unit="%",
-            formula="100 (P_max - P_idle) / P_max: 100 draws nothing when idle, 0 draws always the same",
+            formula="100 (P_max - P_idle) / P_max: 100 draws nothing when idle, 0 draws the same at every load",
             scope="the watts' scope",
             source="Mahadevan, Sharma, Banerjee, Ranganathan: A Power Benchmarking Framework for Network Devices, "
             "Networking 2009; not the NEPI of the old BMWG proposal, whose sign contradicts its text",
@@ -121,7 +121,7 @@ def energy_consumption_rate_w_per_bps(power_w: float, l2_bps: float) -> float:
     ModelProblem
         Power or rate is not > 0.
     """
-    _refuse([*_power_faults("power_w", power_w), *_positive("l2_bps", l2_bps)])
+    _raise_if_faulty([*_power_faults("power_w", power_w), *_positive_faults("l2_bps", l2_bps)])
     return power_w / l2_bps
 
 
@@ -133,8 +133,8 @@ def energy_efficiency_ratio_bit_per_j(points: Sequence[LoadPoint], *, total_capa
     points : sequence of LoadPoint
         Throughput and power at each load, with weights that sum up to 1.
     total_capacity_bps : float or None
-        Given, it stands in the numerator in place of the weighted throughput: an option of the draft that must be
-        labelled, for the two are not comparable.
+        Numerator in place of the weighted throughput. The draft allows it with a label, because the two ratios are not
+        comparable.
 
     Raises
     ------
@@ -145,47 +145,47 @@ def energy_efficiency_ratio_bit_per_j(points: Sequence[LoadPoint], *, total_capa
     faults = [] if abs(total - 1.0) <= 1e-9 else [Problem("weights", f"sum up to {total:g}: they must sum up to 1")]
     for number, point in enumerate(points):
         if not (math.isfinite(point.weight_ratio) and point.weight_ratio >= 0.0):
-            faults.append(Problem(f"weights[{number}]", f"is {point.weight_ratio:g}: a weight is at least 0"))
+            faults.append(Problem(f"weights[{number}]", f"is {point.weight_ratio:g}: it must be at least 0"))
         if not (math.isfinite(point.l2_bps) and point.l2_bps >= 0.0):
-            faults.append(Problem(f"l2_bps[{number}]", f"is {point.l2_bps:g}: a throughput is at least 0"))
+            faults.append(Problem(f"l2_bps[{number}]", f"is {point.l2_bps:g}: it must be at least 0"))
         faults += _power_faults(f"power_w[{number}]", point.power_w)
     if total_capacity_bps is not None:
-        faults += _positive("total_capacity_bps", total_capacity_bps)
-    _refuse(faults)
+        faults += _positive_faults("total_capacity_bps", total_capacity_bps)
+    _raise_if_faulty(faults)
     throughput_bps = math.fsum(point.weight_ratio * point.l2_bps for point in points)
     if total_capacity_bps is None and throughput_bps == 0.0:
-        _refuse([Problem("l2_bps", "nothing is forwarded at any weighted load: there is no efficiency")])
+        _raise_if_faulty([Problem("l2_bps", "no weighted load forwards anything, so the efficiency is undefined")])
     power_w = math.fsum(point.weight_ratio * point.power_w for point in points)
     return (throughput_bps if total_capacity_bps is None else total_capacity_bps) / power_w
 
 
 def proportionality_ratio(idle_w: float, max_w: float) -> float:
-    """Return ``(P_max - P_idle) / P_max``, the EPI over 100: 1 draws nothing when idle, 0 draws always the same.
+    """Return ``(P_max - P_idle) / P_max``, the EPI over 100: 1 draws nothing when idle, 0 draws the same at every load.
 
     Raises
     ------
     ModelProblem
-        A power is not > 0 (idle power may be 0), or idling draws more than the most.
+        ``max_w`` is not > 0, ``idle_w`` is negative, or ``idle_w`` is above ``max_w``.
     """
     faults = _power_faults("max_w", max_w)
     if not (math.isfinite(idle_w) and idle_w >= 0.0):
-        faults.append(Problem("idle_w", f"is {idle_w:g} W: idle power is at least 0"))
+        faults.append(Problem("idle_w", f"is {idle_w:g} W: it must be at least 0"))
     elif idle_w > max_w:
         faults.append(Problem("idle_w", f"is {idle_w:g} W, more than the {max_w:g} W of the highest power"))
-    _refuse(faults)
+    _raise_if_faulty(faults)
     return (max_w - idle_w) / max_w
 
 
 def _power_faults(name: str, power_w: float) -> list[Problem]:
     if math.isfinite(power_w) and power_w > 0.0:
         return []
-    return [Problem(name, f"is {power_w:g} W: what runs draws more than 0")]
+    return [Problem(name, f"is {power_w:g} W: it must be above 0")]
 
 
-def _positive(name: str, value: float) -> list[Problem]:
-    return [] if math.isfinite(value) and value > 0.0 else [Problem(name, f"is {value:g}: it is more than 0")]
+def _positive_faults(name: str, value: float) -> list[Problem]:
+    return [] if math.isfinite(value) and value > 0.0 else [Problem(name, f"is {value:g}: it must be above 0")]
 
 
-def _refuse(faults: Sequence[Problem]) -> None:
+def _raise_if_faulty(faults: Sequence[Problem]) -> None:
     if faults:
         raise ModelProblem("energy metric", faults)

@@ -1,4 +1,4 @@
-"""The interface of power models: watts from an operating point, energy from a trial or a series of points."""
+"""The interface of power models, which give watts at an operating point, and the energy of a series of points."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from routecast.quantity.schema import field, value
 
 __all__ = ["NO_WATTS", "SCOPE", "OperatingPoint", "PowerModel", "energy_j"]
 
-SCOPE = "what the watts cover: package, server, wall"
+SCOPE = "part that the watts cover: package, server, wall"
 NO_WATTS = (
-    "a trial carries no watts: give every pool of the router file its power states, "
+    "the trial has no watts: give every pool of the router file its power states, "
     'power = { active = "… W", idle = "… W", scope = "package" }'
 )
 """Message on a trial of a router whose file has no power states."""
@@ -19,13 +19,13 @@ NO_WATTS = (
 
 @value
 class OperatingPoint:
-    """The load and configuration of a router. A model reads the fields that it knows."""
+    """The load and configuration of a router. A model reads only the fields that its law needs."""
 
-    load_ratio: float = field("throughput over the maximum of the machine as it is configured, 0..1", default=0.0)
-    rate_pps: float = field("forwarded over all ports, frames/s", default=0.0)
-    l2_bps: float = field("forwarded over all ports, bit/s", default=0.0)
-    frequency_hz: float | None = field("clock of the cores; None for a model of one, Hz", default=None)
-    cores: int | None = field("cores that forward; None for all that the model knows", default=None)
+    load_ratio: float = field("throughput over the maximum of the machine in its configuration, 0..1", default=0.0)
+    rate_pps: float = field("forwarded frames of all ports, frames/s", default=0.0)
+    l2_bps: float = field("forwarded bits of all ports, bit/s", default=0.0)
+    frequency_hz: float | None = field("clock of the cores, Hz; None for a model of a single clock", default=None)
+    cores: int | None = field("cores that forward; None for all of the model", default=None)
 
 
 @runtime_checkable
@@ -34,7 +34,7 @@ class PowerModel(Protocol):
 
     @property
     def scope(self) -> str:
-        """What the watts cover: package, server, wall."""
+        """Part that the watts cover: package, server, wall."""
         ...
 
     def power_w(self, point: OperatingPoint) -> float:

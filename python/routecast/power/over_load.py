@@ -1,4 +1,4 @@
-"""Watts of a power model over its load, as tables and as plain data."""
+"""Watts of power models over load, as tables and as plain data."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class PowerView:
 
 
 def form_over_load(loads: list[float]) -> PowerView:
-    """Return the published form function (Bolla 2009) beside the monotone one that lies nearest to it.
+    """Return the published form function (Bolla et al. 2009) and the monotone form function nearest to it.
 
-    ``loads`` are shares of the capacity, 0..1.
+    ``loads`` are normalised throughputs, 0..1.
     """
     monotone = monotone_of()
     gap, load_ratio = greatest_deviation(PUBLISHED_FORM, monotone)
@@ -62,20 +62,20 @@ def form_over_load(loads: list[float]) -> PowerView:
 
 
 def platforms_view() -> PowerView:
-    """Return the machines whose power Bolla et al. (2009) state."""
+    """Return the machines of Bolla et al. (2009)."""
     platforms = read_platforms()
     return PowerView([plain(platform) for platform in platforms], (platforms_table(platforms),))
 
 
 def model_over_load(model: PowerModel, name: str, loads: list[float], frame: str | None) -> PowerView:
-    """Return a power model over loads, shares 0..1; ``frame`` is the frame size or mix of a model of ports.
+    """Return a power model over load ratios, 0..1; ``frame`` is the frame size or mix for a model of ports.
 
-    Raises QuantityProblem: a frame size is given for another model.
+    Raises QuantityProblem: a frame size is given for a model of another kind.
     """
     if isinstance(model, PortPower):
         return _ports_over_load(model, loads, frame)
     if frame is not None:
-        raise QuantityProblem("", "--frame is of a model of ports: the watts of the others rest on their load")
+        raise QuantityProblem("", "--frame is for models of ports: the watts of other models depend on the load alone")
     if isinstance(model, SoftwareRouterPower):
         return _router_over_load(model, loads)
     watts = [model.power_w(OperatingPoint(load_ratio=load)) for load in loads]
@@ -97,9 +97,9 @@ def _router_over_load(model: SoftwareRouterPower, loads: Sequence[float]) -> Pow
 
 
 def _ports_over_load(model: PortPower, loads: list[float], frame: str | None) -> PowerView:
-    """Return the terms of each kind of port and, for a frame size, watts of a port and of the device over load."""
+    """Return the terms of each class of ports and, with a frame size, the watts of a port and the device over load."""
     mix = None if frame is None else FrameMix.parse(frame)
-    curves = {} if mix is None else _curves(model, loads, mix.mean_bytes)
+    curves = {} if mix is None else _port_curves(model, loads, mix.mean_bytes)
     device_loads = loads if mix is not None and all(map(_speed_bps, model.equipped)) else [0.0]
     device_w = [_device_w(model, load, mix.mean_bytes if mix else 0.0) for load in device_loads if model.equipped]
     document = power_model_document(model)
@@ -114,8 +114,8 @@ def _ports_over_load(model: PortPower, loads: list[float], frame: str | None) ->
     return PowerView(document, tuple(tables))
 
 
-def _curves(model: PortPower, loads: list[float], frame_bytes: float) -> dict[str, list[float]]:
-    """Return watts of one port that is plugged in, on and up, with the load in each direction."""
+def _port_curves(model: PortPower, loads: list[float], frame_bytes: float) -> dict[str, list[float]]:
+    """Return by class the watts of one port that is plugged in, enabled and up, with the load in each direction."""
     return {
         name: [_port_w(ports, load * speed, frame_bytes) for load in loads]
         for name, ports in model.classes.items()
@@ -124,26 +124,26 @@ def _curves(model: PortPower, loads: list[float], frame_bytes: float) -> dict[st
 
 
 def _device_w(model: PortPower, load: float, frame_bytes: float) -> float:
-    """Return watts of the equipped device with a share of the line rate in each direction of every port that is up."""
+    """Return the watts of the equipped device with ``load`` of the line rate both ways at every port that is up."""
     use = {}
     for name, ports in model.equipped.items():
         passed_pps = _passed_pps(load * _speed_bps(name), frame_bytes) * ports.up if load else 0.0
-        use[name] = ports.passing(8.0 * frame_bytes * passed_pps, passed_pps)
+        use[name] = ports.with_traffic(8.0 * frame_bytes * passed_pps, passed_pps)
     return model.use_power_w(use)
 
 
 def _passed_pps(direction_bps: float, frame_bytes: float) -> float:
-    # A link at a rate carries the frame and 20 bytes of preamble, delimiter and gap for each.
+    # A link carries 20 bytes of preamble, start delimiter and gap with each frame.
     return PASSED_PORTS * direction_bps / (8.0 * (frame_bytes + 20.0))
 
 
 def _port_w(ports: PortClass, direction_bps: float, frame_bytes: float) -> float:
-    still = (ports.port_w or 0.0) + (ports.trx_in_w or 0.0) + (ports.trx_up_w or 0.0)
+    idle_w = (ports.port_w or 0.0) + (ports.trx_in_w or 0.0) + (ports.trx_up_w or 0.0)
     if direction_bps == 0.0:
-        return still
+        return idle_w
     passed_pps = _passed_pps(direction_bps, frame_bytes)
-    moving = passed_pps * ((ports.packet_j or 0.0) + 8.0 * frame_bytes * (ports.bit_j or 0.0))
-    return still + (ports.offset_w or 0.0) + moving
+    traffic_w = passed_pps * ((ports.packet_j or 0.0) + 8.0 * frame_bytes * (ports.bit_j or 0.0))
+    return idle_w + (ports.offset_w or 0.0) + traffic_w
 
 
 def _speed_bps(name: str) -> float:

@@ -12,7 +12,7 @@ from routecast.power.model import SCOPE, OperatingPoint
 from routecast.quantity.fields import Count, FrameRate, Frequency, Length, Number, Power
 from routecast.quantity.schema import field, value
 
-__all__ = ["CoreAt", "SoftwareRouterPower", "idle_probability", "mean_power_w"]
+__all__ = ["CoreAtFrequency", "SoftwareRouterPower", "idle_probability", "mean_power_w"]
 
 
 def mean_power_w(idle_probability: float, idle_w: float, active_w: float) -> float:
@@ -27,16 +27,16 @@ def mean_power_w(idle_probability: float, idle_w: float, active_w: float) -> flo
 
 
 def idle_probability(load: float, capacity: float) -> float:
-    """Return the share of time that a core is idle at a load, were every unit of load equal work (eq. 3).
+    """Return the share of time that a core is idle at a load, if every unit of load is equal work (eq. 3).
 
-    ``load`` and ``capacity`` have the same unit. A router's packets are not equal work: eq. 8 replaces it.
+    ``load`` and ``capacity`` have the same unit. Packets of a router are not equal work, so eq. 8 takes its place.
     """
     return 1.0 - min(load / capacity, 1.0)
 
 
 @value
-class CoreAt:
-    """One core at one frequency: what it draws, Phi_idle(f) and Phi_active(f), and r_max(f) that it forwards alone."""
+class CoreAtFrequency:
+    """One core at one frequency: its powers Phi_idle(f) and Phi_active(f), and its throughput alone r_max(f)."""
 
     frequency_hz: Frequency = field('clock, such as "3 GHz"')
     idle_w: Power = field('power of an idle core, such as "20 W"')
@@ -50,19 +50,19 @@ class SoftwareRouterPower:
 
     Notes
     -----
-    Equation 10 is damaged in our text: ``r = sum over c of min{l_c, (…) r_max(f_c)}`` with something before r_max.
-    The paper introduces ``|C|``, the number of cores, and uses it nowhere else that is legible; it introduces gamma as
+    Equation 10 is damaged in the available text: ``r = sum over c of min{l_c, (…) r_max(f_c)}`` lacks a factor.
+    The paper introduces ``|C|``, the number of cores, and uses it in no other legible place; it introduces gamma as
     the gain that "must be measured for each platform", and gives gains as totals ("about 150 %" of one core for two
-    Opteron cores, "near to 200 %" for the Xeon). So we read ``gamma / |C| · r_max(f_c)``: ``|C|`` cores together reach
-    gamma times one core, each an equal share. A gain that was not measured is not extrapolated: the paper gives no
-    law for it. In eq. 9 the same share normalises the throughput of a core: ``x(r_c / (gamma / |C| · r_max(f_c)))``, so
-    a core that forwards all it can draws its active power.
+    Opteron cores, "near to 200 %" for the Xeon). We therefore read ``gamma / |C| · r_max(f_c)``: ``|C|`` cores
+    together reach gamma times one core, in equal shares. Gains that were not measured are not extrapolated, because
+    the paper gives no law for them. In eq. 9 the same share normalises the throughput of a core,
+    ``x(r_c / (gamma / |C| · r_max(f_c)))``, so a core at its maximum draws its active power.
     """
 
-    states: Annotated[tuple[CoreAt, ...], Length(1)] = field("one for each frequency, rising", key="state")
-    # |C| at most; those that do not forward draw Phi_idle.
+    states: Annotated[tuple[CoreAtFrequency, ...], Length(1)] = field("a core at each frequency, rising", key="state")
+    # At most these forward. Cores that do not forward draw Phi_idle.
     cores: Count = field("cores of the machine", default=1, ge=1, le=4096)
-    gains: tuple[Number, ...] = field("throughput of 1, 2, … cores over that of one, measured", default=(1.0,))
+    gains: tuple[Number, ...] = field("measured throughput of 1, 2, … cores over that of one core", default=(1.0,))
     form: Form = field('"published", or a table', default=PUBLISHED_FORM)
     scope: str = field(SCOPE, default="server")
 
@@ -70,21 +70,21 @@ class SoftwareRouterPower:
         problems = []
         clocks = [state.frequency_hz for state in self.states]
         if not clocks or any(not a < b for a, b in pairwise(clocks)):
-            problems.append(Problem("states", f"got {clocks}: one state or more, frequencies rising"))
+            problems.append(Problem("states", f"got {clocks}: give one or more states with rising frequencies"))
         for state in self.states:
             if not state.max_pps > 0.0:
                 problems.append(Problem("states", f"at {state.frequency_hz:g} Hz max_pps must be above 0"))
             if not 0.0 <= state.idle_w <= state.active_w:
-                problems.append(Problem("states", f"at {state.frequency_hz:g} Hz: 0 <= idle_w <= active_w"))
+                problems.append(Problem("states", f"at {state.frequency_hz:g} Hz 0 <= idle_w <= active_w must hold"))
         if not self.gains or self.gains[0] != 1.0 or min(self.gains) <= 0.0:
-            problems.append(Problem("gains", f"got {list(self.gains)}: the first is 1, all are above 0"))
+            problems.append(Problem("gains", f"got {list(self.gains)}: the first must be 1, and all must be above 0"))
         if self.cores < len(self.gains):
-            problems.append(Problem("cores", f"got {self.cores}, and gains of {len(self.gains)} cores"))
+            problems.append(Problem("cores", f"got {self.cores}: the gains are those of {len(self.gains)} cores"))
         if problems:
             raise ModelProblem("software router's power model", problems)
 
-    def state(self, frequency_hz: float | None = None) -> CoreAt:
-        """Return the state at a frequency; None is the highest.
+    def state(self, frequency_hz: float | None = None) -> CoreAtFrequency:
+        """Return the state at a frequency; None stands for the highest.
 
         Raises ModelProblem: the model has no such frequency.
         """
@@ -93,47 +93,47 @@ class SoftwareRouterPower:
         for state in self.states:
             if abs(state.frequency_hz - frequency_hz) <= 1e-6 * state.frequency_hz:
                 return state
-        known = ", ".join(f"{state.frequency_hz / 1e9:g} GHz" for state in self.states)
+        model_clocks = ", ".join(f"{state.frequency_hz / 1e9:g} GHz" for state in self.states)
         raise ModelProblem(
-            "power", [Problem("frequency_hz", f"got {frequency_hz / 1e9:g} GHz: the model knows {known}")]
+            "power", [Problem("frequency_hz", f"got {frequency_hz / 1e9:g} GHz: the model has {model_clocks}")]
         )
 
-    def share_pps(self, forwarding: int, frequency_hz: float | None = None) -> float:
-        """Return gamma / |C| · r_max(f): what each of ``forwarding`` cores forwards at most (eq. 10).
+    def share_pps(self, forwarding_cores: int, frequency_hz: float | None = None) -> float:
+        """Return gamma / |C| · r_max(f): the maximum of each of ``forwarding_cores`` cores (eq. 10).
 
         Raises ModelProblem: the gain of this number of cores was not measured.
         """
-        if not 1 <= forwarding <= len(self.gains):
+        if not 1 <= forwarding_cores <= len(self.gains):
             allowed = f"1 to {len(self.gains)} forwarding cores; the gain of each number must be measured"
-            raise ModelProblem("power", [Problem("cores", f"got {forwarding}: the model knows {allowed}")])
-        return self.gains[forwarding - 1] / forwarding * self.state(frequency_hz).max_pps
+            raise ModelProblem("power", [Problem("cores", f"got {forwarding_cores}: the model allows {allowed}")])
+        return self.gains[forwarding_cores - 1] / forwarding_cores * self.state(frequency_hz).max_pps
 
     def throughput_pps(self, loads_pps: Sequence[float], frequency_hz: float | None = None) -> float:
         """Return the throughput of cores that are offered ``loads_pps`` (eq. 10; eq. 6 for one core)."""
-        most = self.share_pps(len(loads_pps), frequency_hz)
-        return sum(min(load, most) for load in loads_pps)
+        max_pps_per_core = self.share_pps(len(loads_pps), frequency_hz)
+        return sum(min(load, max_pps_per_core) for load in loads_pps)
 
     def cores_power_w(self, rates_pps: Sequence[float], frequency_hz: float | None = None) -> float:
         """Return the power with one throughput for each forwarding core (eq. 9; eq. 5 for one core)."""
         state = self.state(frequency_hz)
-        most = self.share_pps(len(rates_pps), frequency_hz)
-        busy = sum(self.form.at(min(rate / most, 1.0)) for rate in rates_pps)
-        return self.cores * state.idle_w + (state.active_w - state.idle_w) * busy
+        max_pps_per_core = self.share_pps(len(rates_pps), frequency_hz)
+        busy_cores = sum(self.form.at(min(rate / max_pps_per_core, 1.0)) for rate in rates_pps)
+        return self.cores * state.idle_w + (state.active_w - state.idle_w) * busy_cores
 
     def power_w(self, point: OperatingPoint) -> float:
         """Return the power with the load spread equally over the forwarding cores (eqs. 9 and 10).
 
-        A point without a rate is read by its load: that share of what its cores forward at its frequency. More than
-        they forward is lost and draws nothing more (eq. 6).
+        Without a rate the load ratio of the point counts: a share of the maximum of its cores at its frequency. A load
+        above the maximum is lost and draws no additional power (eq. 6).
         """
-        forwarding = len(self.gains) if point.cores is None else point.cores
-        if forwarding == 0 and point.rate_pps == 0.0:
+        forwarding_cores = len(self.gains) if point.cores is None else point.cores
+        if forwarding_cores == 0 and point.rate_pps == 0.0:
             return self.cores * self.state(point.frequency_hz).idle_w
-        most = self.share_pps(forwarding, point.frequency_hz)
-        rate = point.rate_pps / forwarding if point.rate_pps > 0.0 else point.load_ratio * most
-        return self.cores_power_w([min(rate, most)] * forwarding, point.frequency_hz)
+        max_pps_per_core = self.share_pps(forwarding_cores, point.frequency_hz)
+        rate = point.rate_pps / forwarding_cores if point.rate_pps > 0.0 else point.load_ratio * max_pps_per_core
+        return self.cores_power_w([min(rate, max_pps_per_core)] * forwarding_cores, point.frequency_hz)
 
     def idle_probability(self, rates_pps: Sequence[float], frequency_hz: float | None = None) -> float:
         """Return the share of time that one core is idle over a series of throughputs in equal steps (eq. 8)."""
-        most = self.share_pps(1, frequency_hz)
-        return 1.0 - sum(self.form.at(min(rate / most, 1.0)) for rate in rates_pps) / len(rates_pps)
+        max_pps_per_core = self.share_pps(1, frequency_hz)
+        return 1.0 - sum(self.form.at(min(rate / max_pps_per_core, 1.0)) for rate in rates_pps) / len(rates_pps)

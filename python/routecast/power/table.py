@@ -1,8 +1,8 @@
-"""The table of the power benchmark: base, idle, idle+, typical and loaded watts, and the efficiency over all of them.
+"""The table of the power benchmark: watts with base, idle, idle+, typical and loaded state, and the efficiency.
 
-draft-ietf-bmwg-powerbench-02: first the throughput without loss (RFC 2544 sec. 26.1, here with a mix of sizes as in
-RFC 6985), then a trial for every line. Any evaluator whose trials carry watts can fill it: formula, simulator, or a
-metered router.
+draft-ietf-bmwg-powerbench-02: the procedure finds the throughput without loss (RFC 2544 sec. 26.1, here with a mix of
+sizes as in RFC 6985), then runs a trial for every line. Any evaluator whose trials have watts can fill the table: the
+formula, the simulator, or a metered router.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["LosslessThroughput", "PowerTable", "PowerTableSettings", "power_tabl
 
 @value
 class PowerTableRow:
-    """A line with offered and forwarded load and the watts; NaN where nothing was measured."""
+    """A line of the table. A value that was not measured is NaN."""
 
     name: str
     state: str
@@ -49,7 +49,7 @@ class PowerTableRow:
     power_w: float = math.nan
     packet_j: float = math.nan
     bit_j: float = math.nan
-    port_ratios: Mapping[str, float] = field("Utilisation of each link where it is known", default_factory=dict)
+    port_ratios: Mapping[str, float] = field("Known utilisation of links, by name", default_factory=dict)
     not_measured: str = ""
 
 
@@ -62,15 +62,15 @@ class PowerTable:
     scope: str = field("Scope of the watts.")
     source: str = field("Source of the watts.")
     frames: str = field("The mix of frame sizes.")
-    ports: int = field("All of them enabled and active.")
-    throughput_pps: float = field("The greatest rate that was seen to lose nothing, over all ports.")
-    throughput_bps: float = field("The same in bits of frames.")
+    ports: int = field("Number of ports, all enabled and active.")
+    throughput_pps: float = field("Greatest measured rate without loss, over all ports, frames/s.")
+    throughput_bps: float = field("Greatest measured rate without loss, over all ports, bit/s.")
     rows: tuple[PowerTableRow, ...] = field("Base, idle, idle+, typical, loaded, and further loads of the EER.")
     load_ratios: tuple[float, ...]
     weights: tuple[float, ...]
     eer_bit_per_j: float = field("Bit/s per W over ``load_ratios`` with ``weights``.")
     eer_unweighted_bit_per_j: float = field(
-        "EER with the unweighted throughput as numerator, which the draft allows with a label."
+        "EER with the unweighted throughput as numerator, which the draft allows if it is labelled."
     )
     ecr_w_per_bps: float = field("ECR at full load.")
     proportionality_ratio: float = field("EPI over 100.")
@@ -78,7 +78,7 @@ class PowerTable:
     measure_s: float
     averaging: str = field("Method of averaging the watts.")
     facts: Mapping[str, object] = field(
-        "Versions and configuration, where the evaluator states them.", default_factory=dict
+        "Versions and configuration, if the evaluator states them.", default_factory=dict
     )
     notes: tuple[str, ...] = ()
 
@@ -91,25 +91,27 @@ class PowerTable:
 
 @value
 class PowerTableSettings:
-    """Settings of the measurement; the draft demands that intervals and averaging are reported."""
+    """Settings of the measurement; the draft requires a report of intervals and averaging."""
 
     load_ratios: tuple[float, ...] = field("Loads of the EER over the throughput without loss.", default=CORE_LOADS)
     weights: tuple[float, ...] = field("Weight of each; they sum up to 1.", default=EER_WEIGHTS)
     typical_ratio: float = field('Load of the line "typical".', default=0.3)
     stabilise_s: float = field(
-        "Length of a trial before each line's, whose result is thrown away; 0 for a model, which warms to nothing.",
+        "Length of the trial before each line that stabilises the router, with its result discarded, s; 0 for a model.",
         default=0.0,
     )
-    measure_s: float = field("Length of each line's trial and of those that decide on the throughput.", default=1.0)
-    search_s: float = field("Greatest duration of the search's first trials.", default=0.1)
+    measure_s: float = field(
+        "Length of the trial of each line and of the trials that decide on the throughput, s.", default=1.0
+    )
+    search_s: float = field("Greatest length of the first trials of the search, s.", default=0.1)
     idle_pps: float = field(
-        "Offered in place of nothing: an offered load is more than 0. Where not one frame is due, a test bed sends "
-        "none.",
+        "Rate that stands for no traffic, because an offered load is above 0, frames/s. A test bed sends nothing "
+        "where less than one frame is due.",
         default=1e-3,
     )
-    width_ratio: float = field("Distance of the bounds of the throughput, relative to the upper one.", default=0.005)
-    least_ratio: float = field("Least load of the search, over the greatest.", default=1e-3)
-    base_w: float = field("Power without transceivers as measured by hand; NaN if unknown.", default=math.nan)
+    width_ratio: float = field("Distance of the bounds of the throughput, relative to the upper bound.", default=0.005)
+    min_rate_ratio: float = field("Lowest rate of the search over its highest rate.", default=1e-3)
+    base_w: float = field("Power without transceivers as measured by hand, W; NaN if unknown.", default=math.nan)
     averaging: str = field(
         "Method of averaging the watts of a line.",
         default="energy over the length of the trial, one trial for each line",
@@ -119,30 +121,30 @@ class PowerTableSettings:
         problems = []
         if len(self.load_ratios) != len(self.weights):
             count = f"{len(self.weights)} weights for {len(self.load_ratios)} loads"
-            problems.append(Problem("weights", f"{count}: give one for each"))
+            problems.append(Problem("weights", f"{count}: give one weight for each load"))
         if abs(math.fsum(self.weights) - 1.0) > 1e-9:
             problems.append(Problem("weights", f"sum up to {math.fsum(self.weights):g}: they must sum up to 1"))
         for number, weight in enumerate(self.weights):
             if not weight >= 0.0:
-                problems.append(Problem(f"weights[{number}]", f"is {weight:g}: a weight is at least 0"))
+                problems.append(Problem(f"weights[{number}]", f"is {weight:g}: it must be at least 0"))
         for number, ratio in enumerate((*self.load_ratios, self.typical_ratio)):
             if not 0.0 <= ratio <= 1.0:
                 place = f"load_ratios[{number}]" if number < len(self.load_ratios) else "typical_ratio"
-                problems.append(Problem(place, f"is {ratio:g}: loads are 0 to 1 of the throughput without loss"))
+                problems.append(Problem(place, f"is {ratio:g}: it must be 0 to 1 of the throughput without loss"))
         for name in ("measure_s", "search_s", "idle_pps"):
             if not getattr(self, name) > 0.0:
-                problems.append(Problem(name, f"is {getattr(self, name):g}: it is more than 0"))
+                problems.append(Problem(name, f"is {getattr(self, name):g}: it must be above 0"))
         if self.base_w < 0.0 or math.isinf(self.base_w):
-            problems.append(Problem("base_w", f"is {self.base_w:g}: watts are a number >= 0"))
+            problems.append(Problem("base_w", f"is {self.base_w:g}: it must be a number >= 0"))
         if problems:
             raise ModelProblem("power table", problems)
 
 
 @value
 class LosslessThroughput:
-    """The greatest rate without loss, all ports together, with notes on the search.
+    """The greatest rate without loss of all ports together, with notes on the search.
 
-    Where there is none, ``rate_pps`` is not above 0 and ``reason`` gives the cause.
+    If no rate is without loss, ``rate_pps`` is not above 0 and ``reason`` gives the cause.
     """
 
     rate_pps: float
@@ -156,62 +158,64 @@ def power_table(
     *,
     router: str,
     ports: int,
-    most_pps: float,
+    max_pps: float,
     settings: PowerTableSettings | None = None,
     search: Callable[[], LosslessThroughput] | None = None,
     report: Callable[[str], None] | None = None,
 ) -> PowerTable:
-    """Measure the table.
+    """Return the table of a router, from a search of the throughput and a trial for each line.
 
     Parameters
     ----------
     evaluator : Evaluator
-        Its trials carry watts.
+        Its trials must have watts.
     load : OfferedLoad
         Frames, flows and arrivals; its rate does not matter.
     router : str
         Name of the router in the table.
     ports : int
-        Active ports.
-    most_pps : float
-        Greatest rate of the search over all ports, such as that of the links.
+        Number of active ports.
+    max_pps : float
+        Greatest rate of the search over all ports, such as the rate of the links, frames/s.
     settings : PowerTableSettings or None
     search : callable or None
-        Search of the throughput in place of a plain binary search, which a disturbed trial would mislead.
+        Search of the throughput; None for a binary search, which a disturbed trial would mislead.
     report : callable or None
         Called with the purpose of each trial.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        A trial carries no watts, or the router loses frames at every rate.
+        A trial has no watts, or the router loses frames at every rate.
     routecast.errors.EnvironmentProblem
         A meter gave no reading during a trial.
     routecast.errors.CriterionFailed
-        A measured trial stayed invalid.
+        A measured trial was invalid in all attempts.
     """
-    chosen = settings or PowerTableSettings()
-    lab = _Lab(evaluator=evaluator, load=load, router=router, settings=chosen, report=report)
-    idle = lab.measured("idle", chosen.idle_pps)  # first, so that missing watts are reported at once
-    throughput = search() if search else lab.search(ports, most_pps)
-    full_pps = throughput.rate_pps
-    if not full_pps > 0.0:
+    settings = settings or PowerTableSettings()
+    runner = _TrialRunner(evaluator=evaluator, load=load, router=router, settings=settings, report=report)
+    idle = runner.trial_at("idle", settings.idle_pps)  # first, to report missing watts at once
+    throughput = search() if search else runner.search(ports, max_pps)
+    throughput_pps = throughput.rate_pps
+    if not throughput_pps > 0.0:
         reason = throughput.reason or "frames are lost at every rate that was tried"
         raise ModelProblem(router, [Problem("throughput", f"no rate without loss was found: {reason}")])
-    plus = lab.measured("idle+", float(ports))
-    # Rising loads, full load last: the draft wants the device to return to it without loss.
-    ratios = sorted({chosen.typical_ratio, 1.0, *chosen.load_ratios} - {0.0})
-    trials = {ratio: lab.measured(f"{100 * ratio:g} % of the throughput", ratio * full_pps) for ratio in ratios}
+    idle_plus = runner.trial_at("idle+", float(ports))
+    # Loads rise to full load, because the draft requires the device to carry it again without loss.
+    ratios = sorted({settings.typical_ratio, 1.0, *settings.load_ratios} - {0.0})
+    trials = {
+        ratio: runner.trial_at(f"{100 * ratio:g} % of the throughput", ratio * throughput_pps) for ratio in ratios
+    }
     trials[0.0] = idle
-    notes = _notes(load, chosen, trials, throughput)
-    powers = {ratio: lab.power(trial) for ratio, trial in trials.items()}
+    notes = _notes(load, settings, trials, throughput)
+    powers = {ratio: runner.power_of(trial) for ratio, trial in trials.items()}
     points = [
         LoadPoint(
             weight_ratio=weight, l2_bps=trials[ratio].l2_bps if ratio > 0.0 else 0.0, power_w=powers[ratio].mean_w
         )
-        for ratio, weight in zip(chosen.load_ratios, chosen.weights, strict=True)
+        for ratio, weight in zip(settings.load_ratios, settings.weights, strict=True)
     ]
-    further = [ratio for ratio in ratios if ratio not in (chosen.typical_ratio, 1.0)]
+    further = [ratio for ratio in ratios if ratio not in (settings.typical_ratio, 1.0)]
     return PowerTable(
         router=router,
         evaluator=idle.evaluator,
@@ -219,75 +223,81 @@ def power_table(
         source=powers[0.0].source,
         frames=load.frames.name,
         ports=ports,
-        throughput_pps=full_pps,
+        throughput_pps=throughput_pps,
         throughput_bps=trials[1.0].l2_bps,
         rows=(
-            _base(chosen.base_w),
-            _row("idle", "configured, all ports up, no traffic", idle, lab.power(idle), 0.0),
-            _row("idle+", "1 frame/s on every active port", plus, lab.power(plus), plus.intended_pps / full_pps),
-            _row(
-                "typical",
-                f"{100 * chosen.typical_ratio:g} % of the throughput",
-                trials[chosen.typical_ratio],
-                powers[chosen.typical_ratio],
-                chosen.typical_ratio,
+            _base_row(settings.base_w),
+            _trial_row("idle", "configured, all ports up, no traffic", idle, runner.power_of(idle), 0.0),
+            _trial_row(
+                "idle+",
+                "1 frame/s on every active port",
+                idle_plus,
+                runner.power_of(idle_plus),
+                idle_plus.intended_pps / throughput_pps,
             ),
-            *(_row("loaded", f"{100 * at:g} % of the throughput", trials[at], powers[at], at) for at in further),
-            _row("loaded", "the throughput without loss", trials[1.0], powers[1.0], 1.0),
+            _trial_row(
+                "typical",
+                f"{100 * settings.typical_ratio:g} % of the throughput",
+                trials[settings.typical_ratio],
+                powers[settings.typical_ratio],
+                settings.typical_ratio,
+            ),
+            *(_trial_row("loaded", f"{100 * at:g} % of the throughput", trials[at], powers[at], at) for at in further),
+            _trial_row("loaded", "the throughput without loss", trials[1.0], powers[1.0], 1.0),
         ),
-        load_ratios=chosen.load_ratios,
-        weights=chosen.weights,
+        load_ratios=settings.load_ratios,
+        weights=settings.weights,
         eer_bit_per_j=energy_efficiency_ratio_bit_per_j(points),
         eer_unweighted_bit_per_j=energy_efficiency_ratio_bit_per_j(points, total_capacity_bps=trials[1.0].l2_bps),
         ecr_w_per_bps=energy_consumption_rate_w_per_bps(powers[1.0].mean_w, trials[1.0].l2_bps),
         proportionality_ratio=proportionality_ratio(powers[0.0].mean_w, max(power.mean_w for power in powers.values())),
-        stabilise_s=chosen.stabilise_s,
-        measure_s=chosen.measure_s,
-        averaging=chosen.averaging,
+        stabilise_s=settings.stabilise_s,
+        measure_s=settings.measure_s,
+        averaging=settings.averaging,
         facts=evaluator.facts() if isinstance(evaluator, Described) else {},
         notes=notes,
     )
 
 
 @dataclass(slots=True, kw_only=True)
-class _Lab:
-    """An evaluator, and the load that it is offered at many rates."""
+class _TrialRunner:
+    """Runs the trials of the table, each rate once."""
 
     evaluator: Evaluator
     load: OfferedLoad
     router: str
     settings: PowerTableSettings
     report: Callable[[str], None] | None
-    _seen: dict[float, Trial] = dataclasses.field(default_factory=dict)
+    _trials: dict[float, Trial] = dataclasses.field(default_factory=dict)
 
-    def measured(self, purpose: str, rate_pps: float) -> Trial:
+    def trial_at(self, purpose: str, rate_pps: float) -> Trial:
         if self.report:
             self.report(purpose)
-        if rate_pps not in self._seen:
+        if rate_pps not in self._trials:
             offered = self.load.at(rate_pps)
             if self.settings.stabilise_s > 0.0:
-                # A test bed need not try again where it has failed: the result is thrown away.
+                # A test bed need not repeat an invalid trial here, because the result is discarded.
                 stabilise = getattr(self.evaluator, "stabilise", self.evaluator.trial)
                 stabilise(offered, self.settings.stabilise_s)
-            self._seen[rate_pps] = self.evaluator.trial(offered, self.settings.measure_s)
-        trial = self._seen[rate_pps]
-        self.power(trial)
+            self._trials[rate_pps] = self.evaluator.trial(offered, self.settings.measure_s)
+        trial = self._trials[rate_pps]
+        self.power_of(trial)
         return trial
 
-    def power(self, trial: Trial) -> TrialPower:
+    def power_of(self, trial: Trial) -> TrialPower:
         if not trial.is_valid:
             reasons = f"at {trial.intended_pps:g} frames/s: {'; '.join(trial.invalid)}"
             if trial.evaluator == "measure":
                 raise CriterionFailed(f"{self.router}: invalid after {trial.attempts} attempts: {reasons}")
             raise ModelProblem(self.router, [Problem("trial", reasons)])
         if trial.power is None and trial.evaluator == "measure":
-            why = "; ".join(note for note in trial.notes if "power" in note) or "no meter was read"
-            raise EnvironmentProblem(f"{self.router}: a trial carries no watts: {why}")
+            reason = "; ".join(note for note in trial.notes if "power" in note) or "no meter was read"
+            raise EnvironmentProblem(f"{self.router}: the trial has no watts: {reason}")
         if trial.power is None:
             raise ModelProblem(self.router, [Problem("power", f"{NO_WATTS}, or measure with a power meter")])
         return trial.power
 
-    def search(self, ports: int, most_pps: float) -> LosslessThroughput:
+    def search(self, ports: int, max_pps: float) -> LosslessThroughput:
         goal = GoalProfile(
             name="no loss",
             width=self.settings.width_ratio,
@@ -302,7 +312,7 @@ class _Lab:
             return counts_of(self.evaluator.trial(self.load.at(ports * per_port_pps), duration_s), duration_s)
 
         bounds = binary_search(
-            probe, goal, least_pps=self.settings.least_ratio * most_pps / ports, most_pps=most_pps / ports
+            probe, goal, least_pps=self.settings.min_rate_ratio * max_pps / ports, most_pps=max_pps / ports
         )
         links = ("the links, not the router, limit the throughput",)
         return LosslessThroughput(
@@ -310,25 +320,25 @@ class _Lab:
         )
 
 
-def _base(base_w: float) -> PowerTableRow:
+def _base_row(base_w: float) -> PowerTableRow:
     state = "factory settings, no transceivers"
     if math.isnan(base_w):
-        why = "the router was not seen without its transceivers and its configuration"
-        return PowerTableRow(name="base", state=state, not_measured=why)
-    return PowerTableRow(name="base", state=f"{state}; told by the user", power_w=base_w)
+        reason = "the router was not measured without its transceivers and its configuration"
+        return PowerTableRow(name="base", state=state, not_measured=reason)
+    return PowerTableRow(name="base", state=f"{state}; given by the user", power_w=base_w)
 
 
-def _row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: float) -> PowerTableRow:
-    # A joule figure of the frames that keep an idle router awake would say nothing.
-    idles, is_idle = load_ratio == 0.0, name.startswith("idle")
+def _trial_row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: float) -> PowerTableRow:
+    # Joules per frame mean nothing for the few frames of an idle router.
+    is_without_traffic, is_idle = load_ratio == 0.0, name.startswith("idle")
     return PowerTableRow(
         name=name,
         state=state,
         load_ratio=load_ratio,
         intended_pps=trial.intended_pps,
-        forwarded_pps=0.0 if idles else trial.forwarded_pps,
-        l2_bps=0.0 if idles else trial.l2_bps,
-        loss_ratio=math.nan if idles else trial.loss_ratio,
+        forwarded_pps=0.0 if is_without_traffic else trial.forwarded_pps,
+        l2_bps=0.0 if is_without_traffic else trial.l2_bps,
+        loss_ratio=math.nan if is_without_traffic else trial.loss_ratio,
         power_w=power.mean_w,
         packet_j=math.nan if is_idle else power.packet_j,
         bit_j=math.nan if is_idle else power.bit_j,
@@ -343,16 +353,16 @@ def _notes(
 ) -> tuple[str, ...]:
     stand_in = f"an offered load is more than 0, so {settings.idle_pps:g} frames/s stand for no traffic"
     notes = [
-        f"idle: {stand_in if trials[0.0].intended_pps > 0.0 else 'no frame was sent; the meter alone was read'}",
-        "a zero-loss throughput; no loss is tolerated",
+        f"idle: {stand_in if trials[0.0].intended_pps > 0.0 else 'no frame was sent, only the meter was read'}",
+        "the throughput is without any loss",
         *throughput.notes,
     ]
     if not math.isnan(settings.base_w):
-        notes.append(f"base: {settings.base_w:g} W measured by hand without transceivers, as told by the user")
+        notes.append(f"base: {settings.base_w:g} W measured by hand without transceivers, as given by the user")
     full = trials[1.0]
     if full.loss_ratio > 1e-9:
         notes.append(
-            f"at full load {full.loss_ratio:.2g} of the frames were lost: the router did not return to the throughput"
+            f"at full load {full.loss_ratio:.2g} of the frames were lost: the router did not reach the throughput again"
         )
     if load.frames.is_fixed:
         notes.append(f"frames of {load.frames.name}: the draft asks for a mix (RFC 6985)")

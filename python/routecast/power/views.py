@@ -1,4 +1,4 @@
-"""Tables and figures of power: models and their fits, a router by load, over a day, its best operating point."""
+"""Tables and figures of power models and their fits, of routers over load and over a day, and of operating points."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def parameter_table(fit: DeviceFit) -> Table:
         Column.text("Unit", lambda row: _symbol(row[0])[1]),
         name="parameters",
         title=fit.device,
-        caption="Intervals are 95 %, where samples are more than parameters; a dash where none exists.",
+        caption="Intervals are 95 %; a dash stands for none, as with no more samples than parameters.",
     )
 
 
 def _symbol(name: str) -> tuple[str, str, float]:
-    """Return a parameter in the symbols of the papers, its unit on screens, and the factor to that unit."""
+    """Return the symbol of a parameter in the papers, its displayed unit, and the factor to that unit."""
     words = []
     unit, scale = "W" if name.startswith("w_") else "", 1.0
     for word in name.split(" "):
@@ -106,10 +106,10 @@ def _symbol(name: str) -> tuple[str, str, float]:
 
 
 def error_table(model: str, fits: Sequence[DeviceFit]) -> Table:
-    """Return the errors on samples left out, by device and over all."""
+    """Return the errors on samples left out, by device and over all devices."""
     rows = [(fit.device, fit.fitted, ErrorSummary.of(fit.error_ratio)) for fit in fits]
     if len(fits) > 1:
-        rows.append(("all", sum(fit.fitted for fit in fits), _all_errors(fits)))
+        rows.append(("all", sum(fit.fitted for fit in fits), _error_summary(fits)))
     left_out = "; ".join(dict.fromkeys(fit.left_out for fit in fits))
     return Table.of(
         rows,
@@ -120,13 +120,13 @@ def error_table(model: str, fits: Sequence[DeviceFit]) -> Table:
         Column("90th", "%", percent, lambda row: row[2].p90_abs_error_ratio),
         Column("Largest", "%", percent, lambda row: row[2].max_abs_error_ratio),
         name="errors",
-        title=f"Model {model}: errors on samples that were not fitted",
+        title=f"Model {model}: errors on samples left out of the fit",
         caption=f"{left_out[:1].upper()}{left_out[1:]}.",
         strong=(len(fits),) if len(fits) > 1 else (),
     )
 
 
-def _all_errors(fits: Sequence[DeviceFit]) -> ErrorSummary:
+def _error_summary(fits: Sequence[DeviceFit]) -> ErrorSummary:
     return ErrorSummary.of(error for fit in fits for error in fit.error_ratio)
 
 
@@ -135,60 +135,60 @@ _STEPS = 100
 
 
 def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
-    """Return the figure of samples and model: power over load; for ports and routers modelled over measured power.
+    """Return the figure of samples and model: power over load, or for ports and routers modelled over measured power.
 
-    Filled points were fitted, open points were left out.
+    Filled points were fitted; open points were left out.
     """
     drawn = list(fits[:_DRAWN_DEVICES])
     is_over_load = model not in {"port", "router"}
-    marks = _over_load(drawn) if is_over_load else _over_measured(drawn)
-    what = "Lines are the model, points the samples." if is_over_load else "Each point is one sample."
-    more = f" The first {len(drawn)} of {len(fits)} devices." if len(fits) > len(drawn) else ""
+    marks = _marks_over_load(drawn) if is_over_load else _marks_over_measured(drawn)
+    marks_note = "Lines are the model, points the samples." if is_over_load else "Each point is one sample."
+    devices_note = f" The first {len(drawn)} of {len(fits)} devices." if len(fits) > len(drawn) else ""
     samples = [sample for fit in drawn for sample in fit.samples]
-    low, high = _span(samples)
+    low, high = _axis_range(samples)
     return Figure(
         name="power",
         title=_title(model, fits),
-        caption=f"{what}{more}",
+        caption=f"{marks_note}{devices_note}",
         x=Axis(title="load (%)", low=0.0, high=100.0)
         if is_over_load
         else Axis(title="measured power (W)", low=low, high=high),
         y=Axis(title="power (W)") if is_over_load else Axis(title="modelled power (W)", low=low, high=high),
-        marks=(*marks, *_key(samples)),
+        marks=(*marks, *_legend(samples)),
     )
 
 
 def _title(model: str, fits: Sequence[DeviceFit]) -> str:
     devices = fits[0].device if len(fits) == 1 else f"{len(fits)} devices"
-    errors = _all_errors(fits)
+    errors = _error_summary(fits)
     median = 100.0 * errors.median_abs_error_ratio
     errors_text = f", median error {median:.2f} % on samples left out" if errors.points else ""
     return f"{devices}: model {model}{errors_text}"
 
 
-def _over_load(fits: Sequence[DeviceFit]) -> list[Line | Points]:
+def _marks_over_load(fits: Sequence[DeviceFit]) -> list[Line | Points]:
     loads = tuple(step / _STEPS for step in range(_STEPS + 1))
     marks: list[Line | Points] = []
     for fit, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
         watts = tuple(fit.model.power_w(OperatingPoint(load_ratio=load)) for load in loads)
         marks.append(Line(name=fit.device, x=tuple(100.0 * load for load in loads), y=watts, colour=colour))
-        marks += _samples(fit, colour, x=lambda sample: 100.0 * sample.x, y=lambda sample: sample.measured_w)
+        marks += _sample_points(fit, colour, x=lambda sample: 100.0 * sample.x, y=lambda sample: sample.measured_w)
     return marks
 
 
-def _over_measured(fits: Sequence[DeviceFit]) -> list[Line | Points]:
-    span = _span([sample for fit in fits for sample in fit.samples])
+def _marks_over_measured(fits: Sequence[DeviceFit]) -> list[Line | Points]:
+    span = _axis_range([sample for fit in fits for sample in fit.samples])
     marks: list[Line | Points] = [Line(name="equal", x=span, y=span, colour=GREY, dashed=True)]
     for fit, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
-        # The colour stands in the legend once, whichever samples the device has.
+        # The legend shows the colour of a device once, with or without samples left out.
         marks.append(Points(name=fit.device, x=(math.nan,), y=(math.nan,), colour=colour, symbol="square"))
-        marks += _samples(
+        marks += _sample_points(
             fit, colour, x=lambda sample: sample.measured_w, y=lambda sample: sample.modelled_w, size_px=5
         )
     return marks
 
 
-def _samples(
+def _sample_points(
     fit: DeviceFit,
     colour: str,
     *,
@@ -199,7 +199,7 @@ def _samples(
     for is_fitted in (True, False):
         samples = [sample for sample in fit.samples if sample.is_fitted is is_fitted]
         yield Points(
-            name=f"{fit.device}, {_word(is_fitted)}",
+            name=f"{fit.device}, {_fit_label(is_fitted)}",
             x=tuple(map(x, samples)),
             y=tuple(map(y, samples)),
             colour=colour,
@@ -209,50 +209,50 @@ def _samples(
         )
 
 
-def _span(samples: Sequence[ModelledSample]) -> tuple[float, float]:
-    """Return rounded ends for two axes with the same powers, W."""
+def _axis_range(samples: Sequence[ModelledSample]) -> tuple[float, float]:
+    """Return the rounded range of two axes that show the same powers, W."""
     watts = [watts for sample in samples for watts in (sample.measured_w, sample.modelled_w)]
     step = 10.0 ** math.floor(math.log10(max(max(watts) - min(watts), 1e-3)))
     return step * math.floor(min(watts) / step), step * math.ceil(max(watts) / step + 1e-9)
 
 
-def _key(samples: Sequence[ModelledSample]) -> list[Points]:
-    """Return the legend of filled and open points, where there are both."""
+def _legend(samples: Sequence[ModelledSample]) -> list[Points]:
+    """Return the legend of filled and open points if the figure has both."""
     if len({sample.is_fitted for sample in samples}) < 2:
         return []
     return [
-        Points(name=f"sample {_word(kind)}", x=(math.nan,), y=(math.nan,), colour=GREY, filled=kind)
+        Points(name=f"sample {_fit_label(kind)}", x=(math.nan,), y=(math.nan,), colour=GREY, filled=kind)
         for kind in (True, False)
     ]
 
 
-def _word(is_fitted: bool) -> str:
+def _fit_label(is_fitted: bool) -> str:
     return "fitted" if is_fitted else "left out"
 
 
-def has_front(point: SearchResult) -> bool:
-    """Return whether the power and the latency of some setting are known."""
-    return bool(_with_latency(point))
+def has_front(result: SearchResult) -> bool:
+    """Return whether any setting has a known power and latency."""
+    return bool(_settings_with_latency(result))
 
 
-def front_figure(point: SearchResult, machine: TunableRouter) -> Figure:
+def front_figure(result: SearchResult, machine: TunableRouter) -> Figure:
     """Return the figure of the evaluated settings, their Pareto front, the target and the best setting.
 
-    The front is a staircase: for a bound on the latency between two settings, the faster setting is the answer.
+    The front is a staircase, because the faster of two settings meets a latency target between them.
     """
-    quantity = latency_quantity(point.targets)
+    quantity = latency_quantity(result.targets)
     blue, orange, green, *_ = palette(4, ordered=False)
-    shown = _with_latency(point)
-    front = point.front
+    candidates = _settings_with_latency(result)
+    front = result.front
     marks: list[Mark] = [
         Points(
             name="evaluated",
-            x=tuple(1e6 * candidate.latency_s(quantity) for candidate in shown),
-            y=tuple(candidate.power_w for candidate in shown),
+            x=tuple(1e6 * candidate.latency_s(quantity) for candidate in candidates),
+            y=tuple(candidate.power_w for candidate in candidates),
             colour="#9aa0a8",
             filled=False,
             size_px=6,
-            labels=tuple(str(candidate.setting) for candidate in shown),
+            labels=tuple(str(candidate.setting) for candidate in candidates),
         ),
         _front_line(front, quantity, blue),
         Points(
@@ -261,17 +261,17 @@ def front_figure(point: SearchResult, machine: TunableRouter) -> Figure:
             y=tuple(candidate.power_w for candidate in front),
             colour=blue,
             size_px=6,
-            labels=tuple(_short(candidate.setting) for candidate in front),
+            labels=tuple(_short_name(candidate.setting) for candidate in front),
             is_labelled=True,
             legend=False,
         ),
     ]
-    limit = next((target.limit for target in point.targets if target.quantity == quantity), None)
-    if limit is not None and shown:
-        most = max(candidate.power_w for candidate in shown)
-        marks.append(Line(name="target", x=(1e6 * limit,) * 2, y=(0.0, most), colour=orange, dashed=True))
-    if point.best is not None and math.isfinite(point.best.latency_s(quantity)):
-        best = point.best
+    limit = next((target.limit for target in result.targets if target.quantity == quantity), None)
+    if limit is not None and candidates:
+        max_w = max(candidate.power_w for candidate in candidates)
+        marks.append(Line(name="target", x=(1e6 * limit,) * 2, y=(0.0, max_w), colour=orange, dashed=True))
+    if result.best is not None and math.isfinite(result.best.latency_s(quantity)):
+        best = result.best
         marks.append(
             Points(
                 name=f"best: {best.setting}",
@@ -285,7 +285,7 @@ def front_figure(point: SearchResult, machine: TunableRouter) -> Figure:
     return Figure(
         name="front",
         title=f"{machine.model.name}: watts against latency",
-        caption="Blue: the fewest watts for each bound on the latency, without loss. Labels: cores, clock, deepest "
+        caption="Blue: the fewest watts for each latency target, without loss. Labels: cores, clock, deepest "
         "sleep, activation.",
         x=Axis(title=f"{quantity} latency (us)", scale="log"),
         y=Axis(title="power (W)", low=0.0),
@@ -293,11 +293,11 @@ def front_figure(point: SearchResult, machine: TunableRouter) -> Figure:
     )
 
 
-def _with_latency(point: SearchResult) -> list[EvaluatedSetting]:
-    quantity = latency_quantity(point.targets)
+def _settings_with_latency(result: SearchResult) -> list[EvaluatedSetting]:
+    quantity = latency_quantity(result.targets)
     return [
         candidate
-        for candidate in point.judged
+        for candidate in result.judged
         if math.isfinite(candidate.power_w) and math.isfinite(candidate.latency_s(quantity))
     ]
 
@@ -316,7 +316,7 @@ def _front_line(front: Sequence[EvaluatedSetting], quantity: str, colour: str) -
     )
 
 
-def _short(setting: Setting) -> str:
+def _short_name(setting: Setting) -> str:
     """Return a short name of a setting.
 
     Examples
@@ -372,49 +372,51 @@ _SHOWN_SETTINGS = 12
 
 
 def scope_of(machine: TunableRouter) -> str:
-    """Return which part of the machine the powers cover."""
+    """Return the part of the machine that the powers cover."""
     power = machine.model.pool(machine.choices.pool).power
     return power.scope if power else "package"
 
 
-def point_tables(point: SearchResult, machine: TunableRouter, rate_pps: float) -> tuple[Table, Table]:
+def point_tables(result: SearchResult, machine: TunableRouter, rate_pps: float) -> tuple[Table, Table]:
     """Return the tables of the operating point and of the front near it."""
-    assert point.best is not None
-    of = f" of the {scope_of(machine)}"
+    assert result.best is not None
+    scope_suffix = f" of the {scope_of(machine)}"
     watts = (
-        _interval(format_power, *point.check.power_w, of=of) if point.check else format_power(point.best.power_w) + of
+        _interval(format_power, *result.check.power_w, suffix=scope_suffix)
+        if result.check
+        else format_power(result.best.power_w) + scope_suffix
     )
-    rows = [("setting", str(point.best.setting)), ("power", watts)]
-    for number, target in enumerate(point.targets):
-        value = target.format_value(point.best.values[number])
-        if point.check is not None:
-            mean, low, high = point.check.values[number]
+    rows = [("setting", str(result.best.setting)), ("power", watts)]
+    for number, target in enumerate(result.targets):
+        value = target.format_value(result.best.values[number])
+        if result.check is not None:
+            mean, low, high = result.check.values[number]
             value = _interval(target.format_value, mean, low, high) if high > low else target.format_value(mean)
         rows.append((str(target), value))
-    if point.check is not None:
-        length = format_duration(point.check.duration_s)
-        rows.append(("checked by", f"{point.check.replications} simulations of {length}, other seeds"))
+    if result.check is not None:
+        length = format_duration(result.check.duration_s)
+        rows.append(("checked by", f"{result.check.replications} simulations of {length}, other seeds"))
     counts = (
-        f"{point.enumerated}: {len(point.overloaded)} overloaded, {len(point.judged)} evaluated, "
-        f"{point.pruned} ruled out by their bound"
+        f"{result.enumerated}: {len(result.overloaded)} overloaded, {len(result.judged)} evaluated, "
+        f"{result.pruned} ruled out by their bound"
     )
     title = f"{machine.model.name} at {format_pps(rate_pps)}: the fewest watts"
-    return Table.of_facts([*rows, ("settings", counts)], name="best", title=title), _front_table(point)
+    return Table.of_facts([*rows, ("settings", counts)], name="best", title=title), _front_table(result)
 
 
-def _interval(write: Callable[[float], str], mean: float, low: float, high: float, *, of: str = "") -> str:
-    return f"{write(mean)}{of} (95 %: {write(low)} to {write(high)})"
+def _interval(write: Callable[[float], str], mean: float, low: float, high: float, *, suffix: str = "") -> str:
+    return f"{write(mean)}{suffix} (95 %: {write(low)} to {write(high)})"
 
 
-def _front_table(point: SearchResult) -> Table:
-    quantity = latency_quantity(point.targets)
-    front = point.front
-    chosen = [number for number, candidate in enumerate(front) if candidate is point.best]
-    first = max(min(chosen[0] - 2, len(front) - _SHOWN_SETTINGS), 0) if chosen else 0
+def _front_table(result: SearchResult) -> Table:
+    quantity = latency_quantity(result.targets)
+    front = result.front
+    best_index = [number for number, candidate in enumerate(front) if candidate is result.best]
+    first = max(min(best_index[0] - 2, len(front) - _SHOWN_SETTINGS), 0) if best_index else 0
     shown = front[first : first + _SHOWN_SETTINGS]
-    left = len(front) - len(shown)
-    more = f" {left} more in --json." if left else ""
-    whole = "" if point.pruned == 0 else " Settings above the best were not all evaluated (--all)."
+    hidden = len(front) - len(shown)
+    hidden_note = f" {hidden} more in --json." if hidden else ""
+    pruned_note = "" if result.pruned == 0 else " Settings above the best were not all evaluated (--all)."
     return Table.of(
         shown,
         Column("Power", "W", getter="power_w"),
@@ -428,8 +430,8 @@ def _front_table(point: SearchResult) -> Table:
         Column.text("Targets", lambda row: "met" if row.is_met else "missed"),
         name="front",
         title=f"Watts against {quantity} latency",
-        caption=f"Nothing evaluated has both fewer watts and less latency.{more}{whole}",
-        strong=lambda row: row is point.best,
+        caption=f"No evaluated setting has both fewer watts and less latency.{hidden_note}{pruned_note}",
+        strong=lambda row: row is result.best,
     )
 
 
@@ -438,7 +440,7 @@ def _activation(setting: Setting) -> str:
 
 
 def plan_tables(plan: DayPlan, machine: TunableRouter) -> tuple[Table, Table]:
-    """Return the plan of a day, one row for each stay in a setting, and what it is compared with."""
+    """Return the plan of a day with one row per stay in a setting, and the energy of the plan and its alternatives."""
     quantity = latency_quantity(plan.targets)
     number = next((n for n, target in enumerate(plan.targets) if target.quantity == quantity), None)
     settings, power_w = plan.plan.settings, plan.plan.power_w
@@ -449,7 +451,7 @@ def plan_tables(plan: DayPlan, machine: TunableRouter) -> tuple[Table, Table]:
 
     day = Table.of(
         stays,
-        Column.text("Time", lambda steps: f"{_clock(steps[0], plan)}-{_clock(steps[-1] + 1, plan)}"),
+        Column.text("Time", lambda steps: f"{_time_of_day(steps[0], plan)}-{_time_of_day(steps[-1] + 1, plan)}"),
         Column("Load", "", format_pps, lambda steps: max(plan.rates_pps[step] for step in steps)),
         Column.text("Setting", lambda steps: str(settings[steps[0]])),
         Column("Power", "W", getter=lambda steps: math.fsum(power_w[step] for step in steps) / len(steps)),
@@ -479,7 +481,7 @@ def plan_tables(plan: DayPlan, machine: TunableRouter) -> tuple[Table, Table]:
     return day, energy
 
 
-def _clock(step: int, plan: DayPlan) -> str:
+def _time_of_day(step: int, plan: DayPlan) -> str:
     minutes = round(step * plan.step_s / 60.0)
     return f"{minutes // 60:02d}:{minutes % 60:02d}"
 
@@ -503,7 +505,7 @@ def power_tables(table: PowerTable) -> tuple[Table, Table]:
         (f"{table.eer_bit_per_j / 1e9:.4g} {METRICS['eer'].unit}", f"{loads} % weighted {weights}"),
         (
             f"{table.eer_unweighted_bit_per_j / 1e9:.4g} {METRICS['eer_unweighted'].unit}",
-            "unweighted: not to be compared with the line above",
+            "unweighted: not comparable with the line above",
         ),
         (f"{table.ecr_w_per_bps * 1e9:.4g} {METRICS['ecr'].unit}", ""),
         (format_ratio(table.proportionality_ratio), "100 % draws nothing when idle"),
@@ -535,7 +537,7 @@ def day_table(day: PowerDay, price: float | None) -> Table:
 
 
 def proportional_figure(day: PowerDay) -> Figure:
-    """Return watts over a day, beside those in proportion to the traffic."""
+    """Return the figure of watts over a day, with watts in proportion to traffic for comparison."""
     hours = tuple((index + 0.5) * day.step_s / 3600.0 for index in range(len(day.power_w)))
     peak_bps = max(day.l2_bps)
     at_peak_w = day.power_w[day.l2_bps.index(peak_bps)]
@@ -577,7 +579,7 @@ def _watts_over_load(rows: Iterable[tuple[float, float]], *, name: str, title: s
 
 
 def form_table(loads: Sequence[float], published: PolynomialForm, monotone: MonotoneForm) -> Table:
-    """Return the published form function beside the monotone one that lies nearest to it."""
+    """Return the published form function and the monotone form function nearest to it."""
     gap, place = greatest_deviation(published, monotone)
     return Table.of(
         loads,
@@ -587,7 +589,7 @@ def form_table(loads: Sequence[float], published: PolynomialForm, monotone: Mono
         Column("Difference", "", "+.6f", lambda t: monotone.at(t) - published.at(t)),
         name="form",
         title="Form function x(t) over normalised throughput t = r / r_max",
-        caption=f"Published: {published.source}. Monotone: the cubic spline nearest to it that never falls and "
+        caption=f"Published: {published.source}. Monotone: the nearest cubic spline that never falls and "
         f"stays within 0 and 1; it deviates by at most {gap:.4f}, at t = {place:.3f}.",
     )
 
@@ -608,7 +610,7 @@ def router_table(model: SoftwareRouterPower, points: Iterable[Sequence[float]]) 
 
 
 def platforms_table(platforms: Iterable[Platform]) -> Table:
-    """Return the paper's machines."""
+    """Return the machines of Bolla et al. 2009."""
 
     def kpps(title: str, name: str) -> Column:
         return Column(title, "kpps", lambda rate_pps: f"{rate_pps / 1e3:.4g}", name)
@@ -626,21 +628,21 @@ def platforms_table(platforms: Iterable[Platform]) -> Table:
         Column("From", "W", ".3g", "least_w"),
         Column("To", "W", ".3g", "greatest_w"),
         name="platforms",
-        title="Machines of Bolla et al. 2009, with what its text states",
-        caption="Idle and active powers by clock are drawn in its figures and printed nowhere: measure your own "
+        title="Machines of Bolla et al. 2009, with the figures of its text",
+        caption="Idle and active powers by clock appear only as curves in its figures: measure your own "
         "machine, and fit them with `routecast power fit SAMPLES --model router`.",
     )
 
 
 def terms_table(model: PortPower) -> Table:
-    """Return the terms of each kind of port."""
+    """Return the terms of each class of ports."""
 
     def term(title: str, name: str, unit: str = "W", scale: float = 1.0) -> Column:
-        def shown(row: tuple[str, PortClass]) -> float | None:
+        def scaled(row: tuple[str, PortClass]) -> float | None:
             value = getattr(row[1], name)
             return None if value is None else value * scale
 
-        return Column(title, unit, ".4g", shown)
+        return Column(title, unit, ".4g", scaled)
 
     return Table.of(
         model.classes.items(),
@@ -654,25 +656,25 @@ def terms_table(model: PortPower) -> Table:
         term("E_pkt", "packet_j", "nJ", 1e9),
         name="ports",
         title=model.device,
-        caption="P_base once, P_port, P_trx_in, P_trx_up and P_offset per port enabled, plugged in, up and "
-        f"forwarding; E_bit and E_pkt per bit and packet at each port it passes. Scope {model.scope}.",
+        caption="P_base counts once; P_port, P_trx_in, P_trx_up and P_offset per port that is enabled, plugged in, up "
+        f"and forwarding; E_bit and E_pkt per bit and packet at each port on its way. Scope {model.scope}.",
     )
 
 
 def ports_table(curves: Mapping[str, Sequence[float]], loads: Sequence[float], frame: str) -> Table:
-    """Return the watts of a port of each kind over load."""
+    """Return the watts of a port of each class over load."""
     return Table(
         name="port_power",
         title=f"Power of one port over load, frames {frame}",
-        caption="Plugged in, on and up, the load in each direction, in percent of the line rate; the device's P_base "
-        "comes on top, once.",
+        caption="The port is plugged in, enabled and up, with the load in each direction in percent of the line rate. "
+        "P_base of the device is not included.",
         columns=(Column("Load", "%", ".3g"), *(Column(name, "W", ".4g") for name in curves)),
         rows=tuple((100.0 * load, *watts) for load, *watts in zip(loads, *curves.values(), strict=True)),
     )
 
 
 def device_table(model: PortPower, loads: Sequence[float], watts: Sequence[float], frame: str | None) -> Table:
-    """Return the watts of the device as it is equipped, over load."""
+    """Return the watts of the equipped device over load."""
     ports = ", ".join(
         f"{ports.plugged} x {name} plugged in, {ports.enabled} enabled, {ports.up} up"
         for name, ports in model.equipped.items()
@@ -682,8 +684,8 @@ def device_table(model: PortPower, loads: Sequence[float], watts: Sequence[float
         zip(loads, watts, strict=True),
         name="device_power",
         title=f"Power of {model.device} as equipped, {traffic}",
-        caption=f"{ports}. The load in each direction of every port that is up, in percent of its line rate; the mean "
-        "P_base of its classes is counted once.",
+        caption=f"{ports}. Load: in each direction of every port that is up, in percent of its line rate. The mean "
+        "P_base of the classes counts once.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The power benchmark's table of a router on a test bed: a search of the throughput, then the load of each line.
+"""The power benchmark's table of a router on a test bed: a search of the throughput, then a trial for each line.
 
 ::
 
@@ -30,24 +30,26 @@ from routecast.testbed.opening import open_testbed
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.timed import TimedMeasure, idle_trial
 
-__all__ = ["SHORTEST_LINE_S", "intervals_s", "measured_table", "search_profile", "wire_power_table"]
+__all__ = ["MIN_LINE_S", "intervals_s", "measured_table", "search_profile", "wire_power_table"]
 
-SHORTEST_LINE_S = 1.0
-"""Line "idle+" has a frame a second on every port: a shorter trial would have none."""
+MIN_LINE_S = 1.0
+"""The line "idle+" sends one frame a second on every port, so a shorter trial would send none."""
 
-_MIX = "a mix of sizes is offered at most one width of the search below the rate of the wires: its mean varies"
+_MIX_LIMIT_NOTE = (
+    "a mix of sizes is offered at most at the wire rate less the width of the search, because its mean varies"
+)
 
-_MAJORITY = 2
-"""Of three trials."""
+_REQUIRED_PASSES = 2
+"""Trials without loss that confirm a rate: two of three."""
 _CONFIRMING_ATTEMPTS = 5
-_MOST_STEPS_DOWN = 5
+_MAX_STEPS_DOWN = 5
 _STABILISE_SAMPLES = 3
 _MEASURE_SAMPLES = 10
-_SHORTEST_STABILISE_S = 0.5
+_MIN_STABILISE_S = 0.5
 
 
 def intervals_s(sample_s: float) -> tuple[float, float]:
-    """Return for how long each line is stabilised and measured, from the time between a meter's samples.
+    """Return the stabilisation and measurement time of each line from the sampling interval of the meter.
 
     Examples
     --------
@@ -56,14 +58,11 @@ def intervals_s(sample_s: float) -> tuple[float, float]:
     """
     if not math.isfinite(sample_s):
         sample_s = 0.0
-    return (
-        max(_SHORTEST_STABILISE_S, _STABILISE_SAMPLES * sample_s),
-        max(SHORTEST_LINE_S, _MEASURE_SAMPLES * sample_s),
-    )
+    return (max(_MIN_STABILISE_S, _STABILISE_SAMPLES * sample_s), max(MIN_LINE_S, _MEASURE_SAMPLES * sample_s))
 
 
 def search_profile() -> Profile:
-    """Return the profile of the search: "quick", with its goal without loss alone."""
+    """Return the profile of the search: "quick", with only its goal without loss."""
     quick = read_profile("quick")
     base = quick.throughput.base
     return quick.changed("throughput", goal=(base,), base_goal=base.name)
@@ -72,37 +71,39 @@ def search_profile() -> Profile:
 def wire_power_table(
     measure: Measure, load: OfferedLoad, *, settings: PowerTableSettings, report: Callable[[str], None] | None = None
 ) -> PowerTable:
-    """Measure the table of the device of a test bed.
+    """Measure the power table of the device of a test bed.
 
     Parameters
     ----------
     measure : Measure
-        An evaluator on a test bed that is up, with a meter.
+        Evaluator on an open test bed with a meter.
     load : OfferedLoad
         Frames and flows; all ports send and receive. Its rate does not matter.
     settings : PowerTableSettings
-        ``measure_s`` is at least :data:`SHORTEST_LINE_S`.
+        ``measure_s`` is at least :data:`MIN_LINE_S`.
     report : callable or None
         Called with the purpose of each trial.
 
     Raises
     ------
     routecast.errors.FileProblem
-        The device makes its frames itself, so no load is on it while it is metered.
+        The device makes its frames itself, so that it has no load while it is metered.
     routecast.errors.ModelProblem
-        A line is shorter than :data:`SHORTEST_LINE_S`, or the device loses frames at every rate.
+        A line is shorter than :data:`MIN_LINE_S`, or the device loses frames at every rate.
     routecast.errors.EnvironmentProblem
         The meter gave no reading, or the tester failed.
     """
     if isinstance(measure, TimedMeasure):
-        what = "makes its frames itself and works at its capacity at any load: there are no watts over load"
-        raise FileProblem("power table", [Problem(f"device {measure.bed.device.name}", what)])
-    if not settings.measure_s >= SHORTEST_LINE_S:
-        what = f"is {settings.measure_s:g} s: idle+ has a frame a second on every port, so give 1 s or more"
-        raise ModelProblem("power table", [Problem("measure_s", what)])
+        message = (
+            "makes its frames itself and works at its capacity at any load, so its watts over load cannot be measured"
+        )
+        raise FileProblem("power table", [Problem(f"device {measure.bed.device.name}", message)])
+    if not settings.measure_s >= MIN_LINE_S:
+        message = f"is {settings.measure_s:g} s: idle+ sends one frame a second on every port, so give 1 s or more"
+        raise ModelProblem("power table", [Problem("measure_s", message)])
     profile = search_profile()
     wire_bps = tuple(port.wire_bps for port in measure.bed.ports)
-    # All ports are offered the same, so the slowest wire decides (RFC 2544 sec. 20).
+    # All ports are offered the same rate, so the slowest wire decides (RFC 2544 sec. 20).
     line_pps = len(wire_bps) * line_rate_pps(min(wire_bps), load.frames.mean_bytes)
     stage = _MixStage(
         procedure="throughput",
@@ -116,26 +117,26 @@ def wire_power_table(
         records=[],
         on_trial=lambda seconds, known, purpose: report(f"throughput, {purpose}") if report else None,
         offered=load,
-        # Sizes of a mix are drawn, so at the rate of the wire the tester would now and then be held up.
+        # The sizes of a mix are random, so at the wire rate the tester would sometimes be late.
         wire_pps=line_pps if load.frames.is_fixed else line_pps * (1.0 - profile.throughput.base.width),
     )
     table = power_table(
-        _Wire(measure),
+        _WireEvaluator(measure),
         load,
         router=measure.bed.device.title,
         ports=len(measure.bed.ports),
-        most_pps=line_pps,
-        # Less than a frame is due in a line, so none is sent.
+        max_pps=line_pps,
+        # Less than one frame is due in a line, so none is sent.
         settings=replace(settings, idle_pps=0.5 / (settings.measure_s + settings.stabilise_s)),
-        search=lambda: _searched(stage, settings.measure_s),
+        search=lambda: _search_throughput(stage, settings.measure_s),
         report=report,
     )
     return replace(table, notes=(*table.notes, *_meter_notes(measure)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Wire:
-    """Sends a load, or nothing where not every port has a frame to send."""
+class _WireEvaluator:
+    """Evaluator that sends a load, or nothing if less than one frame per port is due."""
 
     measure: Measure
 
@@ -156,9 +157,9 @@ class _Wire:
 
 
 def _unmetered(measure: Measure) -> Measure:
-    """Return a view for trials without a meter, because a slow meter would hold each of them up.
+    """Return a view for trials without the meter, because a slow meter would delay each of them.
 
-    It runs no invalid trial again: the stage of the search does that itself, and to stabilise one is enough.
+    It does not repeat invalid trials: the stage of the search repeats them, and stabilisation needs only one.
     """
     view = measure.attempted_once()
     view.meter, view.no_power = None, ""
@@ -167,7 +168,7 @@ def _unmetered(measure: Measure) -> Measure:
 
 @dataclass(slots=True, kw_only=True)
 class _MixStage(Stage):
-    """A stage with a mix of frame sizes; ``wire_pps`` is what is offered of it at most, all ports together."""
+    """A stage with a mix of frame sizes; ``wire_pps`` is the greatest offered rate of all ports together."""
 
     offered: OfferedLoad
     wire_pps: float
@@ -181,39 +182,46 @@ class _MixStage(Stage):
         return self.offered.at(rate_pps)
 
 
-def _searched(stage: _MixStage, line_s: float) -> LosslessThroughput:
-    """Search as ``routecast benchmark rfc2544 --profile quick`` does, and confirm the rate for as long as a line."""
-    short = find_ceiling(stage)
+def _search_throughput(stage: _MixStage, line_s: float) -> LosslessThroughput:
+    """Search the throughput with the profile "quick" of RFC 2544, and confirm it in trials as long as a line."""
+    tester_limit = find_ceiling(stage)
     row = THROUGHPUT.run(stage, math.nan)[0]
-    rate_pps, lowered = row.throughput_pps, ""
+    rate_pps, lowering_note = row.throughput_pps, ""
     if rate_pps > 0.0:
-        rate_pps, lowered = _confirmed(stage, rate_pps, line_s)
-    notes = (*_limits(stage, row, short), _method(stage.profile), *([lowered] if lowered else ()))
+        rate_pps, lowering_note = _confirmed_rate(stage, rate_pps, line_s)
+    notes = (
+        *_limit_notes(stage, row, tester_limit),
+        _search_description(stage.profile),
+        *([lowering_note] if lowering_note else ()),
+    )
     return LosslessThroughput(rate_pps=rate_pps, reason=row.reason, notes=notes)
 
 
-def _confirmed(stage: _MixStage, rate_pps: float, line_s: float) -> tuple[float, str]:
-    """Return a rate that passes a trial as long as a line, and a note where it is not the one found.
+def _confirmed_rate(stage: _MixStage, rate_pps: float, line_s: float) -> tuple[float, str]:
+    """Return a rate without loss in trials as long as a line, and a note if it differs from the rate of the search.
 
-    What passes for the fifth of a second of a search may not for long: buffers fill, a tester of software falls behind.
-    Most trials at a rate must pass, so that a lucky one does not decide.
+    A rate that passes for the fifth of a second of a search may fail for longer, because buffers fill and a software
+    tester falls behind. Two of three trials must pass, so that a single lucky trial does not decide.
     """
     width, tolerated = stage.profile.throughput.base.width, stage.profile.throughput.base.loss_ratio
-    length = f"a trial of {format_duration(line_s)}"
+    length = format_duration(line_s)
     lower_pps = rate_pps
-    for step in range(_MOST_STEPS_DOWN):
+    for step in range(_MAX_STEPS_DOWN):
         if _most_pass(stage, lower_pps, line_s, tolerated):
-            lowered = format_ratio(1.0 - lower_pps / rate_pps)
-            note = f"throughput lowered by {lowered}, until most trials of {format_duration(line_s)} lost nothing"
+            lowering = format_ratio(1.0 - lower_pps / rate_pps)
+            note = f"throughput lowered by {lowering}, until most trials of {length} lost nothing"
             return lower_pps, note if lower_pps < rate_pps else ""
-        lower_pps *= 1.0 - 2**step * width  # each step twice the one before: lines may be long
-    return rate_pps, f"the throughput holds in short trials only: {length} was not valid without loss near it"
+        lower_pps *= 1.0 - 2**step * width  # steps double, because lines may be long
+    return (
+        rate_pps,
+        f"the throughput holds only in short trials: most trials of {length} near it lost frames or were invalid",
+    )
 
 
 def _most_pass(stage: _MixStage, rate_pps: float, line_s: float, tolerated: float) -> bool:
-    """Whether two of three valid trials at a rate lose nothing; stops as soon as that is decided.
+    """Whether two of three valid trials at a rate lose nothing.
 
-    An invalid trial says nothing of the router and is not counted, but neither is it run again without end.
+    An invalid trial does not count, and at most five trials run.
     """
     passed = failed = 0
     for _ in range(_CONFIRMING_ATTEMPTS):
@@ -223,22 +231,22 @@ def _most_pass(stage: _MixStage, rate_pps: float, line_s: float, tolerated: floa
             continue
         is_met = counts_of(trial, line_s).loss_ratio <= tolerated
         passed, failed = passed + is_met, failed + (not is_met)
-        if _MAJORITY in (passed, failed):
+        if _REQUIRED_PASSES in (passed, failed):
             break
-    return passed == _MAJORITY
+    return passed == _REQUIRED_PASSES
 
 
-def _limits(stage: _MixStage, row: ThroughputRow, short: str) -> tuple[str, ...]:
+def _limit_notes(stage: _MixStage, row: ThroughputRow, tester_limit: str) -> tuple[str, ...]:
     if row.outcome != "maximum":
         return ()
-    who = "the tester" if short else "the links"
-    limited = f"{who}, not the router, limit{'s' if short else ''} the throughput"
-    if short:
-        return (limited, short)
-    return (limited,) if stage.offered.frames.is_fixed else (limited, _MIX)
+    limiter = "the tester" if tester_limit else "the links"
+    limited = f"{limiter}, not the router, limit{'s' if tester_limit else ''} the throughput"
+    if tester_limit:
+        return (limited, tester_limit)
+    return (limited,) if stage.offered.frames.is_fixed else (limited, _MIX_LIMIT_NOTE)
 
 
-def _method(profile: Profile) -> str:
+def _search_description(profile: Profile) -> str:
     goal, settings = profile.throughput.base, profile.throughput
     return ", ".join(
         (
@@ -259,14 +267,14 @@ def _meter_notes(measure: Measure) -> tuple[str, ...]:
             f"{format_duration(measure.meter.interval_s)}"
         )
     if any(port.is_virtual for port in measure.bed.ports):
-        notes.append("tester and router share this machine: the watts are those of both")
+        notes.append("tester and router share this machine, so the watts include both")
     return tuple(notes)
 
 
 _RETRIES = 4
-"""How often an invalid trial is run again: as in the profile "quick"."""
+"""Repetitions of an invalid trial, as in the profile "quick"."""
 
-_AVERAGING = "mean of the meter over the time in which frames are sent, one trial for each line"
+_AVERAGING = "mean of the meter while frames are sent, one trial for each line"
 
 
 def measured_table(
@@ -282,14 +290,14 @@ def measured_table(
     on_remark: Callable[[str], None],
     report: Callable[[str], None],
 ) -> PowerTable:
-    """Return the table of the device of a test bed; without lengths those that suit the meter.
+    """Return the power table of the device of a test bed. Default durations follow from the meter.
 
-    ``bed`` are the options of :func:`routecast.testbed.opening.open_testbed`.
+    ``bed`` holds the options of :func:`routecast.testbed.opening.open_testbed`.
 
     Raises QuantityProblem: no meter is named; EnvironmentProblem: the meter cannot be read, or the test bed cannot be
-    put up.
+    opened.
     """
-    meter = _meter(read_testbed(testbed, device=bed["device"], options=bed["options"]).power, power)
+    meter = _readable_meter(read_testbed(testbed, device=bed["device"], options=bed["options"]).power, power)
     usual_stabilise_s, usual_measure_s = intervals_s(meter.interval_s)
     settings = replace(
         settings,
@@ -303,12 +311,12 @@ def measured_table(
         return wire_power_table(measure, load, settings=settings, report=report)
 
 
-def _meter(table: MeterTable | None, power: str | None) -> PowerMeter:
-    """Return the meter of the command line or of the file, if it can be read."""
+def _readable_meter(table: MeterTable | None, power: str | None) -> PowerMeter:
+    """Return the meter of the command line or of the file after a test reading."""
     meter, no_power = meter_for(table, power)
     if meter is not None:
         return checked_meter(meter)
     if no_power:
         raise EnvironmentProblem(no_power)
-    text = "a real router needs a power meter: give --power METER (`routecast power meters` lists them)"
-    raise QuantityProblem(power or "", text)
+    message = "a real router needs a power meter: give --power METER (`routecast power meters` lists them)"
+    raise QuantityProblem(power or "", message)

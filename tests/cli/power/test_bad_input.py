@@ -13,7 +13,7 @@ LINEAR = 'model = "linear"\nidle = "50 W"\nfull = "100 W"\n'
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Return what a command says that leaves with 2."""
+    """Return the error output of a command that ends with exit code 2."""
     assert run(["power", *arguments]) == 2
     output = capsys.readouterr()
     assert not output.out
@@ -49,21 +49,21 @@ def test_a_router_is_no_power_model_and_the_message_says_what_shows_its_watts(
 def test_a_frame_size_is_refused_where_no_port_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "box.power.toml"
     model.write_text(LINEAR, encoding="utf-8")
-    for shown in ("form", "platforms", str(model)):
-        assert "--frame is of a model of ports" in refused(capsys, "show", shown, "--frame", "64 B")
+    for model_name in ("form", "platforms", str(model)):
+        assert "--frame is for models of ports" in refused(capsys, "show", model_name, "--frame", "64 B")
 
 
-def test_a_power_model_is_known_by_what_it_says_not_by_its_name(
+def test_a_power_model_is_known_by_its_content_not_by_its_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = []
+    outputs = []
     for name in ("box.toml", "box.power.toml"):
         model = tmp_path / name
         model.write_text(LINEAR, encoding="utf-8")
         assert run(["power", "day", str(model), "--profile", "synthetic", "--peak", "1 Gbit/s"]) == 0
-        said.append(capsys.readouterr().out.replace(name, "box"))
-    assert said[0] == said[1]
-    assert "kWh a day" in said[0]
+        outputs.append(capsys.readouterr().out.replace(name, "box"))
+    assert outputs[0] == outputs[1]
+    assert "kWh a day" in outputs[0]
 
 
 def test_options_that_the_file_has_no_use_for_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,28 +77,26 @@ def test_options_that_the_file_has_no_use_for_are_refused(tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
-        (b"load_ratio;power_w\n0;50\n1;90\n", "Commas must stand between columns"),
+        (b"load_ratio;power_w\n0;50\n1;90\n", "Separate the columns by commas"),
         (b"load_ratio,power_kw\n0,5\n1,9\n", 'did you mean "power_kw"? Columns of the file'),
         (b"load_ratio,power_w\n0,50\n", "samples.csv: has samples at 1 load"),
         (b"load_ratio,power_w\n0,0\n0.5,0\n1,0\n", "device: all its samples are 0 W"),
         (b"\x7fELF\xff\xfe", "byte 4 is no UTF-8"),
     ],
 )
-def test_samples_that_are_wrong_are_told_by_file_and_place(
-    content: bytes, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_wrong_samples_are_reported_with_file_and_place(
+    content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "samples.csv"
     file.write_bytes(content)
     output = refused(capsys, "fit", str(file))
-    assert told in output
+    assert message in output
     assert "samples.csv" in output
 
 
-def test_a_device_that_is_not_in_the_file_is_told_with_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_on_an_unknown_device_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "samples.csv"
     file.write_text("device,load_ratio,power_w\na,0,50\na,1,90\nb,0,20\nb,1,40\n", encoding="utf-8")
     output = refused(capsys, "fit", str(file), "--device", "c")
@@ -106,20 +104,20 @@ def test_a_device_that_is_not_in_the_file_is_told_with_the_file(
 
 
 @pytest.mark.slow
-def test_trials_too_short_for_a_frame_are_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_message_says_that_trials_are_too_short_for_a_frame(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["power", "optimise", str(EXAMPLE), "--target", "p99 < 1 ms", "--duration", "1 us"]) == 1
     assert "--duration" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_a_clock_that_is_no_p_state_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_clock_that_is_no_p_state_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     router = tmp_path / "odd.router.toml"
     text = EXAMPLE.read_text(encoding="utf-8")
     router.write_text(text.replace('frequency = "3 GHz"\n', 'frequency = "2.5 GHz"\n', 1), encoding="utf-8")
-    asked = ("--target", "p99 < 1 ms", "--duration", "5 ms", "--replications", "0")
-    assert run(["power", "optimise", str(router), *asked]) == 0
+    options = ("--target", "p99 < 1 ms", "--duration", "5 ms", "--replications", "0")
+    assert run(["power", "optimise", str(router), *options]) == 0
     assert "2.5 GHz, at which pool" in capsys.readouterr().out
-    assert run(["power", "optimise", str(EXAMPLE), *asked]) == 0
+    assert run(["power", "optimise", str(EXAMPLE), *options]) == 0
     assert "none of its P-states" not in capsys.readouterr().out
 
 
@@ -128,23 +126,23 @@ PIECEWISE = 'model = "piecewise"\npower = ["1 W", "2 W", "3 W"]\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        (FORM + 'form = "foo"', 'form: is no form function: it is "published"'),
-        (FORM + 'form = { kind = "poly" }', 'form: is no form function: it is "published"'),
+        (FORM + 'form = "foo"', 'form: is no form function: give "published"'),
+        (FORM + 'form = { kind = "poly" }', 'form: is no form function: give "published"'),
         (FORM + 'form = { kind = "polynomial", coefficient = [1] }', 'did you mean "coefficients"?'),
         (FORM + 'form = { kind = "polynomial", coefficients = [0, nan] }', "coefficients[1]: got nan"),
         (PIECEWISE + "load = [0, 0.5, 0.4]", "load: got [0.0, 0.5, 0.4]: loads must rise"),
         (PIECEWISE + "load = [0, 1]", "load: got 2 loads and 3 powers"),
     ],
 )
-def test_a_power_model_that_is_wrong_is_told_in_the_words_of_its_file(
-    text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_faults_of_a_power_model_are_reported_in_the_keys_of_its_file(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = tmp_path / "box.power.toml"
     model.write_text(text, encoding="utf-8")
     output = refused(capsys, "show", str(model))
-    assert told in output
+    assert message in output
     assert "literal[" not in output
     assert "tagged-union" not in output
 
@@ -163,9 +161,9 @@ def bomb_of_aliases(lines: int) -> str:
 
 @pytest.mark.parametrize("command", ["fit", "show"])
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
-        (bomb_of_aliases(10), "*a0 in line 2 is an alias, which no file of NetPowerBench has"),
+        (bomb_of_aliases(10), "*a0 in line 2 is an alias, which NetPowerBench does not use"),
         ("a: &a [*a]\n", "*a in line 1 is an alias"),
         ("a: &a {b: 1}\nc: {<<: *a}\n", "*a in line 2 is an alias"),
         ("[" * 10_000, "is nested too deeply"),
@@ -177,13 +175,13 @@ def bomb_of_aliases(lines: int) -> str:
     ids=["bomb", "itself", "merged", "deep", "wide", "large", "tag", "date"],
 )
 @pytest.mark.slow
-def test_yaml_that_stands_for_more_than_it_says_is_refused(
-    command: str, content: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_yaml_that_expands_beyond_bounds_is_refused(
+    command: str, content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "device.yaml"
     file.write_text(content, encoding="utf-8")
     output = refused(capsys, command, str(file))
-    assert told in output
+    assert message in output
     assert "device.yaml" in output
 
 

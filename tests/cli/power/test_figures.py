@@ -38,15 +38,15 @@ def test_the_front_says_for_every_bound_the_fewest_watts_that_a_real_setting_has
     result = operating_point(machine, machine.load, parse_targets(["p99 < 100 us"]), effort)
     drawn = front_figure(result, machine)
     line = next(mark for mark in drawn.marks if isinstance(mark, Line) and mark.name.startswith("front"))
-    lossless = [one for one in result.judged if one.values[1] == 0.0]
+    lossless = [setting for setting in result.judged if setting.values[1] == 0.0]
     assert len(line.x) > 3
     for (x0, y0), (x1, y1) in pairwise(zip(line.x, line.y, strict=True)):
         assert x0 == x1 or y0 == y1
         if x0 < x1:
             bound_s = math.sqrt(x0 * x1) / 1e6
-            assert y0 == min(item.power_w for item in lossless if item.latency_s("p99") <= bound_s)
+            assert y0 == min(setting.power_w for setting in lossless if setting.latency_s("p99") <= bound_s)
     named = next(mark for mark in drawn.marks if isinstance(mark, Points) and mark.is_labelled)
-    assert all(watts in {entry.power_w for entry in lossless} for watts in named.y)
+    assert all(watts in {setting.power_w for setting in lossless} for watts in named.y)
 
 
 def test_fitted_samples_are_filled_and_left_out_ones_open(samples: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_figures_title_stands_in_its_file(samples: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("picture.png", 'ends in ".png": a figure is an SVG file, such as picture.svg'),
         ("nowhere/picture.svg", "there is no folder"),
@@ -80,16 +80,16 @@ def test_a_figures_title_stands_in_its_file(samples: Path, tmp_path: Path) -> No
 )
 @pytest.mark.parametrize("command", ["fit", "day", "optimise"])
 def test_a_figure_that_cannot_be_written_is_refused_before_the_work(
-    command: str, name: str, told: str, samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, name: str, message: str, samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = {
+    arguments = {
         "fit": [str(samples)],
         "day": [str(EXAMPLE), "--profile", "geant", "--peak", "1 Gbit/s"],
         "optimise": [str(EXAMPLE), "--target", "p99 < 100 us"],
     }[command]
-    assert run(["power", command, *asked, "--figure", str(tmp_path / name)]) == 2
+    assert run(["power", command, *arguments, "--figure", str(tmp_path / name)]) == 2
     output = capsys.readouterr()
-    assert told in " ".join(output.err.split())
+    assert message in " ".join(output.err.split())
     assert not output.out
     assert not (tmp_path / name).exists()
 
@@ -98,8 +98,8 @@ def test_a_front_without_settings_is_not_drawn_and_the_answer_still_comes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figure = tmp_path / "front.svg"
-    asked = ("--load", "100 Mpps", "--target", "p99 < 100 us", "--figure", str(figure))
-    assert run(["power", "optimise", str(EXAMPLE), *asked]) == 1
+    options = ("--load", "100 Mpps", "--target", "p99 < 100 us", "--figure", str(figure))
+    assert run(["power", "optimise", str(EXAMPLE), *options]) == 1
     output = " ".join(capsys.readouterr().err.split())
     assert "is not written: of no setting are watts and latency known" in output
     assert "every setting is overloaded" in output

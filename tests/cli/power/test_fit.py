@@ -129,7 +129,7 @@ def test_a_fitted_switch_is_equipped_on_the_command_line_and_its_day_added_by_ha
     assert result["power_w"] == pytest.approx(by_hand, rel=1e-6)
     assert any("8 x SFP/T/10G, as given" in note for note in result["notes"])
 
-    # What the message tells to write does the same; an option takes the place of the file's table.
+    # The table that the message proposes does the same; an option takes the place of the file's table.
     table = '\n[equipped."SFP/T/10G"]\nplugged = 8\nenabled = 8\nup = 8\n'
     file.write_text(file.read_text(encoding="utf-8") + table, encoding="utf-8")
     assert run([*day, "--json"]) == 0
@@ -149,12 +149,12 @@ def test_wrong_ports_are_all_named_with_the_nearest_and_only_models_of_ports_tak
     assert run(["power", "show", str(file), *wrong]) == 2
     output = capsys.readouterr().err
     assert 'did you mean "SFP/T/10G"?' in output
-    assert 'got "SFP/T/10G=none": give a class and how many, such as "SFP/T/10G=4"' in output
+    assert 'got "SFP/T/10G=none": give a class and a number of ports, such as "SFP/T/10G=4"' in output
     assert 'got "SFP/T/10G"' in output
     assert run(["power", "show", str(file), "--equip", "SFP/T/10G=8", "--equip", "SFP/T/10G=9"]) == 2
-    assert "said twice" in capsys.readouterr().err
+    assert "appears twice" in capsys.readouterr().err
     assert run(["power", "show", "form", "--equip", "SFP/T/10G=8"]) == 2
-    assert "--equip is of a model of ports" in capsys.readouterr().err
+    assert "--equip is for models of ports" in capsys.readouterr().err
     day = ["--profile", "synthetic", "--peak", "1 Gbit/s", "--equip", "SFP/T/10G=8"]
     router = Path(__file__).parents[3] / "examples" / "green.router.toml"
     assert run(["power", "day", str(router), *day]) == 2
@@ -162,7 +162,7 @@ def test_wrong_ports_are_all_named_with_the_nearest_and_only_models_of_ports_tak
     linear = tmp_path / "linear.toml"
     linear.write_text('model = "linear"\nidle = "50 W"\nfull = "100 W"\n', encoding="utf-8")
     assert run(["power", "day", str(linear), *day]) == 2
-    assert "--equip is of a model of ports" in capsys.readouterr().err
+    assert "--equip is for models of ports" in capsys.readouterr().err
 
 
 def test_an_equipped_switch_is_shown_over_load_as_its_ports_come_to(
@@ -175,7 +175,7 @@ def test_an_equipped_switch_is_shown_over_load_as_its_ports_come_to(
     assert run([*show, "--frame", "512 B", "--loads", "0,50", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     port_w = shown["port_power_w"]["SFP/T/10G"]
-    assert shown["device_power_w"]["power_w"] == pytest.approx([100.0 + 4 * item for item in port_w])
+    assert shown["device_power_w"]["power_w"] == pytest.approx([100.0 + 4 * watts for watts in port_w])
     assert run(show) == 0
     # Without frames nothing passes: 100 W and 4 (0.5 + 1 + 0.2) W.
     assert "106.8" in capsys.readouterr().out
@@ -183,9 +183,9 @@ def test_an_equipped_switch_is_shown_over_load_as_its_ports_come_to(
 
 def test_a_router_is_fitted_and_shown_by_clock_and_cores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = ["rate_pps,frequency_hz,cores,power_w"]
-    for hertz, most in ((2e9, 700e3), (3e9, 1000e3)):
-        rows += [f"{t * most},{hertz},1,{20 + 10 * t}" for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
-        rows += [f"{t * 1.5 * most},{hertz},2,{20 + 20 * t}" for t in (0.0, 0.5, 1.0)]
+    for clock_hz, max_pps in ((2e9, 700e3), (3e9, 1000e3)):
+        rows += [f"{t * max_pps},{clock_hz},1,{20 + 10 * t}" for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        rows += [f"{t * 1.5 * max_pps},{clock_hz},2,{20 + 20 * t}" for t in (0.0, 0.5, 1.0)]
     file = tmp_path / "router.csv"
     file.write_text("\n".join(rows) + "\n", encoding="utf-8")
     out = tmp_path / "router.json"
@@ -196,7 +196,7 @@ def test_a_router_is_fitted_and_shown_by_clock_and_cores(tmp_path: Path, capsys:
     assert run(["power", "show", str(out), "--loads", "100", "--json"]) == 0
     points = json.loads(capsys.readouterr().out)["points"]
     assert [(point["frequency_hz"], point["cores"]) for point in points] == [(2e9, 1), (2e9, 2), (3e9, 1), (3e9, 2)]
-    assert [item["power_w"] for item in points] == pytest.approx([30.0, 40.0, 30.0, 40.0], abs=0.2)
+    assert [point["power_w"] for point in points] == pytest.approx([30.0, 40.0, 30.0, 40.0], abs=0.2)
 
 
 def test_the_form_function_is_shown_beside_a_monotone_one_and_how_far_they_are_apart(
@@ -256,7 +256,7 @@ def test_a_port_is_shown_over_load_with_a_frame_size(tmp_path: Path, capsys: pyt
 
 def test_the_papers_machines_are_listed_with_what_is_stated_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["power", "show", "platforms", "--json"]) == 0
-    machines = {load["name"]: load for load in json.loads(capsys.readouterr().out)}
+    machines = {machine["name"]: machine for machine in json.loads(capsys.readouterr().out)}
     assert list(machines) == ["X", "PD", "A", "PM", "O", "C2", "A2"]  # sec. IV-A
     assert (machines["X"]["max_pps"], machines["X"]["idle_zero_pps"]) == (1040e3, 700e3)  # sec. IV-B
     assert (machines["X"]["gain_of_two"], machines["O"]["gain_of_two"]) == (2.0, 1.5)  # sec. V-B

@@ -62,7 +62,7 @@ def test_an_unreachable_target_leaves_with_1_and_says_what_is_reachable(capsys: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--target", "p98 < 1 ms"), 'did you mean "p99"'),
         (("--replications", "1"), "an interval needs at least 2"),
@@ -71,9 +71,11 @@ def test_an_unreachable_target_leaves_with_1_and_says_what_is_reachable(capsys: 
         (("--day", "synthetic"), "give --peak"),
     ],
 )
-def test_wrong_options_leave_with_2(arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options_leave_with_2(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     optimise(*arguments, expected=2)
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_file_without_power_states_is_told_what_to_add(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,8 +96,19 @@ def test_the_front_is_drawn_with_the_target_and_the_best(tmp_path: Path) -> None
 def test_a_day_is_planned_from_a_series_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series, figure = tmp_path / "day.csv", tmp_path / "day.svg"
     series.write_text(SERIES)
-    asked = ("--target", "p99 < 100 us", "--day", str(series), "--peak", "2 Mpps", "--step", "6 h", "--linger", "15 us")
-    optimise(*asked, "--switch-energy", "1 kJ", "--dwell", "12 h", "--figure", str(figure), "--json")
+    options = (
+        "--target",
+        "p99 < 100 us",
+        "--day",
+        str(series),
+        "--peak",
+        "2 Mpps",
+        "--step",
+        "6 h",
+        "--linger",
+        "15 us",
+    )
+    optimise(*options, "--switch-energy", "1 kJ", "--dwell", "12 h", "--figure", str(figure), "--json")
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     plan, per_step, always = answer["courses"]
     assert [step["start_s"] for step in answer["steps"]] == [6 * 3600.0 * number for number in range(4)]
@@ -104,5 +117,5 @@ def test_a_day_is_planned_from_a_series_and_drawn(tmp_path: Path, capsys: pytest
     assert per_step["energy_j"] <= plan["energy_j"] < always["energy_j"]
     assert plan["switching_j"] == 1000.0 * plan["switchings"]
     assert "power over the day" in figure.read_text()
-    optimise(*asked)
+    optimise(*options)
     assert "Energy of the day" in capsys.readouterr().out

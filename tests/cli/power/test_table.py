@@ -71,7 +71,7 @@ def test_the_simulators_table_has_the_watts_of_the_cores_that_work(router: Path)
     assert rows["loaded"]["port_ratios"]["port 1 out"] == pytest.approx(1.25e6 * 84 * 8 / 10e9, rel=0.01)
 
 
-def test_a_router_without_watts_is_told_what_its_file_must_say(tmp_path: Path) -> None:
+def test_the_message_says_what_a_router_file_without_watts_lacks(tmp_path: Path) -> None:
     path = tmp_path / "cold.router.toml"
     head, _, rest = ROUTER.partition("[power]")
     path.write_text(head + rest[rest.index("[load]") :], encoding="utf-8")
@@ -90,7 +90,7 @@ def test_weights_that_do_not_sum_to_one_are_refused(router: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "give a FILE.router.toml"),
         (("--testbed", "namespaces"), "needs a power meter"),
@@ -101,16 +101,16 @@ def test_weights_that_do_not_sum_to_one_are_refused(router: Path) -> None:
         (("--dut", "linx", "--power", "csv:{log}"), 'did you mean "linux"'),
         (("{router}", "--testbed", "namespaces"), "--testbed is for a real router"),
         (("{router}", "--power", "rapl"), "--power is for a real router"),
-        (("{router}", "--base-watts", "-3"), "watts are a number"),
-        (("{router}", "--base-watts", "inf"), "watts are a number"),
+        (("{router}", "--base-watts", "-3"), "it must be a number"),
+        (("{router}", "--base-watts", "inf"), "it must be a number"),
     ],
 )
 def test_a_router_is_either_a_model_or_on_a_test_bed_with_a_meter(
-    arguments: tuple[str, ...], said: str, router: Path, tmp_path: Path
+    arguments: tuple[str, ...], message: str, router: Path, tmp_path: Path
 ) -> None:
     done = routecast_("table", *(argument.format(router=router, log=tmp_path / "pdu.csv") for argument in arguments))
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_a_meter_that_cannot_be_read_leaves_with_3_before_the_test_bed_is_made(tmp_path: Path) -> None:
@@ -121,13 +121,13 @@ def test_a_meter_that_cannot_be_read_leaves_with_3_before_the_test_bed_is_made(t
 
 
 @pytest.mark.slow
-def test_base_is_what_the_user_says_and_is_marked_as_told(router: Path) -> None:
+def test_base_is_the_value_of_the_user_and_is_marked_so(router: Path) -> None:
     table = document("table", router, "--base-watts", "7.5")
     assert table["rows"][0]["power_w"] == 7.5
-    assert any("told by the user" in note for note in table["notes"])
+    assert any("given by the user" in note for note in table["notes"])
     printed = routecast_("table", router).stdout
     assert "Not measured: base" in printed
-    assert "told by the user" not in printed
+    assert "given by the user" not in printed
 
 
 def test_a_linear_servers_day_is_the_closed_form(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_linear_servers_day_is_the_closed_form(tmp_path: Path) -> None:
     assert day["scope"] == "server"
 
 
-def test_a_routers_day_is_asked_by_trials_and_drawn(router: Path, tmp_path: Path) -> None:
+def test_a_routers_day_comes_from_trials_and_is_drawn(router: Path, tmp_path: Path) -> None:
     drawing = tmp_path / "day.svg"
     done = routecast_(
         *("day", router, "--profile", "abilene", "--step", "1 h", "--peak", "1 Gbit/s"),
