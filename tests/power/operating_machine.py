@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._search import Appraised, Outlooks, Simulating
-from routecast.power.operating.optimise import TunableRouter, machine_of
+from routecast.power.operating._search import BoundCalculator, BoundedCandidate, SimulationEvaluator
+from routecast.power.operating.optimise import TunableRouter, tunable_router
 from routecast.quantity.toml_file import parse_toml
 from routecast.router.variants import vary
 
-__all__ = ["appraised", "document", "load_at", "machine"]
+__all__ = ["bounded_candidates", "document", "load_at", "machine"]
 
 _TEXT = """
 builder = "multicore"
@@ -47,7 +47,7 @@ def document(overrides: Mapping[str, object] | None = None) -> dict[str, Any]:
 
 def machine(overrides: Mapping[str, object] | None = None, *, lingers_s: tuple[float, ...] = (20e-6,)) -> TunableRouter:
     """Return the small router with its choices."""
-    return machine_of(document(overrides), lingers_s=lingers_s)
+    return tunable_router(document(overrides), lingers_s=lingers_s)
 
 
 def load_at(rate_pps: float) -> OfferedLoad:
@@ -57,9 +57,9 @@ def load_at(rate_pps: float) -> OfferedLoad:
     return load.at(rate_pps)
 
 
-def appraised(
-    router: TunableRouter, load: OfferedLoad, simulating: Simulating, *, loss_ratio: float = 0.0
-) -> list[Appraised]:
+def bounded_candidates(
+    router: TunableRouter, load: OfferedLoad, simulating: SimulationEvaluator, *, loss_ratio: float = 0.0
+) -> list[BoundedCandidate]:
     """Return the candidates with their bounds."""
-    outlooks = Outlooks(load, loss_ratio=loss_ratio, noise_ratio=simulating.noise_ratio)
-    return [Appraised(candidate=item, outlook=outlooks.of(item, load.rate_pps)) for item in router.candidates]
+    bounds_of = BoundCalculator(load, loss_ratio=loss_ratio, noise_ratio=simulating.noise_ratio)
+    return [BoundedCandidate(candidate=item, bounds=bounds_of(item, load.rate_pps)) for item in router.candidates]

@@ -13,7 +13,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.load.frames import FrameMix
 from routecast.power.operating._setting import UNCHANGED
-from routecast.power.operating.optimise import machine_of
+from routecast.power.operating.optimise import tunable_router
 from routecast.quantity.toml_file import parse_toml
 
 EXPLICIT: dict[str, Any] = parse_toml(
@@ -68,7 +68,7 @@ def test_the_message_says_what_to_add_to_a_file_without_power_states() -> None:
     bare = document()
     del bare["power"]
     with pytest.raises(ModelProblem, match=r'pool "cpu" has no power states.*add to it power = \{ active') as raised:
-        machine_of(bare)
+        tunable_router(bare)
     assert raised.value.exit_code == 2
 
 
@@ -85,7 +85,7 @@ def test_costs_as_times_offer_no_clocks() -> None:
 
 
 def test_an_explicit_router_with_a_common_queue_runs_on_fewer_cores() -> None:
-    result = machine_of(EXPLICIT)
+    result = tunable_router(EXPLICIT)
     assert result.choices.cores == (1, 2, 3)
     tasks = {candidate.setting.cores: candidate.model.task("work").parallel for candidate in result.candidates}
     assert tasks == {1: 1, 2: 2, 3: 3}
@@ -93,7 +93,7 @@ def test_an_explicit_router_with_a_common_queue_runs_on_fewer_cores() -> None:
 
 def test_pinned_task_units_keep_all_their_cores() -> None:
     pinned = {**EXPLICIT, "task": [{**EXPLICIT["task"][0], "parallel": 1, "pin": [0]}]}
-    choices = machine_of(pinned).choices
+    choices = tunable_router(pinned).choices
     assert choices.cores == (3,)
     assert any("pinned" in note for note in choices.notes)
 
@@ -101,7 +101,7 @@ def test_pinned_task_units_keep_all_their_cores() -> None:
 def test_task_units_of_several_kinds_stay_as_they_are() -> None:
     first = {**EXPLICIT["task"][0], "parallel": 1, "route": {"to": ["more"]}}
     second = {**first, "name": "more", "activation": {"kind": "interrupt"}, "route": {}}
-    choices = machine_of({**EXPLICIT, "task": [first, second]}).choices
+    choices = tunable_router({**EXPLICIT, "task": [first, second]}).choices
     assert choices.activations == ((UNCHANGED, 0.0),)
 
 
@@ -114,7 +114,7 @@ def test_a_softirq_router_is_run_on_fewer_cores_too() -> None:
         "wakeup": {"mean": "20 us"},
         "power": {"active": "5 W", "idle": "2 W"},
     }
-    result = machine_of(softirq)
+    result = tunable_router(softirq)
     modes = {(item.setting.cores, item.setting.mode) for item in result.candidates}
     assert modes == {(cores, mode) for cores in (1, 2) for mode in ("polling", "interrupt", "adaptive")}
     # To linger for as long as waking up takes, interrupt and wake-up, and five times.
@@ -123,11 +123,11 @@ def test_a_softirq_router_is_run_on_fewer_cores_too() -> None:
 
 def test_several_pools_with_watts_need_a_name() -> None:
     two = {**EXPLICIT, "pool": [*EXPLICIT["pool"], {**EXPLICIT["pool"][0], "name": "gpu"}]}
-    with pytest.raises(ModelProblem, match="several have power states"):
-        machine_of(two)
-    assert machine_of(two, pool="cpu").choices.pool == "cpu"
+    with pytest.raises(ModelProblem, match="several pools have power states"):
+        tunable_router(two)
+    assert tunable_router(two, pool="cpu").choices.pool == "cpu"
     with pytest.raises(ModelProblem, match='did you mean "cpu"'):
-        machine_of(two, pool="cpuu")
+        tunable_router(two, pool="cpuu")
 
 
 def test_states_that_look_exchanged_are_noted_and_tried_all_the_same() -> None:
@@ -138,7 +138,7 @@ def test_states_that_look_exchanged_are_noted_and_tried_all_the_same() -> None:
     power["performance"][0].update(active="7 W")  # the next, faster one draws 6 W
     power["sleep"][0].update(exit="60 us")
     power["sleep"][1].update(exit="2 us")
-    result = machine_of(swapped).choices
+    result = tunable_router(swapped).choices
     clock, sleep = (note for note in result.notes if "exchanged" in note)
     assert "1 GHz is slower than 2 GHz and draws more when active, 7 W against 6 W" in clock
     assert "C6 is deeper than C1 and is left sooner, in 2 us against 60 us" in sleep
@@ -148,7 +148,7 @@ def test_states_that_look_exchanged_are_noted_and_tried_all_the_same() -> None:
 def test_a_load_in_bit_s_is_of_the_frames_that_are_offered() -> None:
     in_bits = EXPLICIT | {"load": {"rate": "1 Gbit/s", "frames": "64 B"}}
     for frames, wire_bytes in ((None, 84), (FrameMix.fixed(512), 532)):
-        load = machine_of(in_bits, frames=frames).load
+        load = tunable_router(in_bits, frames=frames).load
         assert load is not None
         # 20 B of gap and preamble a frame (S1).
         assert load.rate_pps == pytest.approx(1e9 / (8 * wire_bytes))

@@ -11,7 +11,7 @@ from operating_machine import load_at, machine
 
 from routecast.errors import CriterionFailed, ModelProblem
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._search import Simulating, judge
+from routecast.power.operating._search import SimulationEvaluator, judge
 from routecast.power.operating._setting import Candidate
 from routecast.power.operating.day import Course, DayPlan, Switching
 from routecast.power.operating.optimise import Effort, TunableRouter, operating_point, optimise_day, with_no_loss
@@ -41,7 +41,7 @@ def stays(course: Course) -> list[int]:
 
 
 def energy_of(candidate: Candidate, load: OfferedLoad, peak_pps: float) -> float:
-    trial = Simulating(QUICK.duration_s * peak_pps / load.rate_pps, QUICK.seed)(candidate, load)
+    trial = SimulationEvaluator(QUICK.duration_s * peak_pps / load.rate_pps, QUICK.seed)(candidate, load)
     judged = judge(candidate, trial, with_no_loss(TARGETS))
     return judged.power_w * HOUR_S if judged.is_met else math.inf
 

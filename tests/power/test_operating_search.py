@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from operating_machine import appraised, load_at, machine
+from operating_machine import bounded_candidates, load_at, machine
 
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
@@ -19,22 +19,22 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.offered import OfferedLoad
 from routecast.power.operating._search import (
-    Appraised,
-    Checked,
-    ConfirmingRuns,
+    BoundedCandidate,
+    CheckResult,
+    ConfirmationRuns,
     EvaluatedSetting,
-    Outlook,
+    LoadBounds,
     SearchResult,
-    Simulating,
+    SimulationEvaluator,
     judge,
     search,
 )
 from routecast.power.operating._setting import Candidate
-from routecast.power.operating.optimise import Effort, operating_point, why_none, with_no_loss
+from routecast.power.operating.optimise import Effort, describe_unmet_targets, operating_point, with_no_loss
 from routecast.power.operating.targets import NO_LOSS, Target, parse_targets
 
 SMALL = machine()
-SIMULATING = Simulating(0.02, 1)
+SIMULATING = SimulationEvaluator(0.02, 1)
 QUICK = Effort(duration_s=0.02, replications=0, workers=2)
 
 
@@ -80,17 +80,17 @@ def test_no_simulation_draws_less_than_its_bound(rate_pps: float, overrides: dic
     router = machine(overrides)
     assert router.load is not None
     load = router.load.at(rate_pps)
-    for item in appraised(router, load, SIMULATING, loss_ratio=0.1):
+    for item in bounded_candidates(router, load, SIMULATING, loss_ratio=0.1):
         trial = SIMULATING(item.candidate, load)
         if trial is None or trial.power is None or trial.loss_ratio > 0.1:
             continue
-        assert trial.power.mean_w >= item.outlook.least_w, item.candidate.setting
+        assert trial.power.mean_w >= item.bounds.least_w, item.candidate.setting
 
 
 @pytest.mark.slow
 def test_what_is_called_overloaded_loses_frames() -> None:
     load = load_at(2.2e6)
-    ruled_out = [entry for entry in appraised(SMALL, load, SIMULATING) if entry.outlook.is_overloaded]
+    ruled_out = [entry for entry in bounded_candidates(SMALL, load, SIMULATING) if entry.bounds.is_overloaded]
     assert ruled_out
     for item in ruled_out:
         simulator = Simulate(item.candidate.model, seed=1, steady_state=False)
@@ -173,7 +173,7 @@ def test_a_target_that_nothing_meets_is_reported_with_the_best_reachable() -> No
     reached = result.reachable(0)
     assert reached is not None
     assert reached.values[0] == least
-    message = why_none(result, load.rate_pps)
+    message = describe_unmet_targets(result, load.rate_pps)
     assert f"p99 < 100 ns: the best reachable is {targets[0].format_value(least)}" in message
     assert "loss" not in message.splitlines()[1]
 
@@ -182,7 +182,7 @@ def test_the_message_on_a_load_beyond_every_setting_names_the_capacity() -> None
     result = operating_point(SMALL, load_at(8e6), (), QUICK)
     assert result.best is None
     assert len(result.overloaded) == result.enumerated
-    assert "every setting is overloaded at 8 Mpps" in why_none(result, 8e6)
+    assert "every setting is overloaded at 8 Mpps" in describe_unmet_targets(result, 8e6)
 
 
 def test_one_seed_gives_one_answer_whatever_the_threads() -> None:
@@ -199,7 +199,7 @@ def test_the_winner_is_checked_with_other_seeds_and_an_interval() -> None:
     mean, low, high = result.check.values[0]
     assert low < mean < high < 50e-6
     assert result.check.power_w[0] == pytest.approx(result.best.power_w, rel=0.05)
-    assert 1 not in {run.seed for run in (effort.check(SIMULATING.stop) or ConfirmingRuns(1.0, ())).runs()}
+    assert 1 not in {run.seed for run in (effort.check(SIMULATING.stop) or ConfirmationRuns(1.0, ())).runs()}
 
 
 # What follows needs no router: the search over made-up powers.
@@ -224,13 +224,13 @@ def fake_trial(power_w: float, p99_s: float) -> Trial:
     )
 
 
-def fakes(rows: Sequence[tuple[int, int, float]]) -> tuple[list[Appraised], dict[int, Trial]]:
+def fakes(rows: Sequence[tuple[int, int, float]]) -> tuple[list[BoundedCandidate], dict[int, Trial]]:
     """Return candidates from (bound, power above it, latency in us), known by their number of cores."""
     result, trials = [], {}
     for number, (bound, above, latency) in enumerate(rows):
         candidate = Candidate(setting=replace(MODEL.setting, cores=number + 1), model=MODEL.model)
-        outlook = Outlook(least_w=float(bound), lossless_pps=math.inf, is_overloaded=False)
-        result.append(Appraised(candidate=candidate, outlook=outlook))
+        bounds = LoadBounds(least_w=float(bound), lossless_pps=math.inf, is_overloaded=False)
+        result.append(BoundedCandidate(candidate=candidate, bounds=bounds))
         trials[number + 1] = fake_trial(float(bound + above), latency * 1e-6)
     return result, trials
 
@@ -247,7 +247,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(5, 1
 @given(rows=ROWS, workers=st.integers(1, 4))
 def test_pruning_never_loses_the_best(rows: list[tuple[int, int, int]], workers: int) -> None:
     (limit,) = parse_targets(["p99 < 10 us"])
-    kept = [float(bound + above) for bound, above, latency in rows if limit.is_kept_by(latency * 1e-6)]
+    kept = [float(bound + above) for bound, above, latency in rows if limit.is_met_by(latency * 1e-6)]
     result = look(rows, workers=workers)
     assert (result.best.power_w if result.best else math.inf) == min(kept, default=math.inf)
 
@@ -279,9 +279,9 @@ class _Doubting:
 
         return [run]
 
-    def verdict(self, runs: list[int], targets: tuple[Target, ...]) -> Checked:
+    def verdict(self, runs: list[int], targets: tuple[Target, ...]) -> CheckResult:
         nothing = (0.0, 0.0, 0.0)
-        return Checked(
+        return CheckResult(
             power_w=nothing,
             values=tuple(nothing for _ in targets),
             is_met=runs[0] >= self.least_cores,
@@ -294,7 +294,7 @@ def test_what_its_check_turns_down_gives_way_to_the_next_best() -> None:
     check = _Doubting(least_cores=3)
     # The second is above the target by less than noise, so it is checked too; the last is never looked at.
     rows = [(1, 1, 5), (2, 1, 10.4), (2, 2, 5), (3, 9, 5), (7, 0, 5)]
-    result = look(rows, check=cast("ConfirmingRuns", check))
+    result = look(rows, check=cast("ConfirmationRuns", check))
     assert check.seen == [1, 2, 3]
     assert result.best is not None
     assert result.best.setting.cores == 3
@@ -314,7 +314,7 @@ def test_ctrl_c_gives_the_best_so_far() -> None:
 
 
 def test_what_noise_pushed_over_the_limit_wins_if_its_check_says_so() -> None:
-    result = look([(1, 1, 10.4), (2, 2, 5)], check=cast("ConfirmingRuns", _Doubting(least_cores=1)))
+    result = look([(1, 1, 10.4), (2, 2, 5)], check=cast("ConfirmationRuns", _Doubting(least_cores=1)))
     assert result.best is not None
     assert (result.best.setting.cores, result.best.is_met) == (1, True)
     assert result.best in result.judged

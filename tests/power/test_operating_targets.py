@@ -1,4 +1,4 @@
-"""Targets of operating points: how they are read, and what keeps them."""
+"""Targets of operating points: their notation, and the values that meet them."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_targets_are_read_in_units_and_written_as_read(text: str, quantity: str,
         ("p99 < 100", "unit"),
         ("p99 = 100 us", "upper bounds"),
         ("loss < 0", "nothing is below 0"),
-        ("loss < 200 %", "a loss is a share"),
-        ("loss < 1 us", "a loss is a share"),
+        ("loss < 200 %", "a loss must be a share"),
+        ("loss < 1 us", "a loss must be a share"),
         ("p99 < 1 ms, p99 < 2 ms", "two targets"),
     ],
 )
@@ -64,14 +64,14 @@ def test_a_text_that_is_no_target_is_refused_with_a_hint(text: str, message: str
         parse_targets([text])
 
 
-def test_the_limit_itself_keeps_only_a_target_that_includes_it() -> None:
+def test_the_limit_itself_meets_only_a_target_that_includes_it() -> None:
     below, including = parse_targets(["p99 < 100 us"])[0], parse_targets(["p99 <= 100 us"])[0]
     at_limit = trial(p99_s=100e-6)
     assert not below.met(at_limit)
     assert including.met(at_limit)
 
 
-def test_what_is_unknown_keeps_no_target() -> None:
+def test_an_unknown_value_meets_no_target() -> None:
     (target,) = parse_targets(["p99 < 100 us"])
     assert not target.met(trial())
     assert target.excess(target.value(trial())) == math.inf

@@ -404,7 +404,7 @@ def optimise(
     Every setting that the file offers is bounded by closed form, the promising ones are evaluated, best bound first,
     and the winner is checked by longer simulations with other seeds. With `--day`, a switching plan over a day.
     """
-    from routecast.power.operating.optimise import Effort, machine_of
+    from routecast.power.operating.optimise import Effort, tunable_router
     from routecast.power.operating.targets import parse_targets
     from routecast.quantity import parse_duration_s
     from routecast.quantity.bounded_file import read_text
@@ -416,7 +416,7 @@ def optimise(
     targets = parse_targets(target or [])
     lingers_s = [parse_duration_s(time) for time in linger.split(",") if time.strip()]
     document = parse_toml(read_text(file, kind="router file"), str(file))
-    machine = machine_of(
+    machine = tunable_router(
         document,
         subject=str(file),
         folder=file.parent,
@@ -469,7 +469,7 @@ def _one_load(
     as_json: bool,
 ) -> None:
     from routecast.power.operating.document import point_document, point_notes
-    from routecast.power.operating.optimise import operating_point, why_none
+    from routecast.power.operating.optimise import describe_unmet_targets, operating_point
     from routecast.power.views import front_figure, has_front, point_tables
 
     result = operating_point(machine, load, targets, effort, on_progress=on_progress)
@@ -488,7 +488,7 @@ def _one_load(
         remark(f"Interrupted: {best if result.best else 'no setting met the targets yet'}.")
         raise KeyboardInterrupt
     if result.best is None:
-        raise CriterionFailed(why_none(result, load.rate_pps))
+        raise CriterionFailed(describe_unmet_targets(result, load.rate_pps))
 
 
 def _whole_day(

@@ -11,7 +11,7 @@ import pytest
 
 from routecast.cli.run import run
 from routecast.power.fits import fit_file
-from routecast.power.operating.optimise import Effort, machine_of, operating_point
+from routecast.power.operating.optimise import Effort, operating_point, tunable_router
 from routecast.power.operating.targets import parse_targets
 from routecast.power.views import fit_figure, front_figure
 from routecast.quantity.toml_file import parse_toml
@@ -32,7 +32,7 @@ def samples(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_front_says_for_every_bound_the_fewest_watts_that_a_real_setting_has() -> None:
-    machine = machine_of(parse_toml(EXAMPLE.read_text(), "green"), lingers_s=(15e-6,))
+    machine = tunable_router(parse_toml(EXAMPLE.read_text(), "green"), lingers_s=(15e-6,))
     assert machine.load is not None
     effort = Effort(duration_s=5e-3, replications=0, is_exhaustive=True)
     result = operating_point(machine, machine.load, parse_targets(["p99 < 100 us"]), effort)

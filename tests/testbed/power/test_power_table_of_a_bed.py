@@ -215,7 +215,7 @@ def test_a_router_that_loses_at_every_rate_has_no_table() -> None:
 
 
 def test_lines_too_short_for_a_frame_a_second_and_devices_without_a_load_are_refused() -> None:
-    with pytest.raises(ModelProblem, match="a frame a second"):
+    with pytest.raises(ModelProblem, match="one frame a second"):
         table_of(Router(), FakeMeter(()), measure_s=0.5)
     timed = TimedMeasure(FakeBed(), meter=FakeMeter(()))  # type: ignore[arg-type]  # as above
     with pytest.raises(FileProblem, match="makes its frames itself"):

@@ -1,4 +1,4 @@
-"""The green operating point: cores, clock, C-states and activation that meet targets with the fewest watts.
+"""The green operating point: the cores, clock, C-states and activation that meet targets with the fewest watts.
 
 ::
 

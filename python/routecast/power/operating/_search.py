@@ -1,13 +1,13 @@
 """Search for the setting with the fewest watts: best bound first, until no bound is below the best power.
 
-Candidates are evaluated by closed form or by simulation, all with the same random numbers, and taken in the order of
-their bounds. Trials that threads ran ahead and that the stopping rule does not reach are ignored, so one seed gives one
-answer on any machine.
+Candidates are evaluated by closed form or by simulation, all with the same random numbers, in the order of their
+bounds. The search ignores trials that threads ran ahead and that the stopping rule does not reach, so that one seed
+gives one answer on any machine.
 
 The bound of a candidate needs no simulation. The work of a frame does not depend on scheduling: the unit that forwards
-it spends at least its service time at active power. So a unit is active at least for the work that arrives, and for the
-rest of the time draws no less than in its deepest allowed state. Contention, interrupts, polls and wake-ups only add to
-that (S5, S6, S11).
+it spends at least its service time at active power. A unit is therefore active at least for the work that arrives, and
+at other times draws no less than in its deepest allowed state. Contention, interrupts, polls and wake-ups only add
+power (S5, S6, S11).
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 
 Evaluate = Callable[[Candidate, OfferedLoad], Trial | None]
-"""Return the trial of a candidate at a load; None where it reached no steady state."""
+"""Returns the trial of a candidate at a load; None if it reached no steady state."""
 
-_LONGEST = 8.0
+_MAX_DURATION_RATIO = 8.0
 
 
 class StoppedError(RoutecastError):
     """A simulation was stopped; its result is not needed."""
 
 
-def solving(candidate: Candidate, load: OfferedLoad) -> Trial | None:
-    """Return the trial by closed form."""
+def solve_candidate(candidate: Candidate, load: OfferedLoad) -> Trial | None:
+    """Return the trial of a candidate by closed form."""
     return Solve(model=candidate.model).trial(load, 1.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Simulating:
-    """Evaluator by simulation, with the same seed for each candidate: the same frames at the same instants (S8).
+class SimulationEvaluator:
+    """Evaluator by simulation, with the same seed and thus the same frames for each candidate (S8).
 
-    Common random numbers remove from the differences between settings the noise that all of them share.
+    Common random numbers remove the shared noise from the differences between settings.
 
-    ``duration_s``: simulated time. A trial whose transient takes longer is run again, for up to eight times as long;
-    ``stop``: set to make running simulations end.
+    ``duration_s``: simulated time; a trial with a longer transient runs again, for up to eight times as long. ``stop``:
+    event that ends running simulations.
     """
 
     duration_s: float
@@ -70,51 +70,51 @@ class Simulating:
         duration_s = self.duration_s
         for _ in range(3):
             try:
-                simulator = Simulate(candidate.model, seed=self.seed, on_progress=self._listen)
+                simulator = Simulate(candidate.model, seed=self.seed, on_progress=self._raise_if_stopped)
                 return simulator.trial(load, duration_s)
             except TransientProblem as problem:
-                longest_s = _LONGEST * self.duration_s
-                if duration_s >= longest_s:
+                max_duration_s = _MAX_DURATION_RATIO * self.duration_s
+                if duration_s >= max_duration_s:
                     return None
-                duration_s = min(max(1.2 * problem.needed_s, 2.0 * duration_s), longest_s)
+                duration_s = min(max(1.2 * problem.needed_s, 2.0 * duration_s), max_duration_s)
         return None
 
-    def _listen(self, _share: float) -> None:
+    def _raise_if_stopped(self, _share: float) -> None:
         if self.stop.is_set():
             raise StoppedError("the simulation was stopped")
 
     def noise_ratio(self, load: OfferedLoad) -> float:
-        """Return by which share the work of a trial may lie below its mean (four standard deviations).
+        """Return the share by which the work of a trial may lie below its mean (four standard deviations).
 
-        Half of the trial may be its transient. The variance of a Poisson count is its mean, that of bursts is the
-        mean times the length of a burst; a trace may have any shape.
+        Half of the trial may be its transient. The variance of a Poisson count is its mean, and the variance of bursts
+        is the mean times the burst length. A trace may have any variance.
         """
         frames = max(load.rate_pps * self.duration_s / 2.0, 1.0)
         kind = load.arrivals.kind
         if kind == "trace":
             return 0.5
         dispersion = {"cbr": 0.0, "poisson": 1.0}.get(kind, 2.0 * load.arrivals.burst_frames)
-        # Service times and sizes vary, too: in routers by no more than exponential ones.
+        # Service times and sizes vary too, in routers no more than exponentially.
         return min(0.005 + 4.0 * math.sqrt((dispersion + 1.0) / frames), 1.0)
 
 
 @value
-class Checked:
-    """Result of the check of a candidate: longer simulations with other random numbers."""
+class CheckResult:
+    """Result of the check of a candidate by longer simulations with other random numbers."""
 
     power_w: tuple[float, float, float] = field("Mean of the replications and its 95 % interval, W")
     values: tuple[tuple[float, float, float], ...] = field("Mean and 95 % interval of each target's quantity")
-    is_met: bool = field("Whether every target is met up to the upper end of its interval")
+    is_met: bool = field("Whether the upper end of every interval meets its target")
     replications: int
-    duration_s: float = field("Duration of each, s")
+    duration_s: float = field("Duration of each replication, s")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ConfirmingRuns:
+class ConfirmationRuns:
     """Check of a setting: independent replications, longer than the trials of the search.
 
-    The search takes the best of many noisy trials, so the trial of its winner is biased. Trials with new seeds are
-    not, and the percentiles of several replications give an interval, which a single trial does not.
+    The search takes the best of many noisy trials, so that the trial of its winner is biased. Trials with new seeds are
+    unbiased, and several replications give intervals of the percentiles.
 
     ``seeds``: at least two.
     """
@@ -123,19 +123,19 @@ class ConfirmingRuns:
     seeds: tuple[int, ...]
     stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
-    def runs(self) -> tuple[Simulating, ...]:
-        """Return the replications to be run."""
-        return tuple(Simulating(self.duration_s, seed, self.stop) for seed in self.seeds)
+    def runs(self) -> tuple[SimulationEvaluator, ...]:
+        """Return an evaluator for each replication."""
+        return tuple(SimulationEvaluator(self.duration_s, seed, self.stop) for seed in self.seeds)
 
-    def verdict(self, trials: Sequence[Trial | None], targets: Sequence[Target]) -> Checked:
+    def verdict(self, trials: Sequence[Trial | None], targets: Sequence[Target]) -> CheckResult:
         """Return the result of the trials of :meth:`runs`."""
-        known = [trial for trial in trials if trial is not None]
-        powers = [trial.power.mean_w for trial in known if trial.power is not None]
-        values = tuple(_interval([target.value(trial) for trial in known]) for target in targets)
-        is_met = len(known) == len(trials) and all(
-            target.is_kept_by(high) for target, (_, _, high) in zip(targets, values, strict=True)
+        finished = [trial for trial in trials if trial is not None]
+        powers = [trial.power.mean_w for trial in finished if trial.power is not None]
+        values = tuple(_interval([target.value(trial) for trial in finished]) for target in targets)
+        is_met = len(finished) == len(trials) and all(
+            target.is_met_by(high) for target, (_, _, high) in zip(targets, values, strict=True)
         )
-        return Checked(
+        return CheckResult(
             power_w=_interval(powers),
             values=values,
             is_met=is_met,
@@ -145,7 +145,7 @@ class ConfirmingRuns:
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean and its 95 % interval by Student's t; no quantity here is below 0."""
+    """Return the mean and its 95 % interval by Student's t, limited to values >= 0."""
     if not values or any(math.isnan(value) for value in values):
         return (math.nan, math.nan, math.nan)
     count = len(values)
@@ -160,24 +160,24 @@ def _interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 CAPACITY_MARGIN = 0.05
-"""Margin for the error of the closed form: a load is ruled out only if a load lower by this share overloads, too."""
+"""Margin for the error of the closed form: a setting is overloaded only if a load lower by this share overloads it."""
 
 _ROUNDING = 1e-9
 
 
 @value
-class Outlook:
-    """Bounds on a router at a load, known before it is evaluated."""
+class LoadBounds:
+    """Bounds on a router at a load, computed without a trial."""
 
     least_w: float = field("Lower bound of its power, W")
     lossless_pps: float = field("Greatest rate of this load without overload, by closed form, frames/s")
-    is_overloaded: bool = field("Whether it certainly loses more than allowed: already at a load lower by the margin")
+    is_overloaded: bool = field("Whether it loses more than allowed even at a load lower by the margin")
 
 
-class Outlooks:
-    """Outlooks of many candidates at many rates of one load.
+class BoundCalculator:
+    """Calculates the bounds of candidates at many rates of one load.
 
-    ``load``: frames, flows and arrivals; its rate does not matter; ``loss_ratio``: the allowed loss ratio, since
+    ``load``: frames, flows and arrivals; its rate does not matter; ``loss_ratio``: the allowed loss ratio, because
     dropped frames need no work; ``noise_ratio``: share by which the work of a trial may lie below its mean.
     """
 
@@ -188,17 +188,17 @@ class Outlooks:
         self._lossless_pps: dict[Setting, float] = {}
         self._visits: dict[tuple[int, float], dict[str, float]] = {}
 
-    def of(self, candidate: Candidate, rate_pps: float) -> Outlook:
-        """Return the outlook of a candidate at a rate."""
+    def __call__(self, candidate: Candidate, rate_pps: float) -> LoadBounds:
+        """Return the bounds of a candidate at a rate."""
         load = self._load.at(rate_pps)
         setting = candidate.setting
-        awake = replace(setting, sleep="")  # sleep takes no capacity
+        awake = replace(setting, sleep="")  # sleep does not change the capacity
         if awake not in self._lossless_pps:
             self._lossless_pps[awake] = lossless_pps(candidate.model, load)
         if (setting.cores, rate_pps) not in self._visits:
             self._visits[setting.cores, rate_pps] = _offered_visits(candidate.model, load)
         visits = self._visits[setting.cores, rate_pps]
-        return Outlook(
+        return LoadBounds(
             least_w=_least_w(
                 candidate.model, load, visits, loss_ratio=self._loss_ratio, noise_ratio=self._noise_ratio(load)
             ),
@@ -207,17 +207,17 @@ class Outlooks:
         )
 
     def _is_overloaded(self, model: RouterModel, load: OfferedLoad, capacity_pps: float) -> bool:
-        surely_pps = load.rate_pps * (1.0 - CAPACITY_MARGIN)
-        if surely_pps <= capacity_pps:
+        reduced_pps = load.rate_pps * (1.0 - CAPACITY_MARGIN)
+        if reduced_pps <= capacity_pps:
             return False
         if self._loss_ratio == 0.0:
             return True
-        fluid = solve_fluid(model, load.at(surely_pps))
+        fluid = solve_fluid(model, load.at(reduced_pps))
         return math.fsum(fluid.drops_pps().values()) > self._loss_ratio * float(fluid.offered.sum())
 
 
 def _offered_visits(model: RouterModel, load: OfferedLoad) -> dict[str, float]:
-    """Return the frames/s that arrive at each task unit if none is dropped, and those offered under ``""``."""
+    """Return the frames/s that arrive at each task unit if none is dropped, and the offered frames/s as ``""``."""
     graph = flow_graph(model, load)
     offered = graph.offered(load.rate_pps)
     rates = graph.arriving(offered, np.ones(graph.exit + 1)).sum(axis=1)
@@ -228,30 +228,30 @@ def _offered_visits(model: RouterModel, load: OfferedLoad) -> dict[str, float]:
 def _least_w(
     model: RouterModel, load: OfferedLoad, visits: Mapping[str, float], *, loss_ratio: float, noise_ratio: float
 ) -> float:
-    lost_pps = loss_ratio * visits[""]
+    allowed_loss_pps = loss_ratio * visits[""]
     total_w = 0.0
     for pool in model.pools:
         power = pool.power
         if power is None:
             continue
         tasks = [(task, need.units) for task in model.tasks for need in task.needs if need.pool == pool.name]
-        busy = spinning = 0.0
+        busy_units = polling_units = 0.0
         for task, units in tasks:
-            frames_pps = max(visits[task.name] - lost_pps, 0.0) * (1.0 - noise_ratio)
-            work = frames_pps * _least_service_s(model, task, load) * units
+            frames_pps = max(visits[task.name] - allowed_loss_pps, 0.0) * (1.0 - noise_ratio)
+            work_units = frames_pps * _least_service_s(model, task, load) * units
             if task.activation.kind == "polling":
-                spinning += max(task.parallel * units, work)
+                polling_units += max(task.parallel * units, work_units)
             else:
-                busy += work
-        active = min(busy + spinning, float(pool.units))
-        resting_w = min([power.idle_w, *(state.power_w for state in power.sleep)])
-        total_w += power.base_w + pool.units * min(resting_w, power.active_w)
-        total_w += active * max(power.active_w - resting_w, 0.0)
+                busy_units += work_units
+        active_units = min(busy_units + polling_units, float(pool.units))
+        min_idle_w = min([power.idle_w, *(state.power_w for state in power.sleep)])
+        total_w += power.base_w + pool.units * min(min_idle_w, power.active_w)
+        total_w += active_units * max(power.active_w - min_idle_w, 0.0)
     return total_w * (1.0 - _ROUNDING)
 
 
 def _least_service_s(model: RouterModel, task: TaskUnit, load: OfferedLoad) -> float:
-    """Return the least service time of a mean frame, s: full batches, the fastest unit, the least contention."""
+    """Return the least service time of a mean frame, s: with full batches, the fastest unit and least contention."""
     first = model.pool(task.needs[0].pool)
     polls = task.activation.kind != "dedicated"
     batch_frames = max(task.batch_frames, task.activation.budget_frames if polls else 1)
@@ -267,9 +267,9 @@ class EvaluatedSetting:
     candidate: Candidate
     least_w: float = field("Lower bound of its power, W")
     power_w: float = field("Mean power, W; NaN where unknown")
-    values: tuple[float, ...] = field("Trial's value of each target's quantity; NaN where unknown")
+    values: tuple[float, ...] = field("Value of the quantity of each target; NaN where unknown")
     excess: float = field("Greatest excess over a limit, relative to the limit; 0 where all targets are met")
-    trial: Trial | None = field("Trial; None where none reached a steady state")
+    trial: Trial | None = field("Trial; None if none reached a steady state")
 
     @property
     def setting(self) -> Setting:
@@ -291,7 +291,7 @@ class EvaluatedSetting:
 def judge(
     candidate: Candidate, trial: Trial | None, targets: Sequence[Target], *, least_w: float = 0.0
 ) -> EvaluatedSetting:
-    """Return a candidate with its trial judged by the targets; without a trial no target is met."""
+    """Return a candidate with its trial compared with the targets; without a trial no target is met."""
     if trial is None:
         unknown = tuple(math.nan for _ in targets)
         return EvaluatedSetting(
@@ -310,61 +310,63 @@ def judge(
 
 
 def latency_quantity(targets: Iterable[Target]) -> str:
-    """Return the latency quantity of the Pareto front: that of the first target on latency, or p99."""
+    """Return the latency quantity of the Pareto front: that of the first target on latency, or else p99."""
     return next((target.quantity for target in targets if target.quantity != "loss"), "p99")
 
 
 def front_of(judged: Iterable[EvaluatedSetting], targets: Sequence[Target]) -> tuple[EvaluatedSetting, ...]:
-    """Return the Pareto front of power and latency, by rising power, of the settings that keep the target on loss.
+    """Return the Pareto front of power and latency, by rising power, of the settings that meet the target on loss.
 
     The latency is that of :func:`latency_quantity`.
     """
     quantity = latency_quantity(targets)
-    kept = [
+    lossless = [
         candidate
         for candidate in judged
         if math.isfinite(candidate.power_w)
         and math.isfinite(candidate.latency_s(quantity))
         and all(
-            target.is_kept_by(value)
+            target.is_met_by(value)
             for target, value in zip(targets, candidate.values, strict=True)
             if target.quantity == "loss"
         )
     ]
     front: list[EvaluatedSetting] = []
-    for candidate in sorted(kept, key=lambda item: (item.power_w, item.latency_s(quantity))):
+    for candidate in sorted(lossless, key=lambda item: (item.power_w, item.latency_s(quantity))):
         if not front or candidate.latency_s(quantity) < front[-1].latency_s(quantity):
             front.append(candidate)
     return tuple(front)
 
 
-_NEAR = 0.05
-"""Candidates with at most this excess over a limit are checked, too: it may be noise."""
+_CHECKED_EXCESS = 0.05
+"""Largest excess over a limit with which a candidate is checked, because the excess may be noise."""
 
 
 @value
-class Appraised:
-    """A candidate and its outlook."""
+class BoundedCandidate:
+    """A candidate and its bounds."""
 
     candidate: Candidate
-    outlook: Outlook
+    bounds: LoadBounds
 
 
 @value
 class SearchResult:
-    """Result of a search."""
+    """Best setting of a search, with all evaluated, rejected and overloaded settings."""
 
     targets: tuple[Target, ...]
-    best: EvaluatedSetting | None = field("Setting with the fewest watts that meets all targets; None if none does")
-    check: Checked | None = field("Check of the setting; None without one")
-    judged: tuple[EvaluatedSetting, ...] = field("Evaluated settings, in the order of their bounds")
-    rejected: tuple[tuple[EvaluatedSetting, Checked], ...] = field(
-        "Settings with fewer watts in the search that failed their check"
+    best: EvaluatedSetting | None = field(
+        "Setting with the fewest watts that meets all targets; None if no setting does"
     )
-    overloaded: tuple[Appraised, ...] = field("Settings that the closed form rules out")
+    check: CheckResult | None = field("Check of the best setting; None without a check")
+    judged: tuple[EvaluatedSetting, ...] = field("Evaluated settings, in the order of their bounds")
+    rejected: tuple[tuple[EvaluatedSetting, CheckResult], ...] = field(
+        "Settings with fewer watts that failed their check"
+    )
+    overloaded: tuple[BoundedCandidate, ...] = field("Settings that are overloaded by closed form")
     enumerated: int = field("Number of all settings")
     pruned: int = field("Number of settings not evaluated because their bound is above the best power")
-    is_whole: bool = field("Whether the search came to its end", default=True)
+    is_whole: bool = field("Whether the search was completed", default=True)
 
     @property
     def front(self) -> tuple[EvaluatedSetting, ...]:
@@ -374,27 +376,27 @@ class SearchResult:
     @property
     def nearest(self) -> EvaluatedSetting | None:
         """Setting nearest to the targets: with the least excess, then the fewest watts."""
-        known = [candidate for candidate in self.judged if math.isfinite(candidate.excess)]
-        return min(known, key=lambda item: (item.excess, item.power_w), default=None)
+        candidates = [candidate for candidate in self.judged if math.isfinite(candidate.excess)]
+        return min(candidates, key=lambda item: (item.excess, item.power_w), default=None)
 
     @property
     def unknown(self) -> int:
-        """Number of evaluated settings with a quantity that the evaluator does not know."""
+        """Number of evaluated settings with an unknown quantity."""
         return sum(any(math.isnan(value) for value in candidate.values) for candidate in self.judged)
 
     def reachable(self, number: int) -> EvaluatedSetting | None:
         """Return the evaluated setting with the least value of target ``number``."""
-        known = [candidate for candidate in self.judged if not math.isnan(candidate.values[number])]
-        return min(known, key=lambda item: (item.values[number], item.power_w), default=None)
+        candidates = [candidate for candidate in self.judged if not math.isnan(candidate.values[number])]
+        return min(candidates, key=lambda item: (item.values[number], item.power_w), default=None)
 
 
 def search(
-    appraised: Sequence[Appraised],
+    bounded_candidates: Sequence[BoundedCandidate],
     load: OfferedLoad,
     targets: Sequence[Target],
     evaluate: Evaluate,
     *,
-    check: ConfirmingRuns | None = None,
+    check: ConfirmationRuns | None = None,
     workers: int = 1,
     is_exhaustive: bool = False,
     stop: threading.Event | None = None,
@@ -402,93 +404,95 @@ def search(
 ) -> SearchResult:
     """Return the candidate with the fewest watts that meets the targets.
 
-    On Ctrl-C it sets ``stop``, which ends the simulations under way, and returns the best result so far.
+    On Ctrl-C the search sets ``stop``, which ends running simulations, and returns the best result so far.
 
-    ``appraised``: all candidates; ``check``: simulations that the best candidate must pass; ``workers``: number of
-    threads (evaluators release the interpreter's lock); ``is_exhaustive``: evaluate every candidate that is not
-    overloaded, for the complete Pareto front; ``on_progress``: called with the number of evaluated candidates, the
-    number of all, and a text about the current one.
+    ``bounded_candidates``: all candidates; ``check``: simulations that the best candidate must pass; ``workers``:
+    number of threads (evaluators release the interpreter's lock); ``is_exhaustive``: evaluate every candidate that is
+    not overloaded, for the complete Pareto front; ``on_progress``: called with the number of evaluated candidates, the
+    number of all candidates, and a text about the current candidate.
     """
-    run = _SearchState(appraised, tuple(targets), check, is_exhaustive=is_exhaustive)
+    state = _SearchState(bounded_candidates, tuple(targets), check, is_exhaustive=is_exhaustive)
     report = on_progress or (lambda _done, _total, _what: None)
     with Threads(max(workers, 1)) as pool:
-        trials = _ahead(pool, run.queue, load, evaluate, workers)
+        trials = _prefetched_trials(pool, state.queue, load, evaluate, workers)
         try:
             while True:
-                contender = run.contender()
-                if contender is not None and run.is_settled(contender):
+                contender = state.contender()
+                if contender is not None and state.is_settled(contender):
                     if check is None:
-                        return run.result(contender)
-                    report(len(run.judged), len(run.queue), f"check {contender.setting}")
-                    runs = [pool.submit(simulating, contender.candidate, load) for simulating in check.runs()]
-                    verdict = check.verdict([answer_of(simulating) for simulating in runs], run.targets)
+                        return state.result(contender)
+                    report(len(state.judged), len(state.queue), f"check {contender.setting}")
+                    runs = [pool.submit(evaluator, contender.candidate, load) for evaluator in check.runs()]
+                    verdict = check.verdict([answer_of(run) for run in runs], state.targets)
                     if verdict.is_met:
-                        return run.result(contender, verdict)
-                    run.rejected.append((contender, verdict))
-                elif len(run.judged) < len(run.queue):
-                    head = run.queue[len(run.judged)]
-                    report(len(run.judged), len(run.queue), str(head.candidate.setting))
+                        return state.result(contender, verdict)
+                    state.rejected.append((contender, verdict))
+                elif len(state.judged) < len(state.queue):
+                    next_candidate = state.queue[len(state.judged)]
+                    report(len(state.judged), len(state.queue), str(next_candidate.candidate.setting))
                     trial = next(trials)
-                    run.judged.append(judge(head.candidate, trial, run.targets, least_w=head.outlook.least_w))
+                    state.judged.append(
+                        judge(next_candidate.candidate, trial, state.targets, least_w=next_candidate.bounds.least_w)
+                    )
                 else:
-                    return run.result(None)
+                    return state.result(None)
         except KeyboardInterrupt:
             if stop is not None:
                 stop.set()
-            return run.result(run.met(), is_whole=False)
+            return state.result(state.best_meeting_targets(), is_whole=False)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _SearchState:
-    """State of a search."""
+    """The queue of candidates and the results of a search so far."""
 
     def __init__(
         self,
-        appraised: Sequence[Appraised],
+        bounded_candidates: Sequence[BoundedCandidate],
         targets: tuple[Target, ...],
-        check: ConfirmingRuns | None,
+        check: ConfirmationRuns | None,
         *,
         is_exhaustive: bool,
     ) -> None:
         self.targets, self.check, self.is_exhaustive = targets, check, is_exhaustive
-        self.overloaded = tuple(candidate for candidate in appraised if candidate.outlook.is_overloaded)
-        kept = [candidate for candidate in appraised if not candidate.outlook.is_overloaded]
-        self.queue = sorted(kept, key=lambda item: item.outlook.least_w)  # stable: ties stay in order
-        self.count = len(appraised)
+        self.overloaded = tuple(candidate for candidate in bounded_candidates if candidate.bounds.is_overloaded)
+        feasible = [candidate for candidate in bounded_candidates if not candidate.bounds.is_overloaded]
+        self.queue = sorted(feasible, key=lambda item: item.bounds.least_w)  # stable: ties stay in order
+        self.count = len(bounded_candidates)
         self.judged: list[EvaluatedSetting] = []
-        self.rejected: list[tuple[EvaluatedSetting, Checked]] = []
+        self.rejected: list[tuple[EvaluatedSetting, CheckResult]] = []
 
-    def _best(self, most_excess: float) -> EvaluatedSetting | None:
+    def _best(self, max_excess: float) -> EvaluatedSetting | None:
         rejected = {id(candidate) for candidate, _ in self.rejected}
-        rest = [
+        eligible = [
             candidate
             for candidate in self.judged
-            if candidate.excess <= most_excess and math.isfinite(candidate.power_w) and id(candidate) not in rejected
+            if candidate.excess <= max_excess and math.isfinite(candidate.power_w) and id(candidate) not in rejected
         ]
-        return min(rest, key=lambda candidate: candidate.power_w, default=None)
+        return min(eligible, key=lambda candidate: candidate.power_w, default=None)
 
-    def met(self) -> EvaluatedSetting | None:
+    def best_meeting_targets(self) -> EvaluatedSetting | None:
         """Return the setting with the fewest watts that meets the targets and was not rejected."""
         return self._best(0.0)
 
     def contender(self) -> EvaluatedSetting | None:
-        """Return the setting to be checked next: as :meth:`met`, with a small excess allowed before a check."""
-        return self._best(0.0 if self.check is None else _NEAR)
+        """Return the setting to check next: as :meth:`best_meeting_targets`, but before a check with a small excess."""
+        return self._best(0.0 if self.check is None else _CHECKED_EXCESS)
 
     def is_settled(self, contender: EvaluatedSetting) -> bool:
-        """Whether no remaining candidate can draw less than the contender."""
+        """Whether no remaining candidate can draw less power than the contender."""
         if len(self.judged) == len(self.queue):
             return True
-        return not self.is_exhaustive and contender.power_w <= self.queue[len(self.judged)].outlook.least_w
+        return not self.is_exhaustive and contender.power_w <= self.queue[len(self.judged)].bounds.least_w
 
     def result(
-        self, best: EvaluatedSetting | None, check: Checked | None = None, *, is_whole: bool = True
+        self, best: EvaluatedSetting | None, check: CheckResult | None = None, *, is_whole: bool = True
     ) -> SearchResult:
         if best is not None and check is not None and not best.is_met:
-            # The check, not the noisy trial of the search, decides about a small excess.
-            best, before = replace(best, excess=0.0), best
-            self.judged[self.judged.index(before)] = best
+            # The check decides about a small excess, not the noisy trial of the search.
+            best, noisy = replace(best, excess=0.0), best
+            self.judged[self.judged.index(noisy)] = best
         return SearchResult(
             targets=self.targets,
             best=best,
@@ -502,10 +506,10 @@ class _SearchState:
         )
 
 
-def _ahead(
-    pool: Threads, queue: Sequence[Appraised], load: OfferedLoad, evaluate: Evaluate, workers: int
+def _prefetched_trials(
+    pool: Threads, queue: Sequence[BoundedCandidate], load: OfferedLoad, evaluate: Evaluate, workers: int
 ) -> Iterator[Trial | None]:
-    """Yield the trials of a queue in its order, with one under way per worker."""
+    """Yield the trials of a queue in its order while each worker runs one trial anext_candidate."""
     under_way: deque[Future[Trial | None]] = deque()
     rest = iter(queue)
     while True:

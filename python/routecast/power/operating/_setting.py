@@ -1,4 +1,4 @@
-"""Settings that a router file offers (cores, clock, C-states, activation), and the router run in each of them."""
+"""The settings that a router file offers (cores, clock, C-states, activation), and the router in each setting."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from routecast.router.model import (
 )
 from routecast.router.variants import vary
 
-_MOST = 100_000
+_MAX_SETTINGS = 100_000
 
 
 @value
 class Candidate:
-    """A setting and the router that runs in it."""
+    """A setting and the router in that setting."""
 
     setting: Setting
     model: RouterModel
@@ -45,22 +45,24 @@ def candidates(
     folder: Path | None = None,
     frames: FrameMix | None = None,
 ) -> tuple[Candidate, ...]:
-    """Return every valid setting of ``choices``, in order: fewer cores, lower clock, deeper sleep first.
+    """Return every valid setting of ``choices``, with fewer cores, lower clocks and deeper sleep first.
 
-    Where polling task units hold all working cores, no core sleeps, and one setting stands for all depths of sleep.
+    If polling task units hold all working cores, no core sleeps, and a single setting stands for all depths of sleep.
 
-    ``document``: content of the router file; ``model``: the router that it describes; ``subject`` and ``folder``: as of
-    :func:`routecast.router.files.parse_router`; ``frames``: as of :func:`routecast.router.files.read_router_and_load`.
+    ``document``: content of the router file; ``model``: the router that it describes; ``subject`` and ``folder``: as in
+    :func:`routecast.router.files.parse_router`; ``frames``: as in :func:`routecast.router.files.read_router_and_load`.
     Raises ModelProblem: there are too many settings to enumerate, or none is valid.
     """
     count = len(choices.cores) * len(choices.frequencies_hz) * len(choices.sleeps) * len(choices.activations)
-    if count > _MOST:
-        message = f"{count:,} settings; at most {_MOST:,} are enumerated: give fewer P-states or times of lingering"
+    if count > _MAX_SETTINGS:
+        message = (
+            f"{count:,} settings, at most {_MAX_SETTINGS:,} are allowed: give fewer P-states or times of lingering"
+        )
         raise ModelProblem(subject, [Problem("power", message)])
-    offered: list[Candidate] = []
-    refused: list[Problem] = []
+    result: list[Candidate] = []
+    problems: list[Problem] = []
     for cores in choices.cores:
-        base = _on_cores(document, model, choices, cores, subject=subject, folder=folder, frames=frames)
+        base = _router_with_cores(document, model, choices, cores, subject=subject, folder=folder, frames=frames)
         for frequency_hz in choices.frequencies_hz:
             for activation, linger_s in choices.activations:
                 for depth, sleep in enumerate(reversed(choices.sleeps)):
@@ -68,22 +70,22 @@ def candidates(
                         cores=cores, frequency_hz=frequency_hz, sleep=sleep, activation=activation, linger_s=linger_s
                     )
                     try:
-                        variant = set_up(base, choices.pool, setting, units=choices.units)
+                        variant = router_in_setting(base, choices.pool, setting, units=choices.units)
                     except ModelProblem as problem:
-                        refused += problem.problems
-                        break  # the same for every depth of sleep
+                        problems += problem.problems
+                        break  # the problem is the same for every depth of sleep
                     if depth == 0 and len(choices.sleeps) > 1 and _polled_units(variant, choices.pool) >= cores:
                         awake = Setting(cores=cores, frequency_hz=frequency_hz, activation=activation)
-                        variant = set_up(base, choices.pool, awake, units=choices.units)
-                        offered.append(Candidate(setting=awake, model=variant))
+                        variant = router_in_setting(base, choices.pool, awake, units=choices.units)
+                        result.append(Candidate(setting=awake, model=variant))
                         break
-                    offered.append(Candidate(setting=setting, model=variant))
-    if not offered:
-        raise ModelProblem(subject, list(dict.fromkeys(refused)))
-    return tuple(offered)
+                    result.append(Candidate(setting=setting, model=variant))
+    if not result:
+        raise ModelProblem(subject, list(dict.fromkeys(problems)))
+    return tuple(result)
 
 
-def _on_cores(
+def _router_with_cores(
     document: Mapping[str, Any],
     model: RouterModel,
     choices: Choices,
@@ -111,7 +113,7 @@ def _on_cores(
 
 
 def _polled_units(model: RouterModel, pool: str) -> int:
-    """Return the number of units of a pool that polling task units hold all the time."""
+    """Return the number of units of a pool that polling task units hold permanently."""
     return sum(
         need.units * task.parallel
         for task in model.tasks
@@ -124,18 +126,22 @@ def _polled_units(model: RouterModel, pool: str) -> int:
 ActivationChoice = Literal["as given", "dedicated", "polling", "interrupt"]
 
 UNCHANGED: ActivationChoice = "as given"
-"""Each task unit keeps the activation that its file gives."""
+"""Each task unit keeps its activation of the file."""
 
 
 @value
 class Setting:
-    """Number of working cores, their clock, the deepest sleep allowed, and the activation of their task units."""
+    """Number of working cores, their clock, their deepest allowed sleep, and the activation of their task units."""
 
-    cores: int = field("Number of working units of the forwarding pool; the others are parked in its deepest state")
-    frequency_hz: float | None = field("Clock of the pool, Hz; None where the file offers no choice", default=None)
-    sleep: str = field("Deepest C-state that working cores may enter when idle; empty: none", default="")
+    cores: int = field(
+        "Number of working units of the forwarding pool; its other units are parked in the deepest state"
+    )
+    frequency_hz: float | None = field("Clock of the pool, Hz; None if the file offers no choice", default=None)
+    sleep: str = field("Deepest C-state that idle working cores may enter; empty: none", default="")
     activation: ActivationChoice = field("Activation of the task units on the pool", default=UNCHANGED)
-    linger_s: float = field("Time of polling before interrupts are enabled again, s; adaptive above 0", default=0.0)
+    linger_s: float = field(
+        "Time of polling before interrupts are enabled again, s; above 0 the mode is adaptive", default=0.0
+    )
 
     @property
     def mode(self) -> str:
@@ -153,48 +159,50 @@ class Setting:
         return ", ".join(parts)
 
 
-def parked_name(pool: str) -> str:
-    """Return the name of the pool of the units of ``pool`` that are parked."""
+def parked_pool_name(pool: str) -> str:
+    """Return the name of the pool that holds the parked units of ``pool``."""
     return f"{pool} parked"
 
 
-def set_up(model: RouterModel, pool: str, setting: Setting, *, units: int) -> RouterModel:
-    """Return a router in a setting; ``model`` has the setting's number of cores already.
+def router_in_setting(model: RouterModel, pool: str, setting: Setting, *, units: int) -> RouterModel:
+    """Return a router in a setting.
 
-    ``model``: its pool ``pool`` has ``setting.cores`` units; ``pool``: the forwarding pool; ``units``: units of the
-    pool in the machine; those beyond ``setting.cores`` form a pool of their own without work. Raises ModelProblem: the
-    setting is not valid, e.g. because polling task units would hold units that others need.
+    ``model``: router whose forwarding pool ``pool`` already has ``setting.cores`` units; ``units``: units of the pool
+    in the machine, of which those beyond ``setting.cores`` form a separate pool without work. Raises ModelProblem: the
+    setting is invalid, e.g. because polling task units hold units that other task units need.
     """
     if setting.frequency_hz is not None:
         from routecast.router.performance import at_frequency
 
         model = at_frequency(model, setting.frequency_hz, pool=pool)
     pools: list[ResourcePool] = []
-    for item in model.pools:
-        if item.name != pool or item.power is None:
-            pools.append(item)
+    for entry in model.pools:
+        if entry.name != pool or entry.power is None:
+            pools.append(entry)
             continue
-        pools.append(replace(item, power=replace(item.power, sleep=_allowed(item.power, setting.sleep))))
-        if units > item.units:
-            parked_w = parked_power_w(item.power)
-            draw = PowerDraw(active_w=parked_w, idle_w=parked_w, scope=item.power.scope)
-            pools.append(ResourcePool(name=parked_name(pool), units=units - item.units, power=draw))
-    tasks = tuple(_activated(task, pool, setting) for task in model.tasks)
+        pools.append(
+            replace(entry, power=replace(entry.power, sleep=_allowed_sleep_states(entry.power, setting.sleep)))
+        )
+        if units > entry.units:
+            parked_w = parked_power_w(entry.power)
+            draw = PowerDraw(active_w=parked_w, idle_w=parked_w, scope=entry.power.scope)
+            pools.append(ResourcePool(name=parked_pool_name(pool), units=units - entry.units, power=draw))
+    tasks = tuple(_task_in_setting(task, pool, setting) for task in model.tasks)
     return replace(model, pools=tuple(pools), tasks=tasks)
 
 
 def parked_power_w(power: PowerDraw) -> float:
-    """Return the power of a parked unit: the least of all states without work."""
+    """Return the power of a parked unit: the lowest of all states without work."""
     idle = [power.idle_w, *(state.idle_w for state in power.performance)]
     return min([*idle, *(state.power_w for state in power.sleep)])
 
 
-def _allowed(power: PowerDraw, deepest: str) -> tuple[SleepState, ...]:
+def _allowed_sleep_states(power: PowerDraw, deepest: str) -> tuple[SleepState, ...]:
     names = [state.name for state in power.sleep]
     return power.sleep[: names.index(deepest) + 1] if deepest else ()
 
 
-def _activated(task: TaskUnit, pool: str, setting: Setting) -> TaskUnit:
+def _task_in_setting(task: TaskUnit, pool: str, setting: Setting) -> TaskUnit:
     if setting.activation == UNCHANGED or all(need.pool != pool for need in task.needs):
         return task
     if setting.activation == "interrupt":
@@ -204,12 +212,12 @@ def _activated(task: TaskUnit, pool: str, setting: Setting) -> TaskUnit:
     return replace(task, activation=replace(task.activation, kind=kind, linger_s=0.0, wakeup=None))
 
 
-def implausible_states(pool: str, power: PowerDraw) -> list[str]:
-    """Return a note for each P-state and C-state whose value suggests that two values were exchanged.
+def implausible_state_notes(pool: str, power: PowerDraw) -> list[str]:
+    """Return a note for each P-state and C-state whose values appear to be exchanged.
 
-    A lower clock should not draw more than a higher one, and the exit from a deeper sleep should not be shorter than
-    from the one before it. (Files with a deeper sleep that draws more are refused.) Such states are valid and are
-    tried like the others.
+    A lower clock should not draw more than a higher clock, and the exit from a deeper sleep should not be shorter than
+    from a lighter one. Such states are valid and are tried like all others. (The reader of files refuses a deeper
+    sleep that draws more.)
     """
     notes = []
     states = sorted(power.performance, key=lambda state: state.frequency_hz)
@@ -219,13 +227,13 @@ def implausible_states(pool: str, power: PowerDraw) -> list[str]:
                 clocks = f"{format_frequency(slow.frequency_hz)} is slower than {format_frequency(fast.frequency_hz)}"
                 notes.append(
                     f'pool "{pool}": {clocks} and draws more when {name}, {format_power(slow_w)} against '
-                    f"{format_power(fast_w)}; look whether the watts are exchanged"
+                    f"{format_power(fast_w)}; check whether the watts are exchanged"
                 )
     for light, deep in pairwise(power.sleep):
         if deep.exit_s < light.exit_s:
             notes.append(
                 f'pool "{pool}": {deep.name} is deeper than {light.name} and is left sooner, in '
-                f"{format_duration(deep.exit_s)} against {format_duration(light.exit_s)}; look whether the times are "
+                f"{format_duration(deep.exit_s)} against {format_duration(light.exit_s)}; check whether the times are "
                 "exchanged"
             )
     return notes
@@ -240,10 +248,12 @@ class Choices:
 
     pool: str = field("The forwarding pool")
     units: int = field("Number of units of the pool")
-    cores: tuple[int, ...] = field("Numbers of units that may work")
-    frequencies_hz: tuple[float | None, ...] = field("Clocks, Hz; ``(None,)`` without a choice")
-    sleeps: tuple[str, ...] = field("Deepest C-states allowed, from none (empty) to all")
-    activations: tuple[tuple[ActivationChoice, float], ...] = field("Activation and lingering, seconds")
+    cores: tuple[int, ...] = field("Possible numbers of working units")
+    frequencies_hz: tuple[float | None, ...] = field("Possible clocks, Hz; ``(None,)`` without a choice")
+    sleeps: tuple[str, ...] = field("Possible deepest C-states, from none (empty) to all")
+    activations: tuple[tuple[ActivationChoice, float], ...] = field(
+        "Possible activations with their time of lingering, s"
+    )
     notes: tuple[str, ...] = field(
         "Notes on choices that the file does not offer, and on implausible power states", default=()
     )
@@ -252,30 +262,30 @@ class Choices:
 def choices_of(model: RouterModel, *, is_built: bool, pool: str = "", lingers_s: Sequence[float] = ()) -> Choices:
     """Return the choices of a router.
 
-    ``model``: as its file describes it; ``is_built``: whether a builder made it, which makes it for any number of
-    cores; ``pool``: the forwarding pool; empty for the only pool with power states; ``lingers_s``: times of lingering
-    to try; empty: that of the file, and the time in which a core at active power spends the energy of a wake-up from
-    the deepest C-state, once and five times. (A wait that costs as much as a wake-up costs at most twice the optimum
-    with hindsight: Karlin et al., Algorithmica 11, 1994.) Raises ModelProblem: no pool has power states, or several
-    have and none is named.
+    ``model``: the router of the file; ``is_built``: whether a builder makes it, for any number of cores; ``pool``: the
+    forwarding pool, empty for the only pool with power states; ``lingers_s``: times of lingering to try. Empty: the
+    time of the file, and one and five times the time in which a core at active power spends the energy of a wake-up
+    from the deepest C-state. (A wait that costs as much as a wake-up costs at most twice the optimum with hindsight:
+    Karlin et al., Algorithmica 11, 1994.) Raises ModelProblem: no pool has power states, or several have and ``pool``
+    names none.
     """
-    chosen = _forwarding_pool(model, pool)
-    tasks = [task for task in model.tasks if any(need.pool == chosen.name for need in task.needs)]
+    forwarding_pool = _forwarding_pool(model, pool)
+    tasks = [task for task in model.tasks if any(need.pool == forwarding_pool.name for need in task.needs)]
     notes: list[str] = []
-    assert chosen.power is not None
-    if not chosen.power.sleep:
+    assert forwarding_pool.power is not None
+    if not forwarding_pool.power.sleep:
         notes.append(
-            f'no C-states: pool "{chosen.name}" has none; add sleep = [{{ name = "C1", power = …, exit = … }}] '
-            "to its power"
+            f'no C-states: pool "{forwarding_pool.name}" has none; add '
+            'sleep = [{ name = "C1", power = …, exit = … }] to its power'
         )
-    notes += implausible_states(chosen.name, chosen.power)
+    notes += implausible_state_notes(forwarding_pool.name, forwarding_pool.power)
     return Choices(
-        pool=chosen.name,
-        units=chosen.units,
-        cores=_cores(chosen, tasks, notes, is_built=is_built),
-        frequencies_hz=_frequencies(chosen, tasks, notes),
-        sleeps=("", *(state.name for state in chosen.power.sleep)),
-        activations=_activations(chosen, tasks, notes, lingers_s),
+        pool=forwarding_pool.name,
+        units=forwarding_pool.units,
+        cores=_core_choices(forwarding_pool, tasks, notes, is_built=is_built),
+        frequencies_hz=_frequency_choices(forwarding_pool, tasks, notes),
+        sleeps=("", *(state.name for state in forwarding_pool.power.sleep)),
+        activations=_activation_choices(forwarding_pool, tasks, notes, lingers_s),
         notes=tuple(notes),
     )
 
@@ -285,22 +295,26 @@ def _forwarding_pool(model: RouterModel, name: str) -> ResourcePool:
     names = [pool.name for pool in model.pools]
     if name and name not in names:
         raise ModelProblem(subject, [Problem("pool", f'"{name}" is no pool: {did_you_mean(name, names)}')])
-    metered = [pool for pool in model.pools if pool.power is not None and name in ("", pool.name)]
-    if not metered:
+    powered_pools = [pool for pool in model.pools if pool.power is not None and name in ("", pool.name)]
+    if not powered_pools:
         where = f'pool "{name or (names[0] if names else "cpu")}"'
         message = (
-            f'{where} has no power states, so no setting draws more than another; add to it power = {{ active = "… W", '
+            f'{where} has no power states, so that all settings draw the same; add to it power = {{ active = "… W", '
             'idle = "… W", sleep = [{ name = "C1", power = "… W", exit = "… us" }], performance = [{ frequency = '
             '"… GHz", active = "… W", idle = "… W" }] } with the watts that you measured'
         )
         raise ModelProblem(subject, [Problem("power", message)])
-    if len(metered) > 1:
-        several = ", ".join(f'"{pool.name}"' for pool in metered)
-        raise ModelProblem(subject, [Problem("pool", f"several have power states: {several}; name one (--pool)")])
-    return metered[0]
+    if len(powered_pools) > 1:
+        pool_names = ", ".join(f'"{pool.name}"' for pool in powered_pools)
+        raise ModelProblem(
+            subject, [Problem("pool", f"several pools have power states: {pool_names}; name one (--pool)")]
+        )
+    return powered_pools[0]
 
 
-def _cores(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], *, is_built: bool) -> tuple[int, ...]:
+def _core_choices(
+    pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], *, is_built: bool
+) -> tuple[int, ...]:
     counts = tuple(range(1, pool.units + 1))
     if is_built or pool.units == 1:
         return counts
@@ -310,12 +324,12 @@ def _cores(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], *, i
     elif pool.unit_speed_ratio:
         reason = "its units differ in speed"
     if reason:
-        notes.append(f"all {pool.units} cores work: {reason}; a file with a builder can be run on fewer")
+        notes.append(f"all {pool.units} cores work: {reason}; only a file with a builder can run on fewer")
         return (pool.units,)
     return counts
 
 
-def _frequencies(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str]) -> tuple[float | None, ...]:
+def _frequency_choices(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str]) -> tuple[float | None, ...]:
     assert pool.power is not None
     if not pool.power.performance:
         notes.append(
@@ -325,43 +339,45 @@ def _frequencies(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str]
         return (None,)
     costs = [task.service for task in tasks if task.needs[0].pool == pool.name]
     if not any(cost.per_packet_cycles or cost.per_byte_cycles or cost.per_batch_cycles for cost in costs):
-        notes.append("one clock: all costs are given as times, which no clock changes; give them in cycles")
+        notes.append("one clock: all costs are given as times, which do not depend on the clock; give them in cycles")
         return (None,)
-    offered = sorted(state.frequency_hz for state in pool.power.performance)
-    if pool.frequency_hz is not None and pool.frequency_hz not in offered:
-        own = format_frequency(pool.frequency_hz)
-        notes.append(f'clock: {own}, at which pool "{pool.name}" runs, is none of its P-states and is not tried')
-    return tuple(offered)
+    clocks_hz = sorted(state.frequency_hz for state in pool.power.performance)
+    if pool.frequency_hz is not None and pool.frequency_hz not in clocks_hz:
+        pool_clock = format_frequency(pool.frequency_hz)
+        notes.append(f'clock: {pool_clock} of pool "{pool.name}" is none of its P-states and is not tried')
+    return tuple(clocks_hz)
 
 
-def _activations(
+def _activation_choices(
     pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], lingers_s: Sequence[float]
 ) -> tuple[tuple[ActivationChoice, float], ...]:
-    in_file = {task.activation.kind for task in tasks}
-    if len(in_file) != 1:
-        notes.append("activation as given: the task units of the pool are activated in several ways")
+    kinds_in_file = {task.activation.kind for task in tasks}
+    if len(kinds_in_file) != 1:
+        notes.append("activation as given: the task units of the pool have several kinds of activation")
         return ((UNCHANGED, 0.0),)
     activation = tasks[0].activation
     is_costed = activation.interrupt_cost_s > 0.0 or activation.moderation_s > 0.0
-    if in_file == {"dedicated"} or (in_file == {"polling"} and not is_costed):
+    if kinds_in_file == {"dedicated"} or (kinds_in_file == {"polling"} and not is_costed):
         notes.append(
             f"no interrupts: activation is {activation.kind}, and the file lacks the cost of an interrupt; "
             'give activation = { kind = "interrupt", interrupt_cost = … }'
         )
-        kinds: tuple[ActivationChoice, ...] = ("dedicated", "polling") if in_file == {"dedicated"} else ("polling",)
+        kinds: tuple[ActivationChoice, ...] = (
+            ("dedicated", "polling") if kinds_in_file == {"dedicated"} else ("polling",)
+        )
         return tuple((kind, 0.0) for kind in kinds)
-    lingers = sorted({*lingers_s} or _lingers(pool, activation))
+    lingers = sorted({*lingers_s} or _linger_choices_s(pool, activation))
     return (("polling", 0.0), ("interrupt", 0.0), *(("interrupt", linger) for linger in lingers if linger > 0.0))
 
 
-def _lingers(pool: ResourcePool, activation: Activation) -> set[float]:
-    """Return the file's own time, and the times in which active power spends the energy of a wake-up."""
+def _linger_choices_s(pool: ResourcePool, activation: Activation) -> set[float]:
+    """Return the time of lingering of the file, and times in which active power spends the energy of a wake-up."""
     assert pool.power is not None
     active_w = max(pool.power.active_w, 1e-9)
-    woken_s = activation.interrupt_cost_s
+    wakeup_s = activation.interrupt_cost_s
     if activation.wakeup is not None:
-        woken_s += activation.wakeup.average_s
-    costs = [woken_s]
-    costs += [woken_s + state.exit_s + state.wake_energy_j / active_w for state in pool.power.sleep]
+        wakeup_s += activation.wakeup.average_s
+    costs = [wakeup_s]
+    costs += [wakeup_s + state.exit_s + state.wake_energy_j / active_w for state in pool.power.sleep]
     times = {float(f"{cost * multiple:.2g}") for cost in costs[-2:] for multiple in _LINGER_MULTIPLES}
     return {activation.linger_s, *times} - {0.0}

@@ -1,4 +1,4 @@
-"""The plan of a day: the setting of each step, the watts of each, and what switching costs and saves."""
+"""The plan of a day: the setting and the watts of each step, and the energy that switching costs and saves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from routecast.errors import CriterionFailed
 from routecast.evaluate.executor import Threads, answer_of
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._search import Checked, ConfirmingRuns, Evaluate, EvaluatedSetting, Outlooks, judge
+from routecast.power.operating._search import (
+    BoundCalculator,
+    CheckResult,
+    ConfirmationRuns,
+    Evaluate,
+    EvaluatedSetting,
+    judge,
+)
 from routecast.power.operating._setting import Candidate, Setting
 from routecast.power.operating.targets import Target
 from routecast.progress import Progress
@@ -27,22 +34,22 @@ Costs = NDArray[np.float64]
 
 
 def cheapest_path(costs: Costs, *, switch_cost: float, dwell_steps: int = 1) -> tuple[int, ...]:
-    """Return the setting of each step on the path of least total cost; empty if every path costs infinitely much.
+    """Return the setting of each step on the path of least total cost, or nothing if every path has infinite cost.
 
-    A change of the setting has a cost, and the new setting then stays for a least time.
+    A change of the setting has a cost, and the new setting stays for a minimum time.
 
     ::
 
-        step        0     1     2     3   …    a step costs its energy in the setting,
-        setting A   ●─────●     ○     ●        a change of the setting has a cost of its
-                          └─────┐     │        own, and the new setting stays for the
-        setting B   ○     ○     ●─────┘        dwell at least: hysteresis
+        step        0     1     2     3   …    a step costs its energy in the setting;
+        setting A   ●─────●     ○     ●        a change of the setting has an additional
+                          └─────┐     │        cost, and the new setting stays at least
+        setting B   ○     ○     ●─────┘        for the dwell (hysteresis)
 
-    Dynamic programming over the settings and the steps since the last switching. The first setting may be left at
-    once, because it may have been in use long before.
+    Dynamic programming over the settings and the steps since the last switching. The first setting may change
+    after any time, because it may have been in use before the day.
 
     ``costs``: cost of each setting in each step; infinite where it cannot be used; ``switch_cost``: cost of each change
-    of the setting, in the unit of ``costs``; ``dwell_steps``: least number of steps for which a setting stays after a
+    of the setting, in the unit of ``costs``; ``dwell_steps``: minimum number of steps for which a setting stays after a
     switching, unless the day ends.
 
     Examples
@@ -54,41 +61,41 @@ def cheapest_path(costs: Costs, *, switch_cost: float, dwell_steps: int = 1) -> 
     """
     steps, settings = costs.shape
     dwell = max(dwell_steps, 1)
-    # Row a: in the setting for a + 1 steps since it was switched to; the last row: for as long as the dwell or longer.
+    # Row a: a + 1 steps in the setting since the switching; the last row: the dwell or longer.
     total = np.full((dwell, settings), math.inf)
     total[-1] = costs[0]
-    came_from = np.zeros((steps, dwell, settings, 2), dtype=np.int64)
-    everyone = np.arange(settings)
+    predecessor = np.zeros((steps, dwell, settings, 2), dtype=np.int64)
+    setting_indices = np.arange(settings)
     for step in range(1, steps):
         after = np.full((dwell, settings), math.inf)
-        free = total[-1]
-        first = int(np.argmin(free))
-        others = np.where(everyone == first, math.inf, free)
-        second = int(np.argmin(others))
-        source = np.where(everyone == first, second, first)
-        switched = np.where(everyone == first, others[second], free[first]) + switch_cost
+        leavable = total[-1]
+        best = int(np.argmin(leavable))
+        costs_without_best = np.where(setting_indices == best, math.inf, leavable)
+        second_best = int(np.argmin(costs_without_best))
+        source = np.where(setting_indices == best, second_best, best)
+        switched = np.where(setting_indices == best, costs_without_best[second_best], leavable[best]) + switch_cost
         stayed = total[-1].copy()
-        age = np.full(settings, dwell - 1)
+        row_before = np.full(settings, dwell - 1)
         if dwell > 1:
-            older = total[-2] < stayed
-            stayed = np.where(older, total[-2], stayed)
-            age = np.where(older, dwell - 2, age)
+            is_older_cheaper = total[-2] < stayed
+            stayed = np.where(is_older_cheaper, total[-2], stayed)
+            row_before = np.where(is_older_cheaper, dwell - 2, row_before)
             after[1 : dwell - 1] = total[: dwell - 2]
             for row in range(1, dwell - 1):
-                came_from[step, row] = np.stack([np.full(settings, row - 1), everyone], axis=1)
+                predecessor[step, row] = np.stack([np.full(settings, row - 1), setting_indices], axis=1)
         after[-1] = stayed
-        came_from[step, -1] = np.stack([age, everyone], axis=1)
-        better = switched < after[0]
-        after[0] = np.where(better, switched, after[0])
+        predecessor[step, -1] = np.stack([row_before, setting_indices], axis=1)
+        is_better = switched < after[0]
+        after[0] = np.where(is_better, switched, after[0])
         arrival = np.stack([np.full(settings, dwell - 1), source], axis=1)
-        came_from[step, 0] = np.where(better[:, None], arrival, came_from[step, 0])
+        predecessor[step, 0] = np.where(is_better[:, None], arrival, predecessor[step, 0])
         total = after + costs[step]
     row, setting = (int(index) for index in np.unravel_index(int(np.argmin(total)), total.shape))
     if not math.isfinite(total[row, setting]):
         return ()
     path = [setting]
     for step in range(steps - 1, 0, -1):
-        row, setting = (int(index) for index in came_from[step, row, setting])
+        row, setting = (int(index) for index in predecessor[step, row, setting])
         path.append(setting)
     return tuple(reversed(path))
 
@@ -100,30 +107,30 @@ def lazy_cheapest_path(
     switch_cost: float,
     dwell_steps: int = 1,
 ) -> tuple[tuple[int, ...], Costs]:
-    """Return the cheapest path and the costs that are known at its end, where costs are expensive and bounds cheap.
+    """Return the cheapest path and the costs known at the end, for costs that are expensive to evaluate.
 
-    The cheapest path by bounds is evaluated, and its costs replace the bounds, until every step of the cheapest path
-    has been evaluated. No other path can then be cheaper, since bounds only rise (LazySP: Dellin and Srinivasa, ICAPS
-    2016).
+    The function evaluates the cheapest path by bounds and replaces the bounds by its costs, until every step of the
+    cheapest path is evaluated. No other path is then cheaper, because bounds only rise (LazySP: Dellin and Srinivasa,
+    ICAPS 2016).
 
     ``bounds``: lower bounds of the costs, infinite where a setting cannot be used; ``evaluate``: returns the costs of
-    pairs (step, setting), infinite where the setting cannot be used after all; ``switch_cost`` and ``dwell_steps``: as
-    of :func:`cheapest_path`.
+    pairs (step, setting), infinite where the setting cannot be used; ``switch_cost`` and ``dwell_steps``: as in
+    :func:`cheapest_path`.
     """
     costs = bounds.copy()
-    known = ~np.isfinite(bounds)
+    is_evaluated = ~np.isfinite(bounds)
     while True:
         path = cheapest_path(costs, switch_cost=switch_cost, dwell_steps=dwell_steps)
-        missing = [(step, setting) for step, setting in enumerate(path) if not known[step, setting]]
+        missing = [(step, setting) for step, setting in enumerate(path) if not is_evaluated[step, setting]]
         if not missing:
             return path, costs
         for (step, setting), cost in zip(missing, evaluate(missing), strict=True):
             costs[step, setting] = cost
-            known[step, setting] = True
+            is_evaluated[step, setting] = True
 
 
 def switchings(path: Sequence[int]) -> int:
-    """Return how often a path changes its setting."""
+    """Return the number of changes of the setting on a path."""
     return sum(before != after for before, after in itertools.pairwise(path))
 
 
@@ -132,7 +139,7 @@ class Switching:
     """Cost of a change of the setting."""
 
     energy_j: float = field("Energy of each change, J", default=0.0)
-    dwell_s: float = field("Least time for which a new setting stays, s", default=0.0)
+    dwell_s: float = field("Minimum time for which a new setting stays, s", default=0.0)
 
 
 @value
@@ -155,15 +162,15 @@ class DayPlan:
     step_s: float
     rates_pps: tuple[float, ...] = field("Intended load of each step, frames/s")
     targets: tuple[Target, ...]
-    plan: Course = field("The least energy with the price of switchings and the dwell")
-    per_step: Course = field("The fewest watts in each step, as if switching were free")
-    always: Course = field("All cores at the highest clock without sleep, polling where that is a choice")
-    values: tuple[tuple[float, ...], ...] = field("Value of each target in the plan's trial of each step")
-    checks: tuple[Checked, ...] = field("Checks of the plan's steps; empty without a check")
-    evaluated: int = field("Number of pairs of rate and setting that were evaluated")
+    plan: Course = field("Course of least energy, with the energy of switchings and the dwell")
+    per_step: Course = field("Fewest watts in each step, without a cost of switching")
+    always: Course = field("All cores at the highest clock without sleep, and polling if that is a choice")
+    values: tuple[tuple[float, ...], ...] = field("Value of each target in each step of the plan")
+    checks: tuple[CheckResult, ...] = field("Check of each step of the plan; empty without checks")
+    evaluated: int = field("Number of evaluated pairs of rate and setting")
     pairs: int = field("Number of all pairs of rate and setting")
     is_whole: bool = field(
-        "Whether planning came to its end; otherwise the plan is the best known when it was interrupted, unchecked",
+        "Whether planning was completed; otherwise the plan is the best one before the interruption, unchecked",
         default=True,
     )
 
@@ -173,36 +180,36 @@ def plan_day(
     load: OfferedLoad,
     rates_pps: Sequence[float],
     targets: Sequence[Target],
-    outlooks: Outlooks,
+    bounds_of: BoundCalculator,
     evaluate: Callable[[float], Evaluate],
     *,
     step_s: float,
     switching: Switching,
-    check: Callable[[float], ConfirmingRuns] | None = None,
+    check: Callable[[float], ConfirmationRuns] | None = None,
     workers: int = 1,
     stop: threading.Event | None = None,
     on_progress: Progress | None = None,
 ) -> DayPlan:
     """Return the settings over a day that meet the targets in every step with the least energy.
 
-    On Ctrl-C it returns the best plan that is known by then, if there is one.
+    On Ctrl-C it returns the best plan so far, if there is one.
 
-    The plan is exact for the powers that the evaluator returns: bounds decide only which of them are not needed
+    The plan is exact for the powers of the evaluator: bounds only decide which evaluations are not needed
     (:func:`lazy_cheapest_path`).
 
     ``load``: frames, flows and arrivals; ``rates_pps``: intended load of each step, > 0; ``evaluate``: returns the
     evaluator for a rate; ``step_s``: length of a step; ``check``: returns the simulations for a rate that a setting of
-    the plan must pass; ``workers``, ``stop`` and ``on_progress``: as of
+    the plan must pass; ``workers``, ``stop`` and ``on_progress``: as in
     :func:`routecast.power.operating._search.search`. Raises CriterionFailed: no setting meets the targets in
     some step; the message names the nearest setting.
     """
     with Threads(max(workers, 1)) as pool:
-        table = _StepTable(candidates, load, rates_pps, targets, outlooks, evaluate, step_s=step_s)
+        table = _StepTable(candidates, load, rates_pps, targets, bounds_of, evaluate, step_s=step_s)
         table.pool, table.check, table.on_progress = pool, check, on_progress or (lambda _done, _all, _what: None)
         dwell_steps = math.ceil(switching.dwell_s / step_s - 1e-9)
-        most = max(range(len(candidates)), key=lambda number: _performance(candidates[number].setting))
+        highest = max(range(len(candidates)), key=lambda number: _performance(candidates[number].setting))
         try:
-            table.costs_of([(step, most) for step in range(len(rates_pps))])
+            table.costs_of([(step, highest) for step in range(len(rates_pps))])
             cheapest = table.path(0.0, 1)
             planned = table.path(switching.energy_j, dwell_steps)
             is_whole = True
@@ -221,10 +228,10 @@ def plan_day(
         targets=tuple(targets),
         plan=table.course("plan", planned, switching.energy_j),
         per_step=table.course("fewest watts in each step", cheapest, switching.energy_j),
-        always=table.course("always at its most", [most] * len(rates_pps), switching.energy_j),
+        always=table.course("always at its most", [highest] * len(rates_pps), switching.energy_j),
         values=tuple(table.judged(step, setting).values for step, setting in enumerate(planned)),
         checks=tuple(table.checked[pair] for pair in table.keys(planned)) if check and is_whole else (),
-        evaluated=len(table.known),
+        evaluated=len(table.evaluated_settings),
         pairs=table.pairs,
         is_whole=is_whole,
     )
@@ -236,10 +243,10 @@ def _performance(setting: Setting) -> tuple[int, float, bool, bool]:
 
 
 class _StepTable:
-    """The bounds, evaluations and checks of all steps and settings. Equal rates are evaluated once."""
+    """The bounds, evaluations and checks of all steps and settings, with one evaluation for equal rates."""
 
     pool: Threads
-    check: Callable[[float], ConfirmingRuns] | None
+    check: Callable[[float], ConfirmationRuns] | None
     on_progress: Progress
 
     def __init__(
@@ -248,41 +255,41 @@ class _StepTable:
         load: OfferedLoad,
         rates_pps: Sequence[float],
         targets: Sequence[Target],
-        outlooks: Outlooks,
+        bounds_of: BoundCalculator,
         evaluate: Callable[[float], Evaluate],
         *,
         step_s: float,
     ) -> None:
         self.candidates, self.load, self.rates_pps = candidates, load, rates_pps
         self.targets, self.evaluate, self.step_s = targets, evaluate, step_s
-        self.known: dict[tuple[float, int], EvaluatedSetting] = {}
-        self.checked: dict[tuple[float, int], Checked] = {}
+        self.evaluated_settings: dict[tuple[float, int], EvaluatedSetting] = {}
+        self.checked: dict[tuple[float, int], CheckResult] = {}
         rows = {
-            rate: [self._bound_j(outlooks, candidate, rate) for candidate in candidates]
+            rate: [self._bound_j(bounds_of, candidate, rate) for candidate in candidates]
             for rate in dict.fromkeys(rates_pps)
         }
         self.bounds: Costs = np.array([rows[rate] for rate in rates_pps])
         self.pairs = len(rows) * len(candidates)
 
-    def _bound_j(self, outlooks: Outlooks, candidate: Candidate, rate_pps: float) -> float:
-        outlook = outlooks.of(candidate, rate_pps)
-        return math.inf if outlook.is_overloaded else outlook.least_w * self.step_s
+    def _bound_j(self, bounds_of: BoundCalculator, candidate: Candidate, rate_pps: float) -> float:
+        bounds = bounds_of(candidate, rate_pps)
+        return math.inf if bounds.is_overloaded else bounds.least_w * self.step_s
 
     def keys(self, path: Sequence[int]) -> list[tuple[float, int]]:
         return [(self.rates_pps[step], number) for step, number in enumerate(path)]
 
     def judged(self, step: int, number: int) -> EvaluatedSetting:
-        return self.known[self.rates_pps[step], number]
+        return self.evaluated_settings[self.rates_pps[step], number]
 
     def costs_of(self, pairs: Sequence[tuple[int, int]]) -> list[float]:
         """Evaluate pairs (step, setting); return their energies, infinite where a target or the check fails."""
         keys = [(self.rates_pps[step], number) for step, number in pairs]
-        missing = [key for key in dict.fromkeys(keys) if key not in self.known]
+        missing = [key for key in dict.fromkeys(keys) if key not in self.evaluated_settings]
         judged = [self.pool.submit(self._judge, key) for key in missing]
         try:
             for (rate, number), evaluated in zip(missing, map(answer_of, judged), strict=True):
-                self.known[rate, number] = evaluated
-                self.on_progress(len(self.known), self.pairs, f"{format_pps(rate)}: {evaluated.setting}")
+                self.evaluated_settings[rate, number] = evaluated
+                self.on_progress(len(self.evaluated_settings), self.pairs, f"{format_pps(rate)}: {evaluated.setting}")
         finally:
             for waiting in judged:
                 waiting.cancel()
@@ -294,10 +301,10 @@ class _StepTable:
         return judge(candidate, self.evaluate(rate)(candidate, self.load.at(rate)), self.targets)
 
     def _cost_j(self, key: tuple[float, int]) -> float:
-        cost = self.known[key]
+        evaluated = self.evaluated_settings[key]
         failed = key in self.checked and not self.checked[key].is_met
-        is_usable = cost.is_met and math.isfinite(cost.power_w) and not failed
-        return cost.power_w * self.step_s if is_usable else math.inf
+        is_usable = evaluated.is_met and math.isfinite(evaluated.power_w) and not failed
+        return evaluated.power_w * self.step_s if is_usable else math.inf
 
     def path(self, switch_cost: float, dwell_steps: int) -> tuple[int, ...]:
         """Return the cheapest path whose steps all pass their checks."""
@@ -306,7 +313,7 @@ class _StepTable:
                 self.bounds, self.costs_of, switch_cost=switch_cost, dwell_steps=dwell_steps
             )
             if not path:
-                raise CriterionFailed(self._why_none(costs, dwell_steps))
+                raise CriterionFailed(self._describe_unmet_steps(costs, dwell_steps))
             if self.check is None:
                 return path
             for key in dict.fromkeys(self.keys(path)):
@@ -315,10 +322,10 @@ class _StepTable:
             if all(self.checked[key].is_met for key in self.keys(path)):
                 return path
 
-    def _check(self, key: tuple[float, int], check: ConfirmingRuns) -> None:
+    def _check(self, key: tuple[float, int], check: ConfirmationRuns) -> None:
         rate, number = key
         candidate, load = self.candidates[number], self.load.at(rate)
-        self.on_progress(len(self.known), self.pairs, f"check {format_pps(rate)}: {candidate.setting}")
+        self.on_progress(len(self.evaluated_settings), self.pairs, f"check {format_pps(rate)}: {candidate.setting}")
         runs = [self.pool.submit(run, candidate, load) for run in check.runs()]
         self.checked[key] = check.verdict([answer_of(run) for run in runs], self.targets)
 
@@ -327,7 +334,7 @@ class _StepTable:
         costs = np.full(self.bounds.shape, math.inf)
         for step, rate in enumerate(self.rates_pps):
             for number in range(len(self.candidates)):
-                if (rate, number) in self.known:
+                if (rate, number) in self.evaluated_settings:
                     costs[step, number] = self._cost_j((rate, number))
         return costs
 
@@ -344,7 +351,7 @@ class _StepTable:
             missed=tuple(step for step, evaluated in enumerate(judged) if not evaluated.is_met),
         )
 
-    def _why_none(self, costs: Costs, dwell_steps: int) -> str:
+    def _describe_unmet_steps(self, costs: Costs, dwell_steps: int) -> str:
         unmet = [step for step in range(len(costs)) if not np.isfinite(costs[step]).any()]
         if not unmet:
             return f"no plan keeps each setting for {dwell_steps} steps: shorten the dwell"
@@ -352,7 +359,9 @@ class _StepTable:
         for step in unmet:
             rate = self.rates_pps[step]
             tried = [
-                evaluated for (at, _), evaluated in self.known.items() if at == rate and math.isfinite(evaluated.excess)
+                evaluated
+                for (at, _), evaluated in self.evaluated_settings.items()
+                if at == rate and math.isfinite(evaluated.excess)
             ]
             nearest = min(tried, key=lambda evaluated: (evaluated.excess, evaluated.power_w), default=None)
             reason = "every setting is overloaded"

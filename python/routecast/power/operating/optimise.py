@@ -13,14 +13,14 @@ from routecast.errors import ModelProblem, Problem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.power.operating._search import (
-    Appraised,
-    ConfirmingRuns,
+    BoundCalculator,
+    BoundedCandidate,
+    ConfirmationRuns,
     Evaluate,
-    Outlooks,
     SearchResult,
-    Simulating,
+    SimulationEvaluator,
     search,
-    solving,
+    solve_candidate,
 )
 from routecast.power.operating._setting import Candidate, Choices, candidates, choices_of
 from routecast.power.operating.day import DayPlan, Switching, plan_day
@@ -31,60 +31,68 @@ from routecast.quantity.schema import field, value
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 
-__all__ = ["Effort", "TunableRouter", "machine_of", "operating_point", "optimise_day", "why_none", "with_no_loss"]
+__all__ = [
+    "Effort",
+    "TunableRouter",
+    "describe_unmet_targets",
+    "operating_point",
+    "optimise_day",
+    "tunable_router",
+    "with_no_loss",
+]
 
 
-def why_none(point: SearchResult, rate_pps: float) -> str:
-    """Return a message that names the targets which no setting meets, the best values, and the nearest setting."""
-    if not point.judged:
-        largest = max(point.overloaded, key=lambda appraised: appraised.outlook.lossless_pps)
+def describe_unmet_targets(result: SearchResult, rate_pps: float) -> str:
+    """Return a message with the targets that no setting meets, their best values, and the nearest setting."""
+    if not result.judged:
+        largest = max(result.overloaded, key=lambda bounded_candidates: bounded_candidates.bounds.lossless_pps)
         return (
-            f"every setting is overloaded at {format_pps(rate_pps)}: the most is "
-            f"{format_pps(largest.outlook.lossless_pps)}, with {largest.candidate.setting}"
+            f"every setting is overloaded at {format_pps(rate_pps)}: the maximum is "
+            f"{format_pps(largest.bounds.lossless_pps)}, with {largest.candidate.setting}"
         )
-    turned_down = {id(evaluated): check for evaluated, check in point.rejected}
+    failed_checks = {id(evaluated): check for evaluated, check in result.rejected}
     lines = []
-    for number, target in enumerate(point.targets):
-        if any(target.is_kept_by(evaluated.values[number]) for evaluated in point.judged):
+    for number, target in enumerate(result.targets):
+        if any(target.is_met_by(evaluated.values[number]) for evaluated in result.judged):
             continue
-        best = point.reachable(number)
+        best = result.reachable(number)
         if best is None:
             lines.append(
-                f"{target}: the evaluator knows this quantity of no setting: take --evaluator simulate, and trials "
-                "that are long enough for frames to arrive (--duration)"
+                f"{target}: the quantity is unknown for every setting: use --evaluator simulate, and trials long "
+                "enough for frames to arrive (--duration)"
             )
         else:
             value = target.format_value(best.values[number])
             lines.append(f"{target}: the best reachable is {value}, with {best.setting}")
     if not lines:
         lines.append("each target is met by some setting, but no setting meets all of them")
-        if any(evaluated.is_met for evaluated in point.judged):
-            lines[0] = "settings that met all targets in the search do not in the longer check"
-    nearest = point.nearest
+        if any(evaluated.is_met for evaluated in result.judged):
+            lines[0] = "settings met all targets in the search but not in the longer check"
+    nearest = result.nearest
     if nearest is not None:
         values = ", ".join(
             f"{target.quantity} {target.format_value(value)}"
-            for target, value in zip(point.targets, nearest.values, strict=True)
+            for target, value in zip(result.targets, nearest.values, strict=True)
         )
-        check = turned_down.get(id(nearest))
+        check = failed_checks.get(id(nearest))
         if check is not None:
             values = ", ".join(
                 f"{target.quantity} {target.format_value(low)} to {target.format_value(high)}"
-                for target, (_, low, high) in zip(point.targets, check.values, strict=True)
+                for target, (_, low, high) in zip(result.targets, check.values, strict=True)
             )
-        lines.append(f"nearest to all is {nearest.setting} with {values}")
-    overloaded = f"; {len(point.overloaded)} more are overloaded" if point.overloaded else ""
+        lines.append(f"the setting nearest to all targets is {nearest.setting} with {values}")
+    overloaded = f"; {len(result.overloaded)} more are overloaded" if result.overloaded else ""
     return f"no setting meets the targets{overloaded}\n  " + "\n  ".join(lines)
 
 
-_CHECK_TIMES = 4.0
-_LONGEST = 100.0
-_LEAST_RATE = 1e-4
+_CHECK_DURATION_RATIO = 4.0
+_MAX_STRETCH = 100.0
+_MIN_RATE_RATIO = 1e-4
 
 
 @value
 class TunableRouter:
-    """A router, the choices that its file offers, and the router in each setting."""
+    """A router, the choices of its file, and the router in each setting."""
 
     model: RouterModel
     load: OfferedLoad | None
@@ -94,24 +102,24 @@ class TunableRouter:
 
 @value
 class Effort:
-    """How thoroughly settings are evaluated."""
+    """Evaluator, durations, seeds and threads of the search and of the check."""
 
     evaluator: Literal["simulate", "solve"] = field(
-        "Evaluator of the search; its result is checked by simulation in either case", default="simulate"
+        "Evaluator of the search; simulation checks the result of either", default="simulate"
     )
     duration_s: float = field(
-        "Simulated time of a trial, s; replications of the check are four times as long", default=0.1
+        "Simulated time of a trial, s; a replication of the check is four times as long", default=0.1
     )
-    seed: int = field("Seed of the search; the check takes the following ones", default=1)
-    replications: int = field("Replications of the check, at least 2; 0 leaves it out", default=5)
+    seed: int = field("Seed of the search; the check takes the following seeds", default=1)
+    replications: int = field("Replications of the check, at least 2, or 0 for no check", default=5)
     is_exhaustive: bool = field(
         "Evaluate every setting that is not overloaded, for the complete Pareto front", default=False
     )
-    workers: int = field("Threads; 0 for one per core of this machine", default=0)
+    workers: int = field("Number of threads; 0 for one per core of this machine", default=0)
 
     def __post_init__(self) -> None:
         if self.replications == 1 or self.replications < 0:
-            message = f"got {self.replications}: an interval needs at least 2; 0 leaves the check out"
+            message = f"got {self.replications}: an interval needs at least 2; 0 omits the check"
             raise ModelProblem("operating point", [Problem("replications", message)])
 
     @property
@@ -119,32 +127,32 @@ class Effort:
         """Number of threads."""
         return self.workers or os.cpu_count() or 1
 
-    def evaluate(self, stop: threading.Event, *, times: float = 1.0) -> Evaluate:
-        """Return the evaluator for trials of ``times`` the duration."""
+    def evaluate(self, stop: threading.Event, *, duration_ratio: float = 1.0) -> Evaluate:
+        """Return the evaluator for trials of ``duration_ratio`` times the duration."""
         if self.evaluator == "solve":
-            return solving
-        return Simulating(self.duration_s * times, self.seed, stop)
+            return solve_candidate
+        return SimulationEvaluator(self.duration_s * duration_ratio, self.seed, stop)
 
-    def check(self, stop: threading.Event, *, times: float = 1.0) -> ConfirmingRuns | None:
-        """Return the check for replications of ``times`` the duration; None without a check."""
+    def check(self, stop: threading.Event, *, duration_ratio: float = 1.0) -> ConfirmationRuns | None:
+        """Return the check with ``duration_ratio`` times longer replications; None without a check."""
         if self.replications == 0:
             return None
         seeds = tuple(range(self.seed + 1, self.seed + 1 + self.replications))
-        return ConfirmingRuns(_CHECK_TIMES * self.duration_s * times, seeds, stop)
+        return ConfirmationRuns(_CHECK_DURATION_RATIO * self.duration_s * duration_ratio, seeds, stop)
 
-    def outlooks(self, load: OfferedLoad, targets: Sequence[Target], *, peak_pps: float) -> Outlooks:
-        """Return the outlooks of candidates, for this evaluator."""
+    def bound_calculator(self, load: OfferedLoad, targets: Sequence[Target], *, peak_pps: float) -> BoundCalculator:
+        """Return the calculator of the bounds of candidates for this evaluator."""
         allowed = next((target.limit for target in targets if target.quantity == "loss"), 1.0)
 
         def noise_ratio(at: OfferedLoad) -> float:
             if self.evaluator == "solve":
                 return 0.0
-            return Simulating(self.duration_s * _stretch(at.rate_pps, peak_pps)).noise_ratio(at)
+            return SimulationEvaluator(self.duration_s * _duration_ratio(at.rate_pps, peak_pps)).noise_ratio(at)
 
-        return Outlooks(load, loss_ratio=allowed, noise_ratio=noise_ratio)
+        return BoundCalculator(load, loss_ratio=allowed, noise_ratio=noise_ratio)
 
 
-def machine_of(
+def tunable_router(
     document: Mapping[str, Any],
     *,
     subject: str = "router file",
@@ -153,18 +161,18 @@ def machine_of(
     lingers_s: Sequence[float] = (),
     frames: FrameMix | None = None,
 ) -> TunableRouter:
-    """Return a router with the choices that its document offers.
+    """Return a router with the choices of its document.
 
     Parameters
     ----------
     document : mapping
         Content of the router file.
     subject, folder
-        As of :func:`routecast.router.files.parse_router`.
+        As in :func:`routecast.router.files.parse_router`.
     pool, lingers_s
-        As of :func:`routecast.power.operating._setting.choices_of`.
+        As in :func:`routecast.power.operating._setting.choices_of`.
     frames
-        As of :func:`routecast.router.files.read_router_and_load`.
+        As in :func:`routecast.router.files.read_router_and_load`.
 
     Raises
     ------
@@ -175,8 +183,8 @@ def machine_of(
     """
     model, load = build_router(document, subject=subject, folder=folder, frames=frames)
     choices = choices_of(model, is_built="builder" in document, pool=pool, lingers_s=lingers_s)
-    offered = candidates(document, model, choices, subject=subject, folder=folder, frames=frames)
-    return TunableRouter(model=model, load=load, choices=choices, candidates=offered)
+    setting_candidates = candidates(document, model, choices, subject=subject, folder=folder, frames=frames)
+    return TunableRouter(model=model, load=load, choices=choices, candidates=setting_candidates)
 
 
 def with_no_loss(targets: Sequence[Target]) -> tuple[Target, ...]:
@@ -199,7 +207,7 @@ def operating_point(
     machine : TunableRouter
     load : OfferedLoad
     targets : sequence of Target
-        Without a target on loss, no frame may be lost.
+        Targets; without a target on loss, no frame may be lost.
     effort : Effort or None
     on_progress : callable or None
 
@@ -209,16 +217,16 @@ def operating_point(
         The load does not fit the router.
     """
     effort = effort or Effort()
-    wanted = with_no_loss(targets)
-    outlooks = effort.outlooks(load, wanted, peak_pps=load.rate_pps)
+    all_targets = with_no_loss(targets)
+    bound_calculator = effort.bound_calculator(load, all_targets, peak_pps=load.rate_pps)
     stop = threading.Event()
     return search(
         [
-            Appraised(candidate=candidate, outlook=outlooks.of(candidate, load.rate_pps))
+            BoundedCandidate(candidate=candidate, bounds=bound_calculator(candidate, load.rate_pps))
             for candidate in machine.candidates
         ],
         load,
-        wanted,
+        all_targets,
         effort.evaluate(stop),
         check=effort.check(stop),
         workers=effort.threads,
@@ -241,8 +249,8 @@ def optimise_day(
 ) -> DayPlan:
     """Return the plan over a day with the least energy, switchings included, checked by simulation.
 
-    Trials at lower rates are longer, up to a hundred times, so that each has as many frames as a trial at the peak.
-    Steps without traffic are evaluated at a ten-thousandth of the peak.
+    Trials at lower rates are up to a hundred times longer, so that each has as many frames as a trial at the peak.
+    A step without traffic is evaluated at a ten-thousandth of the peak rate.
 
     Parameters
     ----------
@@ -252,7 +260,7 @@ def optimise_day(
     rates_pps : sequence of float
         Intended load of each step.
     targets, effort, on_progress
-        As of :func:`operating_point`.
+        As in :func:`operating_point`.
     step_s : float
         Length of a step.
     switching : Switching or None
@@ -261,33 +269,35 @@ def optimise_day(
     Raises
     ------
     routecast.errors.ModelProblem
-        A rate is missing or negative, or all are 0.
+        A rate is missing or negative, or all rates are 0.
     routecast.errors.CriterionFailed
         No setting meets the targets in some step.
     """
-    wrong = [step for step, rate in enumerate(rates_pps) if not (math.isfinite(rate) and rate >= 0.0)]
-    problems = [Problem(f"step {step}", f"got {rates_pps[step]} frames/s: fill what is missing") for step in wrong]
+    invalid_steps = [step for step, rate in enumerate(rates_pps) if not (math.isfinite(rate) and rate >= 0.0)]
+    problems = [
+        Problem(f"step {step}", f"got {rates_pps[step]} frames/s: fill missing steps") for step in invalid_steps
+    ]
     if not problems and not any(rates_pps):
-        problems = [Problem("", "there is no traffic on this day")]
+        problems = [Problem("", "the day has no traffic")]
     if problems:
         raise ModelProblem("day", problems)
     effort = effort or Effort()
-    wanted = with_no_loss(targets)
+    all_targets = with_no_loss(targets)
     peak_pps = max(rates_pps)
     stop = threading.Event()
 
-    def check(rate_pps: float) -> ConfirmingRuns:
-        verdict = effort.check(stop, times=_stretch(rate_pps, peak_pps))
+    def check(rate_pps: float) -> ConfirmationRuns:
+        verdict = effort.check(stop, duration_ratio=_duration_ratio(rate_pps, peak_pps))
         assert verdict is not None
         return verdict
 
     return plan_day(
         machine.candidates,
         load,
-        [max(rate, _LEAST_RATE * peak_pps) for rate in rates_pps],
-        wanted,
-        effort.outlooks(load, wanted, peak_pps=peak_pps),
-        lambda rate_pps: effort.evaluate(stop, times=_stretch(rate_pps, peak_pps)),
+        [max(rate, _MIN_RATE_RATIO * peak_pps) for rate in rates_pps],
+        all_targets,
+        effort.bound_calculator(load, all_targets, peak_pps=peak_pps),
+        lambda rate_pps: effort.evaluate(stop, duration_ratio=_duration_ratio(rate_pps, peak_pps)),
         step_s=step_s,
         switching=switching or Switching(),
         check=check if effort.replications else None,
@@ -297,6 +307,6 @@ def optimise_day(
     )
 
 
-def _stretch(rate_pps: float, peak_pps: float) -> float:
+def _duration_ratio(rate_pps: float, peak_pps: float) -> float:
     """Return the duration of a trial at a rate, relative to that at the peak."""
-    return min(max(peak_pps / rate_pps, 1.0), _LONGEST)
+    return min(max(peak_pps / rate_pps, 1.0), _MAX_STRETCH)

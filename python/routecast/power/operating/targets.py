@@ -38,7 +38,7 @@ class Target:
     or_equal: bool = field("Whether a value equal to the limit meets the target (``<=``, ``=``)", default=False)
 
     def value(self, trial: Trial) -> float:
-        """Return the quantity of a trial; NaN where its evaluator does not know it or no frame arrived."""
+        """Return the quantity of a trial; NaN if its evaluator does not give it or no frame arrived."""
         if self.quantity == "loss":
             return trial.least_loss_ratio
         if trial.latency is None:
@@ -46,20 +46,20 @@ class Target:
         seconds: float = getattr(trial.latency, f"{self.quantity}_s")
         return seconds
 
-    def is_kept_by(self, value: float) -> bool:
-        """Whether a value keeps the target; NaN never does."""
+    def is_met_by(self, value: float) -> bool:
+        """Whether a value meets the target; NaN never does."""
         return value <= self.limit if self.or_equal else value < self.limit
 
     def met(self, trial: Trial) -> bool:
-        """Whether a trial keeps the target."""
-        return self.is_kept_by(self.value(trial))
+        """Whether a trial meets the target."""
+        return self.is_met_by(self.value(trial))
 
     def excess(self, value: float) -> float:
         """Return the excess of a value over the limit, relative to the limit: 0 within it, infinite for NaN.
 
         Where no loss is allowed, the excess is the loss ratio.
         """
-        if self.is_kept_by(value):
+        if self.is_met_by(value):
             return 0.0
         if math.isnan(value):
             return math.inf
@@ -77,7 +77,7 @@ class Target:
 
 
 NO_LOSS: Final = Target(quantity="loss", limit=0.0, or_equal=True)
-"""Target on loss where the user gives none: a router that drops enough frames keeps any latency."""
+"""Default target on loss: a router that drops enough frames meets any target on latency."""
 
 
 def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
@@ -98,14 +98,14 @@ def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
     targets: list[Target] = []
     for text in texts:
         for part in re.split(r",|\band\b", text):
-            target = _target(part)
+            target = _parse_target(part)
             if any(bound.quantity == target.quantity for bound in targets):
                 raise QuantityProblem(text, f'"{text}": {target.quantity} has two targets: keep the tighter one')
             targets.append(target)
     return tuple(targets)
 
 
-def _target(text: str) -> Target:
+def _parse_target(text: str) -> Target:
     match = _TARGET.fullmatch(text)
     if not match:
         raise QuantityProblem(
@@ -118,7 +118,7 @@ def _target(text: str) -> Target:
         raise QuantityProblem(text, f'"{text.strip()}": "{match["name"]}" is no quantity of a target; {hint}')
     if sign in {">", ">="}:
         raise QuantityProblem(text, f'"{text.strip()}": targets are upper bounds; write < or <=')
-    limit = _ratio(text, value) if name == "loss" else parse_duration_s(value)
+    limit = _parse_ratio(text, value) if name == "loss" else parse_duration_s(value)
     if sign in {"=", "=="} and limit != 0.0:
         raise QuantityProblem(text, f'"{text.strip()}": targets are upper bounds; write < or <= (= only for 0)')
     if sign == "<" and limit == 0.0:
@@ -126,9 +126,9 @@ def _target(text: str) -> Target:
     return Target(quantity=name, limit=limit, or_equal=sign != "<")
 
 
-def _ratio(text: str, value: str) -> float:
+def _parse_ratio(text: str, value: str) -> float:
     match = _RATIO.fullmatch(value)
     ratio = float(match["number"]) / (100.0 if match["percent"] else 1.0) if match else math.nan
     if not 0.0 <= ratio <= 1.0:
-        raise QuantityProblem(text, f'"{text.strip()}": a loss is a share such as "0.01 %", or 0')
+        raise QuantityProblem(text, f'"{text.strip()}": a loss must be a share such as "0.01 %", or 0')
     return ratio
