@@ -49,7 +49,7 @@ def written_by_another(pipe: Path, content: bytes, *, times: int = 1) -> threadi
 @pytest.fixture
 def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A named pipe; a writer on a busy machine may come late."""
-    monkeypatch.setattr(bounded_file, "_UNOPENED_S", 60.0)
+    monkeypatch.setattr(bounded_file, "_MAX_OPEN_WAIT_S", 60.0)
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
@@ -77,7 +77,7 @@ def test_a_device_is_no_file_for_any_reader(read: Callable[[Path], object], name
 def test_a_pipe_that_nobody_writes_to_is_refused_by_every_reader(
     read: Callable[[Path], object], pipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_file, "_UNOPENED_S", 0.01)
+    monkeypatch.setattr(bounded_file, "_MAX_OPEN_WAIT_S", 0.01)
     assert "it is an empty pipe" in told(lambda: read(pipe))
 
 
@@ -121,7 +121,7 @@ def test_a_pipe_without_end_is_cut_off_at_the_bound(pipe: Path) -> None:
 
 
 def test_a_writer_that_says_nothing_is_not_waited_for_without_end(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_file, "_SILENT_S", 0.01)
+    monkeypatch.setattr(bounded_file, "_MAX_SILENCE_S", 0.01)
     # Open for both, so that opening waits for nobody.
     descriptor = os.open(pipe, os.O_RDWR)
     try:
@@ -154,7 +154,7 @@ def test_a_parquet_file_whose_values_are_all_the_same_is_bounded_by_their_number
     polars.DataFrame({"a": [0] * 100_000, "b": [0] * 100_000}).write_parquet(same)
     assert same.stat().st_size < 10_000
     assert read_parquet(same, kind="table").height == 100_000
-    monkeypatch.setattr(bounded_file, "_MOST_CELLS", 199_999)
+    monkeypatch.setattr(bounded_file, "_MAX_VALUES", 199_999)
     assert "has more than 99,999 rows of 2 values: no table" in told(lambda: read_parquet(same, kind="table"))
 
 

@@ -130,15 +130,15 @@ def test_screens_show_four_digits_and_a_prefix():
     assert quantity.format_ratio(0.0123) == "1.23 %"
 
 
-def test_units_known_without_pint_are_what_pint_says_they_are():
+def test_common_units_have_the_dimensions_and_factors_of_pint():
     registry = units._registry()
-    for known, (dimension, _) in units._KNOWN.items():
-        result = registry.parse_units(known)
-        assert str(result.dimensionality) == dimension
-        bases = [item for item, of_base in units._KNOWN.items() if of_base == (dimension, 1.0)]
+    for name, (dimension, _) in units._DIMENSION_AND_SIZE.items():
+        unit = registry.parse_units(name)
+        assert str(unit.dimensionality) == dimension
+        bases = [base for base, entry in units._DIMENSION_AND_SIZE.items() if entry == (dimension, 1.0)]
         for base in bases:
-            expected = float(registry.Quantity(1.0, result).to(registry.parse_units(base)).magnitude)
-            assert units.factor(known, base) == expected
+            expected = float(registry.Quantity(1.0, unit).to(registry.parse_units(base)).magnitude)
+            assert units.factor(name, base) == expected
 
 
 def test_common_units_are_read_without_pint():
@@ -176,8 +176,8 @@ def test_fitted_terms_of_a_power_may_be_of_either_sign(
 @pytest.mark.parametrize(
     ("text", "read", "told"),
     [
-        ("3.2 pJ", quantity.parse_bit_energy_j, "is an energy: wanted an energy per bit"),
-        ("3.2 pJ/bit", quantity.parse_packet_energy_j, "is an energy per bit: wanted an energy per packet"),
+        ("3.2 pJ", quantity.parse_bit_energy_j, "is an energy: expected an energy per bit"),
+        ("3.2 pJ/bit", quantity.parse_packet_energy_j, "is an energy per bit: expected an energy per packet"),
         ("0.9", quantity.parse_power_term_w, "has no unit"),
         ("-5 W", quantity.parse_power_w, "a power is at least 0"),
     ],

@@ -298,7 +298,9 @@ def test_a_load_that_is_no_rate_is_told_both_units(router: str, capsys: pytest.C
     assert run(["solve", router, "--load", "10 Gbit"]) == 2
     assert run(["measure", "--testbed", "namespaces", "--load", "10 Gbit"]) == 2
     message = capsys.readouterr().err
-    assert message.count('wanted a frame rate such as "14.88 Mpps", "500 kpps" or a bit rate such as "10 Gbit/s"') == 2
+    assert (
+        message.count('expected a frame rate such as "14.88 Mpps", "500 kpps" or a bit rate such as "10 Gbit/s"') == 2
+    )
 
 
 def test_resources_of_one_kind_share_a_row(capsys: pytest.CaptureFixture[str]) -> None:

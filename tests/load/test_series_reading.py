@@ -66,7 +66,7 @@ def test_a_datamarket_title_with_commas_and_an_empty_third_column_are_read(tmp_p
 
 def test_a_header_that_says_no_unit_is_refused_and_the_units_are_listed(tmp_path: Path) -> None:
     text = faults(written(tmp_path, lines([1, 2], header="time,Traffic (in bits)")))
-    assert "says no unit" in text
+    assert "gives no unit" in text
     assert '"bit per step"' in text
     assert '"Mbit/s"' in text
 
@@ -101,7 +101,7 @@ def test_every_gap_is_listed_with_its_length_and_filled_only_when_asked(tmp_path
     path = written(tmp_path, "\n".join([*rows[:2], *rows[4:6], *rows[6:]]))
     text = faults(path)
     assert "2004-03-01 00:05:00 to 2004-03-01 00:15:00: 2 steps missing" in text
-    assert "say what to do about gaps: hold, interpolate or drop" in text
+    assert "choose what to do about gaps: hold, interpolate or drop" in text
     assert read_series(path, gaps="hold").l2_bps == (1e6, 1e6, 1e6, 4e6, 5e6, 6e6)
     filled = read_series(path, gaps="interpolate")
     assert filled.l2_bps == pytest.approx((1e6, 2e6, 3e6, 4e6, 5e6, 6e6))
@@ -302,7 +302,7 @@ def test_spreading_flow_records_keeps_every_bit(flows: list[tuple[float, float, 
         Piece(begin=START + timedelta(seconds=at), end=START + timedelta(seconds=at + lasts), bits=bits)
         for at, lasts, bits in flows
     ]
-    grid = spread(pieces, step_s, whole=False)
+    grid = spread(pieces, step_s, complete_only=False)
     total = sum(piece.bits for piece in pieces)
     assert sum(grid.values) * grid.step_s == pytest.approx(total, rel=1e-9, abs=1e-3)
 

@@ -86,7 +86,7 @@ def test_a_matrix_without_demands_is_missing_and_no_silence(tmp_path: Path) -> N
 def test_what_is_no_matrix_is_named_and_so_is_another_unit(tmp_path: Path) -> None:
     whole = folder(tmp_path / "matrices", "native", THREE)
     (whole / "readme.txt").write_text("about these matrices", encoding="utf-8")
-    with pytest.raises(FileProblem, match=r"readme\.txt: is no demand matrix of SNDlib: it says no time"):
+    with pytest.raises(FileProblem, match=r"readme\.txt: is no demand matrix of SNDlib: it gives no time"):
         read_series(whole)
     (whole / "readme.txt").write_text(matrix("20040301-0015", [1.0], "native", unit="KBITPERSEC"))
     with pytest.raises(FileProblem, match="KBITPERSEC: all matrices must be in one unit"):
@@ -96,7 +96,7 @@ def test_what_is_no_matrix_is_named_and_so_is_another_unit(tmp_path: Path) -> No
 def test_an_empty_folder_and_a_broken_archive_say_so(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.tgz").write_bytes(b"no archive")
-    with pytest.raises(FileProblem, match="holds no demand matrix"):
+    with pytest.raises(FileProblem, match="has no demand matrix"):
         read_series(tmp_path / "empty")
     with pytest.raises(FileProblem, match="cannot be read"):
         read_series(tmp_path / "broken.tgz")

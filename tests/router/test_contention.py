@@ -139,7 +139,7 @@ def test_every_fault_of_contention_is_said_at_its_place(contention: str, place: 
 @pytest.mark.parametrize("law", LAWS.values(), ids=lambda law: law.name)
 @given(data=st.data())
 def test_no_law_takes_what_the_file_allows_for_a_number_that_is_none(law: Law, data: st.DataObject) -> None:
-    values = [data.draw(st.floats(max(shape.least, 1e-9), min(shape.most, 1e3))) for shape in law.shapes]
+    values = [data.draw(st.floats(max(shape.minimum, 1e-9), min(shape.maximum, 1e3))) for shape in law.shapes]
     text = "".join(f", {item.name} = {value!r}" for item, value in zip(law.shapes, values, strict=True))
     try:
         factors = contention_of(router(f'{{ law = "{law.name}"{text} }}', cores=16)).factors(16)

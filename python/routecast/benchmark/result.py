@@ -40,7 +40,7 @@ class MixFacts:
     @classmethod
     def of(cls, frames: FrameMix) -> MixFacts:
         """Return the facts of a mix."""
-        genome, custom_bytes = frames.spelt()
+        genome, custom_bytes = frames.genome_letters()
         return cls(
             name=frames.name,
             mean_bytes=frames.mean_bytes,

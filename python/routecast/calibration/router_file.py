@@ -141,7 +141,7 @@ def _mixture(fitted: FittedRouter, factors: Floats, frame_bytes: float) -> dict[
         curves = np.log(np.broadcast_to(each.law.growth(k[None], draws) / k, (len(draws), len(k))))
         nearest = int(np.argmin(((curves - rates + rates[0]) ** 2).sum(axis=1)))
         values = {
-            shape.name: _rounded(min(max(value, shape.least), shape.most))
+            shape.name: _rounded(min(max(value, shape.minimum), shape.maximum))
             for shape, value in zip(each.law.shapes, draws[nearest], strict=True)
         }
         mixture.append({"law": each.law.name, "weight": _rounded(weight), **values})

@@ -1,14 +1,14 @@
-"""Contention laws: how the speed of a machine grows with its working cores.
+"""Contention laws, which describe how the speed of a machine grows with the number of working cores.
 
-A few points cannot tell these laws apart, and which one is right depends on what the cores share. routecast therefore
-keeps all of them, weighs them by how well they explain the points (:mod:`routecast.calibration._posterior`) and lets
-their disagreement widen the intervals.
+A few measured points cannot distinguish these laws, and the right law depends on what the cores share. routecast
+therefore keeps all of them, weights them by how well they explain the points (:mod:`routecast.calibration._posterior`),
+and lets their disagreement widen the intervals.
 
-Every law gives the number of *effective cores* ``g(k)`` of k working ones, ``g(1) = 1``: the router forwards
-``g(k)/x(S)`` frames a second, and the factor on the service time of semantics S5 is ``c(k) = k/g(k)``. Parameters are
-real numbers with independent normal priors; the functions below map them to their physical ranges. The priors are
-weak and the same for every machine: they say what is possible, not what was measured. They were settled with the
-accuracy board in view (docs/validation.md says which), so the board is no blind test of them.
+Every law gives the number of *effective cores* ``g(k)`` of k working cores, with ``g(1) = 1``. The router forwards
+``g(k)/x(S)`` frames per second, and the factor on the service time (semantics S5) is ``c(k) = k/g(k)``. Parameters are
+real numbers with independent normal priors; the functions below map them to their physical ranges. The priors are weak
+and the same for every machine: they describe what is possible, not what was measured. They were chosen with knowledge
+of the accuracy board (docs/validation.md gives details), so the board is no blind test of them.
 
 =============  ==============================  =====================================================================
 law            factor c(k) or growth g(k)      what the cores share
@@ -17,16 +17,16 @@ law            factor c(k) or growth g(k)      what the cores share
 ``serial``     c = 1 + σ(k-1)                  a part of the work that only one core does at a time (Amdahl 1967)
 ``coherent``   c = 1 + σ(k-1) + κk(k-1)        the same, and state exchanged between all pairs (Gunther 1993, USL)
 ``power``      c = k^α                         a cache or memory whose cost per access grows with its users
-``crowded``    c = 1 + σ(k-1)/k                every line of shared state is elsewhere with chance (k-1)/k
+``crowded``    c = 1 + σ(k-1)/k                shared state, in another core's cache with probability (k-1)/k
 ``ceiling``    g = (k^-p + G^-p)^(-1/p)        a device with a limit of its own (PCIe, memory, a descriptor ring)
-``kinked``     g = k to k*, then slope s       cache that suffices for k* cores' buffers; beyond, memory (DDIO)
+``kinked``     g = k to k*, then slope s       cache for the buffers of k* cores; more cores use memory (DDIO)
 ``lock``       g of a queue of cores           a lock that takes longer to hand over the more cores wait for it
 =============  ==============================  =====================================================================
 
-The registry is used by calibration, router files, the closed form and, as the table of factors for 1, 2, … busy units,
-by the simulator. A new law is a file of this folder with ``LAWS = (Law(…),)`` and its name in ``_FILES``: a router file
-can say it at once and :func:`routecast.calibration.fit` can be told to fit it; calibrations average over it too once
-``python -m routecast.calibration.board --learn`` has found its weight.
+Calibration, router files and the closed form use this registry. The simulator uses a table of the factors for 1, 2, …
+busy units. To add a law, write a file in this folder with ``LAWS = (Law(…),)`` and add its name to ``_FILES``. Router
+files and :func:`routecast.calibration.fit` can then name the law. Calibrations average over it after
+``python -m routecast.calibration.board --learn`` has estimated its weight.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LAWS: Final[Mapping[str, Law]] = {law.name: law for file in _FILES for law in im
 """Every law by name."""
 
 PARAMETERS: Final = tuple(dict.fromkeys(shape.name for law in LAWS.values() for shape in law.shapes))
-"""Every name that a parameter of a law has; several laws may call theirs alike."""
+"""The names of all parameters; laws may share a name."""
 
 
 @lru_cache(maxsize=256)
@@ -56,8 +56,8 @@ def mixed_factors(
 ) -> tuple[float, ...]:
     """Return c(k) for 1 to ``units`` busy units, averaged over laws: weight, name and parameters of each.
 
-    Logarithms are averaged, as calibrations average over laws: ``c = d·Π c_i^(w_i/Σw)``, with further factors d for 1,
-    2, … busy units; the last one also holds for more units.
+    The average is geometric, as in calibrations: ``c = d·Π c_i^(w_i/Σw)``. ``discrepancy`` holds the factors d for
+    1, 2, … busy units; the last factor also applies to more units.
 
     Examples
     --------
@@ -67,9 +67,9 @@ def mixed_factors(
     import numpy as np  # heavy
 
     k, total = np.arange(1.0, units + 1.0)[None], sum(weight for weight, _, _ in parts)
-    with np.errstate(all="ignore"):  # what is no number is for the caller to see
+    with np.errstate(all="ignore"):  # the caller handles NaN and infinity
         factors = [k / LAWS[name].growth(k, np.array([values])) for _, name, values in parts]
-        logs = sum(weight / total * np.log(each) for (weight, _, _), each in zip(parts, factors, strict=True))
+        logs = sum(weight / total * np.log(factor) for (weight, _, _), factor in zip(parts, factors, strict=True))
         averaged = factors[0] if len(parts) == 1 else np.exp(logs)
     if discrepancy:
         averaged = averaged * np.array(discrepancy)[np.minimum(k - 1.0, len(discrepancy) - 1.0).astype(int)]

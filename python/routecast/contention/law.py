@@ -1,4 +1,4 @@
-"""Contention laws: parameters with their priors, and the growth of the speed with working cores."""
+"""The types of contention laws: parameters with priors, and the growth of the speed with the number of cores."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Law", "Shape"]
 
-_LEAST_LOG, _MOST_LOG = -60.0, 40.0
+_MIN_LOG, _MAX_LOG = -60.0, 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One parameter of a law: its range in files, and for calibration the prior of ``ln value``.
+    """A parameter of a law, with its range in router files and its prior for calibration.
 
-    ``mean`` and ``sd`` are the prior's. ``scale`` names another quantity: ``linear`` of the value itself, ``share`` of
-    ``ln(value/(1 - value))``, so that the value stays between 0 and 1. A shape ``in_frames_per_s`` is a packet rate to
-    calibration; the law's ``growth``, and a router file, have it divided by the rate of a single core.
-
-    ``least`` and ``most`` are the range in a router file.
+    The prior is normal with ``mean`` and ``sd``. ``scale`` says what it describes: ``log`` the logarithm of the value,
+    ``linear`` the value itself, ``share`` ``ln(value/(1 - value))``, which keeps the value between 0 and 1. With
+    ``in_frames_per_s`` calibration treats the parameter as a packet rate; ``growth`` and router files divide it by the
+    rate of a single core. ``minimum`` and ``maximum`` are the range in router files.
     """
 
     name: str
@@ -35,8 +34,8 @@ class Shape:
     in_frames_per_s: bool = False
     unit: str = "1"
     meaning: str = ""
-    least: float = 0.0
-    most: float = 1e6
+    minimum: float = 0.0
+    maximum: float = 1e6
 
     def value(self, raw: Floats) -> Floats:
         """Return the physical value of a value on the prior's scale."""
@@ -44,8 +43,8 @@ class Shape:
 
         if self.scale == "linear":
             return raw
-        grown: Floats = np.exp(np.clip(raw, _LEAST_LOG, _MOST_LOG))
-        return grown if self.scale == "log" else grown / (1.0 + grown)
+        exponential: Floats = np.exp(np.clip(raw, _MIN_LOG, _MAX_LOG))
+        return exponential if self.scale == "log" else exponential / (1.0 + exponential)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

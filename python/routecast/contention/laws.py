@@ -1,4 +1,4 @@
-"""The built-in laws of contention, in the order of their numbers of parameters."""
+"""The built-in contention laws."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LAWS", "coherent_factor"]
 
-_LEAST_CORES = 1e-6
-_EIGHT, _LOCK_STATES = 8, 48  # of whole eights, sums of more states are the same to the last bit
-_NOBODY = 1e-300
+_MIN_CORES = 1e-6
+_STATES_MULTIPLE, _MAX_LOCK_STATES = 8, 48  # sums over a multiple of 8 states have the same last bit for any largest k
+_MIN_RATE = 1e-300
 
 
 def _free(k: Floats, values: Floats) -> Floats:
@@ -51,51 +51,54 @@ def _crowded(k: Floats, values: Floats) -> Floats:
 def _ceiling(k: Floats, values: Floats) -> Floats:
     import numpy as np  # heavy
 
-    top, sharp = np.maximum(values[:, :1], _LEAST_CORES), values[:, 1:2]
-    return _least(k, top, sharp) / _least(np.ones_like(k), top, sharp)
+    top, sharp = np.maximum(values[:, :1], _MIN_CORES), values[:, 1:2]
+    return _smooth_minimum(k, top, sharp) / _smooth_minimum(np.ones_like(k), top, sharp)
 
 
 def _kinked(k: Floats, values: Floats) -> Floats:
     import numpy as np  # heavy
 
-    knee, slope, sharp = np.maximum(values[:, :1], _LEAST_CORES), values[:, 1:2], values[:, 2:3]
+    knee, slope, sharp = np.maximum(values[:, :1], _MIN_CORES), values[:, 1:2], values[:, 2:3]
 
-    def soft(cores: Floats) -> Floats:
-        return slope * cores + (1.0 - slope) * _least(cores, knee, sharp)
+    def smooth_kink(cores: Floats) -> Floats:
+        return slope * cores + (1.0 - slope) * _smooth_minimum(cores, knee, sharp)
 
-    return soft(k) / soft(np.ones_like(k))
+    return smooth_kink(k) / smooth_kink(np.ones_like(k))
 
 
 def _lock(k: Floats, values: Floats) -> Floats:
-    """Frames of k cores in the time of one core for one frame, with a lock that one core holds at a time.
+    """Return the frames that k cores forward in the time in which one core forwards one frame, with a lock.
 
-    A birth and death process: of the k - i cores that do not wait each comes to the lock after ``1 - share``; it lets a
-    core through after ``share + handover·(i - 1)/2``. Between whole numbers of cores the last comes less often; of many
-    cores several come at once.
+    The number i of cores at the lock is a birth and death process. Each of the other k - i cores reaches the lock after
+    ``1 - share`` on average; the lock lets a core through after ``share + handover·(i - 1)/2``. A fraction of a core
+    reaches the lock less often. Above 48 cores, a state stands for a group of several cores.
     """
     import numpy as np  # heavy
 
     share, handover = values[:, :1, None], 1.0 / values[:, 1:2, None]
-    states = min(_EIGHT * math.ceil((float(np.max(k)) + 1.0) / _EIGHT), _LOCK_STATES)
+    states = min(_STATES_MULTIPLE * math.ceil((float(np.max(k)) + 1.0) / _STATES_MULTIPLE), _MAX_LOCK_STATES)
     k = np.broadcast_to(k, (len(values), k.shape[-1]))[..., None]
-    at_once = np.maximum(k / _LOCK_STATES, 1.0)
-    waiting = np.arange(states) * at_once
-    come = np.maximum(k - waiting, _NOBODY) / np.maximum(1.0 - share, _LEAST_CORES)
-    stay = share + 0.5 * handover * waiting
+    group = np.maximum(k / _MAX_LOCK_STATES, 1.0)
+    waiting = np.arange(states) * group
+    arrival_rate = np.maximum(k - waiting, _MIN_RATE) / np.maximum(1.0 - share, _MIN_CORES)
+    hold_time = share + 0.5 * handover * waiting
     logs = np.zeros((*k.shape[:2], states + 1))
-    np.cumsum(at_once * np.log(come * stay), axis=-1, out=logs[..., 1:])
-    chance = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    arrivals, total = (chance[..., :-1] * come).sum(axis=-1), chance[..., :-1].sum(axis=-1) + chance[..., -1]
-    # Both are the rate of the process; where several come at once, one of them is too low.
-    passed: Floats = np.maximum(arrivals, (chance[..., 1:] / stay).sum(axis=-1)) / total
-    return passed
+    np.cumsum(group * np.log(arrival_rate * hold_time), axis=-1, out=logs[..., 1:])
+    probability = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    arrivals, total = (
+        (probability[..., :-1] * arrival_rate).sum(axis=-1),
+        probability[..., :-1].sum(axis=-1) + probability[..., -1],
+    )
+    # Arrivals and departures have the same rate in equilibrium; with groups of cores, one of the two is too low.
+    throughput: Floats = np.maximum(arrivals, (probability[..., 1:] / hold_time).sum(axis=-1)) / total
+    return throughput
 
 
-def _least(floats: Floats, other: Floats, sharp: Floats) -> Floats:
-    """Return the smooth minimum ``(one^-p + other^-p)^(-1/p)``, in logarithms so that large p does not overflow."""
+def _smooth_minimum(values: Floats, other: Floats, sharp: Floats) -> Floats:
+    """Return the smooth minimum ``(values^-p + other^-p)^(-1/p)``; logarithms prevent an overflow for large p."""
     import numpy as np  # heavy
 
-    smooth: Floats = np.exp(-np.logaddexp(-sharp * np.log(floats), -sharp * np.log(other)) / sharp)
+    smooth: Floats = np.exp(-np.logaddexp(-sharp * np.log(values), -sharp * np.log(other)) / sharp)
     return smooth
 
 
@@ -133,9 +136,9 @@ LAWS: Final = (
         formula="g(k) = (k^-p + G^-p)^(-1/p)",
         shapes=(
             Shape(
-                name="top", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="ceiling G", least=1e-3
+                name="top", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="ceiling G", minimum=1e-3
             ),
-            Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the knee", least=0.01),
+            Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the knee", minimum=0.01),
         ),
         growth=_ceiling,
     ),
@@ -144,7 +147,7 @@ LAWS: Final = (
         formula="k cores at a lock of share q, handed over in r⁻¹ per waiting core",
         shapes=(
             Shape(
-                name="share", mean=-3.5, sd=1.5, scale="share", meaning="share q of a frame under the lock", most=1.0
+                name="share", mean=-3.5, sd=1.5, scale="share", meaning="share q of a frame under the lock", maximum=1.0
             ),
             Shape(
                 name="handover",
@@ -153,7 +156,7 @@ LAWS: Final = (
                 in_frames_per_s=True,
                 unit="1/s",
                 meaning="rate r at which a lock passes from core to core",
-                least=1e-3,
+                minimum=1e-3,
             ),
         ),
         growth=_lock,
@@ -170,7 +173,7 @@ LAWS: Final = (
                 in_frames_per_s=True,
                 unit="frames/s",
                 meaning="rate at the kink k*",
-                least=1e-3,
+                minimum=1e-3,
             ),
             Shape(
                 name="slope",
@@ -179,9 +182,9 @@ LAWS: Final = (
                 scale="share",
                 unit="cores",
                 meaning="growth s per core past the kink",
-                most=1.0,
+                maximum=1.0,
             ),
-            Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the kink", least=0.01),
+            Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the kink", minimum=0.01),
         ),
         growth=_kinked,
     ),

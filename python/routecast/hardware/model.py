@@ -108,7 +108,7 @@ def _formula(cost: Any) -> Formula:
 
 
 _WANTED = 'give a number or a formula, such as 12 or "5 * ceil(b/8)"'
-FormulaText = Annotated[Formula, _Arithmetic(_formula, ready=Formula)]
+FormulaText = Annotated[Formula, _Arithmetic(_formula, parsed_type=Formula)]
 
 
 @value

@@ -1,4 +1,4 @@
-"""Offered load: the frames that arrive at a router's ports. It knows nothing of the router."""
+"""Offered load: the frames that arrive at the ports of a router. This package does not depend on router models."""
 
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import MICROSOFT_KEY, SYMMETRIC_KEY, Flow, FlowSet, rss_hash, rss_index, toeplitz

@@ -1,4 +1,4 @@
-"""Arrival processes: constant bit rate, Poisson, on-off bursts, a recorded trace."""
+"""Arrival processes: constant bit rate, Poisson, bursts, and recorded traces."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["Arrivals", "read_trace"]
 
 @value
 class Arrivals:
-    """The arrival process of the frames of one port; the mean rate is the load's.
+    """The arrival process of the frames of one port; the offered load gives the mean rate.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        A burst is shorter than one frame, the peak is not above the mean, the trace's columns differ in
-        length or its instants go backwards.
+        A burst is shorter than one frame, the peak rate is not above the mean rate, or the columns of a trace differ in
+        length or are out of range.
     """
 
-    # ``cbr``: equal gaps; ports are staggered evenly. ``poisson``: exponential gaps. ``on_off``: bursts of
-    # ``burst_frames`` (mean; geometric) at ``peak_ratio`` times the mean rate, exponential pauses between. ``bursts``:
-    # bursts of exactly ``burst_frames`` at the rate of the link, at equal distances (RFC 2544 sec. 21). ``trace``: the
-    # instants, sizes and flows given, once.
+    # ``cbr``: equal gaps; the ports are staggered evenly. ``poisson``: exponential gaps. ``on_off``: bursts of a
+    # geometric length with mean ``burst_frames``, at ``peak_ratio`` times the mean rate, with exponential pauses.
+    # ``bursts``: bursts of exactly ``burst_frames`` at the rate of the link, at equal intervals (RFC 2544 sec. 21).
+    # ``trace``: the given instants, sizes and flows, once.
     kind: Literal["cbr", "poisson", "on_off", "bursts", "trace"] = "cbr"
     burst_frames: float = 1.0
     peak_ratio: float = 1.0
@@ -59,7 +59,7 @@ class Arrivals:
 
     @classmethod
     def bursts(cls, burst_frames: int) -> Arrivals:
-        """Bursts of a number of frames at the rate of the link, at equal distances (RFC 2544 sec. 21)."""
+        """Bursts of a number of frames at the rate of the link, at equal intervals (RFC 2544 sec. 21)."""
         return cls(kind="bursts", burst_frames=burst_frames)
 
     @classmethod
@@ -79,10 +79,10 @@ class Arrivals:
     def interarrival_scv(self) -> float:
         """Squared coefficient of variation of the gaps between frames of one port.
 
-        ``on_off``: gaps within a burst are ``p`` = 1/``peak_ratio`` of the mean gap; after a frame the burst
-        (of mean length ``B``) ends with probability 1/B and an exponential pause of mean ``B(1 - p)``
-        follows, so that the mean is 1 and the variance ``(2B - 1)(1 - p)²``. Gaps are independent. ``trace``:
-        the sample's value, independence not implied.
+        For ``on_off``, the gaps within a burst are ``p`` = 1/``peak_ratio`` of the mean gap. After each frame the burst
+        of mean length ``B`` ends with probability 1/B, and an exponential pause with mean ``B(1 - p)`` follows. The
+        mean is therefore 1 and the variance ``(2B - 1)(1 - p)²``. The gaps are independent. For ``trace``, this is the
+        value of the sample, whose gaps may depend on each other.
         """
         if self.kind == "poisson":
             return 1.0
@@ -128,14 +128,14 @@ def _problems(arrivals: Arrivals) -> list[Problem]:
     if len(arrivals.trace_frame_bytes) != frames or len(arrivals.trace_flow) != frames:
         lengths = f"{frames} instants, {len(arrivals.trace_frame_bytes)} sizes, {len(arrivals.trace_flow)} flows"
         problems.append(Problem("trace", f"has {lengths}: every frame needs one of each"))
-    before = 0.0
+    previous_s = 0.0
     for index, time_s in enumerate(arrivals.trace_time_s):
-        if not (math.isfinite(time_s) and time_s >= before):
+        if not (math.isfinite(time_s) and time_s >= previous_s):
             problems.append(
                 Problem(f"trace_time_s[{index}]", f"got {time_s}: instants are >= 0 and never go backwards")
             )
             break
-        before = time_s
+        previous_s = time_s
     for index, size in enumerate(arrivals.trace_frame_bytes):
         if not 64 <= size <= 65_535:
             problems.append(Problem(f"trace_frame_bytes[{index}]", f"got {size}: frames have 64 to 65535 bytes"))
@@ -148,28 +148,28 @@ def _problems(arrivals: Arrivals) -> list[Problem]:
 
 
 CAPTURES = (".pcap", ".pcapng", ".cap")
-"""How the names of captures end."""
+"""Suffixes of the names of captures."""
 
-_MOST_CAPTURED_FRAMES = 2**22
+_MAX_CAPTURED_FRAMES = 2**22
 
 
 def read_capture(path: str | Path) -> Arrivals:
     """Read arrivals from the packets of a capture on Ethernet.
 
-    A frame has its length on the wire with FCS, at least 64 B. Addresses, protocol and ports define flows, in order of
-    appearance; all frames that are not IP form one flow.
+    The size of a frame is its length on the wire with FCS, at least 64 B. Addresses, protocol and ports define the
+    flows, which are numbered in order of appearance; all frames that are not IP form one flow.
 
-    Raises FileProblem: the file is no capture, is cut off, has more than 4,194,304 packets, or packets without times.
+    Raises FileProblem: the file is no capture, is truncated, has more than 4,194,304 packets, or packets without times.
     """
     from routecast import _core
 
     try:
-        times_s, sizes_bytes, flows, has_more = _core.read_capture(path, _MOST_CAPTURED_FRAMES)
+        times_s, sizes_bytes, flows, has_more = _core.read_capture(path, _MAX_CAPTURED_FRAMES)
     except _core.ProbeError as problem:
         raise FileProblem(str(path), [Problem("", str(problem.args[-1]).rpartition(f"{path}: ")[2])]) from problem
     if has_more:
-        what = f"has more than {_MOST_CAPTURED_FRAMES:,} packets: take a part of it with editcap -r"
-        raise FileProblem(str(path), [Problem("", what)])
+        message = f"has more than {_MAX_CAPTURED_FRAMES:,} packets: take a part of it with editcap -r"
+        raise FileProblem(str(path), [Problem("", message)])
     return Arrivals(
         kind="trace", trace_time_s=tuple(times_s), trace_frame_bytes=tuple(sizes_bytes), trace_flow=tuple(flows)
     )
@@ -178,7 +178,7 @@ def read_capture(path: str | Path) -> Arrivals:
 _COLUMNS = ("time_s", "frame_bytes", "flow")
 _SHOWN_PROBLEMS = 20
 _LARGEST_BYTES = 500_000_000
-"""Some twenty million frames, a gigabyte or two in memory."""
+"""About twenty million frames, which take one or two gigabytes of memory."""
 
 
 def read_trace(path: str | Path) -> Arrivals:
@@ -200,18 +200,18 @@ def read_trace(path: str | Path) -> Arrivals:
             raise FileProblem(
                 str(path), [Problem("line 1", f"got the columns {got}: a trace has {', '.join(_COLUMNS)}")]
             )
-        place = {name: header.index(name) for name in _COLUMNS}
-        before_s = 0.0
+        column = {name: header.index(name) for name in _COLUMNS}
+        previous_s = 0.0
         for row in rows:
             if not row:
                 continue
             try:
                 if len(row) != len(_COLUMNS):
                     raise ValueError(f"has {len(row)} fields")
-                time_s = float(row[place["time_s"]])
-                size_bytes = int(row[place["frame_bytes"]])
-                flow = int(row[place["flow"]])
-                if not (math.isfinite(time_s) and time_s >= before_s):
+                time_s = float(row[column["time_s"]])
+                size_bytes = int(row[column["frame_bytes"]])
+                flow = int(row[column["flow"]])
+                if not (math.isfinite(time_s) and time_s >= previous_s):
                     raise ValueError(f"time_s is {time_s}: instants are >= 0 and never go backwards")
                 if not 64 <= size_bytes <= 65_535:
                     raise ValueError(f"frame_bytes is {size_bytes}: frames have 64 to 65535 bytes")
@@ -222,7 +222,7 @@ def read_trace(path: str | Path) -> Arrivals:
                 if len(problems) == _SHOWN_PROBLEMS:
                     break
                 continue
-            before_s = time_s
+            previous_s = time_s
             times_s.append(time_s)
             sizes_bytes.append(size_bytes)
             flows.append(flow)

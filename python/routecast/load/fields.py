@@ -1,4 +1,4 @@
-"""Fields of files that describe offered load."""
+"""Types of the fields of files that describe offered load."""
 
 from __future__ import annotations
 

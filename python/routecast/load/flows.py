@@ -1,4 +1,4 @@
-"""Flows: ingress and egress port, share, and the hash of receive-side scaling."""
+"""Flows with their ports, shares of the load and hash values, and the hash of receive-side scaling (RSS)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,14 @@ SYMMETRIC_KEY: Final = bytes.fromhex("6d5a" * 20)
 
 
 def toeplitz(data: bytes, key: bytes = MICROSOFT_KEY) -> int:
-    """Return the 32-bit Toeplitz hash of ``data``.
+    """Return the 32-bit Toeplitz hash of ``data``, which NICs compute over a frame's addresses and ports for RSS.
 
-    The Toeplitz hash of receive-side scaling (RSS), as NICs compute it over a frame's addresses and ports.
+    Every set bit of the data, from the left, adds (modulo 2) the 32 bits of the key that start at its position.
 
-    Source: Microsoft, "RSS hashing functions" and "Verifying the RSS hash calculation" (Windows driver documentation);
-    the key and the test vectors there are what the tests hold this against.
+    Source: Microsoft, "RSS hashing functions" and "Verifying the RSS hash calculation" (Windows driver documentation).
+    The tests use the key and the test vectors given there.
 
-    Every set bit of the data, from the left, adds (modulo 2) the 32 bits of the key that start at its
-    position.
-
-    Raises ValueError: the key is too short for the data: it must have 4 bytes more.
+    Raises ValueError: the key does not have at least 4 bytes more than the data.
     """
     if len(key) < len(data) + 4:
         raise ValueError(f"a key of {len(key)} bytes hashes at most {len(key) - 4} bytes, got {len(data)}")
@@ -45,9 +42,9 @@ def toeplitz(data: bytes, key: bytes = MICROSOFT_KEY) -> int:
 def rss_hash(
     source: str, destination: str, source_port: int = 0, destination_port: int = 0, key: bytes = MICROSOFT_KEY
 ) -> int:
-    """Return the hash over addresses and ports of an IPv4 or IPv6 flow.
+    """Return the RSS hash over the addresses and ports of an IPv4 or IPv6 flow.
 
-    Addresses alone are hashed (as NICs do for fragments and other protocols) when both ports are 0.
+    If both ports are 0, the hash covers only the addresses, as NICs do for fragments and other protocols.
 
     Examples
     --------
@@ -62,7 +59,7 @@ def rss_hash(
 
 @lru_cache(maxsize=8)
 def _tables(key: bytes) -> tuple[tuple[int, ...], ...]:
-    """Hash of every byte value at every position: one look-up per byte instead of eight shifts."""
+    """Return the hash of every byte value at every position: a byte takes one look-up instead of eight shifts."""
     bits = int.from_bytes(key, "big")
     length = 8 * len(key)
     tables = []
@@ -80,14 +77,14 @@ def _tables(key: bytes) -> tuple[tuple[int, ...], ...]:
 
 
 _INDIRECTION_ENTRIES = 128
-_MOST_FLOWS = 1_000_000
+_MAX_FLOWS = 1_000_000
 
 
 def rss_index(hash_value: int, queues: int, indirection: tuple[int, ...] = ()) -> int:
     """Return the queue that receive-side scaling chooses for a hash value.
 
-    The low seven bits of the hash select an entry of the indirection table; without a table the entries go
-    round the queues, ``hash % 128 % queues``.
+    The low seven bits of the hash select an entry of the indirection table. Without a table, the entries assign the
+    queues in turn: ``hash % 128 % queues``.
     """
     entry = hash_value % _INDIRECTION_ENTRIES
     return (indirection[entry % len(indirection)] if indirection else entry) % queues
@@ -95,7 +92,7 @@ def rss_index(hash_value: int, queues: int, indirection: tuple[int, ...] = ()) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """One flow: RSS hash value, ingress and egress port (numbers), share of the load (relative)."""
+    """A flow with its RSS hash value, the numbers of its ports, and its relative share of the load."""
 
     rss_hash: int
     ingress: int = 0
@@ -105,12 +102,12 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSet:
-    """The flows of a load. ``name`` is for people: ``"4 crafted flows"``, ``"100 random flows"``.
+    """The flows of a load; messages and pages show ``name``, such as ``"4 crafted flows"``.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        There is no flow, a weight is not > 0, a port number is negative.
+        The set is empty, a weight is not > 0, or a hash or port number is negative.
     """
 
     name: str
@@ -130,15 +127,15 @@ class FlowSet:
             raise ModelProblem(f"flow set {self.name!r}", problems)
 
     def __hash__(self) -> int:
-        # Equal sets have equal names; a million flows need not be looked at for it.
+        # Equal sets have equal names, so a set of a million flows hashes quickly.
         return hash((self.name, len(self.flows)))
 
     @classmethod
     def crafted(cls, count: int, *, ports: int = 2) -> FlowSet:
         """Flows crafted so that RSS spreads them evenly over the cores (Meyer et al. 2014, sec. VI-A.1).
 
-        Flow ``i`` has hash ``i``, enters by port ``i mod ports`` and leaves by the next one: with two ports
-        the odd flows go one way, the even ones the other.
+        Flow ``i`` has hash ``i``, enters by port ``i mod ports`` and leaves by the next port. With two ports, odd and
+        even flows have opposite directions.
         """
         _check_count(count, ports)
         flows = tuple(
@@ -150,8 +147,8 @@ class FlowSet:
     def meshed(cls, count: int, *, ports: int = 2) -> FlowSet:
         """Flows from every port to every other in turn (RFC 2285 sec. 3.3.3), in the order of RFC 2889 sec. 5.1.3.
 
-        Port ``p`` sends to ``p + 1``, then to ``p + 2``, …, so that no two ports send to the same one at a time. With
-        ``ports · (ports − 1)`` flows or a multiple the traffic is fully meshed.
+        Port ``p`` sends to ``p + 1``, then to ``p + 2``, …, so that no two ports send to the same port at a time. With
+        ``ports · (ports − 1)`` flows, or a multiple, the traffic is fully meshed.
 
         Examples
         --------
@@ -171,18 +168,17 @@ class FlowSet:
 
     @classmethod
     def random(cls, count: int, *, seed: int = 1, ports: int = 2, key: bytes = MICROSOFT_KEY) -> FlowSet:
-        """Flows with random addresses and ports that RSS spreads by its real hash.
+        """Flows with random addresses and ports, which RSS spreads by the Toeplitz hash of these values.
 
-        Addresses come from the benchmarking range 198.18.0.0/15 (RFC 2544 appendix C.2.2: one half on each
-        side), UDP ports are drawn as RFC 4814 sec. 4.5 asks: source 1024..65535, destination 1..49151. Flow
-        ``i`` enters by port ``i mod ports`` and leaves by the next one. The hash is Toeplitz over the four
-        values.
+        Addresses come from the benchmarking range 198.18.0.0/15, one half on each side (RFC 2544 appendix C.2.2). UDP
+        ports are drawn as RFC 4814 sec. 4.5 requires: source 1024..65535, destination 1..49151. Flow ``i`` enters by
+        port ``i mod ports`` and leaves by the next port.
 
         Parameters
         ----------
         count : int
         seed : int
-            The same seed gives the same flows; more flows keep the first ones.
+            The same seed gives the same flows; a larger ``count`` appends flows.
         ports : int
         key : bytes
             The NIC's secret key, 40 bytes.
@@ -204,7 +200,7 @@ class FlowSet:
 
     @property
     def total_weight(self) -> float:
-        """Sum of the flows' weights."""
+        """Sum of the weights of the flows."""
         return math.fsum(flow.weight for flow in self.flows)
 
     def share_per_port(self, ports: int) -> tuple[float, ...]:
@@ -230,8 +226,8 @@ class FlowSet:
 
 def _check_count(count: int, ports: int) -> None:
     problems = []
-    if not 1 <= count <= _MOST_FLOWS:
-        problems.append(Problem("count", f"got {count}: allowed are 1 to {_MOST_FLOWS} flows"))
+    if not 1 <= count <= _MAX_FLOWS:
+        problems.append(Problem("count", f"got {count}: allowed are 1 to {_MAX_FLOWS} flows"))
     if ports < 1:
         problems.append(Problem("ports", f"got {ports}: at least one port is needed"))
     if problems:

@@ -1,7 +1,7 @@
 """Offered load: the frames that arrive at a router's ports (RFC 2285 "intended" and "offered" load).
 
-An :class:`OfferedLoad` is a rate, a mix of frame sizes, a set of flows and an arrival process. It knows
-nothing of the router: ports are numbers, in the order in which the model lists them.
+An :class:`OfferedLoad` is a rate, a mix of frame sizes, a set of flows and an arrival process. It does not depend on
+the router: ports are numbers, in the order in which the model lists them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WIRE_OVERHEAD_BYTES = 20
 
 
 def line_rate_pps(link_bps: float, frame_bytes: float) -> float:
-    """Frames per second that fill a link (S1; RFC 2544 sec. 20).
+    """Return the frames per second that fill a link (S1; RFC 2544 sec. 20).
 
     Examples
     --------
@@ -36,9 +36,9 @@ def line_rate_pps(link_bps: float, frame_bytes: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntendedRate:
-    """An intended load in frames/s, or in bit/s on the links with gap and preamble (S1).
+    """An intended load in frames/s, or in bit/s on the links including gap and preamble (S1).
 
-    The frames/s of a bit rate depend on the sizes of the offered frames.
+    For a bit rate, the number of frames/s depends on the frame sizes.
     """
 
     amount: float
@@ -48,7 +48,7 @@ class IntendedRate:
     def parse(cls, text: str) -> IntendedRate:
         """Read a rate in frames/s or bit/s.
 
-        Raises QuantityProblem: the text is neither.
+        Raises QuantityProblem: the text is neither a frame rate nor a bit rate.
         """
         rate_pps, rate_bps = parse_rate(text)
         if rate_pps is not None:
@@ -71,7 +71,7 @@ class IntendedRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateStep:
-    """From ``at_s`` seconds after the start of the trial, the intended load is ``rate_pps`` (over all ports)."""
+    """A change of the intended load to ``rate_pps``, over all ports, ``at_s`` seconds after the start of the trial."""
 
     at_s: float
     rate_pps: float
@@ -87,15 +87,15 @@ class OfferedLoad:
         The rate is not a finite number > 0, a trace names a missing flow, or the steps are not in order.
     """
 
-    # Intended load: frames per second over all ports together, split over the flows by their weights. A port carries at
-    # most its line rate, so the offered load can be smaller.
+    # The intended load over all ports in frames/s, divided among the flows by their weights. A port carries at most its
+    # line rate, so the offered load can be smaller.
     rate_pps: float
     frames: FrameMix = field("Frame sizes in bytes, FCS included", default_factory=lambda: FrameMix.fixed(64))
     flows: FlowSet = field(
         "The flows, the ports that they enter and leave by, and their RSS hash values",
         default_factory=lambda: FlowSet.crafted(1),
     )
-    # A trace brings its own instants, sizes and flows; ``rate_pps`` and ``frames`` then describe it on average.
+    # A trace gives the instants, sizes and flows; ``rate_pps`` and ``frames`` then describe its averages.
     arrivals: Arrivals = field("The arrival process of each port's frames", default_factory=Arrivals.cbr)
     steps: tuple[RateStep, ...] = field(
         "Changes of the intended load during the trial, in order of time (RFC 2544 sec. 26.5)", default=()
@@ -105,27 +105,27 @@ class OfferedLoad:
         problems = []
         if not (math.isfinite(self.rate_pps) and self.rate_pps > 0.0):
             problems.append(Problem("rate_pps", f"got {self.rate_pps}: an intended load is a finite number > 0"))
-        last = max(self.arrivals.trace_flow, default=0)
-        if last >= len(self.flows.flows):
-            there = f"there are {len(self.flows.flows)} flows, numbered from 0"
-            problems.append(Problem("arrivals.trace_flow", f"names flow {last}: {there}"))
+        last_flow = max(self.arrivals.trace_flow, default=0)
+        if last_flow >= len(self.flows.flows):
+            message = f"names flow {last_flow}: there are {len(self.flows.flows)} flows, numbered from 0"
+            problems.append(Problem("arrivals.trace_flow", message))
         if self.steps and self.arrivals.kind == "trace":
-            problems.append(Problem("steps", "a trace brings its own instants: its rate cannot be changed"))
+            problems.append(Problem("steps", "a trace has fixed instants: its rate cannot change"))
         problems.extend(self._step_problems())
         if problems:
             raise ModelProblem("offered load", problems)
 
     def _step_problems(self) -> list[Problem]:
         problems = []
-        before_s = 0.0
+        previous_s = 0.0
         for number, step in enumerate(self.steps):
-            if not (math.isfinite(step.at_s) and step.at_s > before_s):
-                what = f"got {step.at_s} after {before_s}: steps are in order of time, later than the start"
-                problems.append(Problem(f"steps[{number}].at_s", what))
+            if not (math.isfinite(step.at_s) and step.at_s > previous_s):
+                message = f"got {step.at_s} after {previous_s}: steps are in order of time, later than the start"
+                problems.append(Problem(f"steps[{number}].at_s", message))
             if not (math.isfinite(step.rate_pps) and step.rate_pps > 0.0):
-                what = f"got {step.rate_pps}: an intended load is a finite number > 0"
-                problems.append(Problem(f"steps[{number}].rate_pps", what))
-            before_s = step.at_s
+                message = f"got {step.rate_pps}: an intended load is a finite number > 0"
+                problems.append(Problem(f"steps[{number}].rate_pps", message))
+            previous_s = step.at_s
         return problems
 
     def at(self, rate_pps: float) -> OfferedLoad:

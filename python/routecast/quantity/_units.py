@@ -1,4 +1,4 @@
-"""The units that texts may have, their dimensions, and how many of a base unit each of them is."""
+"""The units that texts may have, with their dimensions and their sizes in base units."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _UNITS = (
     "volt = [voltage] = V",
     "transfer = [transfer] = T",
 )
-_OFTEN = {
+_COMMON_UNITS = {
     "[time]": {
         "second": 1.0,
         "s": 1.0,
@@ -72,15 +72,15 @@ _OFTEN = {
     "[voltage]": {"volt": 1.0, "V": 1.0, "mV": 1e-3},
     "[transfer] / [time]": {"transfer/second": 1.0, "MT/s": 1e6, "GT/s": 1e9},
 }
-"""By dimension, units that files use again and again: what Pint says of them, known before it has been imported."""
+"""Units that files use often, by dimension, with their sizes in base units. For these, Pint need not be imported."""
 
-_KNOWN = {unit: (of, size) for of, units in _OFTEN.items() for unit, size in units.items()}
+_DIMENSION_AND_SIZE = {unit: (name, size) for name, units in _COMMON_UNITS.items() for unit, size in units.items()}
 _UNIT = re.compile(r"[A-Za-zµμ]{1,12}(?:/[A-Za-zµμ]{1,12})?")
 
 
 @lru_cache(maxsize=1)
 def _registry() -> pint.UnitRegistry[float]:
-    import pint  # takes long, only where a text has a unit that is not known yet
+    import pint  # slow to import, and only needed for units that are not common
 
     registry: pint.UnitRegistry[float] = pint.UnitRegistry(None)
     for definition in (*_PREFIXES, *_UNITS):
@@ -91,28 +91,28 @@ def _registry() -> pint.UnitRegistry[float]:
 @lru_cache(maxsize=1024)
 def dimension(unit: str) -> str | None:
     """Return the dimension of a unit as text, None for an unknown unit."""
-    if unit in _KNOWN:
-        return _KNOWN[unit][0]
+    if unit in _DIMENSION_AND_SIZE:
+        return _DIMENSION_AND_SIZE[unit][0]
     if not _UNIT.fullmatch(unit):
         return None
     try:
         return str(_registry().parse_units(unit).dimensionality)
-    except Exception:  # whatever the parser dislikes is not a unit
+    except Exception:  # a text that the parser refuses is not a unit
         return None
 
 
 @lru_cache(maxsize=64)
 def dimension_of(base: str) -> str:
     """Return the dimension of a base unit as text."""
-    if base in _KNOWN:
-        return _KNOWN[base][0]
+    if base in _DIMENSION_AND_SIZE:
+        return _DIMENSION_AND_SIZE[base][0]
     return str(_registry().parse_units(base).dimensionality)
 
 
 @lru_cache(maxsize=1024)
 def factor(unit: str, base: str) -> float:
-    """Return how many base units one unit is."""
-    if unit in _KNOWN and _KNOWN.get(base) == (_KNOWN[unit][0], 1.0):
-        return _KNOWN[unit][1]
+    """Return the number of base units in a unit."""
+    if unit in _DIMENSION_AND_SIZE and _DIMENSION_AND_SIZE.get(base) == (_DIMENSION_AND_SIZE[unit][0], 1.0):
+        return _DIMENSION_AND_SIZE[unit][1]
     registry = _registry()
     return float(registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(base)).magnitude)

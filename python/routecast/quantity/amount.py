@@ -1,4 +1,4 @@
-"""Values of files as quantities (a number, or a number with a unit), and the values between two of them."""
+"""Quantities in files, with or without a unit, and interpolation between two of them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from routecast.quantity._units import dimension, dimension_of, factor
 __all__ = ["Amount", "amount_of", "between", "coded_levels"]
 
 _TEXT = re.compile(r"\s*([+-]?(?:\d[\d_,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)\s*([A-Za-zµμ]+(?:/[A-Za-zµμ]+)?)\s*")
-_COUNTED = ("byte", "frame")
-"""Base units of which there are only whole ones."""
+_INDIVISIBLE = ("byte", "frame")
+"""Base units whose quantities are whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number of a unit; without a unit a plain number, as files write counts and ratios."""
+    """A number with a unit, or a plain number, as files write counts and ratios."""
 
     number: float
     unit: str = ""
     dimension: str = ""
 
     def in_unit(self, unit: str) -> float:
-        """Return the amount as a number of another unit of the same dimension."""
+        """Return the amount in another unit of the same dimension."""
         return self.number if unit == self.unit else self.number * factor(self.unit, unit)
 
 
 def amount_of(value: object) -> Amount | None:
-    """Read a value of a file as a quantity; None for a truth value, a name, a mix of frame sizes or a table.
+    """Read a value of a file as a quantity; None for a Boolean, a name, a mix of frame sizes or a table.
 
     Examples
     --------
@@ -58,11 +58,12 @@ def _written_amount(text: str) -> Amount | None:
 def between(
     low: Amount, high: Amount, coded: float, *, is_log: bool = False, is_whole: bool = False
 ) -> tuple[str | int | float, float]:
-    """Return the value at a coded level, as a file writes it, and its coded level after rounding.
+    """Interpolate between two amounts; return the value as a file writes it, and its coded level after rounding.
 
-    ``low`` and ``high``: at -1 and +1, of the same dimension; the value has the unit of ``low``; ``coded``: beyond -1
-    and +1 the line continues; ``is_log``: whether equal steps are equal ratios; then low and high are > 0;
-    ``is_whole``: whether to round to a whole number; of bytes and frames, in any unit.
+    ``low`` and ``high`` have the same dimension and the coded levels -1 and +1. The value has the unit of ``low``.
+    ``coded`` is the coded level of the value; levels beyond -1 and +1 extrapolate. With ``is_log`` equal steps are
+    equal ratios, and ``low`` and ``high`` are > 0. ``is_whole`` rounds to a whole number, of bytes or frames where the
+    unit counts these.
 
     Examples
     --------
@@ -73,21 +74,21 @@ def between(
     """
     first, last = low.number, high.in_unit(low.unit)
     if first == last:
-        return _written(first, low.unit, is_whole=is_whole), coded
+        return _file_value(first, low.unit, is_whole=is_whole), coded
     share = (coded + 1.0) / 2.0
     value = first * (last / first) ** share if is_log else first + (last - first) * share
     if is_whole:
-        base = next((unit for unit in _COUNTED if low.dimension == dimension_of(unit)), low.unit)
+        base = next((unit for unit in _INDIVISIBLE if low.dimension == dimension_of(unit)), low.unit)
         scale = factor(low.unit, base) if base != low.unit else 1.0
         rounded = round(value * scale)
         if not low.unit:
             return rounded, _coded(float(rounded), first, last, is_log=is_log)
         text = f"{rounded} {'B' if base == 'byte' else 'frames' if base == 'frame' else low.unit}"
         return text, _coded(rounded / scale, first, last, is_log=is_log)
-    return _written(value, low.unit, is_whole=False), coded
+    return _file_value(value, low.unit, is_whole=False), coded
 
 
-def _written(value: float, unit: str, *, is_whole: bool) -> str | int | float:
+def _file_value(value: float, unit: str, *, is_whole: bool) -> str | int | float:
     if unit:
         return f"{value:.12g} {unit}"
     return round(value) if is_whole else value

@@ -1,16 +1,16 @@
-"""Reading of files that users name: it always ends, and takes bounded memory.
+"""Reading of files that users name, in bounded time and memory.
 
 ====================  ==========================================================================================
-behind the name       what becomes of it
+path                  action
 ====================  ==========================================================================================
-a file                read, up to a bound that its reader states
-a pipe                read likewise: shells write ``<(command)`` and ``/dev/stdin``. One that nobody opens to write
-                      is refused after a second, one whose writer is silent after a minute
-a folder, a device    refused: ``/dev/zero`` has no end, and a terminal is nobody's file
+a file                is read, up to the largest size that the caller allows
+a pipe                is read in the same way, because shells write ``<(command)`` and ``/dev/stdin``. It is refused
+                      if no process opens it for writing within a second, or if its writer is silent for a minute
+a folder, a device    is refused, because ``/dev/zero`` has no end and a terminal is not a file
 ====================  ==========================================================================================
 
-The size that a file system tells is believed only where it is too large: files of ``/proc`` have a size of 0, and
-others grow while they are read.
+The size that the file system reports serves only to refuse files that are too large: files of ``/proc`` have a size of
+0, and other files grow while they are read.
 """
 
 from __future__ import annotations
@@ -32,40 +32,40 @@ if TYPE_CHECKING:
 __all__ = ["open_file", "read_bytes", "read_parquet", "read_text"]
 
 LARGEST_BYTES = 10_000_000
-"""What people write by hand is far smaller."""
+"""Largest file by default. Files that people write by hand are far smaller."""
 
-_PIECE_BYTES = 1 << 20
-_UNOPENED_S, _SILENT_S = 1.0, 60.0
-_MOST_CELLS = 20_000_000
-"""Values of a Parquet table: in a few kilobytes billions fit that are all the same."""
+_CHUNK_BYTES = 1 << 20
+_MAX_OPEN_WAIT_S, _MAX_SILENCE_S = 1.0, 60.0
+_MAX_VALUES = 20_000_000
+"""Most values of a Parquet table: a few kilobytes can encode billions of equal values."""
 
 
 def read_text(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> str:
-    """Return the text of a file, without the byte order mark that some programs begin it with.
+    """Return the text of a file, without a leading byte order mark.
 
-    ``kind``: what the file should be, for messages: ``"router file"``; ``largest_bytes``: a larger file is refused
-    unread. Raises FileProblem: as :func:`read_bytes`, or it is no UTF-8.
+    ``kind`` names the expected kind of file in messages, such as ``"router file"``. Files of more than
+    ``largest_bytes`` are refused unread. Raises FileProblem as :func:`read_bytes` does, or if the text is not UTF-8.
     """
     content = read_bytes(path, kind=kind, largest_bytes=largest_bytes)
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as problem:
-        message = f"cannot be read as text: byte {problem.start} is no UTF-8; no {kind}"
+        message = f"cannot be read as text: byte {problem.start} is not UTF-8, so this is no {kind}"
         raise FileProblem(str(path), [Problem("", message)]) from problem
 
 
 def read_bytes(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
     """Return the content of a file or a pipe.
 
-    Raises FileProblem: it cannot be read, is no file and no pipe, is too large, or nothing comes out of the pipe.
+    Raises FileProblem: the path cannot be read, is neither a file nor a pipe, is too large, or the pipe stays empty.
     """
-    with _refusing(path), _opened(path, kind, pipes=True) as file:
+    with _os_errors_as_problems(path), _opened(path, kind, pipes=True) as file:
         is_pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
         if not is_pipe:
             _check_size(path, os.fstat(file.fileno()).st_size, kind, largest_bytes)
         content = bytearray()
-        for piece in _from_pipe(file, path) if is_pipe else _from_file(file):
-            content += piece
+        for chunk in _pipe_chunks(file, path) if is_pipe else _file_chunks(file):
+            content += chunk
             _check_size(path, len(content), kind, largest_bytes)
         return bytes(content)
 
@@ -73,31 +73,31 @@ def read_bytes(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> 
 def read_parquet(path: Path, *, kind: str, largest_bytes: int = 500_000_000) -> polars.DataFrame:
     """Return the table of a Parquet file.
 
-    Raises FileProblem: as :func:`read_bytes`, or it is no Parquet, or holds more values than any such table.
+    Raises FileProblem as :func:`read_bytes` does, or if the content is not Parquet or has more than 20 million values.
     """
     import polars
 
     content = read_bytes(path, kind=kind, largest_bytes=largest_bytes)
     try:
         columns = len(polars.read_parquet_schema(io.BytesIO(content)))
-        most = _MOST_CELLS // max(columns, 1)
-        frame = polars.read_parquet(io.BytesIO(content), n_rows=most + 1)
+        max_rows = _MAX_VALUES // max(columns, 1)
+        frame = polars.read_parquet(io.BytesIO(content), n_rows=max_rows + 1)
     except (polars.exceptions.PolarsError, OSError) as problem:
         message = f"cannot be read as Parquet: {problem}"
         raise FileProblem(str(path), [Problem("", message)]) from problem
-    if frame.height > most:
-        message = f"has more than {most:,} rows of {columns:,} values: no {kind}"
+    if frame.height > max_rows:
+        message = f"has more than {max_rows:,} rows of {columns:,} values: no {kind}"
         raise FileProblem(str(path), [Problem("", f"{message}; name another file, or cut this one")])
     return frame
 
 
 @contextmanager
 def open_file(path: Path, *, kind: str, largest_bytes: int | None = None) -> Iterator[io.FileIO]:
-    """Open a file, but no pipe, to seek in it or to read a part.
+    """Open a file, but not a pipe, to seek in it or to read a part.
 
-    Raises FileProblem: it cannot be opened, is no file, or is too large.
+    Raises FileProblem: the path cannot be opened, is not a file, or is too large.
     """
-    with _refusing(path):
+    with _os_errors_as_problems(path):
         file = _opened(path, kind, pipes=False)
     with file:
         if largest_bytes is not None:
@@ -106,9 +106,9 @@ def open_file(path: Path, *, kind: str, largest_bytes: int | None = None) -> Ite
 
 
 def _opened(path: Path, kind: str, *, pipes: bool) -> io.FileIO:
-    # Before it is opened, too: opening alone sets some devices going.
+    # Check before opening as well, because opening alone activates some devices.
     _check_kind(path, os.stat(path).st_mode, kind, pipes=pipes)
-    # Opening a pipe waits for its writer otherwise.
+    # Without O_NONBLOCK, opening a pipe waits for its writer.
     file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), closefd=True)
     try:
         _check_kind(path, os.fstat(file.fileno()).st_mode, kind, pipes=pipes)
@@ -121,9 +121,9 @@ def _opened(path: Path, kind: str, *, pipes: bool) -> io.FileIO:
 def _check_kind(path: Path, mode: int, kind: str, *, pipes: bool) -> None:
     if stat.S_ISREG(mode) or (pipes and stat.S_ISFIFO(mode)):
         return
-    what = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
-    wanted = "a file or a pipe" if pipes else "a file"
-    raise FileProblem(str(path), [Problem("", f"cannot be read: it is {what}, no {kind}: name {wanted}")])
+    actual = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+    allowed = "a file or a pipe" if pipes else "a file"
+    raise FileProblem(str(path), [Problem("", f"cannot be read: it is {actual}, no {kind}: name {allowed}")])
 
 
 def _check_size(path: Path, size_bytes: int, kind: str, largest_bytes: int) -> None:
@@ -132,36 +132,36 @@ def _check_size(path: Path, size_bytes: int, kind: str, largest_bytes: int) -> N
         raise FileProblem(str(path), [Problem("", f"{message}; name another file, or cut this one")])
 
 
-def _from_file(file: io.FileIO) -> Iterator[bytes]:
-    while piece := file.read(_PIECE_BYTES):  # None where there would be something to wait for
-        yield piece
+def _file_chunks(file: io.FileIO) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK_BYTES):  # None if a read would block
+        yield chunk
 
 
-def _from_pipe(file: io.FileIO, path: Path) -> Iterator[bytes]:
+def _pipe_chunks(file: io.FileIO, path: Path) -> Iterator[bytes]:
     ready = select.poll()
     ready.register(file, select.POLLIN)
-    begun = waited = False
+    has_data = has_waited = False
     while True:
-        piece = file.read(_PIECE_BYTES)
-        if piece:
-            begun = True
-            yield piece
-        elif piece is None:  # it has a writer, who has not written yet
-            if not ready.poll(1000.0 * _SILENT_S):
-                message = f"cannot be read: nothing came through this pipe for {_SILENT_S:g} s"
+        chunk = file.read(_CHUNK_BYTES)
+        if chunk:
+            has_data = True
+            yield chunk
+        elif chunk is None:  # a writer has opened the pipe but has not written yet
+            if not ready.poll(1000.0 * _MAX_SILENCE_S):
+                message = f"cannot be read: nothing came through this pipe for {_MAX_SILENCE_S:g} s"
                 raise FileProblem(str(path), [Problem("", f"{message}; write a file first and name that")])
-        elif begun:  # and every writer has closed it
+        elif has_data:  # every writer has closed the pipe
             return
-        elif waited:
+        elif has_waited:
             message = "cannot be read: it is an empty pipe, or one that was read before; name a file"
             raise FileProblem(str(path), [Problem("", message)])
         else:
-            waited = True
-            ready.poll(1000.0 * _UNOPENED_S)
+            has_waited = True
+            ready.poll(1000.0 * _MAX_OPEN_WAIT_S)
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
+def _os_errors_as_problems(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as problem:

@@ -1,4 +1,4 @@
-"""Files of one kind, read by the name of one that ships or by the path of a user's own."""
+"""Catalogues of shipped files of one kind, read by name, and of users' own files, read by path."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 def shipped_files(folder: str, suffix: str) -> dict[str, Path]:
-    """Return the files of a folder of the data of core and wings, in the order of their names without ``suffix``.
+    """Return the shipped files of a data folder of the core and the wings, by name without ``suffix``, in its order.
 
     Examples
     --------
     >>> list(shipped_files("studies", ".study.toml"))[0]
     'diversified_router'
     """
-    paths = (path for room in data_folders(folder) for path in room.glob(f"*{suffix}"))
+    paths = (path for data_folder in data_folders(folder) for path in data_folder.glob(f"*{suffix}"))
     return dict(sorted((path.name.removesuffix(suffix), path) for path in paths))
 
 
@@ -34,34 +34,34 @@ def shipped_files(folder: str, suffix: str) -> dict[str, Path]:
 class Catalogue(Generic[T]):
     """The files of one kind, such as ``*.processor.toml``.
 
-    A file that ships is known by its name without the suffix. A text that ends in ``.toml`` or contains a folder is the
-    path of a user's own file.
+    The name of a shipped file has no suffix. A text that ends in ``.toml`` or contains a folder is the path of a user's
+    own file.
     """
 
     kind: str
     """What a file describes, for messages: ``"processor"``."""
     folder: str
-    """Folder of the package's data with the files that ship."""
+    """Name of the data folder with the shipped files."""
     suffix: str
     parse: Callable[[str, str], T]
-    """Reads the text of a file; the second argument is what messages call the file."""
+    """Reads the text of a file; the second argument is the name of the file in messages."""
     further_names: tuple[str, ...] = ()
-    """Names that the caller resolves itself, suggested in messages as well."""
+    """Names that the caller resolves itself and that messages may suggest."""
 
     def files(self) -> dict[str, Path]:
-        """Return the files that ship, by name in alphabetical order."""
+        """Return the shipped files by name, in alphabetical order."""
         return shipped_files(self.folder, self.suffix)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the files that ship, in alphabetical order."""
+        """Return the names of the shipped files, in alphabetical order."""
         return tuple(self.files())
 
     def is_path(self, name: str | Path) -> bool:
-        """Return whether an unknown name is the path of a user's own file."""
+        """Return whether a name that does not ship is the path of a user's own file."""
         return isinstance(name, Path) or name.endswith(".toml") or os.sep in name
 
     def find(self, name: str | Path, folder: Path | None = None) -> Path:
-        """Return the path of a file that ships or of a user's own, whose path is relative to ``folder``.
+        """Return the path of a shipped file, or of a user's own file relative to ``folder``.
 
         Raises FileProblem: no file of this name ships; the message suggests the nearest name.
         """
@@ -74,17 +74,17 @@ class Catalogue(Generic[T]):
         raise FileProblem(f'"{str(name)[:100]}"', [Problem("", f"is no {self.kind} that ships: {hint}")])
 
     def subject(self, path: Path) -> str:
-        """Return the name of a file in messages: the path of a user's own, the file name of one that ships."""
+        """Return the name of a file in messages: the path of a user's own file, the file name of a shipped file."""
         return path.name if path in self.files().values() else str(path)
 
     def read(self, name: str | Path, folder: Path | None = None) -> T:
-        """Read a file that ships or a user's own, whose path is relative to ``folder``.
+        """Read a shipped file, or a user's own file relative to ``folder``.
 
-        Raises FileProblem: there is no such file, it cannot be read, or :attr:`parse` refuses its text.
+        Raises FileProblem: the file does not exist, cannot be read, or :attr:`parse` refuses its text.
         """
         path = self.find(name, folder)
         return self.parse(read_text(path, kind=f"{self.kind} file"), self.subject(path))
 
     def all(self) -> tuple[T, ...]:
-        """Read every file that ships, in the order of the names."""
+        """Read every shipped file, in the order of the names."""
         return tuple(self.read(name) for name in self.names())

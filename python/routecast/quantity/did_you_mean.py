@@ -1,4 +1,4 @@
-"""The nearest known name, for messages about unknown ones."""
+"""Suggestions of known names in messages about unknown names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["did_you_mean"]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest a known name for an unknown one: the nearest, or all.
+    """Suggest the nearest known name for an unknown name, or list all known names.
 
     Examples
     --------
@@ -22,8 +22,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = list(dict.fromkeys(known))
     close = get_close_matches(name[:100].lower(), [name.lower() for name in names], n=1, cutoff=0.6)
     if close:
-        meant = next(name for name in names if name.lower() == close[0])
-        return f'did you mean "{meant}"?'
+        nearest = next(name for name in names if name.lower() == close[0])
+        return f'did you mean "{nearest}"?'
     if not names:
         return "there is none"
     return "known are " + ", ".join(f'"{name}"' for name in names)

@@ -1,4 +1,4 @@
-"""Fields of files that people write: texts with units, checked as they are read."""
+"""Types of the fields of files that people write: texts with units, checked while they are read."""
 
 from __future__ import annotations
 
@@ -42,34 +42,35 @@ __all__ = [
     "Within",
 ]
 
-_TEXTS_KEPT = 256
-_EXACT = 1e15
-"""Below it a whole number is written as one."""
+_MAX_CACHED_TEXTS = 256
+_MAX_EXACT_INTEGER = 1e15
+"""Whole numbers below this bound are written without a decimal point."""
 
 
 class Parsed:
     """Annotation of a field whose value files give as a text that ``parse`` reads.
 
-    A value of type ``ready`` is taken as it is. ``limits`` (``ge``, ``gt``, ``le``) are the range of what ``parse``
-    returns. Pydantic, which reads files, calls it; this module does not import pydantic.
+    A value that already has the type ``parsed_type`` is accepted unchanged. ``limits`` (``ge``, ``gt``, ``le``) are the
+    range of the values that ``parse`` returns. Pydantic reads files and calls this class; this module does not import
+    pydantic.
     """
 
-    __slots__ = ("_known", "_schema", "limits", "parse", "ready", "unit")
+    __slots__ = ("_cached_parse", "_schema", "limits", "parse", "parsed_type", "unit")
 
     def __init__(
         self,
         parse: Callable[[str], Any],
         unit: str = "",
         *examples: str,
-        ready: type | None = None,
+        parsed_type: type | None = None,
         symbol: str = "",
         **limits: float,
     ) -> None:
         self.parse = parse
-        self.ready = ready
+        self.parsed_type = parsed_type
         self.limits = limits
-        # Runs of an experiment say the same texts again and again; what is read from a text does not change.
-        self._known = lru_cache(maxsize=_TEXTS_KEPT)(parse)
+        # The runs of an experiment contain the same texts many times.
+        self._cached_parse = lru_cache(maxsize=_MAX_CACHED_TEXTS)(parse)
         text = {"type": "string", "description": f"Text with a unit: {unit}", "examples": list(examples)}
         self._schema = text if unit else {}
         symbol = symbol or unit.partition(",")[0]
@@ -84,17 +85,17 @@ class Parsed:
         return dict(self._schema) if self._schema else handler(schema)
 
     def write(self, value: Any) -> str:
-        """Return the text of a value, which reads back as the same number."""
-        return f"{int(value) if value == int(value) and abs(value) < _EXACT else value!r} {self.unit}"
+        """Return the text that :attr:`parse` reads as this value."""
+        return f"{int(value) if value == int(value) and abs(value) < _MAX_EXACT_INTEGER else value!r} {self.unit}"
 
     def validate(self, value: Any) -> Any:
-        """Read the value of a file; the parser refuses what is no text."""
+        """Read a value of a file; the parser refuses values that are not texts."""
         from pydantic_core import PydanticCustomError
 
-        if self.ready is not None and isinstance(value, self.ready):
+        if self.parsed_type is not None and isinstance(value, self.parsed_type):
             return value
         try:
-            return self._known(value) if isinstance(value, str) else self.parse(value)
+            return self._cached_parse(value) if isinstance(value, str) else self.parse(value)
         except QuantityProblem as problem:
             raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
         except RoutecastError as problem:
@@ -102,7 +103,7 @@ class Parsed:
 
 
 class _Strict:
-    """Annotation of ``float`` or ``int``: a finite number, no text and no truth value."""
+    """Annotation of ``float`` or ``int`` that allows finite numbers, but no texts and no Booleans."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         number = handler(source)
@@ -113,7 +114,7 @@ class _Strict:
 
 
 class Within:
-    """Annotation of a number: its range, by pydantic's names (``ge``, ``gt``, ``le``)."""
+    """Annotation that limits the range of a number, by pydantic's names (``ge``, ``gt``, ``le``)."""
 
     __is_annotated_types_grouped_metadata__ = True
 
@@ -121,17 +122,17 @@ class Within:
         self.limits = limits
 
     def __iter__(self) -> Iterator[Any]:
-        import annotated_types  # which pydantic knows, loaded where files are read
+        import annotated_types  # pydantic understands these; imported only where files are read
 
         names = {"ge": annotated_types.Ge, "gt": annotated_types.Gt, "le": annotated_types.Le}
         return (names[name](limit) for name, limit in self.limits.items())
 
 
 class Length:
-    """Annotation of a list or table: the number of its entries."""
+    """Annotation that limits the number of entries of a list or table."""
 
-    def __init__(self, least: int = 0, most: int | None = None) -> None:
-        self._bounds = {"min_length": least} | ({"max_length": most} if most is not None else {})
+    def __init__(self, min_entries: int = 0, max_entries: int | None = None) -> None:
+        self._bounds = {"min_length": min_entries} | ({"max_length": max_entries} if max_entries is not None else {})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         return handler(source) | self._bounds

@@ -1,4 +1,4 @@
-"""Numbers to texts for screens, four digits with a prefix."""
+"""Conversion of numbers into texts for screens, with four digits and a prefix."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def format_bps(rate_bps: float) -> str:
 
 
 def format_bytes(size_bytes: float) -> str:
-    """Write a size for a screen; up to 100 kB in bytes."""
+    """Write a size for a screen, below 100 kB in bytes."""
     return f"{size_bytes:.6g} B" if abs(size_bytes) < 1e5 else _format(size_bytes, "B")
 
 
 def format_binary_bytes(size_bytes: float) -> str:
-    """Write a size in powers of 1024, as those of caches are; a dash for an infinite one.
+    """Write a size with binary prefixes, as is usual for caches; an infinite size is a dash.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def format_power(power_w: float) -> str:
 
 
 def format_energy(energy_j: float) -> str:
-    """Write an energy for a screen: in kWh from a tenth of one, else in joules.
+    """Write an energy for a screen, in kWh from 0.1 kWh on, else in joules.
 
     Examples
     --------
@@ -111,8 +111,8 @@ def format_ratio(ratio: float) -> str:
 
 
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
-_COUNTS = frozenset({"pps", "bit/s", "B"})
-"""Units of what is counted: "mpps" would be taken for millions, and files refuse it."""
+_COUNTED_UNITS = frozenset({"pps", "bit/s", "B"})
+"""Units without prefixes below 1: "mpps" would look like millions, and files refuse it."""
 
 
 def prefixed(values: Iterable[float], unit: str) -> tuple[float, str]:
@@ -140,7 +140,7 @@ def _format(value: float, unit: str) -> str:
     if value == 0.0:
         return f"0 {unit}"
     rounded = float(f"{value:.4g}")
-    if unit in _COUNTS and abs(rounded) < 1.0:
+    if unit in _COUNTED_UNITS and abs(rounded) < 1.0:
         return f"{rounded:.4g} {unit}"
     for step, prefix in _STEPS:
         if abs(rounded) >= step:

@@ -1,10 +1,10 @@
-"""Texts with units to numbers: ``"10 Gbit/s"``, ``"64 B"``, ``"1.2 Mpps"``, ``"100 ms"``.
+"""Conversion of texts with units into numbers: ``"10 Gbit/s"``, ``"64 B"``, ``"1.2 Mpps"``, ``"100 ms"``.
 
-Nothing is guessed: a number without a unit, a unit of another kind (``"64 Mbit"`` for a frame), NaN and infinities
-are refused.
+The functions guess nothing. They refuse a number without a unit, a unit of another kind (``"64 Mbit"`` for a frame),
+NaN and infinities.
 
-Bits and bytes are kinds of their own here: a link rate given in bytes is converted, a frame size given in
-bits is a mistake.
+Bits and bytes have different dimensions. A link rate in bytes per second is converted; a frame size in bits is a
+mistake.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ MIN_FRAME_BYTES: Final = 64
 """Smallest Ethernet frame, FCS included (IEEE 802.3 sec. 4.4.2)."""
 
 MAX_FRAME_BYTES: Final = 65_535
-"""Largest frame that is taken for one: above it, a typing error is likelier than a frame."""
+"""Largest frame size that is accepted: a larger number is more likely a typing error."""
 
-_KNOWN_UNITS_TEXT = (
+_SUGGESTED_UNITS = (
     "s ms us µs ns ps min h Hz kHz MHz GHz bit kbit Mbit Gbit bit/s kbit/s Mbit/s Gbit/s Tbit/s bps Mbps Gbps "
     "B kB MB GB KiB MiB B/s MB/s GB/s GiB/s pps kpps Mpps Gpps frames packets frames/s packets/s "
     "cycles cycles/B ns/B ps/B W mW kW J V mV J/bit pJ/bit J/packet nJ/packet MT/s GT/s"
@@ -64,41 +64,41 @@ _SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A kind of quantity: its name, its base unit, examples."""
+    """A kind of quantity, with its name, its base unit and examples."""
 
-    called: str
+    name: str
     base: str
     examples: str
-    counts: bool = False
-    """Whether thousandths of it make no sense, so that ``m`` is a mistyped ``M``."""
-    signed: bool = False
-    """Whether it may be less than 0, as fitted terms may be."""
+    is_counted: bool = False
+    """Whether thousandths are meaningless, so that ``m`` is a mistyped ``M``."""
+    is_signed: bool = False
+    """Whether negative values are allowed, as for fitted terms."""
 
 
-_FRAME_RATE = _Kind(called="a frame rate", base="frame/second", examples='"14.88 Mpps", "500 kpps"', counts=True)
-_BIT_RATE = _Kind(called="a bit rate", base="bit/second", examples='"10 Gbit/s", "100 Mbit/s"', counts=True)
-_BYTE_RATE = _Kind(called="a byte rate", base="byte/second", examples='"8 GB/s", "500 MB/s"', counts=True)
-_BYTES = _Kind(called="a frame size", base="byte", examples='"64 B", "1518 B"', counts=True)
-_SIZE = _Kind(called="a size", base="byte", examples='"32 KiB", "25 MiB"', counts=True)
-_TRANSFER_RATE = _Kind(called="a data rate", base="transfer/second", examples='"1333 MT/s"', counts=True)
-_FRAMES = _Kind(called="a number of frames", base="frame", examples='"512 frames"', counts=True)
-_TIME = _Kind(called="a time", base="second", examples='"100 ms", "1.5 us", "2 s"')
-_FREQUENCY = _Kind(called="a frequency", base="hertz", examples='"3.3 GHz", "800 MHz"', counts=True)
-_POWER = _Kind(called="a power", base="watt", examples='"95 W", "12.5 W"')
-_ENERGY = _Kind(called="an energy", base="joule", examples='"900 J", "12.5 mJ"')
-_POWER_TERM = _Kind(called="a power", base="watt", examples='"0.9 W", "-0.04 W"', signed=True)
-_BIT_ENERGY = _Kind(called="an energy per bit", base="joule/bit", examples='"3.2 pJ/bit"', signed=True)
-_PACKET_ENERGY = _Kind(called="an energy per packet", base="joule/frame", examples='"13.4 nJ/packet"', signed=True)
-_VOLTAGE = _Kind(called="a voltage", base="volt", examples='"0.9 V", "850 mV"')
-_CYCLES = _Kind(called="a number of cycles", base="cycle", examples='"120 cycles"')
-_TIME_PER_BYTE = _Kind(called="a time per byte", base="second/byte", examples='"0.4 ns/B"')
-_CYCLES_PER_BYTE = _Kind(called="a number of cycles per byte", base="cycle/byte", examples='"1.5 cycles/B"')
+_FRAME_RATE = _Kind(name="a frame rate", base="frame/second", examples='"14.88 Mpps", "500 kpps"', is_counted=True)
+_BIT_RATE = _Kind(name="a bit rate", base="bit/second", examples='"10 Gbit/s", "100 Mbit/s"', is_counted=True)
+_BYTE_RATE = _Kind(name="a byte rate", base="byte/second", examples='"8 GB/s", "500 MB/s"', is_counted=True)
+_BYTES = _Kind(name="a frame size", base="byte", examples='"64 B", "1518 B"', is_counted=True)
+_SIZE = _Kind(name="a size", base="byte", examples='"32 KiB", "25 MiB"', is_counted=True)
+_TRANSFER_RATE = _Kind(name="a data rate", base="transfer/second", examples='"1333 MT/s"', is_counted=True)
+_FRAMES = _Kind(name="a number of frames", base="frame", examples='"512 frames"', is_counted=True)
+_TIME = _Kind(name="a time", base="second", examples='"100 ms", "1.5 us", "2 s"')
+_FREQUENCY = _Kind(name="a frequency", base="hertz", examples='"3.3 GHz", "800 MHz"', is_counted=True)
+_POWER = _Kind(name="a power", base="watt", examples='"95 W", "12.5 W"')
+_ENERGY = _Kind(name="an energy", base="joule", examples='"900 J", "12.5 mJ"')
+_POWER_TERM = _Kind(name="a power", base="watt", examples='"0.9 W", "-0.04 W"', is_signed=True)
+_BIT_ENERGY = _Kind(name="an energy per bit", base="joule/bit", examples='"3.2 pJ/bit"', is_signed=True)
+_PACKET_ENERGY = _Kind(name="an energy per packet", base="joule/frame", examples='"13.4 nJ/packet"', is_signed=True)
+_VOLTAGE = _Kind(name="a voltage", base="volt", examples='"0.9 V", "850 mV"')
+_CYCLES = _Kind(name="a number of cycles", base="cycle", examples='"120 cycles"')
+_TIME_PER_BYTE = _Kind(name="a time per byte", base="second/byte", examples='"0.4 ns/B"')
+_CYCLES_PER_BYTE = _Kind(name="a number of cycles per byte", base="cycle/byte", examples='"1.5 cycles/B"')
 
 
 def parse_ratio(text: str) -> float:
-    """Read a share, more than 0 and less than 1, in per cent or as a number.
+    """Read a share between 0 and 1, exclusive, in percent or as a number.
 
-    Raises QuantityProblem: the text is neither, or 0 or 100 % or beyond.
+    Raises QuantityProblem: the text is neither, or the share is out of range.
 
     Examples
     --------
@@ -146,9 +146,9 @@ def parse_bit_rate_bps(text: str) -> float:
 
 
 def parse_rate(text: str) -> tuple[float | None, float | None]:
-    """Read a rate in frames per second or in bit/s; return it with None in place of the other.
+    """Read a rate; return (frames/s, None) or (None, bit/s), by its unit.
 
-    Raises QuantityProblem: the text is neither.
+    Raises QuantityProblem: the text is neither a frame rate nor a bit rate.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def parse_frame_bytes(text: str) -> int:
     >>> parse_frame_bytes("64 B")
     64
     """
-    size = _whole(text, _parse(text, _BYTES), _BYTES)
+    size = _whole_number(text, _parse(text, _BYTES), _BYTES)
     if not MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES:
         raise QuantityProblem(
             text,
@@ -215,7 +215,7 @@ def parse_transfer_rate_per_s(text: str) -> float:
 
 def parse_frames(text: str) -> int:
     """Read a number of frames (of a queue, ring, batch), a whole number >= 1."""
-    return _whole(text, _parse(text, _FRAMES), _FRAMES)
+    return _whole_number(text, _parse(text, _FRAMES), _FRAMES)
 
 
 def parse_duration_s(text: str, *, zero_allowed: bool = False) -> float:
@@ -288,9 +288,7 @@ def parse_cycles(text: str) -> float:
 
 
 def parse_cost(text: str) -> tuple[float, float]:
-    """Read a cost per frame or batch in cycles or as a time.
-
-    One of the two is 0.
+    """Read a cost per frame or batch; return (cycles, seconds), one of which is 0.
 
     Examples
     --------
@@ -301,9 +299,7 @@ def parse_cost(text: str) -> tuple[float, float]:
 
 
 def parse_cost_per_byte(text: str) -> tuple[float, float]:
-    """Read a cost per byte in cycles/B or as a time per byte.
-
-    One of the two is 0.
+    """Read a cost per byte; return (cycles/B, s/B), one of which is 0.
 
     Examples
     --------
@@ -328,31 +324,31 @@ def _parse(text: str, kind: _Kind, *, zero_allowed: bool = False) -> float:
 
 
 def _split(text: str, *kinds: _Kind) -> tuple[float, str, str]:
-    """Return the number, the unit and the unit's dimension. Raises QuantityProblem: one of them is wrong."""
-    wanted = _wanted(kinds)
+    """Return the number, the unit and the unit's dimension. Raises QuantityProblem if one of them is wrong."""
+    expected = _expected(kinds)
     if not isinstance(text, str):
         raise QuantityProblem(
-            _quoted(text), f"{_quoted(text)} has no unit: {wanted} is a text with a number and a unit"
+            _quoted(text), f"{_quoted(text)} has no unit: {expected} is a text with a number and a unit"
         )
     match = _QUANTITY.fullmatch(text) if len(text) <= 10 * _SHOWN_CHARACTERS else None
     if match is None:
         if text.strip().lstrip("+-").lower()[:3] in {"nan", "inf"}:
-            raise QuantityProblem(text, f"{_quoted(text)} is not a finite number: wanted {wanted}")
-        raise QuantityProblem(text, f"{_quoted(text)} does not start with a number: wanted {wanted}")
+            raise QuantityProblem(text, f"{_quoted(text)} is not a finite number: expected {expected}")
+        raise QuantityProblem(text, f"{_quoted(text)} does not start with a number: expected {expected}")
     number = float(match["number"].replace(",", "").replace("_", ""))
     if not math.isfinite(number):
-        raise QuantityProblem(text, f"{_quoted(text)} is too large for a number: wanted {wanted}")
+        raise QuantityProblem(text, f"{_quoted(text)} is too large for a number: expected {expected}")
     unit = (match["unit"] or "").replace(" ", "")
     if not unit:
-        raise QuantityProblem(text, f"{_quoted(text)} has no unit: wanted {wanted}")
-    if unit[0] == "m" and all(kind.counts for kind in kinds) and unit_dimension("M" + unit[1:]) is not None:
+        raise QuantityProblem(text, f"{_quoted(text)} has no unit: expected {expected}")
+    if unit[0] == "m" and all(kind.is_counted for kind in kinds) and unit_dimension("M" + unit[1:]) is not None:
         raise QuantityProblem(
-            text, f"{_quoted(text)} would be thousandths: write {'M' + unit[1:]!r} for millions; wanted {wanted}"
+            text, f"{_quoted(text)} would be thousandths: write {'M' + unit[1:]!r} for millions; expected {expected}"
         )
     dimension = unit_dimension(unit)
     if dimension is None:
         raise QuantityProblem(
-            text, f"{_quoted(text)}: the unit {unit[:30]!r} is not known{_meant(unit)}; wanted {wanted}"
+            text, f"{_quoted(text)}: the unit {unit[:30]!r} is not known{_unit_suggestion(unit)}; expected {expected}"
         )
     return number, unit, dimension
 
@@ -362,15 +358,15 @@ def _in_base(text: str, number: float, unit: str, kind: _Kind, *, zero_allowed: 
         raise _wrong_kind(text, unit, kind)
     value = _scaled(number, unit, kind.base)
     if not math.isfinite(value):
-        raise QuantityProblem(text, f"{_quoted(text)} is too large for a number: wanted {_wanted((kind,))}")
-    if not kind.signed and (value < 0.0 or (value == 0.0 and not zero_allowed)):
+        raise QuantityProblem(text, f"{_quoted(text)} is too large for a number: expected {_expected((kind,))}")
+    if not kind.is_signed and (value < 0.0 or (value == 0.0 and not zero_allowed)):
         bound = "at least 0" if zero_allowed else "more than 0"
-        raise QuantityProblem(text, f"{_quoted(text)} is not allowed: {kind.called} is {bound}")
+        raise QuantityProblem(text, f"{_quoted(text)} is not allowed: {kind.name} is {bound}")
     return value
 
 
 def _scaled(number: float, unit: str, base: str) -> float:
-    """Convert by a division where the unit is a fraction, so that "100 ms" is 0.1 exactly."""
+    """Convert by division if the unit is a fraction of the base, so that "100 ms" is exactly 0.1."""
     factor = unit_factor(unit, base)
     if factor < 1.0:
         inverse = round(1.0 / factor)
@@ -380,21 +376,21 @@ def _scaled(number: float, unit: str, base: str) -> float:
     return number * (nearest if nearest and abs(nearest / factor - 1.0) < 1e-12 else factor)
 
 
-def _whole(text: str, value: float, kind: _Kind) -> int:
+def _whole_number(text: str, value: float, kind: _Kind) -> int:
     if value != int(value):
         raise QuantityProblem(
-            text, f"{_quoted(text)} is not whole: {kind.called} is a whole number, e.g. {kind.examples}"
+            text, f"{_quoted(text)} is not whole: {kind.name} is a whole number, e.g. {kind.examples}"
         )
     return int(value)
 
 
 def _wrong_kind(text: str, unit: str, *kinds: _Kind) -> QuantityProblem:
-    is_kind = _NAMES.get(unit_dimension(unit) or "", "something else")
-    return QuantityProblem(text, f"{_quoted(text)} is {is_kind}: wanted {_wanted(kinds)}")
+    is_kind = _NAME_BY_DIMENSION.get(unit_dimension(unit) or "", "something else")
+    return QuantityProblem(text, f"{_quoted(text)} is {is_kind}: expected {_expected(kinds)}")
 
 
-def _wanted(kinds: tuple[_Kind, ...]) -> str:
-    return " or ".join(f"{kind.called} such as {kind.examples}" for kind in kinds)
+def _expected(kinds: tuple[_Kind, ...]) -> str:
+    return " or ".join(f"{kind.name} such as {kind.examples}" for kind in kinds)
 
 
 def _quoted(text: object) -> str:
@@ -402,15 +398,15 @@ def _quoted(text: object) -> str:
     return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + '…"'
 
 
-def _meant(unit: str) -> str:
+def _unit_suggestion(unit: str) -> str:
     from difflib import get_close_matches  # only for messages
 
-    lower = {known.lower(): known for known in reversed(_KNOWN_UNITS_TEXT.split())}
+    lower = {unit.lower(): unit for unit in reversed(_SUGGESTED_UNITS.split())}
     close = get_close_matches(unit[:30].lower(), lower, n=1, cutoff=0.6)
     return f" (did you mean {lower[close[0]]!r}?)" if close else ""
 
 
-_NAMES = {
+_NAME_BY_DIMENSION = {
     "[frame] / [time]": "a frame rate",
     "[bit] / [time]": "a bit rate",
     "[byte] / [time]": "a byte rate",

@@ -1,4 +1,4 @@
-"""Quantiles of a few values."""
+"""Quantiles of lists of values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["quantile"]
 
 
 def quantile(values: Sequence[float], probability: float) -> float:
-    """Return a quantile by linear interpolation (type 7 of Hyndman and Fan 1996); NaN of nothing.
+    """Return a quantile by linear interpolation (type 7 of Hyndman and Fan 1996); NaN without values.
 
     Examples
     --------
@@ -19,7 +19,7 @@ def quantile(values: Sequence[float], probability: float) -> float:
     ordered = sorted(values)
     if not ordered:
         return math.nan
-    place = probability * (len(ordered) - 1)
-    low = math.floor(place)
+    position = probability * (len(ordered) - 1)
+    low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    return ordered[low] + (position - low) * (ordered[high] - ordered[low])

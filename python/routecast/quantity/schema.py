@@ -1,4 +1,4 @@
-"""Values whose fields are declared once, with key in files, unit, range, meaning and default.
+"""Dataclasses whose fields are declared once, with their key in files, unit, range, meaning and default.
 
 ::
 
@@ -6,10 +6,10 @@
     class Activation:
         budget_frames: FrameCount = field("Most frames of a poll, frames", default=64)
 
-The reader, which reports every fault with its place, the JSON Schema, the texts of messages and the check of values
-that code makes (:func:`field_faults`) follow from the declaration. The key in a file lacks the suffix of the unit
-(``budget``), because the value there has its unit; ``key`` names another key. Two fields of one key are read from the
-same text. In code a value is a frozen dataclass, and nothing is checked when it is made.
+The declaration provides the reader, which reports every fault with its place; the JSON Schema; the texts of messages;
+and the check of values that code constructs (:func:`field_faults`). The key in a file lacks the suffix of the unit
+(``budget``), because the value there includes its unit; ``key`` gives another key. Two fields with the same key are
+read from the same text. In code a value is a frozen dataclass, whose constructor checks nothing.
 """
 
 from __future__ import annotations
@@ -66,38 +66,38 @@ __all__ = [
 
 _SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|(?<!cycles_)ratio|bytes|w|j|v|s)(?=[.\[]|$)")
 _T = TypeVar("_T")
-_MISSING = dataclasses.MISSING
+_NO_DEFAULT = dataclasses.MISSING
 _SECTION = re.compile(r"\n\n[A-Z]\w+\n-{3,}\n")
 
 
 class Range(NamedTuple):
-    """The numbers that a field may have: from ``least`` to ``most``, in ``unit``."""
+    """The range of a number, from ``minimum`` to ``maximum``, in ``unit``."""
 
-    least: float = -math.inf
-    most: float = math.inf
+    minimum: float = -math.inf
+    maximum: float = math.inf
     is_open: bool = False
-    """Whether ``least`` itself is not allowed."""
+    """Whether ``minimum`` itself is excluded."""
     is_whole: bool = False
     unit: str = ""
 
-    def problem(self, got: object) -> str:
+    def problem(self, actual: object) -> str:
         """Describe a value that is outside the range."""
         from routecast.quantity.toml_file import shown
 
-        if self.is_whole and (isinstance(got, bool) or not isinstance(got, int)):
-            return f"got {shown(got)}: must be a whole number"
-        is_number = self.unit and isinstance(got, int | float) and math.isfinite(self.most)
-        return f"got {shown(got)}{f' {self.unit}' if is_number else ''}: allowed is {self}"
+        if self.is_whole and (isinstance(actual, bool) or not isinstance(actual, int)):
+            return f"got {shown(actual)}: must be a whole number"
+        is_number = self.unit and isinstance(actual, int | float) and math.isfinite(self.maximum)
+        return f"got {shown(actual)}{f' {self.unit}' if is_number else ''}: allowed is {self}"
 
     def __str__(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
-        if math.isfinite(self.least) and math.isfinite(self.most):
+        if math.isfinite(self.minimum) and math.isfinite(self.maximum):
             between = "more than {:.15g} and at most {:.15g}" if self.is_open else "{:.15g} to {:.15g}"
-            return between.format(self.least, self.most) + unit
+            return between.format(self.minimum, self.maximum) + unit
         number = f"a {'whole' if self.is_whole else 'finite'} number"
-        if math.isfinite(self.least):
-            return f"{number} {'>' if self.is_open else '>='} {self.least:.15g}"
-        return f"at most {self.most:.15g}{unit}" if math.isfinite(self.most) else number
+        if math.isfinite(self.minimum):
+            return f"{number} {'>' if self.is_open else '>='} {self.minimum:.15g}"
+        return f"at most {self.maximum:.15g}{unit}" if math.isfinite(self.maximum) else number
 
 
 def field(
@@ -112,36 +112,35 @@ def field(
 ) -> Any:
     """Declare a field: its meaning with the unit at the end, its default, and its key in files if that differs.
 
-    ``only_where`` names another field and the choices of it under which this field may differ from its default.
-    ``within`` is the range of a number, in the unit of the field's name. Further ``limits`` are pydantic's: ``ge``,
-    ``gt`` and ``le`` of a number, ``max_length`` of a list. They narrow the range of the type. The
-    default is always allowed.
+    ``only_where`` maps another field to the choices under which this field may differ from its default. ``within`` is
+    the range of a number, in the unit of the field's name. Further ``limits`` are pydantic's: ``ge``, ``gt`` and ``le``
+    of a number, ``max_length`` of a list. They narrow the range of the type. The default is always allowed.
     """
     if within is not None:
         limits = {"ge": within[0], "le": within[1]} | limits
     metadata: dict[str, Any] = {"description": meaning, **limits} | ({"alias": key} if key else {})
     if only_where:
         metadata["only_where"] = only_where
-    if bounds := _NUMBERS & limits.keys():
-        of_text = Range(*_interval([{name: limits[name] for name in bounds}]))
-        metadata["json_schema_extra"] = lambda schema: _describe_range(schema, meaning, of_text)
+    if bounds := _LIMITS & limits.keys():
+        text_range = Range(*_interval([{name: limits[name] for name in bounds}]))
+        metadata["json_schema_extra"] = lambda schema: _describe_range(schema, meaning, text_range)
     if default_factory is not None:
         return dataclasses.field(default_factory=default_factory, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def _describe_range(schema: dict[str, Any], meaning: str, of_text: Range) -> None:
-    """Write the range of a number that files give as a text into its description: JSON Schema has no word for it."""
-    texts = [each for each in (schema, *schema.get("anyOf", ())) if each.get("type") == "string"]
+def _describe_range(schema: dict[str, Any], meaning: str, text_range: Range) -> None:
+    """Write the range of a quantity into its description; JSON Schema has no keyword for the range of a text."""
+    texts = [option for option in (schema, *schema.get("anyOf", ())) if option.get("type") == "string"]
     for text in texts:
-        for name in _NUMBERS & text.keys():
+        for name in _LIMITS & text.keys():
             del text[name]
     if texts:
-        schema["description"] = f"{meaning}; {of_text}"
+        schema["description"] = f"{meaning}; {text_range}"
 
 
 def _write_conditions(schema: dict[str, Any], declared: type) -> None:
-    """Write into the JSON Schema of a value which of its keys differ from their defaults under some choices only."""
+    """Write the conditions of ``only_where`` fields into the JSON Schema of a type."""
     fields = {entry.name: entry for entry in dataclasses.fields(declared)}
     conditions = []
     for entry in fields.values():
@@ -149,30 +148,32 @@ def _write_conditions(schema: dict[str, Any], declared: type) -> None:
             chosen: dict[str, Any] = {"properties": {_file_key(fields[other]): {"enum": [*choices]}}}
             if fields[other].default not in choices:
                 chosen["required"] = [_file_key(fields[other])]
-            conditions.append({"if": {"not": chosen}, "then": {"properties": {_file_key(entry): _only(entry.default)}}})
+            conditions.append(
+                {"if": {"not": chosen}, "then": {"properties": {_file_key(entry): _default_schema(entry.default)}}}
+            )
     if conditions:
         schema["allOf"] = conditions
 
 
-def _only(default: Any) -> dict[str, Any]:
-    """Return the JSON Schema of what a file may say of a default; a number with a unit is a text."""
+def _default_schema(default: Any) -> dict[str, Any]:
+    """Return the JSON Schema that allows only the default; a number with a unit is a text."""
     if default == ():
         return {"maxItems": 0}
     return {"pattern": r"^\s*0+(\.0*)?\s*\D*$"} if default == 0.0 else {"const": default}
 
 
-_NUMBERS = {"ge", "gt", "le"}
+_LIMITS = {"ge", "gt", "le"}
 
 
 def _interval(limits: Iterable[Mapping[str, float]]) -> tuple[float, float, bool]:
-    """Return the least and the greatest value that several limits allow, and whether the least is excluded."""
-    least, most, is_open = -math.inf, math.inf, False
-    for each in limits:
+    """Return the smallest and the largest value that all limits allow, and whether the smallest is excluded."""
+    minimum, maximum, is_open = -math.inf, math.inf, False
+    for bounds in limits:
         for name in ("ge", "gt"):
-            if each.get(name, -math.inf) >= least and name in each:
-                least, is_open = each[name], name == "gt"
-        most = min(most, each.get("le", math.inf))
-    return least, most, is_open
+            if bounds.get(name, -math.inf) >= minimum and name in bounds:
+                minimum, is_open = bounds[name], name == "gt"
+        maximum = min(maximum, bounds.get("le", math.inf))
+    return minimum, maximum, is_open
 
 
 def range_of(annotation: Any, limits: Mapping[str, Any] | None = None) -> Range | None:
@@ -183,14 +184,14 @@ def range_of(annotation: Any, limits: Mapping[str, Any] | None = None) -> Range 
         annotation, *others = (part for part in get_args(annotation) if part is not type(None))
         notes += [note.limits for note in others if hasattr(note, "limits")]
         unit = next((note.unit for note in others if getattr(note, "unit", "")), unit)
-    if annotation not in {int, float} or not any(_NUMBERS & each.keys() for each in notes):
+    if annotation not in {int, float} or not any(_LIMITS & note.keys() for note in notes):
         return None
     return Range(*_interval(notes), is_whole=annotation is int, unit=unit)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, dataclasses.field))
 def value(declared: type[_T]) -> type[_T]:
-    """Make a frozen dataclass that files can give, key by key."""
+    """Make a frozen dataclass that can be read from a table of a file."""
     config = {
         "extra": "forbid",
         "arbitrary_types_allowed": True,
@@ -202,7 +203,7 @@ def value(declared: type[_T]) -> type[_T]:
 
 
 def key_of(name: str) -> str:
-    """Return the key of a field's name, or of a path, in files: without the suffixes of units.
+    """Return a field's name, or a path of names, as files write it, without the suffixes of units.
 
     Examples
     --------
@@ -217,7 +218,7 @@ def _file_key(entry: dataclasses.Field[Any]) -> str:
 
 
 class KnownKey(NamedTuple):
-    """A key that a table of a file may have: what it means, the type of its value, and the range of a number."""
+    """A key that a table of a file may have: its meaning, the type of its value, and the range of a number."""
 
     meaning: str
     annotation: Any
@@ -225,7 +226,7 @@ class KnownKey(NamedTuple):
 
 
 def keys_of(declared: Any) -> dict[str, KnownKey]:
-    """Return the keys of a value in files."""
+    """Return the keys that a table of this type has in files."""
     types = get_type_hints(declared, include_extras=True)
     return {
         _file_key(entry): KnownKey(
@@ -236,34 +237,36 @@ def keys_of(declared: Any) -> dict[str, KnownKey]:
 
 
 class _Check(NamedTuple):
-    """The test of a value against its declaration, and the report of its faults."""
+    """A check of a value against its declaration: a test, and a function that appends the faults."""
 
-    is_right: Callable[[Any], bool]
+    is_valid: Callable[[Any], bool]
     report: Callable[[Any, str, list[Problem]], None]
 
 
-def field_faults(made: Any, path: str = "") -> list[Problem]:
-    """Return the fields of a value, and of the values in it, that are not as they are declared.
+def field_faults(instance: Any, path: str = "") -> list[Problem]:
+    """Return the faults of a value, including its parts, against the declarations of the fields.
 
-    Numbers are finite and in their range, choices are known, lists are not too long, and a field that only some kinds
-    take has its default under the others. A path has the names of fields (``service.per_byte_s``); lists of values are
-    called as in files (``task[2]``).
+    Numbers must be finite and in range, choices known, lists not too long, and fields with ``only_where`` must have
+    their defaults under the other choices. A path has the names of fields (``service.per_byte_s``); lists of values
+    have their names in files (``task[2]``).
     """
     faults: list[Problem] = []
-    if not _holds(_is_sound, made):
-        _report_fields(made, path, faults)
+    if not _passes(_has_valid_fields, instance):
+        _report_fields(instance, path, faults)
     return faults
 
 
 def faults_in(path: str, values: Iterable[Any]) -> list[Problem]:
-    """Return :func:`field_faults` of several values of a list; parts that neighbours share are checked once."""
+    """Return the :func:`field_faults` of the values of a list; parts that neighbours share are checked once."""
     faults: list[Problem] = []
-    sound = None
-    for index, made in enumerate(values):
-        if _holds(partial(_is_sound, like=sound if type(sound) is type(made) else None), made):
-            sound = made
+    last_valid = None
+    for index, instance in enumerate(values):
+        if _passes(
+            partial(_has_valid_fields, like=last_valid if type(last_valid) is type(instance) else None), instance
+        ):
+            last_valid = instance
         else:
-            _report_fields(made, f"{path}[{index}]", faults)
+            _report_fields(instance, f"{path}[{index}]", faults)
     return faults
 
 
@@ -274,41 +277,43 @@ def is_faulty(faults: Iterable[Problem], *paths: str) -> bool:
     )
 
 
-def _holds(is_right: Callable[[Any], bool], got: Any) -> bool:
+def _passes(is_valid: Callable[[Any], bool], actual: Any) -> bool:
     try:
-        return is_right(got)
-    except (TypeError, AttributeError):  # it has not the type that it should have
+        return is_valid(actual)
+    except (TypeError, AttributeError):  # the value has another type than declared
         return False
 
 
-def _is_sound(made: Any, like: Any = None) -> bool:
-    """Return whether the fields of a value are right; those that are identical to ``like``'s are."""
-    checks, only_where = _checks(made.__class__)
-    for name, _, is_right, _ in checks:
-        got = getattr(made, name)
-        if (like is None or got is not getattr(like, name)) and not is_right(got):
+def _has_valid_fields(instance: Any, like: Any = None) -> bool:
+    """Return whether all fields are valid; fields that the valid value ``like`` shares are not tested again."""
+    checks, only_where = _checks(instance.__class__)
+    for name, _, is_valid, _ in checks:
+        actual = getattr(instance, name)
+        if (like is None or actual is not getattr(like, name)) and not is_valid(actual):
             return False
-    return all(not _is_given_in_vain(made, *each) for each in only_where)
+    return all(not _has_no_effect(instance, *condition) for condition in only_where)
 
 
-def _report_fields(made: Any, path: str, faults: list[Problem]) -> None:
-    if not hasattr(made, "__dataclass_fields__"):
-        faults.append(Problem(path, f"is of type {type(made).__name__}"))
+def _report_fields(instance: Any, path: str, faults: list[Problem]) -> None:
+    if not hasattr(instance, "__dataclass_fields__"):
+        faults.append(Problem(path, f"is of type {type(instance).__name__}"))
         return
-    checks, only_where = _checks(made.__class__)
-    for name, step, is_right, report in checks:
-        got = getattr(made, name)
-        if not _holds(is_right, got):
-            report(got, f"{path}.{step}" if path else step, faults)
+    checks, only_where = _checks(instance.__class__)
+    for name, step, is_valid, report in checks:
+        actual = getattr(instance, name)
+        if not _passes(is_valid, actual):
+            report(actual, f"{path}.{step}" if path else step, faults)
     for name, default, other, choices in only_where:
-        if _is_given_in_vain(made, name, default, other, choices):
-            message = f"is given, but {other} {getattr(made, other)} does not use it: only {_either(choices)} does"
+        if _has_no_effect(instance, name, default, other, choices):
+            message = (
+                f"is given, but {other} {getattr(instance, other)} does not use it: only {_alternatives(choices)} does"
+            )
             faults.append(Problem(f"{path}.{name}" if path else name, message))
 
 
-def _is_given_in_vain(made: Any, name: str, default: Any, other: str, choices: Collection[str]) -> bool:
-    given = getattr(made, name)
-    return given is not default and getattr(made, other) not in choices and given != default
+def _has_no_effect(instance: Any, name: str, default: Any, other: str, choices: Collection[str]) -> bool:
+    given = getattr(instance, name)
+    return given is not default and getattr(instance, other) not in choices and given != default
 
 
 _FieldCheck = tuple[str, str, Callable[[Any], bool], Callable[[Any, str, list[Problem]], None]]
@@ -317,9 +322,10 @@ _OnlyWhere = tuple[str, Any, str, Collection[str]]
 
 @lru_cache
 def _checks(declared: Any) -> tuple[tuple[_FieldCheck, ...], tuple[_OnlyWhere, ...]]:
-    """Return the checks of the fields that can be wrong: name, last step of the path, test, report; and ``only_where``.
+    """Return the checks of a type's fields, and its conditions.
 
-    Of a field with ``only_where`` name and default, and the other field with the choices under which it may be given.
+    A check is the field's name, the last step of its path, the test and the report. A condition, from ``only_where``,
+    is the field's name and default, and the other field with the choices under which the first may differ.
     """
     types = get_type_hints(declared, include_extras=True)
     checks = []
@@ -327,10 +333,10 @@ def _checks(declared: Any) -> tuple[tuple[_FieldCheck, ...], tuple[_OnlyWhere, .
         annotation = types[entry.name]
         check = _check_of(annotation, entry.metadata)
         if check is not None:
-            is_right = check.is_right if entry.default is _MISSING else _or_same(check.is_right, entry.default)
+            is_valid = check.is_valid if entry.default is _NO_DEFAULT else _or_equal(check.is_valid, entry.default)
             is_list = dataclasses.is_dataclass(next(iter(get_args(annotation)), None))
             step = entry.metadata.get("alias", entry.name) if is_list else entry.name
-            checks.append((entry.name, step, is_right, check.report))
+            checks.append((entry.name, step, is_valid, check.report))
     only_where = (
         (entry.name, entry.default, other, choices)
         for entry in dataclasses.fields(declared)
@@ -339,17 +345,17 @@ def _checks(declared: Any) -> tuple[tuple[_FieldCheck, ...], tuple[_OnlyWhere, .
     return tuple(checks), tuple(only_where)
 
 
-def _either(choices: Collection[str]) -> str:
+def _alternatives(choices: Collection[str]) -> str:
     *others, last = choices
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _or_same(is_right: Callable[[Any], bool], allowed: Any) -> Callable[[Any], bool]:
-    return lambda got: got is allowed or is_right(got) or (type(got) is type(allowed) and got == allowed)
+def _or_equal(is_valid: Callable[[Any], bool], allowed: Any) -> Callable[[Any], bool]:
+    return lambda actual: actual is allowed or is_valid(actual) or (type(actual) is type(allowed) and actual == allowed)
 
 
 def _check_of(annotation: Any, limits: Mapping[str, Any]) -> _Check | None:
-    """Return the check of a value by its type and its field's limits; None where every value is right."""
+    """Return the check of a value by its type and its field's limits; None if every value is valid."""
     inner = annotation
     while get_origin(inner) is Annotated:
         inner = get_args(inner)[0]
@@ -357,16 +363,16 @@ def _check_of(annotation: Any, limits: Mapping[str, Any]) -> _Check | None:
     if origin in {Union, UnionType}:
         kinds = [argument for argument in arguments if argument is not type(None)]
         check = _check_of(kinds[0], limits) if len(kinds) == 1 else None
-        return check and check._replace(is_right=_or_same(check.is_right, None))
+        return check and check._replace(is_valid=_or_equal(check.is_valid, None))
     if origin is Literal:
         return _Check(frozenset(arguments).__contains__, partial(_report_choice, arguments))
     if inner in {int, float}:
         allowed = range_of(annotation, limits) or Range(is_whole=inner is int)
         return _Check(
-            _number_test(allowed), lambda got, path, faults: faults.append(Problem(path, allowed.problem(got)))
+            _number_test(allowed), lambda actual, path, faults: faults.append(Problem(path, allowed.problem(actual)))
         )
     if dataclasses.is_dataclass(inner):
-        return _Check(_is_sound, _report_fields)
+        return _Check(_has_valid_fields, _report_fields)
     if origin is tuple:
         return _entries_check(_check_of(arguments[0], {}), limits.get("max_length", sys.maxsize))
     if origin is not None and issubclass(origin, Mapping):
@@ -374,115 +380,117 @@ def _check_of(annotation: Any, limits: Mapping[str, Any]) -> _Check | None:
     return None
 
 
-def _report_choice(choices: Collection[str], got: Any, path: str, faults: list[Problem]) -> None:
-    faults.append(Problem(path, f'got "{got}": {did_you_mean(str(got), choices)}'))
+def _report_choice(choices: Collection[str], actual: Any, path: str, faults: list[Problem]) -> None:
+    faults.append(Problem(path, f'got "{actual}": {did_you_mean(str(actual), choices)}'))
 
 
 def _number_test(allowed: Range) -> Callable[[Any], bool]:
-    least = math.nextafter(allowed.least, math.inf) if allowed.is_open else max(allowed.least, -sys.float_info.max)
-    most = min(allowed.most, sys.float_info.max)
+    minimum = (
+        math.nextafter(allowed.minimum, math.inf) if allowed.is_open else max(allowed.minimum, -sys.float_info.max)
+    )
+    maximum = min(allowed.maximum, sys.float_info.max)
     if allowed.is_whole:
-        return lambda got: type(got) is int and least <= got <= most
-    return lambda got: least <= got <= most
+        return lambda actual: type(actual) is int and minimum <= actual <= maximum
+    return lambda actual: minimum <= actual <= maximum
 
 
-def _entries_check(check: _Check | None, most: int) -> _Check:
-    def is_right(got: Any) -> bool:
-        return type(got) is tuple and len(got) <= most and (check is None or all(map(check.is_right, got)))
+def _entries_check(check: _Check | None, maximum: int) -> _Check:
+    def is_valid(actual: Any) -> bool:
+        return type(actual) is tuple and len(actual) <= maximum and (check is None or all(map(check.is_valid, actual)))
 
-    def report(got: Any, path: str, faults: list[Problem]) -> None:
-        if not isinstance(got, tuple):
-            faults.append(Problem(path, f"is a {type(got).__name__}: give a tuple"))
+    def report(actual: Any, path: str, faults: list[Problem]) -> None:
+        if not isinstance(actual, tuple):
+            faults.append(Problem(path, f"is a {type(actual).__name__}: give a tuple"))
             return
-        if len(got) > most:
-            faults.append(Problem(path, f"has {len(got)} entries: at most {most}"))
-        for index, entry in enumerate(got):
-            if check is not None and not _holds(check.is_right, entry):
+        if len(actual) > maximum:
+            faults.append(Problem(path, f"has {len(actual)} entries: at most {maximum}"))
+        for index, entry in enumerate(actual):
+            if check is not None and not _passes(check.is_valid, entry):
                 check.report(entry, f"{path}[{index}]", faults)
 
-    return _Check(is_right, report)
+    return _Check(is_valid, report)
 
 
 def _values_check(check: _Check | None) -> _Check | None:
     if check is None:
         return None
 
-    def report(got: Any, path: str, faults: list[Problem]) -> None:
-        for key, each in got.items():
-            if not _holds(check.is_right, each):
-                check.report(each, f"{path}.{key}", faults)
+    def report(actual: Any, path: str, faults: list[Problem]) -> None:
+        for key, entry in actual.items():
+            if not _passes(check.is_valid, entry):
+                check.report(entry, f"{path}.{key}", faults)
 
-    return _Check(lambda got: all(map(check.is_right, got.values())), report)
+    return _Check(lambda actual: all(map(check.is_valid, actual.values())), report)
 
 
 def extended(declared: type, fields: Iterable[tuple[str, Any, Any]]) -> type:
-    """Return a value's type with further fields: ``(name, type, field)`` each."""
+    """Return a subclass of a type with further fields, each a ``(name, type, field)``."""
     config = {"__pydantic_config__": declared.__pydantic_config__, "__doc__": declared.__doc__}  # type: ignore[attr-defined]
     return dataclasses.make_dataclass(
         declared.__name__, fields, bases=(declared,), frozen=True, slots=True, kw_only=True, namespace=config
     )
 
 
-def without_file_fields(made: Any, declared: type[_T]) -> _T:
-    """Return a value without the fields that only its file has."""
+def without_file_fields(instance: Any, declared: type[_T]) -> _T:
+    """Return the part of a value that ``declared`` has, without the fields that only its file has."""
     return declared(
-        **{entry.name: getattr(made, entry.name) for entry in dataclasses.fields(declared)}  # type: ignore[arg-type]
+        **{entry.name: getattr(instance, entry.name) for entry in dataclasses.fields(declared)}  # type: ignore[arg-type]
     )
 
 
-def file_fields(made: Any) -> dict[str, Any]:
-    """Return the keys and values of a value in a file, as plain data.
+def file_fields(instance: Any) -> dict[str, Any]:
+    """Return a value as the table of a file, in plain data.
 
-    Left out are None, numbers that are not finite, and empty texts, lists and tables. Two fields of one key are parts
-    of a sum, whose parts other than 0 are joined: "3 cycles + 60 ns".
+    The table omits None, numbers that are not finite, and empty texts, lists and tables. Two fields with the same key
+    are terms of a sum, and the terms other than 0 are joined: "3 cycles + 60 ns".
     """
-    types = get_type_hints(type(made), include_extras=True)
+    types = get_type_hints(type(instance), include_extras=True)
     document: dict[str, Any] = {}
-    for declared in dataclasses.fields(made):
-        key, part = _file_key(declared), getattr(made, declared.name)
+    for declared in dataclasses.fields(instance):
+        key, part = _file_key(declared), getattr(instance, declared.name)
         if part is None or (isinstance(part, float) and not math.isfinite(part)):
             continue
-        text = _written(part, types[declared.name])
-        may_be_left_out = declared.default is not _MISSING or declared.default_factory is not _MISSING
-        if (may_be_left_out and text in ("", [], {})) or (part == 0 and _is_a_part(made, key)):
+        text = _file_value(part, types[declared.name])
+        may_be_left_out = declared.default is not _NO_DEFAULT or declared.default_factory is not _NO_DEFAULT
+        if (may_be_left_out and text in ("", [], {})) or (part == 0 and _shares_key(instance, key)):
             continue
         document[key] = f"{document[key]} + {text}" if key in document else text
     return document
 
 
-def _is_a_part(made: Any, key: str) -> bool:
-    return [_file_key(part) for part in dataclasses.fields(made)].count(key) > 1
+def _shares_key(instance: Any, key: str) -> bool:
+    return [_file_key(part) for part in dataclasses.fields(instance)].count(key) > 1
 
 
-def _written(made: Any, annotation: Any) -> Any:
+def _file_value(instance: Any, annotation: Any) -> Any:
     write = next((note.write for note in getattr(annotation, "__metadata__", ()) if hasattr(note, "write")), None)
     if write is not None:
-        return write(made)
+        return write(instance)
     if get_origin(annotation) is Annotated:
-        return _written(made, get_args(annotation)[0])
+        return _file_value(instance, get_args(annotation)[0])
     inner = [part for part in get_args(annotation) if part is not type(None)]
     if inner and get_origin(annotation) in {Union, UnionType}:
-        return _written(made, inner[0])
-    if isinstance(made, Mapping):
-        return {key: _written(each, inner[-1]) for key, each in made.items()}
-    if isinstance(made, tuple):
-        return [_written(each, inner[0]) for each in made]
-    return file_fields(made) if dataclasses.is_dataclass(made) else made
+        return _file_value(instance, inner[0])
+    if isinstance(instance, Mapping):
+        return {key: _file_value(entry, inner[-1]) for key, entry in instance.items()}
+    if isinstance(instance, tuple):
+        return [_file_value(entry, inner[0]) for entry in instance]
+    return file_fields(instance) if dataclasses.is_dataclass(instance) else instance
 
 
-_NAMED: list[tuple[Any, str]] = []
-"""Values that files say by a name."""
+_NAMED_VALUES: list[tuple[Any, str]] = []
+"""Values that files give by name, with their names."""
 
 
 class Kinds:
     """Annotation of a field whose value is a table with a key ``kind``, or the name of a known value.
 
-    ``otherwise`` is the message for anything else.
+    ``refusal`` is the message for anything else.
     """
 
-    def __init__(self, kinds: Mapping[str, type], otherwise: str, *, known: Mapping[str, Any] | None = None) -> None:
-        self.kinds, self.otherwise, self.known = kinds, otherwise, known or {}
-        _NAMED.extend((kind, name) for name, kind in self.known.items())
+    def __init__(self, kinds: Mapping[str, type], refusal: str, *, known: Mapping[str, Any] | None = None) -> None:
+        self.kinds, self.refusal, self.known = kinds, refusal, known or {}
+        _NAMED_VALUES.extend((kind, name) for name, kind in self.known.items())
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
@@ -490,38 +498,38 @@ class Kinds:
         def read(kind: str, declared: type) -> Any:
             table = extended(declared, [("kind", Literal[kind], field("Which kind"))])
             return core_schema.no_info_after_validator_function(
-                lambda made: without_file_fields(made, declared), handler.generate_schema(table)
+                lambda instance: without_file_fields(instance, declared), handler.generate_schema(table)
             )
 
         names = {name: core_schema.literal_schema([name]) for name in self.known}
         return core_schema.no_info_after_validator_function(
-            lambda made: self.known[made] if isinstance(made, str) else made,
+            lambda instance: self.known[instance] if isinstance(instance, str) else instance,
             core_schema.tagged_union_schema(
                 names | {kind: read(kind, declared) for kind, declared in self.kinds.items()},
-                self._kind,
+                self._tag,
                 custom_error_type="value",
-                custom_error_message=self.otherwise,
+                custom_error_message=self.refusal,
             ),
         )
 
-    def _kind(self, table: Any) -> str | None:
+    def _tag(self, table: Any) -> str | None:
         kind = table.get("kind") if isinstance(table, dict) else table
-        is_there = isinstance(kind, str) and kind in (self.kinds if isinstance(table, dict) else self.known)
-        return kind if is_there else None
+        allowed = self.kinds if isinstance(table, dict) else self.known
+        return kind if isinstance(kind, str) and kind in allowed else None
 
-    def write(self, made: Any) -> Any:
+    def write(self, instance: Any) -> Any:
         """Return the name of a value in files, or its table."""
-        name = next((name for name, each in self.known.items() if each == made), None)
+        name = next((name for name, known_value in self.known.items() if known_value == instance), None)
         if name is not None:
             return name
-        kind = next((kind for kind, declared in self.kinds.items() if isinstance(made, declared)), None)
+        kind = next((kind for kind, declared in self.kinds.items() if isinstance(instance, declared)), None)
         if kind is None:
-            raise ModelProblem("value", [Problem("", f"a {type(made).__name__} has no file")])
-        return {"kind": kind, **file_fields(made)}
+            raise ModelProblem("value", [Problem("", f"a {type(instance).__name__} has no file")])
+        return {"kind": kind, **file_fields(instance)}
 
 
 def adapter(declared: Any) -> TypeAdapter[Any]:
-    """Return the reader of values of a type from plain data."""
+    """Return the cached pydantic adapter of a type, which reads its values from plain data."""
     return _adapter(declared)
 
 
@@ -539,14 +547,16 @@ def schema_of(declared: Any) -> dict[str, Any]:
 
     class Keys(GenerateJsonSchema):
         def default_schema(self, schema: Any) -> dict[str, Any]:
-            made = super().default_schema(schema)
-            default = made.get("default")
-            if isinstance(default, float) and not math.isfinite(default):  # no limit, or not known: JSON has no word
-                del made["default"]
-            return made
+            instance = super().default_schema(schema)
+            default = instance.get("default")
+            if isinstance(default, float) and not math.isfinite(
+                default
+            ):  # no limit, or not known: JSON cannot express it
+                del instance["default"]
+            return instance
 
         def encode_default(self, dft: Any) -> Any:
-            name = next((name for unit_type, name in _NAMED if unit_type is dft), None)
+            name = next((name for named_value, name in _NAMED_VALUES if named_value is dft), None)
             if name is not None:
                 return name
             if dataclasses.is_dataclass(dft):
@@ -561,26 +571,26 @@ def schema_of(declared: Any) -> dict[str, Any]:
 
 
 class Given:
-    """Annotation of a field that holds only the values that a table gives, by the names of fields.
+    """Annotation of a field that holds only the values that a table gives, by the names of the fields.
 
-    ``of`` is the type of the value where it is not the field's, and ``needs`` are the fields that must be given where a
-    base may have the others.
+    ``of`` is the type whose fields the table has, by default the field's own type. ``needs`` are the fields that the
+    table must give; a base may supply the others.
     """
 
     def __init__(self, of: type | None = None, needs: Collection[str] | None = None) -> None:
-        self.of = of if of is None or needs is None else _partial(of, needs)
+        self.of = of if of is None or needs is None else _with_optional_fields(of, needs)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
 
         read = handler(source) if self.of is None else handler.generate_schema(self.of)
         if self.of is None and any("only_where" in entry.metadata for entry in dataclasses.fields(source)):
-            read = handler.generate_schema(_changes(source))
-        return core_schema.no_info_wrap_validator_function(lambda table, read: _given(read(table), table), read)
+            read = handler.generate_schema(_changes_type(source))
+        return core_schema.no_info_wrap_validator_function(lambda table, read: _given_fields(read(table), table), read)
 
 
 class OrBase:
-    """Annotation beside :class:`Given`: a text in place of a table is the table's ``base``."""
+    """Annotation after :class:`Given` that also accepts a text, as a table with only the key ``base``."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema
@@ -604,16 +614,16 @@ class OrBase:
 
 
 @lru_cache
-def _changes(declared: type) -> type:
-    """Return the type of a table that changes a base, whose ``kind`` decides which keys have an effect."""
+def _changes_type(declared: type) -> type:
+    """Return the type of a table that changes a base; its schema has no ``only_where``, which depends on the base."""
     config = {name: entry for name, entry in declared.__pydantic_config__.items() if name != "json_schema_extra"}  # type: ignore[attr-defined]
-    made = extended(declared, ())
-    made.__name__ = made.__qualname__ = f"{declared.__name__}Changes"
-    made.__pydantic_config__ = config  # type: ignore[attr-defined]
-    return made
+    instance = extended(declared, ())
+    instance.__name__ = instance.__qualname__ = f"{declared.__name__}Changes"
+    instance.__pydantic_config__ = config  # type: ignore[attr-defined]
+    return instance
 
 
-def _partial(declared: type, needs: Collection[str]) -> type:
+def _with_optional_fields(declared: type, needs: Collection[str]) -> type:
     types = get_type_hints(declared, include_extras=True)
     left_out = [
         (entry.name, types[entry.name], dataclasses.field(default=None, metadata=entry.metadata))
@@ -623,16 +633,16 @@ def _partial(declared: type, needs: Collection[str]) -> type:
     return extended(declared, left_out)
 
 
-def _given(made: Any, table: Any) -> dict[str, Any]:
-    """Return the fields of a value that a table gives, by their names."""
-    keys = {entry.name: _file_key(entry) for entry in dataclasses.fields(made)}
-    return {name: getattr(made, name) for name, key in keys.items() if not isinstance(table, dict) or key in table}
+def _given_fields(instance: Any, table: Any) -> dict[str, Any]:
+    """Return the fields of a value whose keys the table has, by their names."""
+    keys = {entry.name: _file_key(entry) for entry in dataclasses.fields(instance)}
+    return {name: getattr(instance, name) for name, key in keys.items() if not isinstance(table, dict) or key in table}
 
 
 def merged(base: _T, changes: Mapping[str, Any]) -> _T:
-    """Return a value with the values of a table (:class:`Given`) in place of its own, also inside its parts.
+    """Return a value with the values of a table (:class:`Given`) in place of its own, including those of its parts.
 
-    Other keys of the table, such as the sources of values, are left out.
+    Other keys of the table, such as the sources of values, are ignored.
     """
     changed: dict[str, Any] = {}
     for name in changes.keys() & {entry.name for entry in dataclasses.fields(cast("Any", base))}:

@@ -1,4 +1,4 @@
-"""Files that people write: TOML, checked by pydantic models, every fault at once and each with its place."""
+"""Reading of TOML files with pydantic models; all faults are reported together, each with its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "shown", "toml_string", "validated"]
 
 _SHOWN_CHARACTERS = 60
-_LONGEST_BITS = 4096
+_MAX_WRITTEN_BITS = 4096
 
-_IN_TOML = {
+_TOML_MESSAGES = {
     **dict.fromkeys(
         ("dict_type", "mapping_type", "model_type", "model_attributes_type", "dataclass_type"),
         "must be a table: { key = value, … }",
@@ -35,16 +35,16 @@ _IN_TOML = {
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
 }
-"""What pydantic says in Python's words, by the kind of its fault."""
+"""Messages in the terms of TOML for faults that pydantic reports in the terms of Python, by kind of fault."""
 
 _OUT_OF_RANGE = {"greater_than", "greater_than_equal", "less_than_equal"}
 _Model = TypeVar("_Model")
 
 
 def parse_toml(text: str, subject: str) -> dict[str, Any]:
-    """Return the data of a TOML text, which messages call ``subject``.
+    """Return the data of a TOML text; ``subject`` is its name in messages.
 
-    Raises FileProblem: the text is no TOML.
+    Raises FileProblem: the text is not TOML.
     """
     try:
         return tomllib.loads(text)
@@ -54,7 +54,7 @@ def parse_toml(text: str, subject: str) -> dict[str, Any]:
 
 
 def toml_string(text: str) -> str:
-    r"""Return a text as a TOML string: as JSON writes it, but that TOML allows no bare DEL and no surrogate.
+    r"""Return a text as a TOML string: a JSON string with DEL escaped and lone surrogates replaced.
 
     Examples
     --------
@@ -66,25 +66,24 @@ def toml_string(text: str) -> str:
 
 
 def validated(model: type[_Model], data: Mapping[str, Any], subject: str) -> _Model:
-    """Return the model of the data of a file.
+    """Read the data of a file as a value of type ``model``.
 
-    Raises FileProblem: the data does not fit the model; all faults with their places.
+    Raises FileProblem, with all faults and their places, if the data does not match the type.
     """
     from pydantic import ValidationError
 
     from routecast.quantity.schema import adapter
 
     try:
-        made: _Model = adapter(model).validate_python(data)
+        return cast("_Model", adapter(model).validate_python(data))
     except ValidationError as problem:
         raise FileProblem(subject, _problems(problem, model)) from problem
     except RecursionError as problem:
         raise FileProblem(subject, [Problem("", "is nested too deeply")]) from problem
-    return made
 
 
 def place_of(location: Sequence[int | str]) -> str:
-    """Write a place in a file.
+    """Write the path of a place in a file.
 
     Examples
     --------
@@ -98,7 +97,7 @@ def place_of(location: Sequence[int | str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Write a wrong value for a message as a file would, not longer than a line.
+    """Write a wrong value for a message, in the notation of a file and shortened to one line.
 
     Examples
     --------
@@ -107,13 +106,13 @@ def shown(value: object) -> str:
     """
     if isinstance(value, dict):
         return "a table"
-    if isinstance(value, list | tuple) and not _is_short(value):  # all of a file may be in it
+    if isinstance(value, list | tuple) and not _is_short(value):  # such a list may hold the whole file
         return f"a list of {len(value)}"
     if isinstance(value, str):
         text = f'"{value}"'
     elif isinstance(value, bool):
         text = str(value).lower()
-    elif isinstance(value, int) and value.bit_length() > _LONGEST_BITS:  # which Python does not write
+    elif isinstance(value, int) and value.bit_length() > _MAX_WRITTEN_BITS:  # Python refuses to print it
         text = f"a number of {value.bit_length()} bits"
     else:
         text = repr(value)
@@ -124,7 +123,7 @@ def _is_short(values: Sequence[object]) -> bool:
     if len(values) > _SHOWN_CHARACTERS:
         return False
     return all(
-        isinstance(value, str | float) or (isinstance(value, int) and value.bit_length() <= _LONGEST_BITS)
+        isinstance(value, str | float) or (isinstance(value, int) and value.bit_length() <= _MAX_WRITTEN_BITS)
         for value in values
     )
 
@@ -138,16 +137,16 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
         if kind == "too_short" and any(
             other["loc"][: len(location)] == location and other is not fault for other in faults
         ):
-            continue  # pydantic counts only the entries that are right
+            continue  # pydantic counts only the valid entries
         if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
             known = fields_at(model, location[:-1])
             hint = did_you_mean(str(location[-1]), known)
-            # KnownKey names are listed once.
+            # List the known keys only once.
             message = "is no key that is known here" + (" either" if hint in listed else f": {hint}")
             listed |= {hint} if hint.startswith("known") else set()
         elif kind == "missing":
-            meaning = fields_at(model, location[:-1]).get(str(location[-1]))
-            message = f"is missing: {meaning.meaning if meaning and meaning.meaning else 'give it'}"
+            key = fields_at(model, location[:-1]).get(str(location[-1]))
+            message = f"is missing: {key.meaning if key and key.meaning else 'give it'}"
         elif kind == "literal_error":
             expected = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected", "")))
             message = f"got {shown(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
@@ -157,20 +156,20 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
             message = allowed.problem(fault["input"])
         elif kind == "too_long":
             message = f"has {len(fault['input'])} entries: at most {fault['ctx']['max_length']}"
-        elif kind == "value_error":  # of a whole table: what it says is enough
+        elif kind == "value_error":  # a check of a whole table, whose message is complete
             message = str(fault["ctx"]["error"])
         elif kind in {"list_type", "tuple_type"} and isinstance(fault["input"], dict):
             last = location[-1] if location else ""
             message = f"is one table, but the key is a list: write [[{last}]] for [{last}], or [{{ … }}] in a line"
         else:
-            text = _IN_TOML.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
+            text = _TOML_MESSAGES.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
             message = f"got {shown(fault['input'])}: {text}"
         problems.append(Problem(place_of(location), message))
     return list(dict.fromkeys(problems))  # two fields may be read from one key
 
 
 def fields_at(model: type, location: Sequence[int | str]) -> dict[str, KnownKey]:
-    """Return the keys that the table at a place of a file may have; none where there is no table."""
+    """Return the keys that the table at a place of a file may have; empty if the place has no table."""
     return _keys_in(_annotation_at(model, location))
 
 
@@ -185,25 +184,25 @@ def _range_at(model: type, location: Sequence[int | str]) -> Range | None:
 
 def names_own_keys(model: type, location: Sequence[int | str]) -> bool:
     """Return whether the writer of a file may choose the keys of the table at a place."""
-    here = _read_as(_annotation_at(model, location))
-    owner = _table_in(here)
+    annotation = _table_type(_annotation_at(model, location))
+    owner = _table_in(annotation)
     if owner is not None and getattr(owner, "model_config", {}).get("extra") == "allow":
         return True
     return not {dict, Mapping}.isdisjoint(
-        typing.get_origin(_read_as(get_arg)) for get_arg in (here, *typing.get_args(here))
+        typing.get_origin(_table_type(argument)) for argument in (annotation, *typing.get_args(annotation))
     )
 
 
 def _annotation_at(model: type, location: Sequence[int | str]) -> object:
-    here: object = model
+    annotation: object = model
     for step in location:
-        here = _inside(here, step)
-    return here
+        annotation = _inside(annotation, step)
+    return annotation
 
 
 def _inside(annotation: object, step: int | str) -> object:
     """Return the annotation of the value at a key or index of a value of ``annotation``."""
-    annotation = _read_as(annotation)
+    annotation = _table_type(annotation)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated and any(getattr(argument, "tag", None) == step for argument in arguments[1:]):
         return arguments[0]  # pydantic names the member of a tagged union in the path
@@ -211,8 +210,8 @@ def _inside(annotation: object, step: int | str) -> object:
         if step in getattr(note, "kinds", {}):
             return note.kinds[step]
     if origin in {typing.Union, types.UnionType, typing.Annotated}:
-        inner = (_inside(argument, step) for argument in arguments if argument is not type(None))
-        return next((inner_type for inner_type in inner if inner_type is not None), None)
+        members = (_inside(argument, step) for argument in arguments if argument is not type(None))
+        return next((member for member in members if member is not None), None)
     if origin in {list, tuple} and isinstance(step, int):
         return arguments[0]
     if origin in {dict, Mapping} and isinstance(step, str):
@@ -234,8 +233,8 @@ def _keys_in(annotation: object) -> dict[str, KnownKey]:
     return {field.alias or name: KnownKey(field.description or "", field.annotation) for name, field in fields.items()}
 
 
-def _read_as(annotation: object) -> object:
-    """Return the type of a table that an annotation reads (:class:`~routecast.quantity.schema.Given`)."""
+def _table_type(annotation: object) -> object:
+    """Return the table type that :class:`~routecast.quantity.schema.Given` names, or else the annotation itself."""
     from routecast.quantity.schema import Given
 
     notes = typing.get_args(annotation)
@@ -243,7 +242,7 @@ def _read_as(annotation: object) -> object:
 
 
 def _table_in(annotation: object) -> Any:
-    annotation = _read_as(annotation)
+    annotation = _table_type(annotation)
     if dataclasses.is_dataclass(annotation) or hasattr(annotation, "model_fields"):
         return annotation
     if typing.get_origin(annotation) in {typing.Union, types.UnionType, typing.Annotated}:

@@ -10,20 +10,18 @@ from routecast.errors import QuantityProblem
 __all__ = ["Plain", "parse_counts", "parse_values"]
 
 Plain = str | int | float | bool
-"""A value of a file: a text, a number, a yes or no."""
+"""A value of a file: a text, a number or a Boolean."""
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,15})\s*\.\.\s*(?P<last>[0-9]{1,15})\s*(?P<unit>[^\d\s.][^.]*)?")
-_LIKE_A_RANGE = re.compile(r"\s*[+-]?[0-9][^,]*\.\.")
+_RANGE_START = re.compile(r"\s*[+-]?[0-9][^,]*\.\.")
 _SHOWN_CHARACTERS = 60
 
 
 def parse_values(text: str, *, most: int) -> tuple[Plain, ...]:
-    """Read values with commas between; ``FIRST..LAST`` stands for all whole numbers from one to the other.
+    """Read values separated by commas; ``FIRST..LAST`` stands for all whole numbers from the first to the last.
 
-    A unit after a range is that of each of its numbers. A value that is written twice counts once.
-
-    ``most``: how many values a range may stand for. Raises QuantityProblem: a value is missing, or a range is none,
-    empty or too long.
+    A unit after a range applies to each of its numbers. Repeated values count once. A range has at most ``most``
+    values. Raises QuantityProblem: a value is missing, or a range is malformed, empty or too long.
 
     Examples
     --------
@@ -35,17 +33,17 @@ def parse_values(text: str, *, most: int) -> tuple[Plain, ...]:
     values: dict[tuple[type, Plain], Plain] = {}
     for part in text.split(","):
         if not part.strip():
-            what = "there is no value" if not text.strip() else f'"{_quoted(text)}" has no value between two commas'
-            raise QuantityProblem(text, f'{what}: write values with commas between, or a range: "1,2,4", "1..16"')
-        for value in _range(part.strip(), most) if _LIKE_A_RANGE.match(part) else (_value(part.strip()),):
+            fault = "there is no value" if not text.strip() else f'"{_quoted(text)}" has no value between two commas'
+            raise QuantityProblem(text, f'{fault}: write values separated by commas, or a range: "1,2,4", "1..16"')
+        for value in _range(part.strip(), most) if _RANGE_START.match(part) else (_value(part.strip()),):
             values[type(value), value] = value
     return tuple(values.values())
 
 
 def parse_counts(text: str, *, most: int) -> tuple[int, ...]:
-    """Read whole numbers from 1 to ``most``: one, a list, ranges; in ascending order, each once.
+    """Read a list of numbers and ranges; return whole numbers from 1 to ``most`` in ascending order, each once.
 
-    Raises QuantityProblem: something is no such number, or a range that goes down.
+    Raises QuantityProblem: a value is not such a number, or a range is descending.
 
     Examples
     --------
@@ -61,11 +59,11 @@ def parse_counts(text: str, *, most: int) -> tuple[int, ...]:
 
 
 def _range(text: str, most: int) -> list[Plain]:
-    written = _RANGE.fullmatch(text)
-    if written is None:
+    match = _RANGE.fullmatch(text)
+    if match is None:
         message = f'"{_quoted(text)}" is no range: write two whole numbers, such as 1..16 or "1..4 Mpps", or a list'
         raise QuantityProblem(text, message)
-    first, last, unit = int(written["first"]), int(written["last"]), (written["unit"] or "").strip()
+    first, last, unit = int(match["first"]), int(match["last"]), (match["unit"] or "").strip()
     if first > last:
         raise QuantityProblem(text, f'the range "{_quoted(text)}" is empty: write {f"{last}..{first} {unit}".strip()}')
     if last - first >= most:
@@ -75,7 +73,7 @@ def _range(text: str, most: int) -> list[Plain]:
 
 
 def _value(text: str) -> Plain:
-    """Return what TOML would read without quotes, or the text."""
+    """Return the number or Boolean that TOML would read, or else the text."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

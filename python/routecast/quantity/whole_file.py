@@ -1,4 +1,4 @@
-"""Files that are whole or absent even if the process dies: they are first written under another name."""
+"""Atomic writing of files: a file is written under a temporary name, so that it is complete or absent."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["unfinished", "write_whole"]
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """Give a temporary name to write to; the file gets its own when the block ends without an error."""
+    """Yield a temporary path to write to; the file is renamed to ``path`` when the block ends without an error."""
     draft = path.with_name(f"{path.name}.unfinished")
     yield draft
     os.replace(draft, path)
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text to a file, which is whole or absent; lone surrogates, as in names of files, are escaped."""
+    """Write a text to a file that is complete or absent; lone surrogates, as in names of files, are escaped."""
     with unfinished(path) as draft:
         draft.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -303,8 +303,8 @@ def check_law(path: str, named: NamedLaw, add: Add) -> bool:
         elif got is None:
             add(at, f'is missing: {shape.meaning}; the law "{named.law}" needs it')
             is_right = False
-        elif not shape.least <= got <= shape.most:
-            allowed = Range(shape.least, shape.most)
+        elif not shape.minimum <= got <= shape.maximum:
+            allowed = Range(shape.minimum, shape.maximum)
             add(at, f'got {got:g}: {shape.meaning} of the law "{named.law}", allowed is {allowed}')
             is_right = False
     return is_right

@@ -289,7 +289,7 @@ def _with_parameters(declared: type[_Table]) -> type[_Table]:
             ]
             meaning = "; ".join(meanings)
             declared.__annotations__[name] = "Number | None"
-            limits = min(shape.least for _, shape in of), max(shape.most for _, shape in of)
+            limits = min(shape.minimum for _, shape in of), max(shape.maximum for _, shape in of)
             setattr(declared, name, field(meaning[0].upper() + meaning[1:], default=None, within=limits))
     return declared
 

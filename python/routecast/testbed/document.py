@@ -125,7 +125,7 @@ class _Bed(FileTable):
     )
     power: MeterTable | None = Field(default=None, description="The power meter; none if not given.")
     encapsulation: Annotated[
-        Encapsulation, Parsed(parse_encapsulation, "VLAN tags, tunnel", "vlan:10", ready=Encapsulation)
+        Encapsulation, Parsed(parse_encapsulation, "VLAN tags, tunnel", "vlan:10", parsed_type=Encapsulation)
     ] = Field(
         default_factory=Encapsulation,
         description="VLAN tags and tunnel of every test frame: vlan:10, vlan:100.10, vxlan:42, gre, vlan:10+gre.",

@@ -165,7 +165,7 @@ def test_a_series_without_a_unit_is_refused_until_it_is_given(tmp_path: Path) ->
     series.write_text(f"Time,Traffic (in bits)\n{rows}\n", encoding="utf-8")
     refused = routecast_("day", model, "--profile", series)
     assert refused.returncode == 2
-    assert "says no unit" in refused.stderr
+    assert "gives no unit" in refused.stderr
     day = document("day", model, "--profile", series, "--unit", "bit per step")
     assert day["l2_bps"] == pytest.approx([1e9 * (1 + hour) for hour in range(24)])
 

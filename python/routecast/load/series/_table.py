@@ -1,6 +1,6 @@
-"""Tables of samples from CSV files with a header or from Parquet, with the place of each row.
+"""Traffic series, and tables of their samples from CSV or Parquet files, with the place of each row.
 
-Traffic over days: the offered bit rate in equal steps, as a link counter or a flow collector reports it.
+A traffic series is the bit rate over days in equal steps, as a link counter or a flow collector reports it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ DAY_S = 86_400.0
 
 @value
 class TrafficSeries:
-    """Mean bit rate of each of equal steps."""
+    """Mean bit rates in equal steps."""
 
     step_s: float = field("Length of a step")
-    l2_bps: tuple[float, ...] = field("Mean rate during each step; NaN where it is missing")
+    l2_bps: tuple[float, ...] = field("Mean rate during each step; NaN if missing")
     start: datetime | None = field(
         "Begin of the first step, naive local time; None for a typical day, which begins at midnight", default=None
     )
@@ -41,12 +41,12 @@ class TrafficSeries:
 
     @property
     def peak_bps(self) -> float:
-        """Highest rate of a step; NaN where every step is missing."""
+        """Highest rate of a step; NaN if all steps are missing."""
         return max((rate for rate in self.l2_bps if not math.isnan(rate)), default=float("nan"))
 
 
 SERIES_UNITS_TEXT = '"bit/s", "Mbit/s", "byte/s", "bit per step", "byte per step", "octet counter32", "octet counter64"'
-"""What messages say is allowed."""
+"""The allowed units, for messages."""
 
 _PER_STEP = re.compile(r"(?P<unit>[A-Za-z]+)\s*(?:/|per)\s*step", re.IGNORECASE)
 _COUNTER = re.compile(r"(?:octets?|bytes?)\s*counter\s*(?P<bits>32|64)", re.IGNORECASE)
@@ -64,11 +64,11 @@ _PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 @value
 class SeriesUnit:
-    """The meaning of a number of a series."""
+    """The unit of the numbers of a series."""
 
     bits: float = field("Bits that the number 1 stands for")
     per: Literal["second", "step", "counter"] = field(
-        "A rate; an amount in one step; the state of a counter that only rises until it wraps"
+        "second: a rate; step: an amount in a step; counter: the state of a counter that rises until it wraps"
     )
     counter_bits: int = field(
         "Width of a counter (RFC 2863: ``ifInOctets`` has 32 bits, ``ifHCInOctets`` 64)", default=64
@@ -103,7 +103,7 @@ def parse_series_unit(text: str) -> SeriesUnit:
 def unit_in_name(name: str) -> SeriesUnit | None:
     """Return the unit in the name of a column, None without one.
 
-    A name that says bits but not per what (``"traffic (in bits)"``) states none.
+    A name with bits but without a time (``"traffic (in bits)"``) has no unit.
 
     Examples
     --------
@@ -121,42 +121,42 @@ def unit_in_name(name: str) -> SeriesUnit | None:
 
 
 _NOTE = "# note:"
-_LARGEST_BYTES = 500_000_000
+_MAX_BYTES = 500_000_000
 _COMPACT = re.compile(r"(\d{8})[-_ T]?(\d{4}(?:\d{2})?)")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 
 
 @value
 class SeriesTable:
-    """A table of texts."""
+    """A table of samples, as texts."""
 
     path: str
     names: tuple[str, ...] = field("Names of the columns")
     rows: tuple[tuple[str, ...], ...]
     places: tuple[str, ...] = field('Place of each row, for messages: ``"line 17"``')
-    notes: tuple[str, ...] = field("Notes of the file: its lines ``# note: …``", default=())
+    notes: tuple[str, ...] = field("Notes from the lines ``# note: …`` of the file", default=())
 
 
 def read_series_table(path: Path) -> SeriesTable:
     """Read a CSV file (comma, semicolon or tab) or a Parquet file.
 
-    Lines that begin with ``#`` are skipped; what follows ``# note:`` is kept for the reader. Trailing empty columns are
-    left out. Where the header has more commas than the rows, the surplus belongs to the name of the last column: some
-    archives do not quote their titles.
+    Lines that begin with ``#`` are skipped, except that the text after ``# note:`` becomes a note. Trailing empty
+    columns are omitted. If the header has more commas than the rows, the surplus belongs to the name of the last
+    column, because some archives do not quote their titles.
 
     Raises FileProblem: the file cannot be read, is empty, has no rows, or rows of different lengths.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
         return _parquet(path)
-    text = read_text(path, kind="traffic series", largest_bytes=_LARGEST_BYTES)
+    text = read_text(path, kind="traffic series", largest_bytes=_MAX_BYTES)
     lines = text.splitlines()
     numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
-    # nfdump writes totals below its records.
-    summary = next((at for at, (_, line) in enumerate(numbered) if line.strip() == "Summary"), None)
+    # nfdump appends totals to its records.
+    summary = next((index for index, (_, line) in enumerate(numbered) if line.strip() == "Summary"), None)
     numbered = numbered[:summary]
     if not numbered:
         raise FileProblem(str(path), [Problem("", "is empty: a series has a header and one sample per line")])
-    # The second line says what separates fields: a title may hold any sign.
+    # The second line determines the delimiter, because titles may contain any character.
     sample = numbered[min(1, len(numbered) - 1)][1]
     delimiter = max(",;\t", key=sample.count)
     try:
@@ -190,7 +190,7 @@ def read_series_table(path: Path) -> SeriesTable:
 
 
 def _parquet(path: Path) -> SeriesTable:
-    frame = read_parquet(path, kind="traffic series", largest_bytes=_LARGEST_BYTES)
+    frame = read_parquet(path, kind="traffic series", largest_bytes=_MAX_BYTES)
     if frame.height == 0:
         raise FileProblem(str(path), [Problem("", "has no samples")])
     rows = tuple(tuple("" if value is None else str(value) for value in row) for row in frame.iter_rows())
@@ -202,20 +202,20 @@ def _parquet(path: Path) -> SeriesTable:
     )
 
 
-def column_place(table: SeriesTable, wanted: str, what: str) -> int:
+def column_index(table: SeriesTable, column: str, option: str) -> int:
     """Return the index of a column by its name, or by its number from 1.
 
-    Raises FileProblem: there is no such column.
+    Raises FileProblem: the table has no such column.
     """
-    if wanted in table.names:
-        return table.names.index(wanted)
+    if column in table.names:
+        return table.names.index(column)
     lower = [name.lower() for name in table.names]
-    if lower.count(wanted.lower()) == 1:
-        return lower.index(wanted.lower())
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(table.names):
-        return int(wanted) - 1
+    if lower.count(column.lower()) == 1:
+        return lower.index(column.lower())
+    if column.isdecimal() and 1 <= int(column) <= len(table.names):
+        return int(column) - 1
     raise FileProblem(
-        table.path, [Problem(what, f'there is no column "{wanted}": {did_you_mean(wanted, table.names)}')]
+        table.path, [Problem(option, f'there is no column "{column}": {did_you_mean(column, table.names)}')]
     )
 
 
@@ -224,7 +224,7 @@ def parse_time(text: str) -> datetime:
 
     The offset from UTC is kept for :func:`local_times`.
 
-    Raises ValueError: the text is no time.
+    Raises ValueError: the text is not a time.
     """
     compact = _COMPACT.fullmatch(text)
     if compact:
@@ -244,21 +244,21 @@ def parse_time(text: str) -> datetime:
 
 
 def local_times(times: Sequence[datetime]) -> list[datetime]:
-    """Return naive times, all at the offset from UTC that the first of them has.
+    """Return naive times, all with the UTC offset of the first time.
 
-    Raises ValueError: some times say their offset and some do not.
+    Raises ValueError: some times have an offset and others do not.
     """
     aware = sum(time.tzinfo is not None for time in times)
     if aware == 0:
         return list(times)
     if aware != len(times):
-        raise ValueError(f"{aware} of {len(times)} times say their offset from UTC and the others do not")
+        raise ValueError(f"{aware} of {len(times)} times have an offset from UTC and the others do not")
     offset = times[0].utcoffset() or timedelta(0)
     return [time.astimezone(UTC).replace(tzinfo=None) + offset for time in times]
 
 
 def shortened(problems: Sequence[Problem], shown: int = 20) -> list[Problem]:
-    """Return the first problems and a last line that counts the rest."""
+    """Return the first problems, and a last problem with the number of the others."""
     if len(problems) <= shown:
         return list(problems)
     return [*problems[:shown], Problem("", f"and {len(problems) - shown} more of {len(problems)}")]

@@ -1,4 +1,4 @@
-"""Operations on traffic series: coarser steps, a mean or quantile day, another peak, filled gaps."""
+"""Operations on traffic series: resampling, mean and quantile days, scaling to a peak, and filling of gaps."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from routecast.quantity.quantile import quantile as quantile_of
 __all__ = ["Filling", "filled", "mean_day", "quantile_day", "resampled", "scaled_to_peak", "synthetic_day"]
 
 Filling = Literal["hold", "interpolate", "drop"]
-"""What to do with missing steps: the last value before, a line from neighbour to neighbour, or leave them out."""
+"""Treatment of missing steps: repeat the last value, interpolate between the neighbours, or leave them missing."""
 
 
 def resampled(series: TrafficSeries, step_s: float) -> TrafficSeries:
     """Return the series in coarser steps: the mean of the finer steps that are not missing.
 
-    Raises ModelProblem: the new step is no whole multiple of the old one.
+    Raises ModelProblem: the new step is not a multiple of the old step.
     """
     ratio = step_s / series.step_s
     size = round(ratio)
@@ -48,7 +48,7 @@ def resampled(series: TrafficSeries, step_s: float) -> TrafficSeries:
 def mean_day(series: TrafficSeries, step_s: float) -> TrafficSeries:
     """Return the typical day: the mean of all samples that begin in the same step of the day.
 
-    Missing samples count for nothing; every sample has the same weight.
+    Missing samples are ignored; every other sample has the same weight.
 
     Raises
     ------
@@ -56,13 +56,13 @@ def mean_day(series: TrafficSeries, step_s: float) -> TrafficSeries:
         A day is no whole number of steps, or some step of the day has no sample.
     """
     by_step: defaultdict[int, list[float]] = defaultdict(list)
-    for _, place, rate in _by_day(series, step_s):
-        by_step[place].append(rate)
+    for _, step, rate in _by_day(series, step_s):
+        by_step[step].append(rate)
     return _day(series, step_s, by_step, fmean, "mean")
 
 
 def quantile_day(series: TrafficSeries, step_s: float, quantile: float) -> TrafficSeries:
-    """Return the day whose every step is the quantile, over the days, of that step's mean.
+    """Return a day in which each step is a quantile, over the days, of the mean of that step.
 
     Linear between order statistics (Hyndman and Fan's type 7, the default of R and NumPy). The result is not an actual
     day: it is the load that suffices at each time of day on that share of the days.
@@ -72,7 +72,7 @@ def quantile_day(series: TrafficSeries, step_s: float, quantile: float) -> Traff
     series : TrafficSeries
     step_s : float
     quantile : float
-        0..1; 0.5 is the median day, 1 the highest that was seen.
+        0..1; 0.5 is the median day, 1 the maximum over the days.
 
     Raises
     ------
@@ -82,16 +82,16 @@ def quantile_day(series: TrafficSeries, step_s: float, quantile: float) -> Traff
     if not 0.0 <= quantile <= 1.0:
         raise ModelProblem(_name(series), [Problem("quantile", f"{quantile} is outside 0 to 1")])
     cells: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
-    for day, place, rate in _by_day(series, step_s):
-        cells[day, place].append(rate)
+    for day, step, rate in _by_day(series, step_s):
+        cells[day, step].append(rate)
     by_step: defaultdict[int, list[float]] = defaultdict(list)
-    for (_, place), rates in cells.items():
-        by_step[place].append(fmean(rates))
+    for (_, step), rates in cells.items():
+        by_step[step].append(fmean(rates))
     return _day(series, step_s, by_step, lambda rates: quantile_of(rates, quantile), f"{quantile:g} quantile")
 
 
 def scaled_to_peak(series: TrafficSeries, peak_bps: float) -> TrafficSeries:
-    """Return the series times the factor that makes its highest step ``peak_bps``; ratios of steps stay.
+    """Return the series multiplied by the factor that makes its highest step ``peak_bps``.
 
     Raises
     ------
@@ -104,37 +104,36 @@ def scaled_to_peak(series: TrafficSeries, peak_bps: float) -> TrafficSeries:
     if not highest_bps > 0.0:
         raise ModelProblem(_name(series), [Problem("", "carries no traffic: it cannot be scaled to a peak")])
     factor = peak_bps / highest_bps
-    # The peak itself is set, not computed: ceil(T/R) must not see a rounding error.
+    # Set the peak exactly, because a rounding error would change ceil(T/R).
     rates = tuple(peak_bps if rate == highest_bps else rate * factor for rate in series.l2_bps)
     return replace(
         series, l2_bps=rates, notes=(*series.notes, f"scaled by {factor:.6g} to a peak of {format_bps(peak_bps)}")
     )
 
 
-def filled(series: TrafficSeries, how: Filling) -> TrafficSeries:
+def filled(series: TrafficSeries, method: Filling) -> TrafficSeries:
     """Return the series with missing steps filled, and a note that counts them.
 
-    ``how``: ``hold`` repeats the last value before, ``interpolate`` draws a line between the neighbours; before the
-    first and after the last value there is only one neighbour, which is repeated. ``drop`` fills nothing: the steps
-    stay missing and every mean leaves them out.
+    ``hold`` repeats the last value, and ``interpolate`` interpolates linearly between the neighbours. Before the first
+    and after the last value both repeat the only neighbour. ``drop`` leaves the steps missing, and means ignore them.
     """
     missing = sum(math.isnan(rate) for rate in series.l2_bps)
     if missing == 0:
         return series
-    there = [index for index, rate in enumerate(series.l2_bps) if not math.isnan(rate)]
-    if not there:
+    present = [index for index, rate in enumerate(series.l2_bps) if not math.isnan(rate)]
+    if not present:
         raise ModelProblem(_name(series), [Problem("", "has no value at all")])
     count = f"{missing:,} of {len(series.l2_bps):,} steps missing"
-    if how == "drop":
+    if method == "drop":
         return replace(series, notes=(*series.notes, f"{count}: left out of every mean"))
     rates = list(series.l2_bps)
-    rates[: there[0]] = [rates[there[0]]] * there[0]
-    for first, two in zip(there, [*there[1:], len(rates)], strict=True):
-        for index in range(first + 1, two):
-            line = how == "interpolate" and two < len(rates)
-            slope = (series.l2_bps[two] - rates[first]) / (two - first) if line else 0.0
+    rates[: present[0]] = [rates[present[0]]] * present[0]
+    for first, second in zip(present, [*present[1:], len(rates)], strict=True):
+        for index in range(first + 1, second):
+            interpolates = method == "interpolate" and second < len(rates)
+            slope = (series.l2_bps[second] - rates[first]) / (second - first) if interpolates else 0.0
             rates[index] = rates[first] + slope * (index - first)
-    done = "the last value before held" if how == "hold" else "interpolated between neighbours"
+    done = "the last value before held" if method == "hold" else "interpolated between neighbours"
     return replace(series, l2_bps=tuple(rates), notes=(*series.notes, f"{count}: {done}"))
 
 
@@ -147,23 +146,23 @@ def synthetic_day(
     noise_ratio: float = 0.0,
     seed: int = 1,
 ) -> TrafficSeries:
-    r"""Return an invented day and night: a sine with its peak at an hour.
+    r"""Return a synthetic day: a sine with its peak at a given hour.
 
     .. math:: T(t) = m \left(1 + (p - 1) \cos\frac{2\pi (t - t_p)}{24\,\mathrm{h}}\right) e^{\sigma z_t - \sigma^2/2}
 
     with the mean m, the peak over the mean p, the peak's time t_p, and independent standard normal z_t, so that noise
-    changes neither the mean nor the sign. The night is as far below the mean as the peak is above it. Steps carry
-    T in their middle.
+    changes neither the mean nor the sign. The minimum is as far below the mean as the peak is above it. Each step has
+    the rate T in its middle.
 
     Parameters
     ----------
     mean_bps : float
     peak_ratio : float
-        Peak over mean, 1 to 2: at 2 the night falls to nothing.
+        Peak over mean, 1 to 2; at 2 the minimum is 0.
     peak_hour : float
     step_s : float
     noise_ratio : float
-        σ: about the relative standard deviation of a step.
+        σ, approximately the relative standard deviation of a step.
     seed : int
 
     Raises
@@ -172,14 +171,14 @@ def synthetic_day(
         A parameter is outside its range.
     """
     problems = [
-        Problem(name, f"{value:g} {wrong}")
-        for name, value, right, wrong in (
+        Problem(name, f"{value:g} {fault}")
+        for name, value, is_valid, fault in (
             ("mean_bps", mean_bps, math.isfinite(mean_bps) and mean_bps > 0.0, "is no positive rate"),
             ("peak_ratio", peak_ratio, 1.0 <= peak_ratio <= 2.0, "is outside 1 to 2: beyond 2 the night is negative"),
             ("peak_hour", peak_hour, 0.0 <= peak_hour < 24.0, "is outside 0 to 24"),
             ("noise_ratio", noise_ratio, 0.0 <= noise_ratio <= 1.0, "is outside 0 to 1"),
         )
-        if not right
+        if not is_valid
     ]
     if problems:
         raise ModelProblem("synthetic day", problems)
@@ -225,28 +224,30 @@ def _day(
     series: TrafficSeries,
     step_s: float,
     by_step: dict[int, list[float]],
-    of: Callable[[list[float]], float],
-    called: str,
+    statistic: Callable[[list[float]], float],
+    statistic_name: str,
 ) -> TrafficSeries:
     steps = _steps_of_day(_name(series), step_s)
-    empty = [place for place in range(steps) if place not in by_step]
+    empty = [step for step in range(steps) if step not in by_step]
     if empty:
         clock = _clock(empty[0] * step_s)
         raise ModelProblem(
             _name(series),
-            [Problem(clock, f"{len(empty)} of {steps} steps of the day have no sample: use coarser steps, or fill")],
+            [
+                Problem(
+                    clock,
+                    f"{len(empty)} of {steps} steps of the day have no sample: use coarser steps, or fill the gaps",
+                )
+            ],
         )
-    counts = [len(by_step[place]) for place in range(steps)]
-    least, most = min(counts), max(counts)
+    counts = [len(by_step[step]) for step in range(steps)]
+    values = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     return replace(
         series,
         step_s=step_s,
-        l2_bps=tuple(of(by_step[place]) for place in range(steps)),
+        l2_bps=tuple(statistic(by_step[step]) for step in range(steps)),
         start=None,
-        notes=(
-            *series.notes,
-            f"{called} day in steps of {step_s:g} s, of {least if least == most else f'{least} to {most}'} values each",
-        ),
+        notes=(*series.notes, f"{statistic_name} day in steps of {step_s:g} s, of {values} values each"),
     )
 
 
@@ -258,8 +259,8 @@ def _steps_of_day(subject: str, step_s: float) -> int:
 
 
 def _mean(rates: Sequence[float]) -> float:
-    there = [rate for rate in rates if not math.isnan(rate)]
-    return fmean(there) if there else math.nan
+    present = [rate for rate in rates if not math.isnan(rate)]
+    return fmean(present) if present else math.nan
 
 
 def _clock(time_s: float) -> str:
