@@ -85,7 +85,7 @@ def test_costs_that_no_function_can_use_are_told(tmp_path: Path, capsys: pytest.
     )
     assert run(["hardware", "show", str(own)]) == 0
     output = capsys.readouterr().err
-    assert 'operation.mem_io: names "tuples", which mem_io has not' in output
+    assert 'operation.mem_io: names "tuples", which is no parameter of mem_io' in output
     assert "operation.lpm_lokup: is no elementary operation" in output
     assert 'did you mean "lpm_lookup"?' in output
     assert run(["hardware", "show", XEON]) == 0

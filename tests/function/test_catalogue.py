@@ -60,8 +60,8 @@ def test_a_function_of_ones_own_is_read(tmp_path: Path) -> None:
         (step("parse", "b = 6", 'table = "mak"'), "direction[0].step[0].table", 'did you mean "mac"?'),
         (step("parse", "b = 6", "times = 0"), "direction[0].step[0].times", "a finite number > 0"),
         (step("parse", "b = 6", "often = 2"), "direction[0].step[0].often", "times"),
-        ("", "direction[0].step", "there are no operations"),
-        ('growth = "-65 B"\n' + step("parse", "b = 6"), "direction[0].growth", "more off than"),
+        ("", "direction[0].step", "has at least one [[direction.step]]"),
+        ('growth = "-65 B"\n' + step("parse", "b = 6"), "direction[0].growth", "removes more than"),
         ('smallest_frame = "60 B"\n' + step("parse", "b = 6"), "direction[0].smallest_frame", "64"),
     ],
 )

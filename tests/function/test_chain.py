@@ -74,7 +74,7 @@ def test_functions_of_two_directions_keep_both() -> None:
         ("bng,gre_endpoint", "take one of each"),
         ("bng/acess,nat44", 'did you mean "access"'),
         ("nat44,nat45", 'did you mean "nat44"'),
-        ("nat44,", "one comma between two"),
+        ("nat44,", "separated by single commas"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(names: str, words: str) -> None:

@@ -118,7 +118,7 @@ def test_a_direction_computes_at_least_its_smallest_frame(small_host: Hardware) 
     tunnel = replace(SWITCH, directions=(replace(forward, smallest_frame_bytes=100),))
     small, fitting = (estimate(tunnel, small_host, frame_bytes=size) for size in (64, 100))
     assert small.cycles == fitting.cycles
-    assert "100 B are computed" in small.notes[0]
+    assert "100 B are assumed" in small.notes[0]
     assert not fitting.notes
 
 

@@ -13,7 +13,7 @@ from routecast.errors import FileProblem
 from routecast.function.catalogue import function_names, parse_function, read_function
 from routecast.function.chain import read_chain
 from routecast.function.model import Stated
-from routecast.function.stated import Beside, beside_stated
+from routecast.function.stated import ComparedStatement, compared_statements
 from routecast.hardware.catalogue import read_hardware
 
 PAPER_HOST = "xeon-e5-2690v2"
@@ -22,8 +22,8 @@ STATED = [(name, entry) for name in function_names() for entry in read_function(
 IDS = [f"{name}-{item.quantity}-{item.value:g}" for name, item in STATED]
 
 
-def beside(name: str, value: float, giga: float = PAPER_GIGA) -> Beside:
-    rows = beside_stated(read_chain(name), read_hardware(PAPER_HOST), giga=giga)
+def beside(name: str, value: float, giga: float = PAPER_GIGA) -> ComparedStatement:
+    rows = compared_statements(read_chain(name), read_hardware(PAPER_HOST), giga=giga)
     return next(row for row in rows if row.stated.value == value)
 
 
@@ -39,7 +39,7 @@ def test_quotations_are_the_words_of_the_paper(name: str, one: Stated) -> None:
 
 @pytest.mark.parametrize("name", ["l2_switch", "learning_switch", "mpls_switch", "bng", "microflow_switch"])
 def test_where_ours_differs_by_more_than_a_percent_the_file_says_why(name: str) -> None:
-    rows = beside_stated(read_function(name), read_hardware(PAPER_HOST))
+    rows = compared_statements(read_function(name), read_hardware(PAPER_HOST))
     assert rows
     assert not [
         row.stated.quote
@@ -66,14 +66,14 @@ def test_gigabits_are_counted_on_the_wire() -> None:
 
 
 def test_another_host_has_nothing_stated() -> None:
-    assert not beside_stated(read_function("l2_switch"), read_hardware("xeon-e5-2699v4"))
+    assert not compared_statements(read_function("l2_switch"), read_hardware("xeon-e5-2699v4"))
 
 
 def test_one_direction_shows_what_is_stated_of_it() -> None:
     function, hardware = read_function("bng"), read_hardware(PAPER_HOST)
-    rows = beside_stated(function, hardware, directions=["access"])
+    rows = compared_statements(function, hardware, directions=["access"])
     assert {row.stated.direction for row in rows} == {"access"}
-    assert rows == beside_stated(read_chain("bng/access"), hardware)
+    assert rows == compared_statements(read_chain("bng/access"), hardware)
 
 
 def test_several_functions_in_a_row_have_nothing_stated() -> None:
@@ -110,7 +110,7 @@ quote = "drops to 5 Mpps"
 
 def test_what_is_not_known_has_no_value_of_ours() -> None:
     function = parse_function(WIRE + 'unit = "Mpps"\nunknown = "the miss is not modelled"')
-    (row,) = beside_stated(function, read_hardware(PAPER_HOST))
+    (row,) = compared_statements(function, read_hardware(PAPER_HOST))
     assert math.isnan(row.ours)
     assert row.to_json()["ours"] is None
 

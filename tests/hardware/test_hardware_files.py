@@ -209,7 +209,7 @@ def test_coefficients_and_costs_of_levels_are_read() -> None:
         ('size = "1 MiB"', 'size = "32 KiB"', "level[1].size", "larger than the level before"),
         ('size = "1 MiB"', "", "level[1].size", "give the size of L2"),
         ('size = "1 MiB"', 'size = "-1 MiB"', "level[1].size", "more than 0"),
-        ('name = "L2"', 'name = "L1"', "level", "in the order L1, L2, L3, DRAM"),
+        ('name = "L2"', 'name = "L1"', "level", "the order is L1, L2, L3, DRAM"),
         ('name = "DRAM"', 'name = "L3"\nsize = "1 GiB"', "level", "DRAM last"),
         ('name = "DRAM"', 'name = "DRAM"\nsize = "1 GiB"', "level[2].size", "memory.size"),
         ('name = "DRAM"', 'name = "L4"', "level[2].name", "known are"),

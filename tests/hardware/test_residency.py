@@ -143,7 +143,7 @@ def test_one_flow_needs_one_line_of_the_largest_table() -> None:
 def test_streams_of_one_name_use_the_same_lines() -> None:
     twice = residency(levels(256), [table(), table()])
     assert twice["table"] == residency(levels(256), [table(accesses=2.0)])["table"]
-    with pytest.raises(ModelProblem, match="twice, and differently"):
+    with pytest.raises(ModelProblem, match="occurs twice with different lines"):
         residency(levels(256), [table(), table(lines=10.0)])
 
 

@@ -1,4 +1,4 @@
-"""The cost of one step of a function: its cycles, and the waits for its lines in each level of the memory."""
+"""The cost of a step of a function: its cycles, and its waits for lines in each level of the memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routecast.load.popularity import Popularity
 from routecast.quantity.schema import field, value
 
 Shares = Mapping[str, Mapping[LevelName, float]]
-"""Share of a stream's lines found in each level."""
+"""Share of a stream's lines in each level, by stream."""
 
 _NEAR: tuple[LevelName, ...] = ("L1", "L2")
 
@@ -20,21 +20,19 @@ _NEAR: tuple[LevelName, ...] = ("L1", "L2")
 def level_shares(
     works: Sequence[tuple[float, StepWork]], hardware: Hardware, popularity: Popularity, flows: int | None = None
 ) -> Shares:
-    """Return the share of every stream's lines in each level.
-
-    Where the lines that a function touches are found: L1, L2, L3 or DRAM.
+    """Return the share of the lines of every stream in each level of the memory.
 
     On a host whose cores wait for every line (``stalls = "added"``) the shares follow from the sizes of the tables, the
     popularity of the flows and the frames in flight (:mod:`routecast.hardware.residency`). On a host described as in
     Baldi & Sapio 2018 (``stalls = "separate"``) a table that fits into L1 and L2 together (288 KB on their processor,
-    sec. 2.2) costs no access, and every access to a larger one goes to DRAM; where the traffic states the number of
-    flows, the share that reaches DRAM is computed as on other hosts.
+    sec. 2.2) needs no access to DRAM, and every access to a larger table goes to DRAM. If the traffic states the number
+    of flows, the share that reaches DRAM is computed as on other hosts.
 
-    ``works``: steps with the share of packets that they are done for; ``popularity``: which flow a packet is of;
-    ``flows``: number of flows where ``popularity`` has none.
+    ``works``: steps, each with the share of packets that need it; ``popularity``: distribution of packets over flows;
+    ``flows``: number of flows if ``popularity`` has none.
     """
-    of_flows = popularity if popularity.flows is not None else replace(popularity, flows=flows)
-    streams = _streams(works, hardware, of_flows)
+    flow_popularity = popularity if popularity.flows is not None else replace(popularity, flows=flows)
+    streams = _streams(works, hardware, flow_popularity)
     if hardware.stalls == "separate" and popularity == Popularity():
         near_bytes = sum(level.size_bytes for level in hardware.levels if level.name in _NEAR)
         return {
@@ -59,19 +57,19 @@ def _streams(works: Sequence[tuple[float, StepWork]], hardware: Hardware, popula
                 continue
             accesses[touch.stream] = accesses.get(touch.stream, 0.0) + share * touch.lines
             distinct.setdefault(touch.stream, touch)
-            # Stations are sources and destinations: two lookups of a packet look for keys of the same flows.
-            per_flow[touch.stream] = max(per_flow.get(touch.stream, 1.0), touch.at_once)
+            # Stations are sources and destinations, so two lookups of a packet use keys of the same flows.
+            per_flow[touch.stream] = max(per_flow.get(touch.stream, 1.0), touch.lines_per_execution)
     streams = []
     for name, touch in distinct.items():
         flows = popularity.flows
-        hot = None if flows is None else max(1, round(flows * per_flow[name]))
+        used_flows = None if flows is None else max(1, round(flows * per_flow[name]))
         streams.append(
             Stream(
                 name=name,
                 kind="table",
                 accesses=accesses[name],
-                lines=touch.distinct,
-                popularity=replace(popularity, flows=hot),
+                lines=touch.stream_lines,
+                popularity=replace(popularity, flows=used_flows),
                 keys=touch.keys,
             )
         )
@@ -96,14 +94,14 @@ class StepEstimate:
     operation: str
     table: str
     why: str
-    share: float = field("Share of all packets that belong to this direction")
+    share: float = field("Share of all packets that have this direction")
     times: float
     parameters: Mapping[str, float] = field("Averages over the frame sizes")
     cycles: float = field("Cycles of the operation with data in L1")
     lines_by_level: Mapping[LevelName, float] = field("Lines of memory in each level, of frames and tables")
     table_lines_by_level: Mapping[LevelName, float] = field("Lines of memory in each level, of tables alone")
     stall_cycles_by_level: Mapping[LevelName, float] = field(
-        'Cycles that the core waits for them; all 0 where the cycles hold them already (``stalls = "separate"``)'
+        'Cycles that the core waits for these lines; 0 if the cycles include the waits (``stalls = "separate"``)'
     )
     table_stall_cycles: float = field("Cycles that the core waits for lines of tables")
     residual_ratio: float = field("Residual of the operation's fit on this host; NaN without a fit")
@@ -128,7 +126,7 @@ class StepEstimate:
 def step_estimate(
     share: float, work: StepWork, shares: Shares, hardware: Hardware, function: str, frequency_hz: float
 ) -> StepEstimate:
-    """Return the cost of a step per packet of its direction, which gets ``share`` of all packets."""
+    """Return the cost of a step per packet of its direction, which has ``share`` of all packets."""
     lines: dict[LevelName, float] = {}
     table_lines: dict[LevelName, float] = {}
     stalls: dict[LevelName, float] = {}
@@ -147,9 +145,9 @@ def step_estimate(
                 table_lines[level.name] = table_lines.get(level.name, 0.0) + count
             if hardware.stalls == "separate":
                 continue
-            waited = waiting[level.name] * refinement.levels.get(level.name, 1.0) * stalls_factor
-            stalls[level.name] = stalls.get(level.name, 0.0) + waited
-            table_stalls += waited if touch.kind == "table" else 0.0
+            stall = waiting[level.name] * refinement.levels.get(level.name, 1.0) * stalls_factor
+            stalls[level.name] = stalls.get(level.name, 0.0) + stall
+            table_stalls += stall if touch.kind == "table" else 0.0
     return StepEstimate(
         direction=work.direction.name,
         operation=work.step.operation,

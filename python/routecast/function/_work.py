@@ -1,4 +1,4 @@
-"""The work of the steps of a function on a host, independent of the memory levels that hold their lines."""
+"""The work of the steps of a function on a host, independent of the levels of the memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routecast.hardware.model import Access, AccessKind, Hardware, OperationCost
 from routecast.quantity.did_you_mean import did_you_mean
 
 ETHERNET_BYTES = 18
-"""Ethernet header and FCS: what a frame is longer than its payload."""
+"""Size of the Ethernet header and the FCS, which a frame has in addition to its payload."""
 
 
 def variables_of(tables: Iterable[TableSize], frame_bytes: float = 64.0) -> dict[str, float]:
@@ -33,18 +33,18 @@ def variables_of(tables: Iterable[TableSize], frame_bytes: float = 64.0) -> dict
 def step_problems(
     step: Step, direction: Direction, tables: Iterable[TableSize], frame_bytes: float, place: str
 ) -> list[Problem]:
-    """Return every fault of a step for a frame of that size."""
+    """Return all faults of a step for frames of a size."""
     return _evaluated(step, direction, tables, frame_bytes, place)[1]
 
 
 def step_values(
     step: Step, direction: Direction, tables: Iterable[TableSize], frame_bytes: float, *, place: str, subject: str
 ) -> dict[str, float]:
-    """Return the values of a step's parameters, defaults filled in.
+    """Return the values of a step's parameters, including defaults.
 
     ``frame_bytes`` is the size of the arriving frame; ``place`` and ``subject`` name the step and the function in
-    messages. Raises ModelProblem: the operation is unknown, a parameter is missing, unknown or out of range; all of it
-    at once.
+    messages. Raises ModelProblem, with all faults, if the operation is unknown, or a parameter is missing, unknown or
+    out of range.
     """
     values, problems = _evaluated(step, direction, tables, frame_bytes, place)
     if problems:
@@ -57,8 +57,8 @@ def _evaluated(
 ) -> tuple[dict[str, float], list[Problem]]:
     operation = OPERATIONS.get(step.operation)
     if operation is None:
-        what = f'got "{step.operation}": is no elementary operation; {did_you_mean(step.operation, OPERATIONS)}'
-        return {}, [Problem(f"{place}.operation", what)]
+        message = f'got "{step.operation}": is no elementary operation; {did_you_mean(step.operation, OPERATIONS)}'
+        return {}, [Problem(f"{place}.operation", message)]
     problems = [
         Problem(f"{place}.with.{name}", f"is missing: {_meaning(operation.parameters[name])}")
         for name in operation.required
@@ -69,25 +69,25 @@ def _evaluated(
         name: parameter.default for name, parameter in operation.parameters.items() if parameter.default is not None
     }
     for name, formula in step.parameters.items():
-        here = f"{place}.with.{name}"
+        parameter_place = f"{place}.with.{name}"
         parameter = operation.parameters.get(name)
         if parameter is None:
             hint = did_you_mean(name, operation.parameters)
-            problems.append(Problem(here, f"is no parameter of {operation.name}: {hint}"))
+            problems.append(Problem(parameter_place, f"is no parameter of {operation.name}: {hint}"))
             continue
         unknown = sorted(formula.names - variables.keys())
         if unknown:
             hint = did_you_mean(unknown[0], variables)
-            problems.append(Problem(here, f'formula "{formula.text}" names "{unknown[0]}": {hint}'))
+            problems.append(Problem(parameter_place, f'formula "{formula.text}" names "{unknown[0]}": {hint}'))
             continue
         try:
             value = formula.evaluate(variables)
         except ModelProblem as problem:
-            problems.append(Problem(here, str(problem)))
+            problems.append(Problem(parameter_place, str(problem)))
             continue
-        problems += _out_of_range(parameter, value, here)
+        problems += _range_problems(parameter, value, parameter_place)
         values[name] = value
-    problems += _header(values, direction, frame_bytes, step.operation, place)
+    problems += _header_problems(values, direction, frame_bytes, step.operation, place)
     return {name: values[name] for name in operation.parameters if name in values}, problems
 
 
@@ -95,7 +95,7 @@ def _meaning(parameter: Parameter) -> str:
     return parameter.meaning + (f", in {parameter.unit}" if parameter.unit else "")
 
 
-def _out_of_range(parameter: Parameter, value: float, place: str) -> list[Problem]:
+def _range_problems(parameter: Parameter, value: float, place: str) -> list[Problem]:
     if parameter.least <= value <= parameter.most:
         return []
     unit = f" {parameter.unit}" if parameter.unit else ""
@@ -103,16 +103,16 @@ def _out_of_range(parameter: Parameter, value: float, place: str) -> list[Proble
     return [Problem(place, f"is {value:g}{unit}: {limits} is allowed ({parameter.meaning})")]
 
 
-def _header(
+def _header_problems(
     values: Mapping[str, float], direction: Direction, frame_bytes: float, operation: str, place: str
 ) -> list[Problem]:
     if operation not in ("io_mem", "mem_io") or "hdr" not in values:
         return []
-    leaving = operation == "mem_io"
-    size = frame_bytes + (direction.frame_growth_bytes if leaving else 0)
+    is_leaving = operation == "mem_io"
+    size = frame_bytes + (direction.frame_growth_bytes if is_leaving else 0)
     if values["hdr"] <= size:
         return []
-    frame = f"the frame has {size:g} B" + (" when it leaves" if leaving else "")
+    frame = f"the frame has {size:g} B" + (" when it leaves" if is_leaving else "")
     return [
         Problem(
             f"{place}.with.hdr",
@@ -126,25 +126,25 @@ LINE_BYTES = 64.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Lines that a step touches per packet: ``lines`` of the ``distinct`` ones of a stream.
+    """The lines that a step touches per packet: ``lines`` of the ``stream_lines`` lines of a stream.
 
-    ``at_once``: lines of one execution. Accesses with one ``stream`` go to the same memory. ``keys``: how many entries
-    lookups can need; None: any line. ``remote``: the frame lies in the other socket's L3.
+    Accesses with the same ``stream`` use the same memory. ``keys`` is the number of entries that lookups can need, None
+    if they can need any line. ``remote``: the frame is in the other socket's L3.
     """
 
     stream: str
     kind: AccessKind
     pattern: str
-    distinct: float
+    stream_lines: float
     lines: float
-    at_once: float = 1.0
+    lines_per_execution: float = 1.0
     keys: float | None = None
     remote: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class StepWork:
-    """One step: its cycles per packet (data in L1) and its touches, averaged over frame sizes and sockets."""
+    """The work of a step: its cycles per packet (data in L1) and its touches, averaged over frame sizes and sockets."""
 
     direction: Direction
     step: Step
@@ -180,15 +180,15 @@ def direction_work(
             values = step_values(step, direction, tables, size, place=place, subject=f"function {function.name!r}")
             for name, value in values.items():
                 work.parameters[name] = work.parameters.get(name, 0.0) + share * value
-            sockets = (
+            sides = (
                 ((cost, 1.0, False),)
                 if cost.remote is None or remote_ratio == 0.0
                 else ((cost, 1.0 - remote_ratio, False), (cost.remote, remote_ratio, True))
             )
-            for socket, weight, remote in sockets:
+            for side, weight, remote in sides:
                 times = step.times * share * weight
-                work.cycles += times * socket.factor * _value(socket, hardware, values)
-                for entry, access in enumerate(socket.accesses):
+                work.cycles += times * side.factor * _value(side, hardware, values)
+                for entry, access in enumerate(side.accesses):
                     touch = _touch(step, access, values, hardware, tables, f"{place}/{entry}", remote)
                     if touch.lines > 0.0:
                         work.touches.append(replace(touch, lines=touch.lines * times))
@@ -208,8 +208,8 @@ def _costs(steps: Iterable[Step], hardware: Hardware, function: NetworkFunction,
             hint = "add it to the hardware file, or probe the host (routecast hardware probe)"
         else:
             hint = f"is no elementary operation; {did_you_mean(step.operation, OPERATIONS)}"
-        what = f'{hardware.name} gives no cost of "{step.operation}": {hint}'
-        problems.append(Problem(f"direction[{number}].step[{index}].operation", what))
+        message = f'{hardware.name} gives no cost of "{step.operation}": {hint}'
+        problems.append(Problem(f"direction[{number}].step[{index}].operation", message))
     if problems:
         raise ModelProblem(f"function {function.name!r} on {hardware.name}", problems)
     return costs
@@ -219,7 +219,7 @@ def _value(cost: OperationCost, hardware: Hardware, values: Mapping[str, float])
     try:
         return cost.cycles.evaluate(values)
     except ModelProblem as problem:
-        raise _placed(problem, hardware, f"operation.{cost.operation}.cycles") from problem
+        raise _hardware_problem(problem, hardware, f"operation.{cost.operation}.cycles") from problem
 
 
 def _touch(
@@ -228,33 +228,35 @@ def _touch(
     values: Mapping[str, float],
     hardware: Hardware,
     tables: Sequence[TableSize],
-    alone: str,
+    default_stream: str,
     remote: bool,
 ) -> Touch:
     try:
         lines = access.lines.evaluate(values)
-        distinct = access.table_lines.evaluate(values) if access.table_lines is not None else 0.0
+        stream_lines = access.table_lines.evaluate(values) if access.table_lines is not None else 0.0
     except ModelProblem as problem:
-        raise _placed(problem, hardware, f"operation.{step.operation}.access") from problem
+        raise _hardware_problem(problem, hardware, f"operation.{step.operation}.access") from problem
     if access.of == "frame":
-        return Touch(stream="frames", kind="frame", pattern=access.pattern, distinct=0.0, lines=lines, remote=remote)
+        return Touch(
+            stream="frames", kind="frame", pattern=access.pattern, stream_lines=0.0, lines=lines, remote=remote
+        )
     table = next((table for table in tables if table.name == step.table), None)
     if access.table_lines is None:
-        distinct = table.entries * table.entry_bytes / LINE_BYTES if table else lines
-    # The same table in another layout (another operation's slots) is other memory only where its size differs.
-    stream = f"{step.table or alone}, {distinct:.0f} lines"
-    # A classifier asks each tuple's table for a key that most of them do not hold: any line may be meant.
+        stream_lines = table.entries * table.entry_bytes / LINE_BYTES if table else lines
+    # A table has different memory for another operation only if that operation needs another number of lines.
+    stream = f"{step.table or default_stream}, {stream_lines:.0f} lines"
+    # A classifier looks up a key in the table of each tuple, and most tables do not have it, so it can need any line.
     keys = float(table.entries) if table and step.operation != "acl_lookup" else None
     return Touch(
         stream=stream,
         kind="table",
         pattern=access.pattern,
-        distinct=distinct,
+        stream_lines=stream_lines,
         lines=lines,
-        at_once=max(1.0, lines),
+        lines_per_execution=max(1.0, lines),
         keys=keys,
     )
 
 
-def _placed(problem: ModelProblem, hardware: Hardware, place: str) -> ModelProblem:
+def _hardware_problem(problem: ModelProblem, hardware: Hardware, place: str) -> ModelProblem:
     return ModelProblem(f"hardware {hardware.name!r}", [Problem(place, str(problem))])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from routecast.errors import QuantityProblem
 from routecast.function.estimate import Estimate, chosen_directions, estimate
 from routecast.function.model import NetworkFunction
-from routecast.function.stated import Beside, beside_stated
+from routecast.function.stated import ComparedStatement, compared_statements
 from routecast.hardware.model import Hardware
 from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate
@@ -37,29 +37,30 @@ class Case:
     function: NetworkFunction
     hardware: Hardware
     direction: str | None = field("Name of one direction; None: all directions", default=None)
-    frames: tuple[FrameMix, ...] = field("Each is estimated, simulated or run by itself")
+    frames: tuple[FrameMix, ...] = field("Frames; each mix is estimated, simulated or run separately")
     popularity: Popularity = Popularity()
-    tables: Mapping[str, int] = field("Entries by table; the others keep the function's own", default_factory=dict)
+    tables: Mapping[str, int] = field(
+        "Entries by table; other tables have the entries of the function", default_factory=dict
+    )
     cores: int = field("Cores that process frames", default=1)
     remote_ratio: float = field("Share of packets in the other socket's L3, 0..1", default=0.0)
     giga: float = field("Number of Hz in 1 GHz: 1e9, or 1024e6 as in Baldi & Sapio 2018", default=1e9)
-    rate: IntendedRate | None = field("Offered rate of a simulation or a run; None: its own choice", default=None)
-    duration_s: float | None = field("Duration of a simulation or a run; None: its own choice", default=None)
+    rate: IntendedRate | None = field("Offered rate of a simulation or a run; None: its default", default=None)
+    duration_s: float | None = field("Duration of a simulation or a run; None: its default", default=None)
     seed: int = 1
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Names of the directions, each run by itself.
+        """Names of the directions, each of which runs separately.
 
         Raises ModelProblem: the function has no such direction.
         """
         return tuple(
-            self.function.directions[chosen_direction].name
-            for chosen_direction in chosen_directions(self.function, self.direction)
+            self.function.directions[number].name for number in chosen_directions(self.function, self.direction)
         )
 
     def estimate(self, direction: str | None, frames: FrameMix, remote_ratio: float = 0.0) -> Estimate:
-        """Return the estimate of a direction, or of all together (None), at these frames."""
+        """Return the estimate of a direction, or of all directions together (None), for these frames."""
         return estimate(
             self.function,
             self.hardware,
@@ -73,7 +74,7 @@ class Case:
         )
 
     def estimates(self) -> list[NamedEstimate]:
-        """Return the estimates for each frame size: each direction, then all together, generic before platform."""
+        """Return the estimates for each mix of frames: each direction, then all together, generic before platform."""
         names: list[tuple[str, str | None]] = [(name, name) for name in self.directions]
         if self.direction is None:
             names = [*names, ("together", None)] if len(names) > 1 else [(names[0][0], None)]
@@ -85,10 +86,10 @@ class Case:
             for kind, ratio in kinds.items()
         ]
 
-    def stated(self) -> tuple[Beside, ...]:
-        """Return the statements of the function's source on this host beside the estimates of the same cases."""
+    def stated(self) -> tuple[ComparedStatement, ...]:
+        """Compare the statements of the function's source about this host with the estimates of the same cases."""
         directions = None if self.direction is None else self.directions
-        return beside_stated(self.function, self.hardware, directions=directions, giga=self.giga)
+        return compared_statements(self.function, self.hardware, directions=directions, giga=self.giga)
 
     def to_json(self) -> dict[str, object]:
         """Return the case, its estimates and the stated values as plain data."""
@@ -104,13 +105,13 @@ class Case:
                 "sockets": cpu.sockets,
                 "frequency_hz": cpu.frequency_hz,
             },
-            "estimates": [{"kind": estimate.kind, **estimate.estimate.to_json()} for estimate in self.estimates()],
+            "estimates": [{"kind": named.kind, **named.estimate.to_json()} for named in self.estimates()],
             "stated": [row.to_json() for row in self.stated()],
         }
 
 
 def parse_table_sizes(texts: Iterable[str]) -> dict[str, int]:
-    """Read table sizes such as ``mac=2Mi`` as entries by table.
+    """Read table sizes such as ``mac=2Mi``; return the entries by table.
 
     Raises QuantityProblem: a text is not of the form NAME=ENTRIES, or the entries are not a whole number from 1 to
     2^40.

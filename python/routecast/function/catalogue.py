@@ -1,4 +1,4 @@
-"""Network functions from TOML files: those that ship, and those that users write (``*.function.toml``)."""
+"""Network functions from TOML files: the shipped functions, and users' own ``*.function.toml``."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _VARIABLES = ("frame", "payload")
 
 
 def function_names() -> tuple[str, ...]:
-    """Return the names of the functions that ship, in alphabetical order."""
+    """Return the names of the shipped functions, in alphabetical order."""
     return FUNCTIONS.names()
 
 
 def read_function(name: str | Path) -> NetworkFunction:
-    """Read a network function: one that ships by its name, or a ``*.function.toml``.
+    """Read a network function by the name of a shipped function or the path of a ``*.function.toml``.
 
-    Raises FileProblem: there is no such function, or its file contains faults; the error lists each with its place.
+    Raises FileProblem: the function does not exist, or its file contains faults; the error lists all faults with their
+    places.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def parse_function(text: str, subject: str = "function file") -> NetworkFunction
     try:
         function: NetworkFunction = validated(NetworkFunction, data, subject)
     except FileProblem as problem:
-        raise FileProblem(subject, [*problem.problems, *_problems_of_right_steps(data)]) from problem
+        raise FileProblem(subject, [*problem.problems, *_problems_of_valid_steps(data)]) from problem
     try:
         check_function(function)
     except ModelProblem as problem:
@@ -73,8 +74,8 @@ def parse_function(text: str, subject: str = "function file") -> NetworkFunction
 FUNCTIONS = Catalogue(kind="function", folder="functions", suffix=".function.toml", parse=parse_function)
 
 
-def _problems_of_right_steps(data: Mapping[str, Any]) -> list[Problem]:
-    """Return the contradictions in the steps of the right shape, in a file of which other parts have a wrong shape."""
+def _problems_of_valid_steps(data: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems in the well-formed steps of a file with malformed parts."""
     from pydantic import ValidationError
 
     problems = []
@@ -82,7 +83,7 @@ def _problems_of_right_steps(data: Mapping[str, Any]) -> list[Problem]:
         tables = adapter(tuple[TableSize, ...]).validate_python(data.get("table", []))
         directions = adapter(list[dict[str, Any]]).validate_python(data.get("direction", []))
     except ValidationError:
-        return []  # steps cannot be judged without the tables
+        return []  # steps cannot be checked without the tables
     for number, raw in enumerate(directions):
         steps = raw.get("step", [])
         try:
@@ -115,10 +116,10 @@ def check_function(function: NetworkFunction) -> None:
     problems = _table_problems(function.tables)
     names = [table.name for table in function.tables]
     if function.flows_of and function.flows_of not in names:
-        what = f'got "{function.flows_of}": is no table; {did_you_mean(function.flows_of, names)}'
-        problems.append(Problem("flows_of", what))
+        message = f'got "{function.flows_of}": is no table; {did_you_mean(function.flows_of, names)}'
+        problems.append(Problem("flows_of", message))
     if not function.directions:
-        problems.append(Problem("direction", "there is none: a function has at least one [[direction]]"))
+        problems.append(Problem("direction", "is missing: a function has at least one [[direction]]"))
     seen: set[str] = set()
     for number, direction in enumerate(function.directions):
         place = f"direction[{number}]"
@@ -145,13 +146,13 @@ _UNITS: Mapping[Quantity, tuple[str, ...]] = {
 def _stated_problems(stated: Stated, directions: list[str], place: str) -> list[Problem]:
     problems = []
     if stated.direction and stated.direction not in directions:
-        what = f'got "{stated.direction}": is no direction; {did_you_mean(stated.direction, directions)}'
-        problems.append(Problem(f"{place}.direction", what))
+        message = f'got "{stated.direction}": is no direction; {did_you_mean(stated.direction, directions)}'
+        problems.append(Problem(f"{place}.direction", message))
     units = _UNITS[stated.quantity]
     if stated.unit not in units:
         problems.append(Problem(f"{place}.unit", f'got "{stated.unit}": {stated.quantity} is in {" or ".join(units)}'))
     if not stated.quote.strip() or not stated.section.strip():
-        problems.append(Problem(f"{place}.quote", "is missing: what is stated has the source's words and section"))
+        problems.append(Problem(f"{place}.quote", "is missing: give the words and the section of the source"))
     return problems
 
 
@@ -161,8 +162,8 @@ def _table_problems(tables: tuple[TableSize, ...]) -> list[Problem]:
     for number, table in enumerate(tables):
         place = f"table[{number}].name"
         if not _NAME.fullmatch(table.name) or table.name in _VARIABLES:
-            wanted = 'a letter, then letters, digits and _, and neither "frame" nor "payload"'
-            problems.append(Problem(place, f'got "{table.name}": {wanted}'))
+            allowed = 'a letter, then letters, digits and _, and neither "frame" nor "payload"'
+            problems.append(Problem(place, f'got "{table.name}": {allowed}'))
         if table.name in seen:
             problems.append(Problem(place, f'got "{table.name}" a second time'))
         seen.add(table.name)
@@ -172,12 +173,10 @@ def _table_problems(tables: tuple[TableSize, ...]) -> list[Problem]:
 def _direction_problems(direction: Direction, tables: tuple[TableSize, ...], place: str) -> list[Problem]:
     problems = []
     if not direction.steps:
-        problems.append(
-            Problem(f"{place}.step", "there are no operations: a direction has at least one [[direction.step]]")
-        )
+        problems.append(Problem(f"{place}.step", "is missing: a direction has at least one [[direction.step]]"))
     if direction.smallest_frame_bytes + direction.frame_growth_bytes < 0:
-        what = f"takes more off than the smallest frame has, {direction.smallest_frame_bytes} B"
-        problems.append(Problem(f"{place}.growth", what))
+        message = f"removes more than the smallest frame has, {direction.smallest_frame_bytes} B"
+        problems.append(Problem(f"{place}.growth", message))
     for number, step in enumerate(direction.steps):
         problems += _step_problems(step, direction, tables, f"{place}.step[{number}]")
     return problems
@@ -187,6 +186,6 @@ def _step_problems(step: Step, direction: Direction, tables: tuple[TableSize, ..
     problems = []
     names = [table.name for table in tables]
     if step.table and step.table not in names:
-        what = f'got "{step.table}": is no table; {did_you_mean(step.table, names)}'
-        problems.append(Problem(f"{place}.table", what))
+        message = f'got "{step.table}": is no table; {did_you_mean(step.table, names)}'
+        problems.append(Problem(f"{place}.table", message))
     return problems + step_problems(step, direction, tables, direction.smallest_frame_bytes, place)

@@ -1,7 +1,7 @@
 """Chains of functions on one core: ``acl_firewall,nat44,ipv4_router``.
 
-A chain takes a frame from the network card once and returns it once; the other operations of its functions follow each
-other. A function sees the frames that the functions before it leave.
+A chain takes a frame from the network card once and returns it once; it executes the other operations of its functions
+in sequence. A function processes the frames that the previous functions produce.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["chain", "read_chain"]
 
 
 def read_chain(names: str) -> NetworkFunction:
-    """Read a function, or several in a row: names or files, with commas between.
+    """Read a function or a chain of functions: names or files, separated by commas.
 
-    ``NAME/DIRECTION`` takes one direction of a function that has more.
+    ``NAME/DIRECTION`` selects one direction of a function.
 
-    Raises RoutecastError: a function cannot be read, or they do not fit together.
+    Raises RoutecastError: a function cannot be read, or the functions cannot be combined.
 
     Examples
     --------
@@ -33,18 +33,18 @@ def read_chain(names: str) -> NetworkFunction:
     """
     parts = [part.strip() for part in names.split(",")]
     if not all(parts):
-        what = f'got "{names}": write names or files with one comma between two, such as "acl_firewall,nat44"'
-        raise ModelProblem("chain", [Problem("", what)])
+        message = f'got "{names}": write names or files separated by single commas, such as "acl_firewall,nat44"'
+        raise ModelProblem("chain", [Problem("", message)])
     return chain([_read_part(part) for part in parts])
 
 
 def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
-    """Return one function that does the work of several in turn.
+    """Return one function that does the work of several functions in sequence.
 
-    Each must have one direction, or the directions of the first. The chain takes the frame in as the function with
-    the most header bytes does (``io_mem``) and hands it out as the last does (``mem_io``).
+    Each function must have a single direction, or the same directions as the others. The chain has the ``io_mem`` of
+    the function with the most header bytes, and the ``mem_io`` of the last function.
 
-    Raises ModelProblem: there is no function, or their directions differ.
+    Raises ModelProblem: there is no function, or the directions differ.
 
     Examples
     --------
@@ -58,22 +58,27 @@ def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
         return functions[0]
     names = _directions(functions)
     tables: list[TableSize] = []
-    renamed: list[dict[str, str]] = []
+    new_names: list[dict[str, str]] = []
     for function in functions:
-        new = {table.name: _free_name(table.name, function.name, tables) for table in function.tables}
-        renamed.append(new)
-        tables += [replace(table, name=new[table.name]) for table in function.tables]
+        names_in_chain = {table.name: _free_name(table.name, function.name, tables) for table in function.tables}
+        new_names.append(names_in_chain)
+        tables += [replace(table, name=names_in_chain[table.name]) for table in function.tables]
     directions = []
     for name in names:
         parts = [_direction(function, name) for function in functions]
-        directions.append(_joined(name, parts, renamed))
+        directions.append(_joined_direction(name, parts, new_names))
     chained = NetworkFunction(
         name=",".join(function.name for function in functions),
         title=", then ".join(function.title or function.name for function in functions),
         directions=tuple(directions),
         tables=tuple(tables),
         flows_of=next(
-            (new[function.flows_of] for function, new in zip(functions, renamed, strict=True) if function.flows_of), ""
+            (
+                names_in_chain[function.flows_of]
+                for function, names_in_chain in zip(functions, new_names, strict=True)
+                if function.flows_of
+            ),
+            "",
         ),
         chosen_in_sight="; ".join(function.chosen_in_sight for function in functions if function.chosen_in_sight),
         source="; ".join(dict.fromkeys(function.source for function in functions if function.source)),
@@ -84,32 +89,32 @@ def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
 
 def _read_part(part: str) -> NetworkFunction:
     name, slash, direction = part.rpartition("/")
-    # A path has slashes too.
+    # A path may also contain slashes.
     if not slash or part.endswith(".toml") or (name not in function_names() and not name.endswith(".toml")):
         return read_function(part)
     function = read_function(name)
     directions = {direction.name: direction for direction in function.directions}
     if direction not in directions:
         hint = did_you_mean(direction, directions)
-        what = f'got "{direction}": is no direction of {function.name}; {hint}'
-        raise ModelProblem("chain", [Problem(part, what)])
+        message = f'got "{direction}": is no direction of {function.name}; {hint}'
+        raise ModelProblem("chain", [Problem(part, message)])
     stated = tuple(statement for statement in function.stated if statement.direction == direction)
     return replace(function, directions=(directions[direction],), stated=stated)
 
 
 def _directions(functions: Sequence[NetworkFunction]) -> list[str]:
-    several = [function for function in functions if len(function.directions) > 1]
-    if not several:
+    multidirectional = [function for function in functions if len(function.directions) > 1]
+    if not multidirectional:
         return [functions[0].directions[0].name]
-    names = [direction.name for direction in several[0].directions]
+    names = [direction.name for direction in multidirectional[0].directions]
     problems = [
         Problem(
             function.name,
             f"has the directions {', '.join(direction.name for direction in function.directions)}, "
-            f"and {several[0].name} has "
+            f"and {multidirectional[0].name} has "
             f'{", ".join(names)}: take one of each, such as "{function.name}/{function.directions[0].name}"',
         )
-        for function in several[1:]
+        for function in multidirectional[1:]
         if [direction.name for direction in function.directions] != names
     ]
     if problems:
@@ -123,61 +128,61 @@ def _direction(function: NetworkFunction, name: str) -> Direction:
     return next(direction for direction in function.directions if direction.name == name)
 
 
-def _free_name(name: str, function: str, taken: Sequence[TableSize]) -> str:
-    names = {table.name for table in taken}
+def _free_name(name: str, function: str, tables: Sequence[TableSize]) -> str:
+    names = {table.name for table in tables}
     stem = re.sub(r"\W", "_", f"{function}_{name}")
-    wanted = [name, stem, *(f"{stem}_{number}" for number in range(2, len(taken) + 3))]
-    return next(function for function in wanted if function not in names)
+    candidates = [name, stem, *(f"{stem}_{number}" for number in range(2, len(tables) + 3))]
+    return next(function for function in candidates if function not in names)
 
 
-def _joined(name: str, parts: Sequence[Direction], renamed: Sequence[dict[str, str]]) -> Direction:
+def _joined_direction(name: str, parts: Sequence[Direction], new_names: Sequence[dict[str, str]]) -> Direction:
     steps: list[Step] = []
-    takes: list[Step] = []
-    gives: list[Step] = []
-    growth = 0
-    smallest = 0
-    for part, new in zip(parts, renamed, strict=True):
-        smallest = max(smallest, part.smallest_frame_bytes - growth)
+    input_steps: list[Step] = []
+    output_steps: list[Step] = []
+    growth_bytes = 0
+    smallest_bytes = 0
+    for part, names_in_chain in zip(parts, new_names, strict=True):
+        smallest_bytes = max(smallest_bytes, part.smallest_frame_bytes - growth_bytes)
         for step in part.steps:
-            moved = _moved(step, new, growth)
+            adapted = _adapted(step, names_in_chain, growth_bytes)
             if step.operation == "io_mem":
-                takes.append(moved)
+                input_steps.append(adapted)
             elif step.operation == "mem_io":
-                gives.append(moved)
+                output_steps.append(adapted)
             else:
-                steps.append(moved)
-        growth += part.frame_growth_bytes
-    smallest = max(smallest, 64)
-    first = [_most_header(takes, smallest)] if takes else []
+                steps.append(adapted)
+        growth_bytes += part.frame_growth_bytes
+    smallest_bytes = max(smallest_bytes, 64)
+    first = [_largest_header(input_steps, smallest_bytes)] if input_steps else []
     return Direction(
         name=name,
-        steps=(*first, *steps, *gives[-1:]),
-        smallest_frame_bytes=smallest,
-        frame_growth_bytes=growth,
+        steps=(*first, *steps, *output_steps[-1:]),
+        smallest_frame_bytes=smallest_bytes,
+        frame_growth_bytes=growth_bytes,
         share=max(part.share for part in parts),
     )
 
 
-def _most_header(takes: Sequence[Step], frame_bytes: int) -> Step:
-    # A header that a function before has built is in the cache already and cannot be longer than what comes in.
+def _largest_header(input_steps: Sequence[Step], frame_bytes: int) -> Step:
+    # A header that a previous function has built is already in the cache; the arriving frame limits the header read.
     def header(step: Step) -> float:
         try:
             return step.parameters["hdr"].evaluate({"frame": frame_bytes, "payload": frame_bytes - 18.0})
         except (KeyError, ModelProblem):
             return 0.0
 
-    fitting = [step for step in takes if header(step) <= frame_bytes]
-    return max(fitting or takes[:1], key=header)
+    fitting = [step for step in input_steps if header(step) <= frame_bytes]
+    return max(fitting or input_steps[:1], key=header)
 
 
-def _moved(step: Step, renamed: dict[str, str], growth: int) -> Step:
-    """Return a step of a later function, in the names and for the frames of the chain."""
+def _adapted(step: Step, new_names: dict[str, str], growth_bytes: int) -> Step:
+    """Return a step of a function with the table names and frame sizes of the chain."""
     values = {}
     for name, formula in step.parameters.items():
         text = formula.text
-        for old, new in renamed.items():
-            text = re.sub(rf"\b{old}_(entries|entry_bytes)\b", rf"{new}_\1", text)
-        if growth:
-            text = re.sub(r"\b(frame|payload)\b", rf"(\1 {'+' if growth > 0 else '-'} {abs(growth)})", text)
+        for old, names_in_chain in new_names.items():
+            text = re.sub(rf"\b{old}_(entries|entry_bytes)\b", rf"{names_in_chain}_\1", text)
+        if growth_bytes:
+            text = re.sub(r"\b(frame|payload)\b", rf"(\1 {'+' if growth_bytes > 0 else '-'} {abs(growth_bytes)})", text)
         values[name] = Formula(text)
-    return replace(step, parameters=values, table=renamed.get(step.table, step.table))
+    return replace(step, parameters=values, table=new_names.get(step.table, step.table))

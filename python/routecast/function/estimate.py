@@ -1,14 +1,14 @@
-"""The estimate of a network function's cost on a host, and of the frames per second that the host forwards.
+"""Estimates of the cost of a network function on a host, and of the frames per second that the host forwards.
 
 ::
 
     cycles of a packet  =  Σ_steps times · cycles(parameters) · factor            operations, data in L1
-                        +  Σ_steps Σ_levels waiting for lines found there         only where ``stalls = "added"``
+                        +  Σ_steps Σ_levels waiting for lines of the level        only with ``stalls = "added"``
                         +  call
 
     machine  =  min(cores, memory, network cards, links, bus)
 
-Baldi & Sapio 2018, sec. 2 and 3. Their estimate is the first line alone, with DRAM accesses as the load of a second
+This extends Baldi & Sapio 2018, sec. 2 and 3. Their estimate has only the first line; accesses to DRAM load a second
 resource, the memory (``stalls = "separate"``).
 """
 
@@ -36,9 +36,9 @@ __all__ = ["Estimate", "chosen_directions", "counted_steps", "estimate", "memory
 
 
 def table_sizes(function: NetworkFunction, entries_by_table: Mapping[str, int]) -> tuple[TableSize, ...]:
-    """Return the function's tables; those in ``entries_by_table`` have so many entries.
+    """Return the function's tables, with the numbers of entries in ``entries_by_table`` in place of its own.
 
-    Raises ModelProblem: there is no such table, or it has no entries.
+    Raises ModelProblem: a table is unknown or has no entries.
     """
     names = [table.name for table in function.tables]
     problems = []
@@ -46,7 +46,7 @@ def table_sizes(function: NetworkFunction, entries_by_table: Mapping[str, int]) 
         if name not in names:
             problems.append(Problem(f"table {name}", f"is no table; {did_you_mean(name, names)}"))
         elif entries < 1:
-            problems.append(Problem(f"table {name}", f"got {entries} entries: at least 1"))
+            problems.append(Problem(f"table {name}", f"got {entries} entries: give at least 1"))
     if problems:
         raise ModelProblem(f"function {function.name!r}", problems)
     return tuple(replace(table, entries=entries_by_table.get(table.name, table.entries)) for table in function.tables)
@@ -60,14 +60,13 @@ def check_memory(
 ) -> None:
     """Refuse tables that the host's memory cannot hold.
 
-    Raises ModelProblem: each of them, with its place in the function's file.
+    Raises ModelProblem, with the place of each such table in the function's file.
     """
     needed = {table.name: float(table.entries) * table.entry_bytes for table in tables}
     for _, work in works:
         for touch in work.touches:
             if touch.kind == "table" and work.step.table in needed:
-                held = needed[work.step.table]
-                needed[work.step.table] = max(held, touch.distinct * LINE_BYTES)
+                needed[work.step.table] = max(needed[work.step.table], touch.stream_lines * LINE_BYTES)
     places = {table.name: f"table[{number}].entries" for number, table in enumerate(function.tables)}
     large = {name: size for name, size in needed.items() if size > hardware.memory_bytes}
     if not large and sum(needed.values()) > hardware.memory_bytes:
@@ -93,12 +92,12 @@ Resource = Literal["core", "memory", "nic", "link", "pcie"]
 _DESCRIPTOR_BYTES = 16
 _TLP_PAYLOAD_BYTES = 256
 _TLP_OVERHEAD_BYTES = 24
-"""Of a memory write: framing 2, data link layer 6, header 16 (Neugebauer et al. 2018, sec. 3)."""
+"""Overhead of a memory write: framing 2, data link layer 6, header 16 (Neugebauer et al. 2018, sec. 3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThroughputLimit:
-    """At most ``pps`` frames per second over the machine because of ``resource``."""
+    """A limit of ``pps`` frames per second on the machine, which a resource causes."""
 
     resource: Resource
     pps: float
@@ -114,7 +113,7 @@ def limits_of(
     frames: Mapping[int, float],
     growth_bytes: float,
 ) -> tuple[ThroughputLimit, ...]:
-    """Return the limits, the tightest first.
+    """Return the limits of the throughput, the tightest first.
 
     ``cores``: cores that process frames; ``core_pps``: frames per second of one core; ``dram_accesses``: accesses to
     DRAM per frame; ``frames``: share of each frame size, in bytes, FCS included (S1); ``growth_bytes``: mean number of
@@ -124,20 +123,20 @@ def limits_of(
     limits = [
         ThroughputLimit(resource="core", pps=cores * core_pps, reason=f"{cores} {noun} of {format_pps(core_pps)}")
     ]
-    limits += _memory(hardware, cores, dram_accesses)
+    limits += _memory_limits(hardware, cores, dram_accesses)
     if hardware.nics:
         wire_bytes = sum(share * size for size, share in frames.items()) + max(growth_bytes, 0.0)
-        limits += _cards(hardware, wire_bytes)
+        limits += _card_limits(hardware, wire_bytes)
     return tuple(sorted(limits, key=lambda limit: limit.pps))
 
 
 def memory_channels(hardware: Hardware, cores: int) -> int:
-    """Return the memory channels of the sockets that ``cores`` cores fill one after the other."""
+    """Return the number of memory channels of the sockets with the first ``cores`` cores."""
     channels = hardware.memory.channels if hardware.memory else 0
     return channels * min(hardware.cpu.sockets, math.ceil(cores / hardware.cpu.cores_per_socket))
 
 
-def _memory(hardware: Hardware, cores: int, dram_accesses: float) -> list[ThroughputLimit]:
+def _memory_limits(hardware: Hardware, cores: int, dram_accesses: float) -> list[ThroughputLimit]:
     memory = hardware.memory
     if memory is None or dram_accesses <= 0.0:
         return []
@@ -148,8 +147,8 @@ def _memory(hardware: Hardware, cores: int, dram_accesses: float) -> list[Throug
     return [ThroughputLimit(resource="memory", pps=channels / memory.access_s / dram_accesses, reason=reason)]
 
 
-def _cards(hardware: Hardware, wire_bytes: float) -> list[ThroughputLimit]:
-    """Limits of the network cards; frames enter and leave evenly over all ports, in both directions at once."""
+def _card_limits(hardware: Hardware, wire_bytes: float) -> list[ThroughputLimit]:
+    """Return the limits of the network cards; all ports receive and send the same rate at the same time."""
     limits = []
     caps = sum(nic.cap_pps for nic in hardware.nics)
     if math.isfinite(caps):
@@ -171,45 +170,45 @@ def _cards(hardware: Hardware, wire_bytes: float) -> list[ThroughputLimit]:
 
 
 def _pcie_bytes(frame_bytes: float) -> float:
-    """Bytes on the bus for a frame without its FCS, and its descriptor, each way."""
+    """Return the bytes on the bus in each direction, for a frame without its FCS and its descriptor."""
     data = frame_bytes - 4.0
     packets = math.ceil(data / _TLP_PAYLOAD_BYTES)
     return data + packets * _TLP_OVERHEAD_BYTES + _DESCRIPTOR_BYTES + _TLP_OVERHEAD_BYTES
 
 
 def chosen_directions(function: NetworkFunction, direction: str | None) -> dict[int, float]:
-    """Return the numbers of the directions with their shares of the packets, which sum up to 1.
+    """Return the share of the packets by the number of the direction; the shares sum to 1.
 
     Raises ModelProblem: the function has no such direction.
     """
     names = [direction.name for direction in function.directions]
     if direction is not None:
         if direction not in names:
-            what = f'got "{direction}": is no direction; {did_you_mean(direction, names)}'
-            raise ModelProblem(f"function {function.name!r}", [Problem("direction", what)])
+            message = f'got "{direction}": is no direction; {did_you_mean(direction, names)}'
+            raise ModelProblem(f"function {function.name!r}", [Problem("direction", message)])
         return {names.index(direction): 1.0}
     total = sum(direction.share for direction in function.directions)
     return {number: direction.share / total for number, direction in enumerate(function.directions)}
 
 
 def arriving_frames(direction: Direction, mix: FrameMix, notes: list[str]) -> dict[int, float]:
-    """Return the share of each frame size; frames too short for the headers become longer, with a note."""
+    """Return the share of each frame size; frames that are too short for the headers become longer, with a note."""
     frames: dict[int, float] = {}
-    least = direction.smallest_frame_bytes
+    smallest_bytes = direction.smallest_frame_bytes
     for size, share in mix.share_by_bytes.items():
-        if size < least:
+        if size < smallest_bytes:
             notes.append(
-                f"direction {direction.name}: the headers do not fit into frames of {size} B; {least} B are computed"
+                f"direction {direction.name}: frames of {size} B are too short, so {smallest_bytes} B are assumed"
             )
-        frames[max(size, least)] = frames.get(max(size, least), 0.0) + share
+        frames[max(size, smallest_bytes)] = frames.get(max(size, smallest_bytes), 0.0) + share
     return frames
 
 
 def counted_steps(function: NetworkFunction, hardware: Hardware) -> NetworkFunction:
     """Return the function with the steps and tables that apply to a host.
 
-    Hosts described as in Baldi & Sapio 2018 (``stalls = "separate"``) take the steps of its models and the entries of
-    its tables; probed hosts (``"added"``) take the steps of the real implementation and its entries.
+    Hosts described as in Baldi & Sapio 2018 (``stalls = "separate"``) use the steps and the entry sizes of the models
+    of that paper; probed hosts (``"added"``) use those of the real implementation.
     """
     left_out = "real" if hardware.stalls == "separate" else "model"
     directions = tuple(
@@ -223,9 +222,9 @@ def counted_steps(function: NetworkFunction, hardware: Hardware) -> NetworkFunct
 
 
 def operations_without_cost(function: NetworkFunction, hardware: Hardware, *, assumed: bool = True) -> tuple[str, ...]:
-    """Return the operations of a function without a cost on a host, sorted; with any, there is no estimate.
+    """Return the operations of a function that have no cost on a host, sorted; an estimate needs all costs.
 
-    ``assumed``: a cost that is assumed (:data:`routecast.function.operations.ASSUMED`) counts as one.
+    ``assumed``: whether assumed costs (:data:`routecast.function.operations.ASSUMED`) count.
 
     Examples
     --------
@@ -244,28 +243,28 @@ _NORMAL_95 = 1.959964
 
 @value
 class Estimate:
-    """A function on a host."""
+    """The estimated cost and throughput of a function on a host."""
 
     function: str = field("Name of the function")
     hardware: str = field("Name of the host")
-    direction: str | None = field("Direction of the estimate; None: all, by their shares")
+    direction: str | None = field("Direction of the estimate; None: all directions, by their shares")
     frames: FrameMix
     popularity: Popularity
     cores: int
-    frequency_hz: float = field("Clock of a core, as :attr:`giga` counts it")
-    giga: float = field("1e9, or 1024e6 where 1 GHz is to be 1024 MHz, as in Baldi & Sapio 2018")
-    # > 0 is the platform-specific estimate.
-    remote_ratio: float = field("Share of packets that lie in the other socket's L3 (sec. 4.2)")
+    frequency_hz: float = field("Clock of a core, scaled by :attr:`giga`")
+    giga: float = field("1e9, or 1024e6 if 1 GHz means 1024 MHz, as in Baldi & Sapio 2018")
+    # A value > 0 gives the platform-specific estimate.
+    remote_ratio: float = field("Share of packets in the other socket's L3 (sec. 4.2)")
     tables: tuple[TableSize, ...]
-    operations: tuple[StepEstimate, ...] = field("All directions one after the other")
+    operations: tuple[StepEstimate, ...] = field("Steps of all directions, in sequence")
     call_cycles: float = field("Cycles of calling the function, per packet")
     limits: tuple[ThroughputLimit, ...] = field("The tightest first")
-    frame_growth_bytes: float = field("Bytes that frames are longer, on average, when they leave", default=0.0)
+    frame_growth_bytes: float = field("Mean number of bytes that the function adds to frames", default=0.0)
     notes: tuple[str, ...] = field("Notes for the reader", default=())
 
     @property
     def cycles(self) -> float:
-        """Cycles of the operations per packet, data in L1, call not included."""
+        """Cycles of the operations per packet, with data in L1 and without the call."""
         return sum(operation.share * operation.cycles for operation in self.operations)
 
     @property
@@ -275,7 +274,7 @@ class Estimate:
 
     @property
     def packet_cycles(self) -> float:
-        """Cycles per packet of a core, everything included."""
+        """Cycles per packet of a core, including stalls and the call."""
         return self.cycles + self.stall_cycles + self.call_cycles
 
     @property
@@ -295,7 +294,7 @@ class Estimate:
 
     @property
     def bottleneck(self) -> ThroughputLimit:
-        """The limit that binds."""
+        """The tightest limit."""
         return self.limits[0]
 
     @property
@@ -309,9 +308,9 @@ class Estimate:
 
     @property
     def cycles_range(self) -> tuple[float, float]:
-        """95 % range of :attr:`packet_cycles` by the residuals of the operations' fits; NaN where none was fitted.
+        """95 % range of :attr:`packet_cycles` by the residuals of the operations' fits; NaN if no operation was fitted.
 
-        Errors of one operation are the same wherever it occurs, those of different operations independent.
+        All occurrences of an operation have the same error; the errors of different operations are independent.
         """
         deviation: dict[str, float] = {}
         for operation in self.operations:
@@ -325,7 +324,7 @@ class Estimate:
 
     @property
     def range_pps(self) -> tuple[float, float]:
-        """95 % range of :attr:`core_pps`; NaN where no operation was fitted."""
+        """95 % range of :attr:`core_pps`; NaN if no operation was fitted."""
         low, high = self.cycles_range
         return (self.frequency_hz / high, math.inf if low == 0.0 else self.frequency_hz / low)
 
@@ -381,12 +380,13 @@ def estimate(
 ) -> Estimate:
     """Estimate the cost of a function on a host.
 
-    ``direction``: one direction; None: all of them, each with its share of the packets; ``frame_bytes``: size of the
-    arriving frames, FCS included (S1). A direction whose headers need more computes with its smallest frame; ``cores``:
-    that process frames; ``popularity``: which flow a packet is of; None: every entry alike, of the table that the
-    function names or of each; ``tables``: entries of tables, instead of the function's; ``remote_ratio``: share of
-    packets in the other socket's L3, 0..1; ``giga``: what 1 GHz is. Raises ModelProblem: the function, the host or an
-    argument is not what it must be, or a table is larger than the host's memory.
+    ``direction``: one direction, or None for all directions with their shares of the packets; ``frame_bytes``: size of
+    the arriving frames, FCS included (S1), replaced by the smallest frame of a direction whose headers need more;
+    ``cores``: cores that process frames; ``popularity``: distribution of packets over flows, or None if all entries of
+    the table that the function names, or else of each table, are equally frequent; ``tables``: numbers of entries in
+    place of the function's; ``remote_ratio``: share of packets in the other socket's L3, 0..1; ``giga``: number of Hz
+    in 1 GHz. Raises ModelProblem: the function, the host or an argument is not valid, or a table is larger than the
+    host's memory.
 
     Examples
     --------
@@ -398,7 +398,7 @@ def estimate(
     """
     function = counted_steps(function, hardware)
     sizes = table_sizes(function, tables or {})
-    _check(function, hardware, cores=cores, remote_ratio=remote_ratio, giga=giga)
+    _check_arguments(function, hardware, cores=cores, remote_ratio=remote_ratio, giga=giga)
     mix = frame_bytes if isinstance(frame_bytes, FrameMix) else FrameMix.fixed(frame_bytes)
     popularity = popularity or Popularity()
     chosen = chosen_directions(function, direction)
@@ -407,11 +407,11 @@ def estimate(
     arriving: dict[int, float] = {}
     growth = 0.0
     for number, share in chosen.items():
-        way = function.directions[number]
-        frames = arriving_frames(way, mix, notes)
-        for size, part in frames.items():
-            arriving[size] = arriving.get(size, 0.0) + share * part
-        growth += share * way.frame_growth_bytes
+        chosen_direction = function.directions[number]
+        frames = arriving_frames(chosen_direction, mix, notes)
+        for size, size_share in frames.items():
+            arriving[size] = arriving.get(size, 0.0) + share * size_share
+        growth += share * chosen_direction.frame_growth_bytes
         steps = direction_work(function, number, hardware, tables=sizes, frames=frames, remote_ratio=remote_ratio)
         works += [(share, step) for step in steps]
     notes += assumption_notes(hardware, {work.step.operation for _, work in works})
@@ -440,8 +440,8 @@ def estimate(
         notes=tuple(dict.fromkeys(notes)),
     )
     if result.packet_cycles <= 0.0:
-        what = "a packet takes 0 cycles: at least one operation must cost something"
-        raise ModelProblem(f"function {function.name!r} on {hardware.name}", [Problem("operation", what)])
+        message = "a packet takes 0 cycles: at least one operation must cost something"
+        raise ModelProblem(f"function {function.name!r} on {hardware.name}", [Problem("operation", message)])
     limits = limits_of(
         hardware,
         cores=cores,
@@ -453,22 +453,22 @@ def estimate(
     return replace(result, limits=limits)
 
 
-def _check(function: NetworkFunction, hardware: Hardware, *, cores: int, remote_ratio: float, giga: float) -> None:
+def _check_arguments(
+    function: NetworkFunction, hardware: Hardware, *, cores: int, remote_ratio: float, giga: float
+) -> None:
     problems = []
     if not function.directions or not all(direction.steps for direction in function.directions):
         problems.append(Problem("function", f"{function.name} has no operations: give it steps"))
     if not (math.isfinite(hardware.cpu.frequency_hz) and hardware.cpu.frequency_hz > 0.0):
-        what = f"got {hardware.cpu.frequency_hz:g}: {hardware.name} needs a finite clock > 0"
-        problems.append(Problem("cpu.frequency", what))
+        message = f"got {hardware.cpu.frequency_hz:g}: {hardware.name} needs a finite clock > 0"
+        problems.append(Problem("cpu.frequency", message))
     if not 1 <= cores <= hardware.cpu.cores:
         problems.append(Problem("cores", f"got {cores}: {hardware.name} has 1 to {hardware.cpu.cores}"))
     if not 0.0 <= remote_ratio <= 1.0:
-        problems.append(Problem("remote_ratio", f"got {remote_ratio:g}: a ratio from 0 to 1"))
+        problems.append(Problem("remote_ratio", f"got {remote_ratio:g}: give a ratio from 0 to 1"))
     elif remote_ratio > 0.0 and hardware.cpu.sockets < 2:
-        problems.append(
-            Problem("remote_ratio", f"got {remote_ratio:g}: {hardware.name} has one socket, so no other one")
-        )
+        problems.append(Problem("remote_ratio", f"got {remote_ratio:g}: {hardware.name} has only one socket"))
     if not (math.isfinite(giga) and giga > 0.0):
-        problems.append(Problem("giga", f"got {giga:g}: a finite number > 0"))
+        problems.append(Problem("giga", f"got {giga:g}: give a finite number > 0"))
     if problems:
         raise ModelProblem(f"function {function.name!r} on {hardware.name}", problems)

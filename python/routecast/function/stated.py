@@ -1,7 +1,7 @@
-"""Statements of a source on a function on a host, beside the estimates of the same cases.
+"""Comparison of the statements of a source about a function on a host with the estimates of the same cases.
 
-Each statement has its own frames, cores and direction, and the tables of the function's file; its estimate is for that
-case, independent of the user's case.
+Each statement has its own frames, cores and direction, and the tables of the function's file. Its estimate is for this
+case, independent of the case of the user.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from routecast.hardware.model import Hardware
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity.schema import field, value
 
-__all__ = ["Beside", "beside_stated", "stated_reasons"]
+__all__ = ["ComparedStatement", "compared_statements", "stated_reasons"]
 
 
 @value
-class Beside:
-    """A statement and the estimate of the same case."""
+class ComparedStatement:
+    """A statement, and the estimate for the same case."""
 
     stated: Stated
-    ours: float = field("Our estimate in the unit of the statement; NaN where there is none")
+    ours: float = field("Our estimate in the unit of the statement; NaN without an estimate")
 
     @property
     def error_ratio(self) -> float:
-        """(ours - stated) / stated; NaN where there is no estimate."""
+        """(ours - stated) / stated; NaN without an estimate."""
         return self.ours / self.stated.value - 1.0
 
     def to_json(self) -> dict[str, object]:
-        """Return plain data; a value that is not known is null."""
+        """Return plain data; unknown values are null."""
         stated = self.stated
         return {
             "quantity": stated.quantity,
@@ -50,13 +50,13 @@ class Beside:
         }
 
 
-def beside_stated(
+def compared_statements(
     function: NetworkFunction, hardware: Hardware, *, directions: Iterable[str] | None = None, giga: float = 1e9
-) -> tuple[Beside, ...]:
-    """Return the statements of the source on a function on this host, each with the estimate of its case.
+) -> tuple[ComparedStatement, ...]:
+    """Return the statements of the source about a function on this host, each with the estimate of its case.
 
-    ``hardware``: statements about other hosts are left out; ``directions``: names of directions; None: all, and
-    statements on all together; ``giga``: what 1 GHz and 1 Gbit/s are: 1e9, or 1024e6 as Baldi & Sapio 2018 count.
+    ``directions`` selects statements by direction; with None the result also includes statements about all directions
+    together. ``giga`` is the number of Hz in 1 GHz and of bit/s in 1 Gbit/s: 1e9, or 1024e6 as in Baldi & Sapio 2018.
 
     Examples
     --------
@@ -68,13 +68,13 @@ def beside_stated(
     """
     names = None if directions is None else set(directions)
     return tuple(
-        Beside(stated=stated, ours=_ours(stated, function, hardware, giga))
+        ComparedStatement(stated=stated, ours=_estimated_value(stated, function, hardware, giga))
         for stated in function.stated
         if stated.on == hardware.name and (names is None or stated.direction in names)
     )
 
 
-def _ours(stated: Stated, function: NetworkFunction, hardware: Hardware, giga: float) -> float:
+def _estimated_value(stated: Stated, function: NetworkFunction, hardware: Hardware, giga: float) -> float:
     if stated.unknown:
         return math.nan
     result = estimate(
@@ -101,10 +101,10 @@ def _rate_pps(stated: Stated, result: Estimate) -> float:
     return rate_pps if math.isfinite(rate_pps) else math.nan
 
 
-def stated_reasons(rows: Iterable[Beside]) -> list[str]:
-    """Return the reasons why values differ from the estimates or have none, each once after its values."""
+def stated_reasons(rows: Iterable[ComparedStatement]) -> list[str]:
+    """Return the reasons why values differ from the estimates or have no estimate, each with its values."""
     values: dict[str, dict[str, None]] = {}
     for statement in (row.stated for row in rows):
         if reason := statement.unknown or statement.why:
             values.setdefault(reason, {})[f"{statement.value:.10g} {statement.unit}"] = None
-    return [f"{', '.join(of)}: {reason}." for reason, of in values.items()]
+    return [f"{', '.join(stated_values)}: {reason}." for reason, stated_values in values.items()]

@@ -1,4 +1,4 @@
-"""Tables of functions: estimates by operation, throughput, limits, and measured values beside them."""
+"""Tables of functions: estimates by operation, throughput, limits, and comparison with stated values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from routecast.function.estimate import Estimate
     from routecast.function.model import NetworkFunction, Stated
     from routecast.function.operations import Operation
-    from routecast.function.stated import Beside
+    from routecast.function.stated import ComparedStatement
 
 __all__ = [
     "case_tables",
@@ -38,8 +38,8 @@ def case_tables(case: Case) -> Iterator[Table]:
     if is_one_size:
         for name in case.directions:
             title = f"{case.function.label} on {case.hardware.name}"
-            of_several = f", {name}" if len(case.function.directions) > 1 else ""
-            yield operations_table(all_directions, name, title + of_several)
+            direction = f", {name}" if len(case.function.directions) > 1 else ""
+            yield operations_table(all_directions, name, title + direction)
     yield throughput_table(
         [(f"{name}, {kind}" if case.remote_ratio else name, estimate) for name, kind, estimate in case.estimates()]
     )
@@ -51,31 +51,31 @@ _LEVELS = ("L2", "L3", "DRAM")
 
 
 def operations_table(estimate: Estimate, direction: str, title: str) -> Table:
-    """Return the cost of each step of a direction, per packet of that direction."""
+    """Return the table of the cost of each step of a direction, per packet of the direction."""
     steps = [operation for operation in estimate.operations if operation.direction == direction]
-    waits = any(step.stall_cycles for step in steps)
+    has_stalls = any(step.stall_cycles for step in steps)
     total = sum(step.cycles + step.stall_cycles for step in steps) + estimate.call_cycles
-    levels = _LEVELS if waits else ("DRAM",)
+    levels = _LEVELS if has_stalls else ("DRAM",)
     rows: list[tuple[str | float | None, ...]] = [
         (
             step.operation if step.times == 1.0 else f"{step.operation} x {step.times:g}",
             _parameters(step),
             step.cycles,
-            *([step.stall_cycles] if waits else []),
+            *([step.stall_cycles] if has_stalls else []),
             *[step.lines_by_level.get(level, 0.0) or None for level in levels],  # type: ignore[call-overload]
             (step.cycles + step.stall_cycles) / total,
         )
         for step in steps
     ]
     if estimate.call_cycles:
-        blank = [None] * (len(levels) + waits)
+        blank = [None] * (len(levels) + has_stalls)
         rows.append(("call", "", estimate.call_cycles, *blank, estimate.call_cycles / total))
     rows.append(
         (
             "sum",
             "",
             sum(step.cycles for step in steps) + estimate.call_cycles,
-            *([sum(step.stall_cycles for step in steps)] if waits else []),
+            *([sum(step.stall_cycles for step in steps)] if has_stalls else []),
             *[_level_sum(steps, level) or None for level in levels],
             1.0,
         )
@@ -88,7 +88,7 @@ def operations_table(estimate: Estimate, direction: str, title: str) -> Table:
             Column.text("Operation"),
             Column.text("Parameters"),
             Column("Cycles", "", _cycles),
-            *([Column("Waiting", "cycles", _cycles)] if waits else []),
+            *([Column("Waiting", "cycles", _cycles)] if has_stalls else []),
             *[Column(level, "lines", ".3g") for level in levels],
             Column("Share", "%", _whole_percent),
         ),
@@ -98,8 +98,8 @@ def operations_table(estimate: Estimate, direction: str, title: str) -> Table:
 
 
 def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
-    """Return the throughput of estimates by their names."""
-    ranged = any(estimate.range_pps[0] == estimate.range_pps[0] for _, estimate in rows)
+    """Return the table of the throughput of named estimates."""
+    has_ranges = any(estimate.range_pps[0] == estimate.range_pps[0] for _, estimate in rows)
     return Table.of(
         rows,
         Column.text("", lambda row: row[0]),
@@ -107,7 +107,7 @@ def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
         Column("Cycles", "", _cycles, lambda row: row[1].packet_cycles),
         Column("DRAM", "lines", ".3g", lambda row: row[1].dram_accesses),
         Column("Per core", "Mpps", _mega, lambda row: row[1].core_pps),
-        ranged
+        has_ranges
         and Column.text(
             "95 %", lambda row: f"{_mega(row[1].range_pps[0])} to {_mega(row[1].range_pps[1])}", unit="Mpps"
         ),
@@ -115,12 +115,12 @@ def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
         Column.text("Limited by", lambda row: row[1].bottleneck.resource),
         name="throughput",
         title=f"Throughput of {rows[0][1].function} on {rows[0][1].hardware}, {describe_core_count(rows[0][1].cores)}",
-        caption="95 %: by what the operations' costs are uncertain." if ranged else "",
+        caption="95 %: by the uncertainty of the costs of the operations." if has_ranges else "",
     )
 
 
 def limits_table(estimate: Estimate) -> Table:
-    """Return the limits of the machine, the tightest first."""
+    """Return the table of the limits of the machine, the tightest first."""
     return Table.of(
         estimate.limits,
         Column.text("Resource", "resource"),
@@ -132,9 +132,9 @@ def limits_table(estimate: Estimate) -> Table:
     )
 
 
-def stated_table(rows: Sequence[Beside]) -> Table:
-    """Return the statements of the source on a function beside the estimates of the same cases."""
-    first: dict[str, Beside] = {}
+def stated_table(rows: Sequence[ComparedStatement]) -> Table:
+    """Return the table of statements about a function, with the estimates of the same cases."""
+    first: dict[str, ComparedStatement] = {}
     for row in rows:
         first.setdefault(row.stated.quote, row)
     return Table.of(
@@ -155,7 +155,7 @@ def stated_table(rows: Sequence[Beside]) -> Table:
 _QUANTITIES = {"dram_accesses": "accesses", "core": "cores", "memory": "memory", "machine": "machine"}
 
 
-def _words(row: Beside, first: Mapping[str, Beside]) -> str:
+def _words(row: ComparedStatement, first: Mapping[str, ComparedStatement]) -> str:
     return f"“{row.stated.quote}”" if first[row.stated.quote] is row else "the same words"
 
 
@@ -179,15 +179,15 @@ def _level_sum(steps: Sequence[StepEstimate], level: str) -> float:
 
 
 def _parameters(step: StepEstimate) -> str:
-    """Write the parameters of a step, without those that have their usual values."""
+    """Write the parameters of a step, without those that have their default values."""
     from routecast.function.operations import OPERATIONS
 
-    usual = {name: parameter.default for name, parameter in OPERATIONS[step.operation].parameters.items()}
-    return ", ".join(f"{name} {_number(value)}" for name, value in step.parameters.items() if value != usual[name])
+    defaults = {name: parameter.default for name, parameter in OPERATIONS[step.operation].parameters.items()}
+    return ", ".join(f"{name} {_number(value)}" for name, value in step.parameters.items() if value != defaults[name])
 
 
 def _number(value: float) -> str:
-    """Write a size so that 2 M entries fit into a column."""
+    """Write a number in a short form with a prefix."""
     for step, prefix in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
         if value >= 2 * step and value % step == 0.0:
             return f"{value / step:g} {prefix}"
@@ -198,7 +198,7 @@ def _number(value: float) -> str:
 
 
 def describe_core_count(count: int) -> str:
-    """Write how many cores."""
+    """Write a number of cores."""
     return "1 core" if count == 1 else f"{count} cores"
 
 
@@ -215,7 +215,7 @@ def _whole_percent(ratio: float) -> str:
 
 
 def functions_table(functions: Sequence[NetworkFunction]) -> Table:
-    """Return the functions that ship."""
+    """Return the table of the shipped functions."""
     return Table.of(
         functions,
         Column.text("Name", "name"),
@@ -224,16 +224,16 @@ def functions_table(functions: Sequence[NetworkFunction]) -> Table:
         Column.text("Real", lambda row: "yes" if row.runs_as else ""),
         name="functions",
         title="Network functions",
-        caption="Several in a row: `acl_firewall,nat44`. An own one: a *.function.toml. Real: --run runs it.",
+        caption="A chain: `acl_firewall,nat44`. Your own function: a *.function.toml. Real: --run runs it.",
     )
 
 
 def registry_table(operations: Iterable[Operation]) -> Table:
-    """Return the elementary operations."""
+    """Return the table of the elementary operations."""
 
     def parameters(operation: Operation) -> str:
-        given = ((name, parameter.default is None) for name, parameter in operation.parameters.items())
-        return ", ".join(name if needed else f"[{name}]" for name, needed in given)
+        parameter_names = ((name, parameter.default is None) for name, parameter in operation.parameters.items())
+        return ", ".join(name if is_required else f"[{name}]" for name, is_required in parameter_names)
 
     return Table.of(
         operations,
@@ -243,12 +243,12 @@ def registry_table(operations: Iterable[Operation]) -> Table:
         Column.text("What it does", "meaning"),
         name="registry",
         title="Elementary operations",
-        caption="Row: number in Table 1 of Baldi & Sapio 2018. Parameters in brackets need not be given.",
+        caption="Row: number in Table 1 of Baldi & Sapio 2018. Parameters in brackets are optional.",
     )
 
 
 def functions_json(functions: Iterable[NetworkFunction]) -> dict[str, object]:
-    """Return the functions that ship as plain data."""
+    """Return the shipped functions as plain data."""
     return {
         "functions": [
             {

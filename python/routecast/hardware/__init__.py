@@ -1,1 +1,1 @@
-"""Hosts as data: their hardware, and the cost of each elementary operation."""
+"""Hosts: their hardware, and the cost of each elementary operation on it."""

@@ -1,4 +1,4 @@
-"""Hosts by name: those that ship, this host after a probe, and a user's own files."""
+"""The catalogue of hosts: shipped hosts, this host after a probe, and users' own files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-_Table = extended(
+_CostTable = extended(
     Cost,
     [
         (
@@ -57,18 +57,18 @@ _Table = extended(
         )
     ],
 )
-_Operation = extended(
-    _Table,
+_OperationTable = extended(
+    _CostTable,
     [
         ("source", Annotated[str, Length(1)], field(SOURCE)),
-        ("remote", _Table | None, field("The cost where the frame lies in the other socket's L3", default=None)),
+        ("remote", _CostTable | None, field("Cost if the frame is in the other socket's L3", default=None)),
     ],
 )
 
 
 @value
-class _Memory:
-    """The main memory: its size and timing; an access takes (2·CAS + 3) / data rate."""
+class _MemoryTable:
+    """Size and timing of the main memory; an access takes (2·CAS + 3) / data rate."""
 
     size_bytes: Size = field("Bytes of memory", default=math.inf)
     cas_latency_cycles: Cycles | None = field("CAS latency, in cycles of the memory", default=None)
@@ -78,34 +78,34 @@ class _Memory:
 
 
 @value
-class _Frames:
-    """The buffers of frames: a ring, used in turn."""
+class _FramesTable:
+    """The ring of frame buffers, which are used in turn."""
 
     in_flight_frames: FrameCount = field("Buffers", default=4096, key="in_flight")
     stride_bytes: Size = field("Bytes from one buffer to the next, whole", default=2112)
 
 
 @value
-class _File:
+class _HostFile:
     """A host: processor, caches, memory, network cards, and the cost of each elementary operation."""
 
     name: Name = field("Short name")
     title: str = field("Description in one line", default="")
     source: str = field(SOURCE, default="")
     stalls: Literal["separate", "added"] = field(
-        "separate: the cycles hold all that a core waits, lines in DRAM only load the memory (Baldi & Sapio 2018). "
-        "added: the core waits for every line as the levels say (probed hosts)"
+        "separate: the cycles include all waits of the core, and accesses to DRAM only load the memory (Baldi & Sapio "
+        "2018). added: the core also waits for every line, as the levels give (probed hosts)"
     )
     notes: tuple[str, ...] = field("Notes for the reader", default=())
     cpu: Cpu = field("The processor")
     levels: Annotated[tuple[MemoryLevel, ...], Length(1)] = field(
         "Levels of the memory, the fastest first", key="level"
     )
-    memory: _Memory | None = field("The main memory", default=None)
+    memory: _MemoryTable | None = field("The main memory", default=None)
     call: CallCost = field("Cost of calling a function", default=CallCost())
-    frames: _Frames = field("Buffers of frames", default=_Frames())
+    frames: _FramesTable = field("Buffers of frames", default=_FramesTable())
     nics: tuple[Nic, ...] = field("Network cards", default=(), key="nic")
-    operations: Mapping[str, _Operation] = field(  # type: ignore[valid-type]  # made above
+    operations: Mapping[str, _OperationTable] = field(  # type: ignore[valid-type]  # defined above
         "Cost of each elementary operation, by its name", default_factory=dict, key="operation"
     )
     refinement: Refinement = field("Corrections from measured functions on this host", default=Refinement())
@@ -113,24 +113,22 @@ class _File:
 
 
 PARAMETERS = frozenset({"hdr", "data", "b", "es", "max", "N", "HE", "p", "rules", "tuples", "burst", "n", "lines"})
-"""Names that the formulas of operations may have: the parameters of all elementary operations."""
+"""Names that the formulas of operations may use: the parameters of all elementary operations."""
 
 _LEVELS = ("L1", "L2", "L3", "DRAM")
 
 
 def parse_hardware(text: str, subject: str = "hardware file") -> Hardware:
-    """Read a host from the text of its file; ``subject`` is what messages call it.
+    """Read a host from the text of its ``*.hardware.toml``; ``subject`` is its name in messages.
 
-    From the text of a ``*.hardware.toml`` to a :class:`Hardware`: every fault at once, each with its place.
-
-    Raises FileProblem: the text is not TOML, or contains faults; the error lists each with its place.
+    Raises FileProblem: the text is not TOML, or contains faults; the error lists all faults with their places.
     """
-    document = validated(_File, parse_toml(text, subject), subject)
-    problems = _wrong_levels(document.levels)
+    document = validated(_HostFile, parse_toml(text, subject), subject)
+    problems = _level_problems(document.levels)
     operations = {
         name: _operation(name, table, ("operation", name), problems) for name, table in document.operations.items()
     }
-    memory, frames = document.memory or _Memory(), document.frames
+    memory, frames = document.memory or _MemoryTable(), document.frames
     if (memory.cas_latency_cycles is None) != (memory.data_rate_per_s is None):
         missing = "cas_latency" if memory.cas_latency_cycles is None else "data_rate"
         problems.append(Problem(f"memory.{missing}", "is missing: give both cas_latency and data_rate, or neither"))
@@ -146,9 +144,9 @@ def parse_hardware(text: str, subject: str = "hardware file") -> Hardware:
             channels=memory.channels,
             source=memory.source,
         )
-    same = ("name", "title", "source", "stalls", "notes", "cpu", "levels", "call", "nics", "refinement", "facts")
+    shared = ("name", "title", "source", "stalls", "notes", "cpu", "levels", "call", "nics", "refinement", "facts")
     return Hardware(
-        **{name: getattr(document, name) for name in same},
+        **{name: getattr(document, name) for name in shared},
         operations=operations,
         memory=timing,
         memory_bytes=memory.size_bytes,
@@ -161,30 +159,32 @@ def hardware_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of hardware files, with units and meanings as descriptions."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema_of(_File),
+        **schema_of(_HostFile),
         "title": "routecast hardware file",
     }
 
 
-def _wrong_levels(levels: Sequence[MemoryLevel]) -> list[Problem]:
+def _level_problems(levels: Sequence[MemoryLevel]) -> list[Problem]:
     problems = []
     ranks = [_LEVELS.index(level.name) for level in levels]
     if ranks != sorted(set(ranks)) or ranks[-1] != len(_LEVELS) - 1:
         names = ", ".join(level.name for level in levels)
-        problems.append(Problem("level", f"got {names}: levels stand in the order {', '.join(_LEVELS)}, DRAM last"))
-    before = 0.0
+        problems.append(Problem("level", f"got {names}: the order is {', '.join(_LEVELS)}, with DRAM last"))
+    previous_bytes = 0.0
     for number, level in enumerate(levels):
         place = f"level[{number}].size"
         if level.name == "DRAM":
             if math.isfinite(level.size_bytes):
-                problems.append(Problem(place, "DRAM holds everything: write its size as memory.size"))
+                problems.append(Problem(place, "DRAM has no size here: give it as memory.size"))
         elif math.isinf(level.size_bytes):
             problems.append(Problem(place, f"is missing: give the size of {level.name}"))
-        elif level.size_bytes <= before:
-            what = f"got {level.size_bytes:g} B: {level.name} is larger than the level before it, {before:g} B"
-            problems.append(Problem(place, what))
+        elif level.size_bytes <= previous_bytes:
+            message = (
+                f"got {level.size_bytes:g} B: {level.name} is larger than the level before it, {previous_bytes:g} B"
+            )
+            problems.append(Problem(place, message))
         else:
-            before = level.size_bytes
+            previous_bytes = level.size_bytes
     return problems
 
 
@@ -203,29 +203,29 @@ def _cost(
     source: str,
     remote: OperationCost | None = None,
 ) -> OperationCost:
-    used: set[str] = set()
+    used_names: set[str] = set()
 
     def formula(formula: Formula, *where: str | int) -> Formula:
-        used.update(formula.names)
+        used_names.update(formula.names)
         for unknown in sorted(formula.names - PARAMETERS - table.coefficients.keys()):
             known = sorted(PARAMETERS | table.coefficients.keys())
-            what = f'"{unknown[:60]}" is neither a parameter of an operation nor a coefficient of this one'
-            problems.append(Problem(place_of((*place, *where)), f"{what}: {did_you_mean(unknown, known)}"))
+            message = f'"{unknown[:60]}" is neither a parameter of an operation nor a coefficient of this one'
+            problems.append(Problem(place_of((*place, *where)), f"{message}: {did_you_mean(unknown, known)}"))
         return formula.substituted(table.coefficients)
 
     cycles = formula(table.cycles, "cycles")
     accesses = []
     for number, access in enumerate(table.accesses):
-        at = ("access", number)
+        entry = ("access", number)
         if access.of == "frame" and access.table_lines is not None:
-            problems.append(Problem(place_of((*place, *at, "table_lines")), 'is for of = "table": a frame has none'))
-        lines = formula(access.lines, *at, "lines")
-        of_table = None if access.table_lines is None else formula(access.table_lines, *at, "table_lines")
+            problems.append(Problem(place_of((*place, *entry, "table_lines")), 'is for of = "table": a frame has none'))
+        lines = formula(access.lines, *entry, "lines")
+        of_table = None if access.table_lines is None else formula(access.table_lines, *entry, "table_lines")
         accesses.append(replace(access, lines=lines, table_lines=of_table))
-    for unused in sorted(table.coefficients.keys() - used):
-        problems.append(Problem(place_of((*place, "coefficients", unused)), "stands in no formula"))
-    for taken in sorted(table.coefficients.keys() & PARAMETERS):
-        problems.append(Problem(place_of((*place, "coefficients", taken)), "is the name of a parameter"))
+    for unused in sorted(table.coefficients.keys() - used_names):
+        problems.append(Problem(place_of((*place, "coefficients", unused)), "is used in no formula"))
+    for name_clash in sorted(table.coefficients.keys() & PARAMETERS):
+        problems.append(Problem(place_of((*place, "coefficients", name_clash)), "is the name of a parameter"))
     return OperationCost(
         operation=name,
         cycles=cycles,
@@ -247,26 +247,26 @@ def hardware_text(hardware: Hardware) -> str:
 
 def _document(hardware: Hardware) -> dict[str, Any]:
     timing = hardware.memory
-    memory = _Memory(size_bytes=hardware.memory_bytes)
+    memory = _MemoryTable(size_bytes=hardware.memory_bytes)
     if timing is not None:
-        memory = _Memory(
+        memory = _MemoryTable(
             size_bytes=hardware.memory_bytes,
             cas_latency_cycles=timing.cas_latency_cycles,
             data_rate_per_s=timing.data_rate_per_s,
             channels=timing.channels,
             source=timing.source,
         )
-    frames = _Frames(in_flight_frames=hardware.frames_in_flight, stride_bytes=hardware.frame_stride_bytes)
-    same = ("name", "title", "source", "stalls", "notes", "cpu", "levels", "call", "nics", "refinement")
+    frames = _FramesTable(in_flight_frames=hardware.frames_in_flight, stride_bytes=hardware.frame_stride_bytes)
+    shared = ("name", "title", "source", "stalls", "notes", "cpu", "levels", "call", "nics", "refinement")
     facts = {name: fact for name, fact in hardware.facts.items() if fact is not None}
-    file = _File(
-        **{name: getattr(hardware, name) for name in same}, memory=memory, frames=frames, operations={}, facts=facts
+    file = _HostFile(
+        **{name: getattr(hardware, name) for name in shared}, memory=memory, frames=frames, operations={}, facts=facts
     )
-    costs = {name: _written(cost) for name, cost in hardware.operations.items()}
+    costs = {name: _cost_table(cost) for name, cost in hardware.operations.items()}
     return file_fields(file) | ({"operation": costs} if costs else {})
 
 
-def _written(cost: OperationCost) -> dict[str, Any]:
+def _cost_table(cost: OperationCost) -> dict[str, Any]:
     """Return the table of a cost, whose key is the operation's name; values that were not fitted are left out."""
     left_out = {
         "operation",
@@ -275,11 +275,11 @@ def _written(cost: OperationCost) -> dict[str, Any]:
         *([] if cost.samples else ["samples"]),
     }
     table = {key: entry for key, entry in file_fields(cost).items() if key not in left_out}
-    return table if cost.remote is None else {**table, "remote": _written(cost.remote)}
+    return table if cost.remote is None else {**table, "remote": _cost_table(cost.remote)}
 
 
 HOST = "host"
-"""What people write for the host that they are on."""
+"""The name of the host that this runs on."""
 
 _HOSTS = Catalogue(
     kind="hardware", folder="hardware", suffix=".hardware.toml", parse=parse_hardware, further_names=(HOST,)
@@ -287,12 +287,12 @@ _HOSTS = Catalogue(
 
 
 def shipped_hardware() -> dict[str, Path]:
-    """Return the files of the hosts that come with routecast, by name."""
+    """Return the files of the shipped hosts, by name."""
     return _HOSTS.files()
 
 
 def hardware_names() -> tuple[str, ...]:
-    """Return the names that :func:`read_hardware` knows: ``"host"`` first, if this host was probed."""
+    """Return the names that :func:`read_hardware` accepts, with ``"host"`` first if this host was probed."""
     return ((HOST,) if host_file().is_file() else ()) + tuple(shipped_hardware())
 
 
@@ -308,21 +308,21 @@ def host_file() -> Path:
 
 
 def default_host() -> str:
-    """Return the default host: this host if it was probed, else that of the paper.
+    """Return the default host: this host if it was probed, else the host of Baldi & Sapio 2018.
 
-    The paper is Baldi & Sapio 2018; the functions that ship state its values for this host.
+    The shipped functions contain the values that this paper states for its host.
     """
     return HOST if host_file().is_file() else "xeon-e5-2690v2"
 
 
 def probed_file(name: str | None) -> Path:
-    """Return the file of a probed host (None: this one), which measured functions may correct.
+    """Return the file of a probed host (None: this host), which measured functions may correct.
 
-    Raises ModelProblem: this host was not probed yet, or the name is that of a file that ships.
+    Raises ModelProblem: this host was not probed yet, or the named file ships with routecast.
     """
     if name in shipped_hardware():
-        what = f"{name} ships with routecast: only the file of a probed host is corrected"
-        raise ModelProblem("--refine", [Problem("--on", what)])
+        message = f"{name} ships with routecast: only the file of a probed host is corrected"
+        raise ModelProblem("--refine", [Problem("--on", message)])
     if name not in (None, HOST):
         return Path(str(name))
     if not host_file().is_file():
@@ -336,7 +336,8 @@ def read_hardware(name_or_path: str | Path) -> Hardware:
     Raises
     ------
     routecast.errors.FileProblem
-        There is neither; the file cannot be read, or contains faults; the error lists each with its place.
+        No such host exists, or its file cannot be read or contains faults; the error lists all faults with their
+        places.
     """
     if str(name_or_path) != HOST:
         return _HOSTS.read(name_or_path)

@@ -1,8 +1,8 @@
-"""Costs written as arithmetic over an operation's parameters: ``"5 * ceil(b / 8)"``.
+"""Formulas of costs over the parameters of an operation, such as ``"5 * ceil(b / 8)"``.
 
-A formula comes from a file, so it allows only arithmetic: numbers, names, ``+ - * / // % **``, comparisons, ``X if
-CONDITION else Y`` and the functions of :data:`FUNCTIONS`. Every number is a float, so that no power takes longer than
-another. Its value is a cost, a count or a size: finite and not negative.
+Formulas come from files and therefore allow only arithmetic: numbers, names, ``+ - * / // % **``, comparisons, ``X if
+CONDITION else Y`` and the functions of :data:`FUNCTIONS`. All numbers are floats, so that powers take constant time.
+The value is a cost, a count or a size, so it is finite and not negative.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FUNCTIONS: Mapping[str, Callable[..., float]] = {
     "log2": math.log2,
     "pow2ceil": _pow2ceil,
 }
-"""What a formula may call; ``pow2ceil(x)`` is the smallest of 1, 2, 4, … that is not less than x."""
+"""Functions that a formula may call; ``pow2ceil(x)`` is the smallest power of two >= max(x, 1)."""
 
 _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -67,20 +67,20 @@ _ALLOWED = "a formula has numbers, names, + - * / // % **, comparisons, X if CON
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """Arithmetic over named values, checked as it is made.
+    """Arithmetic over named values, checked when it is constructed.
 
     Parameters
     ----------
     text : str
-        At most :data:`MAX_FORMULA_CHARACTERS` characters. A name that is called is a function, so ``max`` may be a
-        variable too.
+        At most :data:`MAX_FORMULA_CHARACTERS` characters. A name before parentheses is a function, so ``max`` may also
+        be a variable.
     variables : frozenset of str, optional
-        The names that may stand in it; not kept. None: any.
+        The names that the formula may use; not stored. None: any name.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        The text is no formula, or names something that is not among ``variables``.
+        The text is no formula, or it uses a name that is not in ``variables``.
 
     Examples
     --------
@@ -94,13 +94,13 @@ class Formula:
     variables: InitVar[frozenset[str] | None] = None
 
     def __post_init__(self, variables: frozenset[str] | None) -> None:
-        """Refuse texts that are no formula over the variables."""
+        """Refuse a text that is no formula over the variables."""
         names = self.names
         unknown = sorted(names - variables) if variables is not None else []
         if unknown and variables is not None:
             known = ", ".join(f'"{name}"' for name in sorted(variables)) or "none"
-            what = ", ".join(f'"{name[:_SHOWN_CHARACTERS]}"' for name in unknown[:5])
-            raise _problem(self.text, f"names {what}: the variables here are {known}")
+            names_text = ", ".join(f'"{name[:_SHOWN_CHARACTERS]}"' for name in unknown[:5])
+            raise _problem(self.text, f"names {names_text}: the variables here are {known}")
 
     @classmethod
     def constant(cls, number: float) -> Formula:
@@ -113,7 +113,7 @@ class Formula:
         return _parsed(self.text)[1]
 
     def evaluate(self, values: Mapping[str, float]) -> float:
-        """Return its value; other names in ``values`` are ignored.
+        """Return the value of the formula; other names in ``values`` are ignored.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class Formula:
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> tuple[ast.expr, frozenset[str]]:
-    """Return the tree of a formula, all its numbers floats, and its variables."""
+    """Return the syntax tree of a formula, with all numbers as floats, and its variables."""
     if not isinstance(text, str):
         raise _problem(repr(text), f"is no text; {_ALLOWED}")
     if len(text) > MAX_FORMULA_CHARACTERS:

@@ -4,13 +4,13 @@
 
     Hardware
      ├─ cpu          sockets, cores, clock
-     ├─ levels       L1 L2 L3 DRAM: size, cost of a line fetched (dependent, batched, streamed)
-     ├─ memory       CAS latency and data rate: what the memory can serve
+     ├─ levels       L1 L2 L3 DRAM: size, cost of fetching a line (dependent, batched, streamed)
+     ├─ memory       CAS latency and data rate, which limit the accesses
      ├─ operations   elementary operation -> cycles(parameters) + lines touched(parameters)
      └─ nics, call   network cards with their bus; the cost of calling a function for a batch
 
-An elementary operation (Baldi & Sapio 2018, sec. 2.1) has its meaning and parameters in
-:mod:`routecast.function.operations`; here stands only what it costs on this host.
+:mod:`routecast.function.operations` defines the meaning and the parameters of the elementary operations (Baldi & Sapio
+2018, sec. 2.1). This module has only their costs on a host.
 """
 
 from __future__ import annotations
@@ -62,31 +62,35 @@ __all__ = [
 LevelName = Literal["L1", "L2", "L3", "DRAM"]
 AccessKind = Literal["table", "frame"]
 Pattern = Literal["dependent", "batched", "streamed"]
-SOURCE = "Where the values are from"
+SOURCE = "Source of the values"
 
 
 def _line_cost(text: str) -> tuple[float, float]:
     parts = text.split(" + ") if isinstance(text, str) else [text]
     if len(parts) > 2:
-        what = f'got {shown(text)}: one cost in cycles, one as a time, or both: "3 cycles + 60 ns"'
-        raise QuantityProblem(shown(text), what)
+        message = f'got {shown(text)}: give a cost in cycles, as a time, or both: "3 cycles + 60 ns"'
+        raise QuantityProblem(shown(text), message)
     costs = [parse_cost(part) for part in parts]
     return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
 
 
-_LINE = ("12 cycles", "80 ns", "3 cycles + 60 ns")
-LineCycles = Annotated[float, Parsed(lambda text: _line_cost(text)[0], "cycles, s, or both", *_LINE, symbol="cycles")]
-LineSeconds = Annotated[float, Parsed(lambda text: _line_cost(text)[1], "cycles, s, or both", *_LINE, symbol="s")]
+_LINE_COST_EXAMPLES = ("12 cycles", "80 ns", "3 cycles + 60 ns")
+LineCycles = Annotated[
+    float, Parsed(lambda text: _line_cost(text)[0], "cycles, s, or both", *_LINE_COST_EXAMPLES, symbol="cycles")
+]
+LineSeconds = Annotated[
+    float, Parsed(lambda text: _line_cost(text)[1], "cycles, s, or both", *_LINE_COST_EXAMPLES, symbol="s")
+]
 
 
-class _Arithmetic(Parsed):
+class _ParsedFormula(Parsed):
     """A formula, or a number."""
 
     __slots__ = ()
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        what = "A number, or arithmetic over parameters"
-        return {"type": ["number", "string"], "description": what, "examples": [6, "5 * ceil(b/8)"]}
+        description = "A number, or arithmetic over parameters"
+        return {"type": ["number", "string"], "description": description, "examples": [6, "5 * ceil(b/8)"]}
 
     def write(self, value: Formula) -> str:
         """Return the text of a formula."""
@@ -102,13 +106,13 @@ def _formula(cost: Any) -> Formula:
         if not formula.names:
             formula.evaluate({})
     except ModelProblem as problem:
-        faults = "; ".join(str(fault) for fault in problem.problems) or _WANTED
+        faults = "; ".join(str(fault) for fault in problem.problems) or _ALLOWED
         raise QuantityProblem(shown(text), f"got {shown(text)}: {faults}") from None
     return formula
 
 
-_WANTED = 'give a number or a formula, such as 12 or "5 * ceil(b/8)"'
-FormulaText = Annotated[Formula, _Arithmetic(_formula, parsed_type=Formula)]
+_ALLOWED = 'give a number or a formula, such as 12 or "5 * ceil(b/8)"'
+FormulaText = Annotated[Formula, _ParsedFormula(_formula, parsed_type=Formula)]
 
 
 @value
@@ -118,7 +122,7 @@ class Cpu:
     name: Name = field("Name of the model")
     sockets: Count = field("Processors in the machine", default=1, ge=1, le=1024)
     cores_per_socket: Count = field("Physical cores of each", ge=1, le=65536)
-    frequency_hz: Frequency = field("The clock that the cycles of all formulas count, Hz")
+    frequency_hz: Frequency = field("Clock to which the cycles of all formulas refer, Hz")
     source: str = field(SOURCE, default="")
 
     @property
@@ -129,31 +133,31 @@ class Cpu:
 
 @value
 class MemoryLevel:
-    """One level of the memory hierarchy, and the cost of a line there to a core.
+    """A level of the memory hierarchy, with the cost to a core of fetching a line from it.
 
-    Costs come on top of the operations' own cycles, which hold for data in L1; each is ``_cycles`` of the core plus
-    ``_s`` seconds that do not scale with its clock.
+    The costs are added to the cycles of the operations, which assume data in L1. Each cost is the sum of ``_cycles`` of
+    the core and ``_s`` seconds that do not scale with its clock.
     """
 
     name: LevelName = field("L1, L2, L3 or DRAM, in this order; DRAM is last")
-    # Of L3: the part that it gets. Infinite for DRAM.
+    # For L3, the share that one core gets. Infinite for DRAM.
     size_bytes: Size = field("Size that one core's data can occupy; not for DRAM, B", default=math.inf)
-    dependent_cycles: LineCycles = field("Cycles of a line where each access waits for the one before", default=0.0)
+    dependent_cycles: LineCycles = field("Cycles of a line if each access waits for the previous access", default=0.0)
     dependent_s: LineSeconds = field("``dependent_cycles`` in seconds", default=0.0)
     # The misses overlap.
     batched_cycles: LineCycles = field(
-        "Cycles of a random line where several are requested together, with prefetch", default=0.0
+        "Cycles of a random line if several lines are requested together, with prefetch", default=0.0
     )
     batched_s: LineSeconds = field("``batched_cycles`` in seconds", default=0.0)
     # The hardware prefetcher helps.
     streamed_cycles: LineCycles = field(
-        "Cycles of a line where lines are read in the order of their addresses", default=0.0
+        "Cycles of a line if lines are read in the order of their addresses", default=0.0
     )
     streamed_s: LineSeconds = field("``streamed_cycles`` in seconds", default=0.0)
     source: str = field(SOURCE, default="")
 
     def line_cycles(self, pattern: str, frequency_hz: float) -> float:
-        """Return the cycles of a core for a line of this level; ``pattern`` is dependent, batched or streamed."""
+        """Return the cycles that a core needs for a line of this level with an access pattern."""
         cycles, seconds = {
             "dependent": (self.dependent_cycles, self.dependent_s),
             "batched": (self.batched_cycles, self.batched_s),
@@ -181,11 +185,11 @@ class MemoryTiming:
 class Access:
     """Lines of memory that an operation touches."""
 
-    # A frame comes round again when every frame in flight has had its turn.
-    of: AccessKind = field("table: the packet's flow decides which lines. frame: lines of the frame itself")
+    # The lines of a frame are used again after all other frames in flight.
+    of: AccessKind = field("table: lines that depend on the packet's flow. frame: lines of the frame itself")
     lines: FormulaText = field("Lines touched by one execution")
     table_lines: FormulaText | None = field("Lines of the whole table", default=None)
-    pattern: Pattern = field("Cost of a level that applies to a line", default="batched")
+    pattern: Pattern = field("Access pattern, which selects the cost of a line", default="batched")
 
 
 @value
@@ -196,13 +200,13 @@ class Cost:
         "Core cycles of one execution, data in L1, over its parameters (hdr data b es max N HE p rules tuples burst) "
         "and the coefficients"
     )
-    accesses: tuple[Access, ...] = field("Lines of memory that it touches", default=(), key="access")
-    # NaN where the formula was not fitted.
+    accesses: tuple[Access, ...] = field("Lines of memory that the operation touches", default=(), key="access")
+    # NaN if the formula was not fitted.
     residual_ratio: Share = field(
         "Root mean square of the fit's relative residuals", default=math.nan, key="residual_ratio"
     )
     samples: Count = field("Measurements behind the formula", default=0, ge=0)
-    factor: Factor = field("Correction learnt from measured functions; multiplies the cycles", default=1.0)
+    factor: Factor = field("Correction factor on the cycles, fitted to measured functions", default=1.0)
     source: str = field(SOURCE, default="")
 
 
@@ -211,16 +215,16 @@ class OperationCost(Cost):
     """Mapping of one elementary operation to this host (Baldi and Sapio 2018, sec. 2.2)."""
 
     operation: str
-    # Sec. 4.2; None: the same.
-    remote: OperationCost | None = field("The cost where the frame lies in the other socket's L3", default=None)
+    # Sec. 4.2; None: no difference.
+    remote: OperationCost | None = field("Cost if the frame is in the other socket's L3", default=None)
 
 
 @value
 class CallCost:
-    """The cost of calling a function beside its operations."""
+    """The cost of calling a function, in addition to its operations."""
 
     per_batch_cycles: Cycles = field("Cycles of a batch", default=0.0)
-    per_packet_cycles: Cycles = field("Cycles of each frame of it", default=0.0)
+    per_packet_cycles: Cycles = field("Cycles of each frame of a batch", default=0.0)
     batch_frames: FrameCount = field("Frames of a batch", default=32)
 
 
@@ -246,8 +250,8 @@ class Nic:
     name: Name = field("Name of the model")
     ports: Count = field("Ports", default=1, ge=1, le=1024)
     link_bps: BitRate = field("Rate of each port's link, bit/s")
-    cap_pps: FrameRate = field("Frames/s that the card forwards at most, all ports together", default=math.inf)
-    pcie: Pcie | None = field("The bus that it is on", default=None)
+    cap_pps: FrameRate = field("Most frames/s that the card forwards over all ports", default=math.inf)
+    pcie: Pcie | None = field("Bus of the card", default=None)
     socket: Count = field("Socket that the bus belongs to", default=0, ge=0)
     source: str = field(SOURCE, default="")
 
@@ -259,7 +263,7 @@ class MeasuredFunction:
     function: Name = field("Name of the function")
     direction: str = field("Direction of the function")
     frame_bytes: WholeSize = field("Size of its frames, FCS included, B")
-    # As :meth:`routecast.load.popularity.Popularity.parse` reads it.
+    # :meth:`routecast.load.popularity.Popularity.parse` reads it.
     traffic: str = field("Flows and their popularity: uniform, 10 flows, zipf 1.1")
     cycles: Cycles = field("Core cycles of a packet")
     tables: Mapping[str, Count] = field("Entries of its tables", default_factory=dict)
@@ -268,12 +272,12 @@ class MeasuredFunction:
 
 @value
 class Refinement:
-    """Knowledge from measured functions on this host beside :attr:`Cost.factor`."""
+    """Corrections from functions measured on this host, in addition to :attr:`Cost.factor`."""
 
-    # Every one of them: a new one is fitted together with the others.
+    # All measurements are kept, because a new one is fitted together with the others.
     measured: tuple[MeasuredFunction, ...] = field("The measurements that the factors come from", default=())
-    levels: Mapping[LevelName, Factor] = field("Factors on the cost of a line found in a level", default_factory=dict)
-    # What its own code does differently from its operations on their own.
+    levels: Mapping[LevelName, Factor] = field("Factors on the cost of a line in a level", default_factory=dict)
+    # Differences between the code of a function and the sum of its operations.
     functions: Mapping[str, tuple[Factor, Factor]] = field(
         'Factors on the cycles and on the stalls, by "function/direction"', default_factory=dict
     )
@@ -281,11 +285,11 @@ class Refinement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """A host and the mapping of the elementary operations to it. See the module's picture.
+    """A host, and the mapping of the elementary operations to it; see the diagram of the module.
 
-    ``stalls`` tells how memory accesses count. ``"separate"``: the core's cycles include its waits, and DRAM accesses
-    only load the memory, a resource of its own (Baldi & Sapio 2018). ``"added"``: the core waits for every line as
-    :attr:`levels` say (probed hosts).
+    ``stalls`` says how memory accesses count. With ``"separate"`` the cycles of the core include its waits, and
+    accesses to DRAM only load the memory, a separate resource (Baldi & Sapio 2018). With ``"added"`` (probed hosts) the
+    core also waits for every line, as :attr:`levels` gives.
     """
 
     name: str

@@ -1,11 +1,11 @@
-"""Probing this host: the measurements of the core become a :class:`Hardware` with ``stalls = "added"``.
+"""The probe of this host, whose measurements become a :class:`Hardware` with ``stalls = "added"``.
 
 ::
 
-    _core.probe_host ─► outcome ─┬─ probe_levels   sizes and costs of L1, L2, L3, DRAM
-                                 ├─ probe_shapes   operations' formulas over their parameters
-                                 ├─ probe_noise    was the host quiet?
-                                 └─ probe_facts    processor, kernel, network cards
+    _core.probe_host ─► outcome ─┬─ fit_levels       sizes and costs of L1, L2, L3, DRAM
+                                 ├─ fit_operations   formulas of the operations over their parameters
+                                 ├─ noise_of         was the host quiet?
+                                 └─ probe_facts      processor, kernel, network cards
 """
 
 from __future__ import annotations
@@ -45,22 +45,17 @@ __all__ = [
 ]
 
 
-_TYPICAL = 0.25
-
-
 def typical(repeats: Sequence[float]) -> float:
-    """Return the lower quartile.
+    """Return the lower quartile of repeated measurements.
 
-    The typical value and the scatter of repeated measurements.
-
-    Interrupts, neighbours and other processes only ever add time, so the lower quartile is closer to the undisturbed
-    cost than mean or median are, and one lucky repeat does not decide it as it would the minimum.
+    Interrupts, neighbours and other processes only add time, so the lower quartile is closer to the undisturbed cost
+    than the mean or the median, and unlike the minimum it does not depend on a single repeat.
     """
-    return quantile(repeats, _TYPICAL)
+    return quantile(repeats, 0.25)
 
 
 def scatter_ratio(repeats: Sequence[float]) -> float:
-    """Return (median − minimum) / median: 0 where half of the repeats were undisturbed; NaN of fewer than three.
+    """Return (median − minimum) / median, which is 0 if half of the repeats were undisturbed; NaN of fewer than three.
 
     Examples
     --------
@@ -73,25 +68,25 @@ def scatter_ratio(repeats: Sequence[float]) -> float:
 
 @value
 class NoiseLimits:
-    """Limits of the noise of a quiet host."""
+    """Upper limits of the noise of a quiet host."""
 
     # (median − minimum) / median of a measurement's repeats, at the upper quartile over all measurements.
     scatter_ratio: float = 0.10
-    # Share of the time that the hypervisor ran something else (``steal`` of ``/proc/stat``).
+    # Share of the time in which the hypervisor ran other machines (``steal`` of ``/proc/stat``).
     steal_ratio: float = 0.01
     interruptions_per_s: float = field("Involuntary context switches of the probe's thread", default=20.0)
-    clock_ratio: float = field("(greatest − least) / median of the core's clock", default=0.03)
+    clock_ratio: float = field("(maximum − minimum) / median of the core's clock", default=0.03)
 
 
 NOISE_LIMITS = NoiseLimits()
 
-_NOTHING_CYCLES = 2.0
-"""A line that costs no more on top of one in L1 was found there, or nearly so."""
+_L1_CYCLES = 2.0
+"""A line that costs at most this much more than a line in L1 was found in L1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """What disturbed the probe; ``reasons`` is empty for a quiet host."""
+    """The disturbances of a probe; ``reasons`` is empty for a quiet host."""
 
     scatter_ratio: float
     steal_ratio: float
@@ -101,7 +96,7 @@ class Noise:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing speaks against the results."""
+        """Whether no noise limit was exceeded."""
         return not self.reasons
 
     @property
@@ -121,7 +116,7 @@ def noise_of(outcome: Mapping[str, Any], duration_s: float, limits: NoiseLimits 
     reasons = []
     if scatter > limits.scatter_ratio:
         reasons.append(
-            f"repeats scatter: a quarter of the measurements has its median {scatter:.0%} above its least value "
+            f"repeats scatter: for a quarter of the measurements the minimum is {scatter:.0%} below the median "
             f"(quiet: up to {limits.scatter_ratio:.0%})"
         )
     if steal > limits.steal_ratio:
@@ -139,45 +134,41 @@ def noise_of(outcome: Mapping[str, Any], duration_s: float, limits: NoiseLimits 
 
 
 def _repeats(outcome: Mapping[str, Any]) -> Iterator[list[float]]:
-    """Yield the repeats of every point but the clock's; costs on top of L1 only where they are above 0."""
+    """Yield the repeats of every point except the clock; differences to L1 only if they are above the noise."""
     for name in ("latency", "batched", "streamed", "operations"):
         for point in outcome.get(name, ()):
             repeats = list(point["cycles"])
-            if name in ("latency", "operations") or quantile(repeats, 0.5) > _NOTHING_CYCLES:
+            if name in ("latency", "operations") or quantile(repeats, 0.5) > _L1_CYCLES:
                 yield repeats
     for point in outcome.get("bandwidth", ()):
         yield [1.0 / rate for rate in point["bytes_per_s"] if rate > 0.0]
 
 
-BADLY_RATIO = 0.10
-"""A formula that misses its samples by more (root mean square) is told as a doubt."""
+MAX_RESIDUAL_RATIO = 0.10
+"""Fits with a larger residual (root mean square) are reported in the notes."""
 
-_SIGNIFICANT = 4
+_SIGNIFICANT_DIGITS = 4
 _OUTLIER_RATIO = 0.10
 _REWEIGHTINGS = 12
-_LEAST_CYCLES = 1.0
-"""Errors of operations that cost less are relative to this: a part of a cycle more or less is no misfit."""
+_MIN_CYCLES = 1.0
+"""Errors of operations that cost less are relative to this value, because a fraction of a cycle is no misfit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostShape:
-    """The shape of an operation's cost: the terms of its cycles, and the lines that it touches.
+    """The form of an operation's cost: the terms of its cycles, and the lines that it touches.
 
-    From measured cycles of an operation to the coefficients of its formula.
-
-    ``data/hardware/shapes.toml`` says which terms the cycles of each operation are made of, and which lines of memory
-    it touches (the tables of ``crates/probe``). The probe brings samples; the coefficients are least squares of the
-    *relative*
-    errors, none negative (Lawson & Hanson's NNLS)::
+    ``data/hardware/shapes.toml`` gives the terms of the cycles of each operation, and the lines of memory that it
+    touches (the tables of ``crates/probe``). The probe measures samples. The coefficients minimise the squares of the
+    *relative* errors and are not negative (Lawson & Hanson's NNLS)::
 
         cycles(N, HE, …) = c0 + c1·N + c2·ceil(HE/8),      min Σ w ((fit − measured) / max(measured, 1))²,  c ≥ 0
 
-    Now and then a sample is far off for a reason that is its own, such as arrays that happen to lie a multiple of 4 KiB
-    apart: errors e beyond 10 % get the weight w = 10 % / |e| (Huber 1964), so that they do not bend the formula; the
-    reported residual contains them in full.
+    Single samples may be outliers, for example if arrays happen to be a multiple of 4 KiB apart. Errors e above 10 %
+    therefore get the weight w = 10 % / |e| (Huber 1964) in the fit; the reported residual includes them in full.
 
-    Of samples that differ only in the parameter ``at_greatest``, the one with its greatest value counts; "": all count.
-    ``in_use`` holds texts that replace parameters in the fitted formula.
+    Of samples that differ only in the parameter ``at_greatest``, the fit uses the sample with the greatest value of it;
+    with "" it uses all samples. ``in_use`` has texts that replace parameters in the fitted formula.
     """
 
     operation: str
@@ -189,7 +180,7 @@ class CostShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Cycles of one execution, by parameters."""
+    """Cycles of one execution with given parameters."""
 
     parameters: Mapping[str, float]
     cycles: float
@@ -197,7 +188,7 @@ class Sample:
 
 @cache
 def shapes() -> Mapping[str, CostShape]:
-    """Return the shapes that routecast knows, by operation."""
+    """Return the shipped shapes of costs, by operation."""
     path = files("routecast") / "data" / "hardware" / "shapes.toml"
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     return {name: _shape(name, entry) for name, entry in document["operation"].items()}
@@ -222,56 +213,58 @@ def _shape(name: str, entry: Mapping[str, Any]) -> CostShape:
 
 
 def fit_operations(points: Sequence[Mapping[str, Any]]) -> tuple[dict[str, OperationCost], tuple[str, ...]]:
-    """Fit every measured operation; the second value lists doubts.
+    """Fit the costs of all measured operations; return them by name, with notes on problems of the fits.
 
-    ``points``: ``operations`` of the probe's outcome: operation, parameters, cycles (repeats), level.
+    ``points`` are the ``operations`` of the probe's outcome: operation, parameters, cycles (repeats), level.
     """
     by_operation: dict[str, list[Sample]] = {}
     for point in points:
         if point.get("level", "L1") == "L1":
             sample = Sample(parameters=dict(point["parameters"]), cycles=typical(point["cycles"]))
             by_operation.setdefault(str(point["operation"]), []).append(sample)
-    known = shapes()
+    all_shapes = shapes()
     costs: dict[str, OperationCost] = {}
     notes = []
     for name, samples in by_operation.items():
-        shape = known.get(name)
+        shape = all_shapes.get(name)
         if shape is None:
-            notes.append(f"operation {name} was measured but has no shape: its cycles are taken for constant")
+            notes.append(f"operation {name} was measured but has no shape: its cycles are assumed to be constant")
             shape = CostShape(operation=name, terms=(Formula("1"),))
         cost = fit_operation(shape, samples)
         costs[name] = cost
-        if cost.residual_ratio > BADLY_RATIO:
+        if cost.residual_ratio > MAX_RESIDUAL_RATIO:
             notes.append(f"operation {name}: its formula misses the samples by {cost.residual_ratio:.0%}")
-    notes.extend(f"operation {name} was not measured" for name in known if name not in costs)
+    notes.extend(f"operation {name} was not measured" for name in all_shapes if name not in costs)
     return costs, tuple(notes)
 
 
 def fit_operation(shape: CostShape, samples: Sequence[Sample]) -> OperationCost:
-    """Fit one operation.
+    """Fit the cost of one operation.
 
-    Raises FitProblem: there is no sample, or one is not a number of at least 0.
+    Raises FitProblem: there are no samples, or a sample is not a number >= 0.
     """
     import numpy as np
     from scipy.optimize import nnls
 
     if not samples or not all(math.isfinite(sample.cycles) and sample.cycles >= 0.0 for sample in samples):
-        raise FitProblem(shape.operation, "every sample of its cycles must be a number >= 0, and there must be one")
-    samples = _counting(samples, shape.at_greatest)
+        raise FitProblem(
+            shape.operation, "its samples must be numbers of cycles >= 0, and it needs at least one sample"
+        )
+    samples = _at_greatest(samples, shape.at_greatest)
     columns = np.array([[term.evaluate(sample.parameters) for term in shape.terms] for sample in samples])
     measured = np.array([sample.cycles for sample in samples])
-    scale = np.maximum(measured, _LEAST_CYCLES)
+    scale = np.maximum(measured, _MIN_CYCLES)
     weights = np.ones_like(measured)
     for _ in range(_REWEIGHTINGS):
         rows = weights / scale
-        exact, _ = nnls(columns * rows[:, None], measured * rows)
-        errors = np.abs(columns @ exact - measured) / scale
+        solution, _ = nnls(columns * rows[:, None], measured * rows)
+        errors = np.abs(columns @ solution - measured) / scale
         weights = np.sqrt(np.minimum(1.0, _OUTLIER_RATIO / np.maximum(errors, _OUTLIER_RATIO)))
-    coefficients = [_rounded(float(value)) for value in exact]
+    coefficients = [_rounded(float(value)) for value in solution]
     relative = (columns @ np.array(coefficients) - measured) / scale
     return OperationCost(
         operation=shape.operation,
-        cycles=Formula(_text(coefficients, [_used(term, shape.in_use) for term in shape.terms])),
+        cycles=Formula(_text(coefficients, [_in_use(term, shape.in_use) for term in shape.terms])),
         accesses=shape.accesses,
         residual_ratio=float(np.sqrt(np.mean(relative**2))),
         samples=len(samples),
@@ -279,57 +272,59 @@ def fit_operation(shape: CostShape, samples: Sequence[Sample]) -> OperationCost:
     )
 
 
-def _counting(samples: Sequence[Sample], name: str) -> Sequence[Sample]:
-    """Return the samples with the greatest value of a parameter among those that agree in all others."""
+def _at_greatest(samples: Sequence[Sample], name: str) -> Sequence[Sample]:
+    """Return, of samples that agree in all other parameters, those with the greatest value of a parameter."""
     if not name:
         return samples
     greatest: dict[frozenset[tuple[str, float]], Sample] = {}
     for sample in samples:
         others = frozenset(item for item in sample.parameters.items() if item[0] != name)
-        held = greatest.get(others)
-        if held is None or sample.parameters[name] > held.parameters[name]:
+        greatest_sample = greatest.get(others)
+        if greatest_sample is None or sample.parameters[name] > greatest_sample.parameters[name]:
             greatest[others] = sample
     return list(greatest.values())
 
 
 def _rounded(value: float) -> float:
-    """Return a coefficient rounded as in the file, so that the residual is that of the written formula."""
-    return float(f"{value:.{_SIGNIFICANT}g}")
+    """Return a coefficient rounded as in the file, so that the residual belongs to the written formula."""
+    return float(f"{value:.{_SIGNIFICANT_DIGITS}g}")
 
 
 def _text(coefficients: Sequence[float], terms: Sequence[Formula]) -> str:
-    """Write the formula without terms of coefficient 0."""
+    """Write the formula, without terms whose coefficient is 0."""
     parts = [
-        f"{coefficient:.{_SIGNIFICANT}g}" if term.text == "1" else f"{coefficient:.{_SIGNIFICANT}g} * {_factor(term)}"
+        f"{coefficient:.{_SIGNIFICANT_DIGITS}g}"
+        if term.text == "1"
+        else f"{coefficient:.{_SIGNIFICANT_DIGITS}g} * {_factor(term)}"
         for coefficient, term in zip(coefficients, terms, strict=True)
         if coefficient > 0.0
     ]
     return " + ".join(parts) or "0"
 
 
-def _used(term: Formula, in_use: Mapping[str, str]) -> Formula:
-    """Return a term with parameters replaced by texts."""
+def _in_use(term: Formula, in_use: Mapping[str, str]) -> Formula:
+    """Return a term with some parameters replaced by formulas."""
     text = term.text
-    for name, what in in_use.items():
-        text = what.join(re.split(rf"\b{re.escape(name)}\b", text))
+    for name, replacement in in_use.items():
+        text = replacement.join(re.split(rf"\b{re.escape(name)}\b", text))
     return Formula(text)
 
 
 def _factor(term: Formula) -> str:
-    is_whole = term.text.isidentifier() or _is_one_call(term.text)
+    is_whole = term.text.isidentifier() or _is_single_call(term.text)
     return term.text if is_whole else f"({term.text})"
 
 
-def _is_one_call(text: str) -> bool:
-    """Whether the text is one function call, such as ``ceil(HE/8)``."""
+def _is_single_call(text: str) -> bool:
+    """Whether the text is a single function call, such as ``ceil(HE/8)``."""
     name, opened, inside = text.partition("(")
     if not opened or not name.isidentifier() or not inside.endswith(")"):
         return False
     depth = 1
-    for place, letter in enumerate(inside, 1):
+    for position, letter in enumerate(inside, 1):
         depth += {"(": 1, ")": -1}.get(letter, 0)
         if depth == 0:
-            return place == len(inside)
+            return position == len(inside)
     return False
 
 
@@ -340,41 +335,37 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 _FLOOR_CYCLES = 2.0
-"""Added to a cost before a relative error is taken: below it, the clock's resolution and loop overhead speak."""
+"""Added to a cost in relative errors, because loop overhead and clock resolution dominate smaller costs."""
 
-_SIZES_TRIED = 160
-_BADLY_RATIO = 0.10
-_ASSUMED = {"L1": 32768.0, "L2": 1048576.0}
+_CANDIDATE_SIZES = 160
+_ASSUMED_BYTES = {"L1": 32768.0, "L2": 1048576.0}
 _LEVELS: tuple[LevelName, ...] = ("L1", "L2", "L3", "DRAM")
 _PATTERNS = {"dependent": "latency", "batched": "batched", "streamed": "streamed"}
 
 
 @value
 class LevelFit:
-    """The fitted levels.
-
-    From access times over working sets of growing size to the sizes and costs of the memory's levels.
+    """The sizes and costs of the memory levels, fitted to access times over working sets of growing size.
 
     ::
 
         cycles                          ┌────── DRAM        cycles(W) = c0 + d2·m1(W) + d3·m2(W) + d4·m3(W)
                          ┌──────────────┘ L3
-               ┌─────────┘ L2                               ml(W) = 1 − min(1, Cl / W): share not found within capacity
-    Cl
+               ┌─────────┘ L2                               ml(W) = 1 − min(1, Cl / W): share beyond capacity Cl
         ───────┘ L1
                C1        C2             C3         W
 
-    Random lines of a working set of W bytes are found within a capacity C with probability min(1, C/W). L1 and L2
-    belong to the core, so C1 and C2 are those that the system reports. The last level is shared, and a virtual machine
-    or a busy host gets a part of it: C3 is fitted, with the system's figure as its bound, to the times of batched
-    lines, because that is how operations ask for them. The steps d are least-squares and not negative (Lawson &
-    Hanson's NNLS), so a level never costs less than the one before. Costs stand on top of L1's, which is 0 by
-    definition: the operations' cycles were taken with their data in L1.
+    Random lines of a working set of W bytes are within a capacity C with probability min(1, C/W). L1 and L2 belong to
+    the core, so C1 and C2 are the reported sizes. The last level is shared, and a virtual machine or a busy host gets a
+    part of it. Therefore C3 is fitted, with the reported size as its upper bound, to the times of batched lines, the
+    access pattern of most operations. The steps d minimise the squared errors and are not negative (Lawson & Hanson's
+    NNLS), so a level never costs less than the previous level. All costs are relative to L1, whose cost is 0 by
+    definition, because the cycles of the operations were measured with their data in L1.
     """
 
-    levels: tuple[MemoryLevel, ...] = field("L1, L2, L3, DRAM; L3 is missing where the host has none")
+    levels: tuple[MemoryLevel, ...] = field("L1, L2, L3, DRAM; without L3 if the host has none")
     residual_ratio: Mapping[str, float] = field("Root mean square of the relative residuals, by pattern")
-    l1_cycles: Mapping[str, float] = field("The cost in L1 that all costs stand on top of, by pattern")
+    l1_cycles: Mapping[str, float] = field("Cost of a line in L1, to which all costs are relative, by pattern")
     notes: tuple[str, ...] = field("Notes for the reader", default=())
 
 
@@ -387,7 +378,7 @@ class _Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
-    """Steps of one curve at given capacities, and the squared relative residuals."""
+    """Steps of a curve at given capacities, and the sum of the squared relative residuals."""
 
     steps: Numbers = dataclasses.field(repr=False)
     squares: float
@@ -395,11 +386,11 @@ class _Steps:
 
 
 def fit_levels(outcome: Mapping[str, Any], frequency_hz: float) -> LevelFit:
-    """Fit sizes and costs of the levels.
+    """Fit the sizes and costs of the levels.
 
-    ``outcome``: what the probe measured: ``caches``, ``latency``, ``batched``, ``streamed``; ``frequency_hz``: clock of
-    the core; L3 and DRAM, which have clocks of their own, are given in seconds. Raises FitProblem: a curve has too few
-    points.
+    The fit uses ``caches``, ``latency``, ``batched`` and ``streamed`` of the probe's outcome. ``frequency_hz`` is the
+    clock of the core; the costs of L3 and DRAM, which have other clocks, are in seconds. Raises FitProblem: a curve has
+    too few points.
     """
     curves = [_curve(pattern, outcome.get(name, ())) for pattern, name in _PATTERNS.items()]
     notes: list[str] = []
@@ -414,8 +405,8 @@ def fit_levels(outcome: Mapping[str, Any], frequency_hz: float) -> LevelFit:
     fits = {curve.pattern: _steps(curve, capacities) for curve in curves}
     residuals = {pattern: math.sqrt(fit.squares / fit.points) for pattern, fit in fits.items()}
     for pattern, residual in residuals.items():
-        if residual > _BADLY_RATIO:
-            notes.append(f"{pattern} access times lie {residual:.0%} off the fitted levels (root mean square)")
+        if residual > MAX_RESIDUAL_RATIO:
+            notes.append(f"{pattern} access times differ by {residual:.0%} from the fitted levels (root mean square)")
     notes.extend(_page_notes(outcome.get("latency", ()), frequency_hz))
     costs = {pattern: _costs(fit.steps) for pattern, fit in fits.items()}
     levels = tuple(
@@ -449,7 +440,7 @@ def _level(name: LevelName, size_bytes: float, cycles: Mapping[str, float], freq
 
 
 def _costs(steps: Numbers) -> list[float]:
-    """Return the levels' costs on top of L1's: sums of the steps after the first."""
+    """Return the costs of the levels relative to L1: cumulative sums of the steps after the first."""
     total, costs = 0.0, [0.0]
     for step in steps[1:]:
         total += float(step)
@@ -458,26 +449,26 @@ def _costs(steps: Numbers) -> list[float]:
 
 
 def _sizes(caches: Sequence[Mapping[str, Any]], notes: list[str]) -> tuple[dict[str, float], float]:
-    """Return the sizes of L1, L2 and L3 that the system reports (0 without L3)."""
-    there = {str(cache["level"]): float(cache["size_bytes"]) for cache in caches}
-    sizes = {"L1": there.get("L1d", there.get("L1", 0.0)), "L2": there.get("L2", 0.0)}
+    """Return the sizes of L1 and L2, and of L3 (0 without L3), as the system reports them."""
+    sizes_by_name = {str(cache["level"]): float(cache["size_bytes"]) for cache in caches}
+    sizes = {"L1": sizes_by_name.get("L1d", sizes_by_name.get("L1", 0.0)), "L2": sizes_by_name.get("L2", 0.0)}
     for name, size in sizes.items():
         if not size:
-            sizes[name] = _ASSUMED[name]
-            notes.append(f"the system does not tell the size of {name}: taken for {_mebi(_ASSUMED[name])}")
-    return sizes, there.get("L3", 0.0)
+            sizes[name] = _ASSUMED_BYTES[name]
+            notes.append(f"the system does not report the size of {name}: {_mebi(_ASSUMED_BYTES[name])} is assumed")
+    return sizes, sizes_by_name.get("L3", 0.0)
 
 
 def _curve(pattern: str, points: Sequence[Mapping[str, Any]]) -> _Curve:
-    """Return the points of huge pages, or else of normal ones, with their typical cycles."""
+    """Return the points with huge pages, or else with normal pages, with their typical cycles."""
     import numpy as np
 
     kinds = {str(point.get("pages", "huge")) for point in points}
     kind = "huge" if "huge" in kinds else "normal"
     chosen = [point for point in points if point.get("pages", kind) == kind]
     if len(chosen) < len(_LEVELS):
-        what = f"{len(chosen)} points of {pattern} access times: at least {len(_LEVELS)} are needed"
-        raise FitProblem("memory", what)
+        message = f"{len(chosen)} points of {pattern} access times: at least {len(_LEVELS)} are needed"
+        raise FitProblem("memory", message)
     return _Curve(
         pattern=pattern,
         working_set_bytes=np.array([float(point["bytes"]) for point in chosen]),
@@ -496,31 +487,30 @@ def _steps(curve: _Curve, capacities: Sequence[float]) -> _Steps:
     return _Steps(steps=steps, squares=float(distance) ** 2, points=len(curve.cycles))
 
 
-def _l3_bytes(curve: _Curve, inner: Sequence[float], most_bytes: float) -> float:
-    """Return the size of L3 at which the curve is fitted best."""
+def _l3_bytes(curve: _Curve, inner: Sequence[float], max_bytes: float) -> float:
+    """Return the size of L3 with the best fit of the curve."""
     import numpy as np
 
-    tried = np.geomspace(inner[-1] * 1.05, most_bytes, _SIZES_TRIED)
-
-    return float(min(tried, key=lambda size: _steps(curve, [*inner, size]).squares))
+    candidates = np.geomspace(inner[-1] * 1.05, max_bytes, _CANDIDATE_SIZES)
+    return float(min(candidates, key=lambda size: _steps(curve, [*inner, size]).squares))
 
 
 def _page_notes(points: Sequence[Mapping[str, Any]], frequency_hz: float) -> list[str]:
-    """Return a note on the cost of normal pages, at the largest working set that was chased over both kinds."""
+    """Return a note on the cost of normal pages, at the largest working set measured with both kinds of pages."""
     by_kind: dict[str, dict[int, float]] = {"huge": {}, "normal": {}}
     for point in points:
         by_kind.setdefault(str(point.get("pages", "huge")), {})[int(point["bytes"])] = typical(point["cycles"])
     if not by_kind["huge"]:
-        return ["no huge pages: access times hold page walks, and so do the levels' costs"]
-    both = by_kind["huge"].keys() & by_kind["normal"].keys()
-    if not both:
+        return ["no huge pages: access times and the costs of the levels include page walks"]
+    common = by_kind["huge"].keys() & by_kind["normal"].keys()
+    if not common:
         return []
-    most = max(both)
-    huge, normal = by_kind["huge"][most], by_kind["normal"][most]
+    largest = max(common)
+    huge, normal = by_kind["huge"][largest], by_kind["normal"][largest]
     more_ns = 1e9 * (normal - huge) / frequency_hz
     return [
-        f"a dependent access to {_mebi(most)} takes {more_ns:+.0f} ns ({normal / huge - 1.0:+.0%}) over pages "
-        "of 4 KiB: the levels hold for huge pages"
+        f"a dependent access to {_mebi(largest)} takes {more_ns:+.0f} ns ({normal / huge - 1.0:+.0%}) over pages "
+        "of 4 KiB: the levels apply to huge pages"
     ]
 
 
@@ -528,7 +518,7 @@ def _mebi(size_bytes: float) -> str:
     return f"{size_bytes / 1048576.0:.3g} MiB"
 
 
-_MOST_MEMORY_BYTES = 1 << 30
+_MAX_MEMORY_BYTES = 1 << 30
 _MEMORY_SHARE = 0.25
 
 
@@ -548,15 +538,14 @@ def probe(
 ) -> Probed:
     """Measure this host.
 
-    ``quick``: fewer working sets and repeats: seconds instead of most of a minute; ``cpu``: the processor to measure
-    on; None leaves the choice to the core; ``seed``: seed of the random lines and permutations; ``on_progress``: called
-    with the finished share, 0..1. Raises EnvironmentProblem: the host refuses memory or the processor; ModelProblem:
-    there is no such processor.
+    ``quick`` uses fewer working sets and repeats, and takes seconds instead of nearly a minute. ``cpu`` is the
+    processor to measure; with None the compiled core chooses it. ``seed`` determines the random lines and permutations.
+    Raises EnvironmentProblem: the host refuses memory or the processor; ModelProblem: the processor does not exist.
     """
     request = {
         "quick": quick,
         "cpu": cpu,
-        "most_memory_bytes": most_memory_bytes(),
+        "most_memory_bytes": max_memory_bytes(),
         "seed": seed,
         "parts": ["clock", "memory", "operations"],
     }
@@ -565,10 +554,10 @@ def probe(
     return hardware_of(outcome, duration_s=time.monotonic() - start, cpu=cpu, quick=quick)
 
 
-def most_memory_bytes() -> int:
-    """Return the most memory of the probe: a quarter of the free memory, at most 1 GiB."""
+def max_memory_bytes() -> int:
+    """Return the memory limit of the probe: a quarter of the free memory, at most 1 GiB."""
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(_MOST_MEMORY_BYTES, int(free * _MEMORY_SHARE))
+    return min(_MAX_MEMORY_BYTES, int(free * _MEMORY_SHARE))
 
 
 def hardware_of(
@@ -576,11 +565,11 @@ def hardware_of(
 ) -> Probed:
     """Return the hardware of a host from the outcome of a probe.
 
-    Raises FitProblem: the outcome lacks what a fit needs.
+    Raises FitProblem: the outcome lacks measurements that a fit needs.
     """
     clocks = [float(value) for value in outcome["clock"]["core_hz"]]
     if not clocks or min(clocks) <= 0.0:
-        raise FitProblem("clock", "the core's clock was not measured: it is a number > 0")
+        raise FitProblem("clock", "the core's clock was not measured: it must be a number > 0")
     frequency_hz = _cycles_hz(outcome["clock"], clocks)
     noise = noise_of(outcome, duration_s)
     fit = fit_levels(outcome, frequency_hz)
@@ -588,12 +577,12 @@ def hardware_of(
     cards, card_notes = network_cards()
     sockets, cores = packages()
     name = cpu_name()
-    at = datetime.now(UTC)
+    probed_at = datetime.now(UTC)
     cpu = int(outcome.get("cpu", cpu or 0))
     facts = {
         **host_facts(cpu),
         "probed_cpu": cpu,
-        "probed_at": at.isoformat(timespec="seconds"),
+        "probed_at": probed_at.isoformat(timespec="seconds"),
         "probe": "quick" if quick else "full",
         "probe_s": round(duration_s, 1),
         "clock_counter": str(outcome["clock"].get("counter", "")),
@@ -608,7 +597,7 @@ def hardware_of(
     }
     hardware = Hardware(
         name="host",
-        title=f"{name}, probed {at:%Y-%m-%d}",
+        title=f"{name}, probed {probed_at:%Y-%m-%d}",
         cpu=Cpu(name=name, sockets=sockets, cores_per_socket=cores, frequency_hz=frequency_hz),
         levels=fit.levels,
         operations=operations,
@@ -630,12 +619,12 @@ def hardware_of(
 
 
 def _cycles_hz(clock: Mapping[str, Any], core_hz: list[float]) -> float:
-    """Return the clock that converted ticks to cycles: that of the first repeats.
+    """Return the clock that the probe used to convert ticks to cycles, from the first half of the repeats.
 
-    Another clock would scale all times in seconds by the ratio.
+    Another clock would scale all times in seconds by the ratio of the clocks.
     """
-    before = core_hz[: (len(core_hz) + 1) // 2]
-    return float(clock.get("cycles_hz") or quantile(before, 0.5))
+    first_half = core_hz[: (len(core_hz) + 1) // 2]
+    return float(clock.get("cycles_hz") or quantile(first_half, 0.5))
 
 
 def _call(call: Mapping[str, Any]) -> CallCost:
@@ -647,7 +636,7 @@ def _call(call: Mapping[str, Any]) -> CallCost:
 
 
 def _bandwidths(outcome: Mapping[str, Any]) -> dict[str, float]:
-    """Return bytes/s of the largest buffer that was read, written and copied."""
+    """Return the bytes/s of the largest buffer that was read, written and copied."""
     largest: dict[str, Mapping[str, Any]] = {}
     for point in outcome.get("bandwidth", ()):
         kind = str(point["kind"])

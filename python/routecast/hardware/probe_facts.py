@@ -1,6 +1,6 @@
-"""Facts that the system reports of this host: processor, kernel, hypervisor, pages, network cards and their bus.
+"""Calls of the compiled probe, and facts that the system reports about this host.
 
-The compiled core's probe is called with JSON, and its errors become routecast's.
+The facts are the processor, the kernel, the hypervisor, pages, network cards and their bus.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ from routecast.progress import ShareProgress
 __all__ = ["Call", "clock", "cpu_name", "host_facts", "native", "network_cards", "packages"]
 
 Call = Literal["probe_host", "run_function", "run_workload", "trace_workload"]
-"""Functions of the core that take and give JSON."""
+"""Functions of the compiled core that take and return JSON."""
 
 _SUBJECTS = {"probe_host": "probe", "run_function": "run of a function"}
 
 _ENVIRONMENT = ("memory", "system")
-"""Kinds of the core's errors that the machine is to blame for; all others are the request's."""
+"""Kinds of errors that the machine causes; the request causes all others."""
 
 _DEFECTS = ("panic", "outcome")
 
 
 def native(call: Call, request: Mapping[str, object], on_progress: ShareProgress | None = None) -> dict[str, Any]:
-    """Call the core and return its outcome.
+    """Call a function of the compiled core and return its outcome, as plain data.
 
-    ``request``: plain data; ``crates/probe`` documents each field; ``on_progress`` is called about
-    every 50 ms. Raises ModelProblem: the request asks for what is not possible; EnvironmentProblem: the machine
-    lacks something: memory, a core, a right.
+    ``crates/probe`` documents the fields of ``request``. ``on_progress`` is called about every 50 ms. Raises
+    ModelProblem: the request is not possible; EnvironmentProblem: the machine lacks memory, a core or a right.
     """
     from routecast import _core
 
@@ -65,7 +64,7 @@ _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5}
 
 
 def cpu_name(proc: Path = _PROC) -> str:
-    """Return the processor's name, or that of the architecture where the kernel reports none."""
+    """Return the name of the processor, or of the architecture if the kernel reports no processor."""
     for line in _read(proc / "cpuinfo").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -73,7 +72,7 @@ def cpu_name(proc: Path = _PROC) -> str:
 
 
 def clock(sys: Path = _SYS, proc: Path = _PROC) -> tuple[float | None, str]:
-    """Return the clock that the system reports, Hz, and its source; None where it reports none."""
+    """Return the clock that the system reports, in Hz or None, and its source."""
     for name in ("base_frequency", "cpuinfo_max_freq"):
         path = sys / "devices/system/cpu/cpu0/cpufreq" / name
         if (khz := _number(path)) > 0.0:
@@ -86,7 +85,7 @@ def clock(sys: Path = _SYS, proc: Path = _PROC) -> tuple[float | None, str]:
 
 
 def packages(sys: Path = _SYS) -> tuple[int, int]:
-    """Return (sockets, cores of one socket); cores are counted as the system sees them, without siblings."""
+    """Return the numbers of sockets and of cores per socket; sibling threads count as one core."""
     cores: set[tuple[str, str]] = set()
     for folder in (sys / "devices/system/cpu").glob("cpu[0-9]*"):
         core = _read(folder / "topology/core_id")
@@ -97,7 +96,7 @@ def packages(sys: Path = _SYS) -> tuple[int, int]:
 
 
 def host_facts(cpu: int = 0, *, sys: Path = _SYS, proc: Path = _PROC) -> Mapping[str, object]:
-    """Return plain data that identifies the state of a host."""
+    """Return facts that describe the state of a host, as plain data."""
     governor = _read(sys / f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")
     transparent = re.search(r"\[(\w+)\]", _read(sys / "kernel/mm/transparent_hugepage/enabled"))
     flags = re.search(r"^flags\s*:(.*)$", _read(proc / "cpuinfo"), re.MULTILINE)
@@ -109,26 +108,26 @@ def host_facts(cpu: int = 0, *, sys: Path = _SYS, proc: Path = _PROC) -> Mapping
         "kernel": platform.release(),
         "machine": platform.machine(),
         "hypervisor": (vendor or "yes, unnamed") if is_virtual else "none seen",
-        "governor": governor or "not told",
-        "transparent_huge_pages": transparent[1] if transparent else "not told",
+        "governor": governor or "not reported",
+        "transparent_huge_pages": transparent[1] if transparent else "not reported",
         "huge_pages_reserved": _read(sys / "kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") or "0",
-        "threads_of_the_core": siblings or "not told",
+        "threads_of_the_core": siblings or "not reported",
     }
 
 
 def network_cards(sys: Path = _SYS) -> tuple[tuple[Nic, ...], tuple[str, ...]]:
-    """Return the network cards with a speed, and remarks on cards without one, or on missing cards."""
+    """Return the network cards with a speed, and notes on cards without a speed or on missing cards."""
     cards, notes = [], []
     for folder in sorted((sys / "class/net").glob("*")):
         device = folder / "device"
         if not device.exists():
-            continue  # made of software: lo, bridges, veth
+            continue  # software interfaces: lo, bridges, veth
         speed = _number(folder / "speed")
         bus = device.resolve()
         pcie = _pcie(bus)
         if speed <= 0.0:
             kind = bus.name if pcie is None else f"PCI Express {pcie.generation} x{pcie.lanes}"
-            notes.append(f"network card {folder.name} ({kind}) tells no speed: it is left out")
+            notes.append(f"network card {folder.name} ({kind}) reports no speed: it is left out")
             continue
         cards.append(
             Nic(
@@ -155,14 +154,14 @@ def _pcie(device: Path) -> Pcie | None:
 
 
 def _number(path: Path) -> float:
-    """Return the number in a file; −1 where there is none."""
+    """Return the number in a file; −1 without a number."""
     with contextlib.suppress(ValueError):
         return float(_read(path))
     return -1.0
 
 
 def _read(path: Path) -> str:
-    """Return a file's text; empty where it is missing or refuses (``speed`` of a card that is down)."""
+    """Return the text of a file; empty if it is missing or unreadable, as ``speed`` of a card that is down."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return path.read_text(encoding="utf-8").strip()
     return ""

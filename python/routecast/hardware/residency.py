@@ -1,18 +1,19 @@
-"""Residency of lines in the levels of the memory: Che's approximation of least-recently-used caches.
+"""Residency of lines in the levels of the memory, by Che's approximation of least-recently-used caches.
 
 A cache of C lines keeps the lines of the last T packets, where T, its *characteristic time*, is the time in which C
 different lines are used (Che, Tung & Wang 2002, "Hierarchical web caching systems", eqs. 1-5)::
 
     Σ_streams D(T) = C              D(T)  different lines that the stream uses in T packets
 
-    table   D(T) = Σ_i (1 − e^(−λ_i T))          found: the line was used in T,        1 − e^(−λ_i T)
-    keys    D(T) = M (1 − Π_k (1 − s_k / M))     found: by this key or another of its line,  s_k = 1 − e^(−λ_k T)
-    frames  D(T) = min(L, a T)                   found: if the ring comes round within T,    a T >= L
+    table   D(T) = Σ_i (1 − e^(−λ_i T))          hit if the line was used in T,              1 − e^(−λ_i T)
+    keys    D(T) = M (1 − Π_k (1 − s_k / M))     hit if any key of the line was used in T,   s_k = 1 − e^(−λ_k T)
+    frames  D(T) = min(L, a T)                   hit if the ring is used once within T,      a T >= L
 
-All streams of a core compete for its caches, so T is common to them. A line counts as found in the smallest level that
-would hold it: caches of C1 < C2 < C3 lines under one stream of requests hold each other's lines (Mattson et al. 1970).
+All streams of a core compete for its caches and therefore have the same T. A line is found in the smallest level that
+would hold it, because a cache of C2 > C1 lines also holds the lines of a cache of C1 lines for the same requests
+(Mattson et al. 1970).
 
-The ranges of validity are those of the approximation: independent requests, a steady state, many more lines than ways.
+The approximation assumes independent requests, a steady state, and many more lines than ways.
 """
 
 from __future__ import annotations
@@ -38,31 +39,29 @@ def batch_waiting_cycles(
     batch_frames: int,
     frequency_hz: float,
 ) -> Mapping[LevelName, float]:
-    """Return the cycles that a packet waits for its lines, by the level where they are found.
+    """Return the cycles that a packet waits for its lines, by level, if a core requests a batch of lines together.
 
-    A core requests a batch of lines together.
-
-    One line in a far level delays the whole batch; other lines of that level arrive meanwhile, one after the other::
+    A line in a far level delays the whole batch, and the other lines of that level arrive one after the other
+    meanwhile::
 
         all n lines in level l     n · batched(l)  =  first(l) + (n − 1) · next(l),     first(l) = dependent(l) at most
         mixed levels               Σ_l  P(l is the farthest with a line) · first(l) + (lines in l beyond one) · next(l)
 
-    ``batched`` and ``dependent`` are what a probe measures with all lines in one level (:class:`MemoryLevel`), in
-    batches of n lines. A mean over the levels, Σ shares · batched, would let a tenth of the lines in DRAM cost a tenth;
-    they cost a whole latency to nearly every batch.
+    A probe measures ``batched`` and ``dependent`` with all lines in one level (:class:`MemoryLevel`), in batches of n
+    lines. The mean over the levels, Σ shares · batched, would be wrong: if a tenth of the lines is in DRAM, nearly
+    every batch waits a whole latency.
 
-    ``levels``: the fastest first; ``shares``: share of the lines found in each level; ``lines``: lines per packet;
-    ``batch_frames`` packets ask for one each together, and again for the next one; ``batch_frames``: also of the probe;
-    ``frequency_hz``: clock of the core.
+    ``levels``: the fastest first; ``shares``: share of the lines in each level; ``lines``: lines per packet;
+    ``batch_frames``: packets that request a line together, as in the probe; ``frequency_hz``: clock of the core.
 
     Examples
     --------
     >>> near = MemoryLevel(name="L1", size_bytes=32768.0)
     >>> far = MemoryLevel(name="DRAM", dependent_cycles=320.0, batched_cycles=20.0)
-    >>> ask = dict(lines=1.0, batch_frames=32, frequency_hz=1e9)
-    >>> round(batch_waiting_cycles([near, far], {"DRAM": 1.0}, **ask)["DRAM"], 6)
+    >>> batch = dict(lines=1.0, batch_frames=32, frequency_hz=1e9)
+    >>> round(batch_waiting_cycles([near, far], {"DRAM": 1.0}, **batch)["DRAM"], 6)
     20.0
-    >>> round(batch_waiting_cycles([near, far], {"L1": 0.9, "DRAM": 0.1}, **ask)["DRAM"], 2)
+    >>> round(batch_waiting_cycles([near, far], {"L1": 0.9, "DRAM": 0.1}, **batch)["DRAM"], 2)
     10.38
     """
     rounds = max(1.0, lines)
@@ -74,13 +73,13 @@ def batch_waiting_cycles(
         nearer, within = within, min(1.0, within + share)
         if share <= 0.0 or requested <= 0.0:
             continue
-        all_here = batch_frames * (level.batched_cycles + level.batched_s * frequency_hz)
-        first = min(level.dependent_cycles + level.dependent_s * frequency_hz, all_here)
-        following = (all_here - first) / max(batch_frames - 1, 1)
-        is_farthest = within**requested - nearer**requested
-        is_asked = 1.0 - (1.0 - min(share, 1.0)) ** requested
-        beyond = max(requested * share - is_asked, 0.0)
-        waited[level.name] = rounds * (is_farthest * first + beyond * following) / batch_frames
+        all_in_level = batch_frames * (level.batched_cycles + level.batched_s * frequency_hz)
+        first = min(level.dependent_cycles + level.dependent_s * frequency_hz, all_in_level)
+        following = (all_in_level - first) / max(batch_frames - 1, 1)
+        farthest_probability = within**requested - nearer**requested
+        used_probability = 1.0 - (1.0 - min(share, 1.0)) ** requested
+        further_lines = max(requested * share - used_probability, 0.0)
+        waited[level.name] = rounds * (farthest_probability * first + further_lines * following) / batch_frames
     return waited
 
 
@@ -97,18 +96,18 @@ _BISECTIONS = 60
 
 @value
 class Stream:
-    """Lines of one kind that a core uses while it forwards packets."""
+    """The accesses of a core to lines of one kind while it forwards packets."""
 
-    name: str = field("Streams of one name use the same lines: their accesses add up")
+    name: str = field("Name; streams with the same name use the same lines, so their accesses are added")
     kind: AccessKind = field(
-        "``table``: the packet's flow decides which line. ``frame``: all lines in turn, round and round."
+        "``table``: the line depends on the packet's flow. ``frame``: all lines in turn, cyclically"
     )
     accesses: float = field("Lines used per packet")
-    lines: float = field("Lines that the table has, or all frames together")
+    lines: float = field("Lines of the table, or of all frames together")
     popularity: Popularity = field("Popularity of the keys of a table", default_factory=Popularity)
-    # Keys that lie in the table; where a hash puts them, several may share a line, and some lines have none. At most
-    # ``popularity.flows`` of them are used. None: the flows are the keys, or if these are not given, each line is one
-    # key's and all lines are used.
+    # Keys in the table. A hash spreads them, so several may share a line, and some lines have none. At most
+    # ``popularity.flows`` keys are used. None: the flows are the keys, or, without a number of flows, every line has
+    # one key and all lines are used.
     keys: float | None = None
 
     def __post_init__(self) -> None:
@@ -127,13 +126,13 @@ class Stream:
 
     @property
     def keys_used(self) -> int | None:
-        """Number of different keys of packets; None where each line has one key."""
+        """Number of different keys of the packets; None if each line has one key."""
         known = [count for count in (self.popularity.flows, self.keys) if count is not None]
         return max(1, round(min(known))) if known else None
 
 
 def distinct_lines(keys: float, lines: float) -> float:
-    """Lines that hold at least one of ``keys`` keys which a hash spreads over ``lines`` lines: M (1 − (1 − 1/M)^K).
+    """Return the number of lines with a key, if a hash spreads ``keys`` keys over ``lines`` lines: M (1 − (1 − 1/M)^K).
 
     Examples
     --------
@@ -155,21 +154,21 @@ def residency(levels: Sequence[MemoryLevel], streams: Iterable[Stream]) -> Mappi
     levels : sequence of MemoryLevel
         The fastest first; the last one holds everything.
     streams : iterable of Stream
-        All that the core uses.
+        All streams of the core.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        Streams of one name say different things of their lines.
+        Streams with the same name differ in their lines or their popularity.
 
     Examples
     --------
-    A table of which a quarter fits into L1, all lines alike often used:
+    A quarter of a table fits into L1, and all its lines are used equally often:
 
     >>> from routecast.hardware.model import MemoryLevel
     >>> levels = [MemoryLevel(name="L1", size_bytes=64 * 256), MemoryLevel(name="DRAM")]
-    >>> found = residency(levels, [Stream(name="mac", kind="table", accesses=1, lines=1024)])
-    >>> round(found["mac"]["L1"], 6)
+    >>> shares = residency(levels, [Stream(name="mac", kind="table", accesses=1, lines=1024)])
+    >>> round(shares["mac"]["L1"], 6)
     0.25
     """
     merged = _merged(streams)
@@ -186,8 +185,8 @@ def residency(levels: Sequence[MemoryLevel], streams: Iterable[Stream]) -> Mappi
     return by_use
 
 
-class _Keys:
-    """Lines of a table, used as often as their keys."""
+class _TableUsage:
+    """The use of the lines of a table, which follows the popularity of the keys."""
 
     def __init__(self, stream: Stream) -> None:
         lines = max(1.0, stream.lines)
@@ -199,7 +198,7 @@ class _Keys:
         self.lines = lines if keys is None else distinct_lines(keys, lines)
 
     def used(self, time: float) -> float:
-        """Different lines in ``time`` packets."""
+        """Return the number of different lines used in ``time`` packets."""
         import numpy as np
 
         seen = -np.expm1(-self._rates * time)
@@ -210,7 +209,7 @@ class _Keys:
         return -self._hashed_over * math.expm1(unused)
 
     def found(self, time: float) -> float:
-        """Share of the accesses whose line was used in the last ``time`` packets."""
+        """Return the share of accesses to lines that were used in the last ``time`` packets."""
         import numpy as np
 
         if math.isinf(time):
@@ -219,29 +218,29 @@ class _Keys:
         if self._hashed_over is None:
             return float(self._mass @ seen)
         with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.log1p(-seen / self._hashed_over)
-            missed = np.where(seen < 1.0, (1.0 - seen) * np.exp(self._counts @ each - each), 0.0)
+            unused_logs = np.log1p(-seen / self._hashed_over)
+            missed = np.where(seen < 1.0, (1.0 - seen) * np.exp(self._counts @ unused_logs - unused_logs), 0.0)
         return 1.0 - float(self._mass @ missed)
 
 
-class _Ring:
-    """Lines that are used in turn."""
+class _RingUsage:
+    """The use of lines in turn, as in a ring of frame buffers."""
 
     def __init__(self, stream: Stream) -> None:
         self._accesses = stream.accesses
         self.lines = stream.lines
 
     def used(self, time: float) -> float:
-        """Different lines in ``time`` packets."""
+        """Return the number of different lines used in ``time`` packets."""
         return min(self.lines, self._accesses * time)
 
     def found(self, time: float) -> float:
-        """1 if the ring comes round within ``time`` packets."""
+        """Return 1 if every line of the ring is used within ``time`` packets, else 0."""
         return 1.0 if self._accesses * time >= self.lines else 0.0
 
 
-def _use(stream: Stream) -> _Keys | _Ring:
-    return _Ring(stream) if stream.kind == "frame" else _Keys(stream)
+def _use(stream: Stream) -> _TableUsage | _RingUsage:
+    return _RingUsage(stream) if stream.kind == "frame" else _TableUsage(stream)
 
 
 def _merged(streams: Iterable[Stream]) -> dict[str, Stream]:
@@ -249,14 +248,14 @@ def _merged(streams: Iterable[Stream]) -> dict[str, Stream]:
     for stream in streams:
         known = merged.setdefault(stream.name, replace(stream, accesses=0.0))
         if replace(stream, accesses=known.accesses) != known:
-            what = "says twice, and differently, which lines it uses: one number of lines, one popularity"
-            raise ModelProblem("residency", [Problem(stream.name, what)])
+            message = "occurs twice with different lines: give the same number of lines and the same popularity"
+            raise ModelProblem("residency", [Problem(stream.name, message)])
         merged[stream.name] = replace(stream, accesses=known.accesses + stream.accesses)
     return merged
 
 
-def _characteristic_time(uses: Iterable[_Keys | _Ring], lines: float) -> float:
-    """Return the number of packets in which ``lines`` different lines are used; infinite where all fit."""
+def _characteristic_time(uses: Iterable[_TableUsage | _RingUsage], lines: float) -> float:
+    """Return the number of packets in which ``lines`` different lines are used; infinite if all lines fit."""
     used = [use for use in uses if use.used(1.0) > 0.0]
     if sum(use.lines for use in used) <= lines:
         return math.inf

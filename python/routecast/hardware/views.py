@@ -1,4 +1,4 @@
-"""Tables of a host: levels of the memory, bandwidth, costs of elementary operations."""
+"""Tables of a host: levels of the memory, bandwidth, and costs of elementary operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["formulas_table", "hardware_table", "levels_table", "probe_tables"]
 
 
 def levels_table(hardware: Hardware) -> Table:
-    """Return the levels with their sizes and the cost of a line, in nanoseconds."""
+    """Return the table of the levels, with their sizes and the cost of a line in nanoseconds."""
     separate, hz = hardware.stalls == "separate", hardware.cpu.frequency_hz
 
     def line(pattern: str) -> Column:
@@ -25,14 +25,14 @@ def levels_table(hardware: Hardware) -> Table:
         *(() if separate else map(line, ("dependent", "batched", "streamed"))),
         name="levels",
         title="Levels of the memory",
-        caption="The cycles of the operations hold all that a core waits; lines in DRAM load the memory."
+        caption="The cycles of the operations include all waits of a core; lines in DRAM load the memory."
         if separate
-        else "What a line costs on top of the operations' cycles, by the level where it is found.",
+        else "Cost of a line in addition to the cycles of the operations, by the level where it is found.",
     )
 
 
 def probe_tables(hardware: Hardware) -> tuple[Table, ...]:
-    """Return the results of a probe: levels, bandwidth and operations that are known."""
+    """Return the tables of a probe, without empty ones: levels, bandwidth and operations."""
     facts = hardware.facts
     bandwidth = Table.of(
         [kind for kind in ("read", "write", "copy") if f"{kind}_bytes_per_s" in facts],
@@ -55,7 +55,7 @@ def probe_tables(hardware: Hardware) -> tuple[Table, ...]:
 
 
 def formulas_table(hardware: Hardware) -> Table:
-    """Return the formulas of the operations with their sources."""
+    """Return the table of the operations, with formulas and sources."""
     costs = []
     for name, cost in hardware.operations.items():
         costs.append((name, cost))
@@ -67,7 +67,7 @@ def formulas_table(hardware: Hardware) -> Table:
         Column.text("Cycles, lines of memory, source", lambda row: _cost(row[1])),
         name="operations",
         title="Elementary operations",
-        caption="Formulas over the operations' parameters, sizes in bytes; remote: the frame lies in the other "
+        caption="Formulas over the parameters of the operations, sizes in bytes; remote: the frame is in the other "
         "socket's L3.",
     )
 
@@ -80,7 +80,7 @@ def _cost(cost: OperationCost) -> str:
 
 
 def hardware_table(hosts: Mapping[str, Hardware]) -> Table:
-    """Return the known hosts by name."""
+    """Return the table of hosts."""
     return Table.of(
         hosts.items(),
         Column.text("Name", lambda row: row[0]),

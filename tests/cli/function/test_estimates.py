@@ -136,7 +136,7 @@ def test_one_direction_of_a_function_is_named_with_a_slash() -> None:
 def test_a_chain_with_a_gap_is_refused(names: str) -> None:
     done = routecast_("function", names, *PAPER)
     assert done.returncode == 2
-    assert "one comma between two" in done.stderr
+    assert "separated by single commas" in done.stderr
 
 
 @pytest.mark.slow
