@@ -27,7 +27,7 @@ def router(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_verdict_is_a_sentence_and_what_a_look_would_have_said_stands_beside_it(
+def test_the_verdict_is_a_sentence_beside_the_table_of_readings(
     router: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["simulate", router, "--duration", "100 ms", "--over-time", "--read-at", "50 us"]
@@ -35,7 +35,7 @@ def test_the_verdict_is_a_sentence_and_what_a_look_would_have_said_stands_beside
     output = " ".join(capsys.readouterr().out.split())
     assert "Throughput over time: Steady from" in output
     assert "1 Mpps (95 %" in output
-    assert "What a look would have said" in output
+    assert "Readings during the trial" in output
     assert run([*arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert len(document["over_time"]) == 1000

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from routecast.errors import ModelProblem
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
-from routecast.evaluate.solve.flow import FlowGraph, Foreseen, flow_graph
+from routecast.evaluate.solve.flow import FlowGraph, RatesUnderLoss, flow_graph
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad, line_rate_pps
 from routecast.router import (
     Activation,
@@ -396,13 +396,13 @@ def meshed_tasks(count: int, seed: int) -> RouterModel:
 def test_losses_told_one_by_one_give_the_rates_that_all_of_them_give(seed: int, lost: list[int]) -> None:
     graph = flow_graph(meshed_tasks(12, seed), OfferedLoad(rate_pps=1e6))
     offered, admitted = graph.offered(1e6), np.ones(graph.exit + 1)
-    foreseen = Foreseen(graph, offered, admitted)
+    rates_under_loss = RatesUnderLoss(graph, offered, admitted)
     for index in lost:
         admitted[index] = 0.9
-        foreseen.lose([index])
+        rates_under_loss.apply_losses([index])
     whole = graph.arriving(offered, admitted)[: len(graph.tasks)]
-    assert (foreseen.rates[: len(graph.tasks)] == whole).all()
-    assert (foreseen.total[: len(graph.tasks)] == whole.sum(axis=1)).all()
+    assert (rates_under_loss.rates[: len(graph.tasks)] == whole).all()
+    assert (rates_under_loss.total[: len(graph.tasks)] == whole.sum(axis=1)).all()
 
 
 def test_how_often_the_graph_is_walked_does_not_grow_with_its_task_units(monkeypatch: pytest.MonkeyPatch) -> None:

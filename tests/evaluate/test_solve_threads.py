@@ -261,7 +261,7 @@ def test_frames_are_conserved_and_no_core_does_more_than_it_can(seed, over):
     steady = steady_state(machine, load.rate_pps)
     assert steady.settled
     offered_pps, lost_pps = steady.offered.sum(), steady.lost_pps.sum()
-    forwarded_pps = steady.flowing.forwarded[machine.passage.position[len(model.tasks) :]].sum()
+    forwarded_pps = steady.node_rates.forwarded[machine.propagation.position[len(model.tasks) :]].sum()
     assert offered_pps == pytest.approx(forwarded_pps + lost_pps, rel=1e-5)
     assert steady.busy.sum() <= model.pools[0].units + 1e-5
     assert steady.busy.max() <= 1.0 + 1e-6

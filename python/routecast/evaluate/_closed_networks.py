@@ -21,9 +21,10 @@ from heapq import heappop, heappush
 from random import Random
 
 _ROUNDS, _SETTLING = 100, 20
-"""Rounds of every customer: all, and those before its rate is counted."""
+"""Rounds that each customer makes in all, and rounds before the rate is counted."""
 _SEED = 1
 _UNEVEN = 0.25
+"""Outside this ratio and its inverse, of the customers to those that fill the slowest station, the bound is reached."""
 
 Visit = tuple[int, float]
 """Number of the station (-1: a delay, where no customer queues) and service time in seconds."""
@@ -39,8 +40,8 @@ def bound_pps(path: Sequence[Visit], servers: Sequence[int], customers: int) -> 
     """
     round_s = sum(time_s for _, time_s in path)
     demands = _demands(path, len(servers))
-    full = [count / demand for count, demand in zip(servers, demands, strict=True) if demand > 0.0]
-    return min(customers / round_s if round_s > 0.0 else float("inf"), *full, float("inf"))
+    station_rates = [count / demand for count, demand in zip(servers, demands, strict=True) if demand > 0.0]
+    return min(customers / round_s if round_s > 0.0 else float("inf"), *station_rates, float("inf"))
 
 
 def exponential_pps(path: Sequence[Visit], servers: Sequence[int], customers: int) -> float:
@@ -52,12 +53,12 @@ def exponential_pps(path: Sequence[Visit], servers: Sequence[int], customers: in
     think_s = sum(time_s for station, time_s in path if station < 0)
     queue = [0.0] * len(servers)
     # Chance of j customers at a station, for j below its number of servers.
-    chance = [[1.0] + [0.0] * (count - 1) for count in servers]
+    probability = [[1.0] + [0.0] * (count - 1) for count in servers]
     rate = 0.0
     for number in range(1, customers + 1):
         times = []
         for station, (demand, count) in enumerate(zip(demands, servers, strict=True)):
-            idle = sum((count - 1 - j) * chance[station][j] for j in range(count - 1))
+            idle = sum((count - 1 - j) * probability[station][j] for j in range(count - 1))
             times.append(demand / count * (1.0 + queue[station] + idle))
         round_s = think_s + sum(times)
         if round_s <= 0.0:
@@ -65,11 +66,11 @@ def exponential_pps(path: Sequence[Visit], servers: Sequence[int], customers: in
         rate = number / round_s
         for station, (demand, count) in enumerate(zip(demands, servers, strict=True)):
             queue[station] = rate * times[station]
-            before = chance[station]
+            before = probability[station]
             after = [0.0] + [rate * demand / j * before[j - 1] for j in range(1, count)]
             busy = rate * demand + sum((count - j) * after[j] for j in range(1, count))
             after[0] = max(1.0 - busy / count, 0.0)
-            chance[station] = after
+            probability[station] = after
     return rate
 
 
@@ -79,21 +80,21 @@ def constant_pps(
 ) -> float:
     """Return the rate of customers that all take the same steps in constant times, first come first served, 1/s.
 
-    The pattern can depend on the start: the customers begin one after the other, ``gap_s`` apart. A constant
-    disturbance makes them leave bad patterns and good ones again.
+    The pattern can depend on the start: the customers begin one after the other, ``gap_s`` apart. With a ``spread``
+    the customers leave slow patterns and fast patterns again.
 
     ``gap_s``: seconds between the first customers; ``spread``: delays are uniform within this share of their mean, up
     and down; 0: constant.
     """
-    highest = bound_pps(path, servers, customers)
+    bound = bound_pps(path, servers, customers)
     queueing = [station for station, _ in path if station >= 0]
-    once = len(set(queueing)) == len(queueing) and spread == 0.0
+    is_visited_once = len(set(queueing)) == len(queueing) and spread == 0.0
     round_s = sum(time_s for _, time_s in path)
-    alone = highest * round_s
-    if customers == 1 or once or not _UNEVEN < customers / alone < 1.0 / _UNEVEN:
-        return highest
-    chance = Random(_SEED)
-    free = list(servers)
+    customers_at_knee = bound * round_s
+    if customers == 1 or is_visited_once or not _UNEVEN < customers / customers_at_knee < 1.0 / _UNEVEN:
+        return bound
+    random = Random(_SEED)
+    free_servers = list(servers)
     waiting: list[deque[int]] = [deque() for _ in servers]
     events: list[tuple[float, int, int]] = []
     for number in range(customers):
@@ -106,27 +107,27 @@ def constant_pps(
         station = path[step][0] if step >= 0 else -1
         if station >= 0:
             if waiting[station]:
-                following = waiting[station].popleft()
+                next_step = waiting[station].popleft()
                 order += 1
-                heappush(events, (now_s + path[following][1], order, following))
+                heappush(events, (now_s + path[next_step][1], order, next_step))
             else:
-                free[station] += 1
+                free_servers[station] += 1
         if step + 1 == len(path):
             rounds += 1
             if rounds == settled:
                 began_s = now_s
             step = -1
         station, time_s = path[step + 1]
-        if station >= 0 and free[station] == 0:
+        if station >= 0 and free_servers[station] == 0:
             waiting[station].append(step + 1)
             continue
         if station >= 0:
-            free[station] -= 1
+            free_servers[station] -= 1
         elif spread:
-            time_s *= 1.0 + spread * (2.0 * chance.random() - 1.0)
+            time_s *= 1.0 + spread * (2.0 * random.random() - 1.0)
         order += 1
         heappush(events, (now_s + time_s, order, step + 1))
-    return min((measured - settled) / (now_s - began_s), highest) if now_s > began_s else highest
+    return min((measured - settled) / (now_s - began_s), bound) if now_s > began_s else bound
 
 
 def _demands(path: Sequence[Visit], stations: int) -> list[float]:

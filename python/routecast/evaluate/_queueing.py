@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PERCENTILES = (0.5, 0.9, 0.99, 0.999)
-_MOST_STEPS = 200_000
+_MAX_STEPS = 200_000
 _JUST_FULL = 1.0 + 1e-9
 """A load of 1, with rounding."""
 _CLOSE_TO_ONE = 1e-7
@@ -100,20 +100,20 @@ def _delay(mean_s: float, tail: Callable[[float], float], method: str) -> Delay:
 
 def quantile_s(tail: Callable[[float], float], scale_s: float, ratio: float) -> float:
     """Return the time that a share ``ratio`` of the frames does not exceed, by bisection of the tail function."""
-    wanted = 1.0 - ratio
+    tail_ratio = 1.0 - ratio
     at_zero = tail(0.0)
     if math.isnan(at_zero) or not math.isfinite(scale_s):
         return math.nan
-    if at_zero <= wanted or scale_s <= 0.0:
+    if at_zero <= tail_ratio or scale_s <= 0.0:
         return 0.0
     low, high = 0.0, scale_s
     for _ in range(60):
-        if tail(high) <= wanted:
+        if tail(high) <= tail_ratio:
             break
         low, high = high, 2.0 * high
     for _ in range(50):
         middle = 0.5 * (low + high)
-        if tail(middle) > wanted:
+        if tail(middle) > tail_ratio:
             low = middle
         else:
             high = middle
@@ -196,7 +196,7 @@ class MeanQueue(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayedQueue(Queue):
-    """A queue whose frames wait ``_added_s`` seconds more on average than in ``queue``, and are lost as there."""
+    """A queue with the losses of ``queue`` whose frames wait ``_added_s`` seconds longer on average."""
 
     queue: Queue
 
@@ -252,14 +252,14 @@ class MMc(PlainQueue):
         """``e^{-μt}·(1 + C·(1 - e^{-μt(c-1-a)})/(c-1-a))`` (Gross et al. sec. 2.3.1)."""
         offered = self.arrival_pps * self.service_s
         x = time_s / self.service_s
-        left = self.servers - 1 - offered
-        waits = erlang_c(offered, self.servers)
-        if abs(left * x) >= 1.0:
-            # Multiplied out, for near saturation the factor in brackets is beyond all numbers.
-            return math.exp(-x) + waits * (math.exp(-x) - math.exp(-x * (1.0 + left))) / left
+        spare = self.servers - 1 - offered
+        wait_probability = erlang_c(offered, self.servers)
+        if abs(spare * x) >= 1.0:
+            # Multiplied out: near saturation the factor in brackets overflows.
+            return math.exp(-x) + wait_probability * (math.exp(-x) - math.exp(-x * (1.0 + spare))) / spare
         # (1 - exp(-x·left))/left, which goes to x as left goes to 0.
-        growth = x if abs(left * x) < 1e-12 else -math.expm1(-x * left) / left
-        return math.exp(-x) * (1.0 + waits * growth)
+        growth = x if abs(spare * x) < 1e-12 else -math.expm1(-x * spare) / spare
+        return math.exp(-x) * (1.0 + wait_probability * growth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,7 +397,7 @@ def _uniformised(rates: tuple[float, ...]) -> NDArray[np.float64]:
     stage = np.zeros(len(rates))
     stage[0] = 1.0
     inside = [1.0]
-    while inside[-1] > 1e-9 and len(inside) < _MOST_STEPS:
+    while inside[-1] > 1e-9 and len(inside) < _MAX_STEPS:
         moved = stage * ahead
         stage = stage - moved
         stage[1:] += moved[:-1]
@@ -407,10 +407,10 @@ def _uniformised(rates: tuple[float, ...]) -> NDArray[np.float64]:
 
 @value
 class MixedTime:
-    """With each part's chance its constant time and, where ``wakes`` says so, the random one besides."""
+    """A time drawn from several parts: each part has a chance and a constant time, and some add the random time."""
 
     parts: tuple[tuple[float, float, bool], ...] = field(
-        "Chance, constant time in seconds, whether the random time comes on top; the chances add up to 1"
+        "Chance, constant time in seconds, whether the random time is added; the chances add up to 1"
     )
     random: RandomTime
 
@@ -418,14 +418,15 @@ class MixedTime:
     def average_s(self) -> float:
         """Mean, seconds."""
         mean_s = self.random.average_s
-        return math.fsum(chance * (time_s + wakes * mean_s) for chance, time_s, wakes in self.parts)
+        return math.fsum(chance * (time_s + has_random * mean_s) for chance, time_s, has_random in self.parts)
 
     @property
     def second_moment_s2(self) -> float:
         """Mean of the square, s²."""
         mean_s, second_s2 = self.random.average_s, self.random.second_moment_s2
         return math.fsum(
-            chance * (time_s**2 + wakes * (2.0 * time_s * mean_s + second_s2)) for chance, time_s, wakes in self.parts
+            chance * (time_s**2 + has_random * (2.0 * time_s * mean_s + second_s2))
+            for chance, time_s, has_random in self.parts
         )
 
     @property
@@ -443,11 +444,11 @@ class MixedTime:
 def _points(time: MixedTime) -> tuple[list[float], list[float]]:
     """Return times in rising order and the shares that do not exceed them."""
     points: list[tuple[float, float]] = []
-    for chance, constant_s, wakes in time.parts:
-        count = _POINTS if wakes and not time.random.is_constant else 1
+    for chance, constant_s, has_random in time.parts:
+        count = _POINTS if has_random and not time.random.is_constant else 1
         for number in range(count):
-            more_s = time.random.quantile_s((number + 0.5) / count) if wakes else 0.0
-            points.append((constant_s + more_s, chance / count))
+            random_s = time.random.quantile_s((number + 0.5) / count) if has_random else 0.0
+            points.append((constant_s + random_s, chance / count))
     points = sorted(point for point in points if point[1] > 0.0)
     return [time_s for time_s, _ in points], list(accumulate(chance for _, chance in points))
 
@@ -458,15 +459,15 @@ class DD1Interrupted(Queue):
 
     An interruption D delays the frame in service by D and the j-th one after it by ``D - jδ``, ``δ = g - S``, as long
     as that is positive: ``P(W > t) = rS·Σ_j P(D > t + jδ)`` at r interruptions per second of work. That is exact while
-    each backlog has drained before the next interruption. A share ``u = rE[D]/((1 + rE[D])(1 - rho))`` has not: waits
-    are stretched by ``1/(1 - u)``, and the chance to wait follows from the busy periods of M/G/1; exact in the limit of
-    short gaps for exponential D.
+    each backlog has drained before the next interruption. A share ``u = rE[D]/((1 + rE[D])(1 - rho))`` of the backlogs
+    has not drained by then: it stretches waits by ``1/(1 - u)``, and the probability of a wait follows from the busy
+    periods of M/G/1. The result is exact in the limit of short gaps for exponential D.
     """
 
     arrival_pps: float
     service_s: float = field("Without interruptions")
     interruptions: Interruptions
-    # Of what a long interruption brings, the rest is lost; valid while such losses are rare.
+    # A long interruption loses the frames beyond this room; valid while such losses are rare.
     room_frames: float = field("Frames that can wait", default=math.inf)
 
     def __post_init__(self) -> None:
@@ -480,11 +481,11 @@ class DD1Interrupted(Queue):
     def loss_ratio(self) -> float:
         """``r·rho·E[(D - room·g)+]``."""
         points, beyond = sorted_points(self.interruptions.duration)
-        longest_s = self.room_frames / self.arrival_pps
-        place = int(np.searchsorted(points, longest_s, side="right"))
-        if place == len(points):
+        fill_s = self.room_frames / self.arrival_pps
+        first_longer = int(np.searchsorted(points, fill_s, side="right"))
+        if first_longer == len(points):
             return 0.0
-        excess_s = (float(beyond[place]) - (len(points) - place) * longest_s) / len(points)
+        excess_s = (float(beyond[first_longer]) - (len(points) - first_longer) * fill_s) / len(points)
         return self.interruptions.rate_hz * self.arrival_pps * self.service_s * max(excess_s, 0.0)
 
     @property
@@ -492,25 +493,25 @@ class DD1Interrupted(Queue):
         return 1.0 / self.arrival_pps - self.service_s
 
     @property
-    def _left(self) -> float:
+    def _drained_ratio(self) -> float:
         """``1 - u``, the share of the backlogs that have drained."""
         load, stretch = self.arrival_pps * self.service_s, self.interruptions.stretch
         return 1.0 - (stretch - 1.0) / stretch / (1.0 - load)
 
     @property
-    def _strikes(self) -> float:
-        """Interruptions of a service; those during the drain of a backlog count with it."""
+    def _interruptions_per_service(self) -> float:
+        """Interruptions per service; an interruption while a backlog drains counts as a part of that backlog."""
         load, stretch = self.arrival_pps * self.service_s, self.interruptions.stretch
-        busy = (stretch - 1.0) * load / ((1.0 - load) * self._left)
-        return self.interruptions.rate_hz * self.service_s / (self._left * (1.0 + busy))
+        busy = (stretch - 1.0) * load / ((1.0 - load) * self._drained_ratio)
+        return self.interruptions.rate_hz * self.service_s / (self._drained_ratio * (1.0 + busy))
 
     @property
     def waiting_mean_s(self) -> float:
-        """``rS·E[Σ_j (D - jδ)+]``, and the correction for backlogs that meet."""
+        """``rS·E[Σ_j (D - jδ)+]``, with the correction for backlogs that overlap."""
         points, _ = sorted_points(self.interruptions.duration)
         later = np.floor(points / self._drain_s)
         sums = later * points - 0.5 * self._drain_s * later * (later + 1.0)
-        return self._strikes / self._left * float(sums.mean())
+        return self._interruptions_per_service / self._drained_ratio * float(sums.mean())
 
     @property
     def sojourn_mean_s(self) -> float:
@@ -522,24 +523,24 @@ class DD1Interrupted(Queue):
         if time_s < 0.0:
             return 1.0
         points, _ = sorted_points(self.interruptions.duration)
-        later = np.maximum(np.ceil((points - time_s * self._left) / self._drain_s) - 1.0, 0.0)
-        return min(self._strikes * float(later.mean()), 1.0)
+        later = np.maximum(np.ceil((points - time_s * self._drained_ratio) / self._drain_s) - 1.0, 0.0)
+        return min(self._interruptions_per_service * float(later.mean()), 1.0)
 
     def sojourn_tail(self, time_s: float) -> float:
         """Probability of a wait, or of an interruption of the frame's own service, that takes longer."""
         left_s = time_s - self.service_s
         points, _ = sorted_points(self.interruptions.duration)
-        own = self.interruptions.rate_hz * self.service_s * float((points > left_s).mean())
-        waits = self.waiting_tail(left_s)
-        return min(waits + own * (1.0 - waits), 1.0)
+        own_probability = self.interruptions.rate_hz * self.service_s * float((points > left_s).mean())
+        wait_probability = self.waiting_tail(left_s)
+        return min(wait_probability + own_probability * (1.0 - wait_probability), 1.0)
 
 
 @lru_cache(maxsize=64)
 def sorted_points(time: RandomTime | MixedTime) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return equally likely points of a law in rising order, and for each place the sum of those from it on."""
+    """Return equally likely points of a distribution in rising order, and by index the sum of the points from it on."""
     count = 1 if time.is_constant else _INTERRUPTED_POINTS
     points = np.array([time.quantile_s((number + 0.5) / count) for number in range(count)])
-    # Points at the middle of their share have not quite the mean of the law.
+    # Points at the middle of equal shares do not have exactly the mean of the distribution.
     points *= time.average_s / points.mean() if points.mean() > 0.0 else 1.0
     return points, np.concatenate([np.cumsum(points[::-1])[::-1], [0.0]])
 
@@ -591,8 +592,8 @@ class MG1(Queue):
     """M/G/1: ``W = λE[S²]/(2(1 - rho))``, Pollaczek and Khinchine's formula. Exact for rho < 1.
 
     Only the mean has a closed form for every service time. Source: Kleinrock sec. 5.6, eq. 5.70 (mean value formula).
-    Service times must be ``independent``; where they are not, as in a fixed sequence of sizes, it is named an
-    approximation.
+    Service times must be ``independent``; where they are not, as in a fixed sequence of sizes, ``method`` calls the
+    result an approximation.
     """
 
     arrival_pps: float
@@ -842,13 +843,13 @@ class GIGc(PlainQueue):
     @property
     def waiting_mean_s(self) -> float:
         offered = self.arrival_pps * self.service_s
-        both = self.arrival_scv + self.service_scv
-        if both <= 0.0 or offered <= 0.0:
+        scv_sum = self.arrival_scv + self.service_scv
+        if scv_sum <= 0.0 or offered <= 0.0:
             return 0.0
         if self.servers > 1:
-            return 0.5 * both * erlang_c(offered, self.servers) * self.service_s / (self.servers - offered)
+            return 0.5 * scv_sum * erlang_c(offered, self.servers) * self.service_s / (self.servers - offered)
         correction = _correction(offered, self.arrival_scv, self.service_scv)
-        return offered / (1.0 - offered) * self.service_s * 0.5 * both * correction
+        return offered / (1.0 - offered) * self.service_s * 0.5 * scv_sum * correction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -875,7 +876,7 @@ class GIG1K(PlainQueue):
     capacity_frames: int
 
     def __post_init__(self) -> None:
-        require_range(self.method, self.arrival_scv + self.service_scv > 0.0, "varies in nothing: it is D/D/1/K")
+        require_range(self.method, self.arrival_scv + self.service_scv > 0.0, "has no variation: use D/D/1/K")
 
     @property
     def method(self) -> str:
@@ -884,7 +885,7 @@ class GIG1K(PlainQueue):
     @property
     def _load(self) -> float:
         load = self.arrival_pps * self.service_s
-        # At 1 both formulas have a limit; a little beside it they give it to seven digits.
+        # At load 1 both formulas have a limit; this close to 1 they give it to seven digits.
         return load if abs(load - 1.0) > _CLOSE_TO_ONE else 1.0 - _CLOSE_TO_ONE
 
     @property
@@ -905,7 +906,7 @@ class GIG1K(PlainQueue):
 
     @property
     def waiting_mean_s(self) -> float:
-        """Mean of the exponential law that ends with the queue."""
+        """Mean of the exponential distribution that is cut off at the end of the queue."""
         load, decay, places = self._load, self._decay, self.capacity_frames - 1
         if places <= 0:
             return 0.0
@@ -923,6 +924,6 @@ class GIG1K(PlainQueue):
 def _correction(load: float, arrival_scv: float, service_scv: float) -> float:
     """Krämer and Langenbach-Belz's factor g on the heavy-traffic wait."""
     if arrival_scv <= 1.0:
-        both = arrival_scv + service_scv
-        return math.exp(-2.0 * (1.0 - load) * (1.0 - arrival_scv) ** 2 / (3.0 * load * both))
+        scv_sum = arrival_scv + service_scv
+        return math.exp(-2.0 * (1.0 - load) * (1.0 - arrival_scv) ** 2 / (3.0 * load * scv_sum))
     return math.exp(-(1.0 - load) * (arrival_scv - 1.0) / (arrival_scv + 4.0 * service_scv))

@@ -30,12 +30,12 @@ class MG1SetUp(DelayedQueue):
 
     Exact for rho < 1. The wait is the sum of two independent times: that in M/G/1, and X, which is D (probability
     ``1/(1 + λE[D])``, for the frame that wakes the server) or what is left of D at a random instant. Percentiles are
-    given where those of M/G/1 are. Source: Welch, Operations Research 12(5), 1964; Takagi 1991, sec. 2.2.
+    known where those of M/G/1 are known. Source: Welch, Operations Research 12(5), 1964; Takagi 1991, sec. 2.2.
     """
 
     arrival_pps: float
     set_up: RandomTime | MixedTime
-    work_s: float = field("Constant further time of every set-up", default=0.0)
+    work_s: float = field("Constant time added to every set-up", default=0.0)
 
     @property
     def method(self) -> str:
@@ -57,17 +57,17 @@ class MG1SetUp(DelayedQueue):
         return self._tail(time_s, sojourn=True)
 
     def _tail(self, time_s: float, *, sojourn: bool) -> float:
-        atoms = _atoms(self.queue, sojourn)
-        if atoms is None:
+        masses = _point_masses(self.queue, sojourn)
+        if masses is None:
             return math.nan
-        times, chances = atoms
+        times, chances = masses
         points, beyond = sorted_points(self.set_up)
         left, mean_s = time_s - times, self.set_up.average_s + self.work_s
-        # The residual beyond the constant part of the set-up, which every frame waits for.
+        # The time beyond the constant part of the set-up, for which every frame waits.
         beyond_s = left - self.work_s
         index = np.searchsorted(points, beyond_s, side="right")
         count, rate = len(points), self.arrival_pps
-        # P(D > u) and E[(D - u)+]; the tail of X is made of them.
+        # P(D > u) and E[(D - u)+], from which the tail of X follows.
         above = (count - index) / count
         excess = np.where(beyond_s > 0.0, beyond[index] / count - above * beyond_s, mean_s - left)
         tail = (np.where(beyond_s < 0.0, 1.0, above) + rate * excess) / (1.0 + rate * mean_s)
@@ -86,7 +86,7 @@ class DD1SetUp(PlainQueue):
 
     set_up: RandomTime | MixedTime
     work_s: float = 0.0
-    """Constant further time of every set-up."""
+    """Constant time added to every set-up."""
 
     def __post_init__(self) -> None:
         self.require_stable(self.arrival_pps * self.service_s)
@@ -150,12 +150,12 @@ class SetUpAdded(DelayedQueue):
         return self._tail(time_s, sojourn=True)
 
     def _tail(self, time_s: float, *, sojourn: bool) -> float:
-        added, first = _grid(self.set_up, False), _atoms(self.queue, sojourn)
-        if added is None or first is None:
+        set_up_grid, masses = _grid(self.set_up, False), _point_masses(self.queue, sojourn)
+        if set_up_grid is None or masses is None:
             return math.nan
-        times, chances = first
+        times, chances = masses
         left = time_s - times
-        tails = np.interp(left, added[0], added[1], right=0.0)
+        tails = np.interp(left, set_up_grid[0], set_up_grid[1], right=0.0)
         return float(chances @ np.where(left < 0.0, 1.0, tails))
 
 
@@ -172,7 +172,7 @@ def _grid(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 @lru_cache(maxsize=64)
-def _atoms(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def _point_masses(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return a queue's waiting or sojourn time as points and their chances; None where its law is not known."""
     grid = _grid(queue, sojourn)
     if grid is None:
@@ -180,5 +180,5 @@ def _atoms(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np
     edges, tails = grid
     chances = np.concatenate([[1.0 - tails[0]], -np.diff(tails), [tails[-1]]])
     times = np.concatenate([[0.0], 0.5 * (edges[1:] + edges[:-1]), [edges[-1]]])
-    kept = chances > 0.0
-    return times[kept], chances[kept] / chances[kept].sum()
+    is_positive = chances > 0.0
+    return times[is_positive], chances[is_positive] / chances[is_positive].sum()

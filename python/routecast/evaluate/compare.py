@@ -7,14 +7,14 @@
     document B ─┘                                            └─ only in A, only in B
 
 A document is what ``--json`` prints. A quantity that has a 95 % interval in A or B differs beyond noise where the
-interval of the difference leaves out 0. That interval is
+interval of the difference does not contain 0. That interval is
 
     L = d − √((b − b_low)² + (a_high − a)²),   U = d + √((b_high − b)² + (a − a_low)²),   d = b − a
 
 (G. Y. Zou, A. Donner: Construction of confidence limits about effect measures: a general approach. Statistics in
-Medicine 27(10), 2008, eq. 2 for a difference): A and B are taken as independent, and a value without an interval as
-exact. Two results that share a calibration share its error, so that a difference between them may be real and yet
-called noise; the other way round is as rare as 95 % say.
+Medicine 27(10), 2008, eq. 2 for a difference). The formula takes A and B as independent, and a value without an
+interval as exact. Two results that share a calibration share its error, so a real difference between them may be
+called noise; noise is called a difference in at most 5 % of the cases.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from routecast.evaluate.plain import plain
 __all__ = ["Comparison", "Difference", "ValueWithInterval", "Verdict", "compare_documents"]
 
 Verdict = Literal["differs", "noise", "no interval", "interval", "setting"]
-"""``interval``: the value is the same, the interval around it is not."""
+"""``interval``: the values are equal, their intervals are not."""
 Scalar = bool | int | float | str
 
 _SAME_RATIO = 1e-9
-"""Sums in another order differ by this much at most."""
+"""Sums in another order differ by this share at most."""
 
-_PROSE = frozenset(
+_PROSE_FIELDS = frozenset(
     {
         "advertised",
         "alternatives",
@@ -62,8 +62,8 @@ _PROSE = frozenset(
         "why",
     }
 )
-_OF_THE_RUN = frozenset({"elapsed_s", "resumed_trials", "resumed", "schema", "compliance", "file", "out", "attempts"})
-_DERIVED = frozenset(
+_RUN_FIELDS = frozenset({"elapsed_s", "resumed_trials", "resumed", "schema", "compliance", "file", "out", "attempts"})
+_DERIVED_FIELDS = frozenset(
     {
         "adjusted_r2_ratio",
         "aliases",
@@ -90,16 +90,16 @@ _DERIVED = frozenset(
         "surface",
     }
 )
-"""What an analysis of variance derives from the same runs: the effects and means say it."""
+"""Fields that an analysis of variance derives from effects and means, which are compared themselves."""
 
-_LEFT_OUT = _PROSE | _OF_THE_RUN | _DERIVED
+_IGNORED_FIELDS = _PROSE_FIELDS | _RUN_FIELDS | _DERIVED_FIELDS
 
-_SETTINGS = frozenset(
+_SETTING_TABLES = frozenset(
     {"design", "device", "facts", "factors", "made", "profile", "profile_name", "setup", "tester", "varied", "versions"}
 )
-"""Tables of what was set, not what was answered."""
+"""Tables that hold settings instead of results."""
 
-_SET = frozenset(
+_SETTING_FIELDS = frozenset(
     {
         "cores",
         "duration_s",
@@ -113,9 +113,9 @@ _SET = frozenset(
         "study",
     }
 )
-"""The same outside such tables."""
+"""Settings outside these tables."""
 
-_NAMES = (
+_NAMING_FIELDS = (
     "point",
     "name",
     "series",
@@ -155,20 +155,20 @@ _NAMES = (
     "stated",
     "kind",
 )
-"""Fields that name a row, those first that say most."""
+"""Fields that name a row, in order of preference."""
 
-_OF_INTERVAL = ("predicted", "solved", "throughput", "forwarded", "mean", "value")
-"""Whose interval ``low_pps`` and ``high_pps`` are, the first that is there."""
+_INTERVAL_TARGETS = ("predicted", "solved", "throughput", "forwarded", "mean", "value")
+"""Values that ends such as ``low_pps`` and ``high_pps`` may belong to, in order of preference."""
 
-_FOLLOW = ("l1_bps", "l2_bps", "per_port_pps")
-"""What is in proportion to the rate of the same table, and known as well."""
+_PROPORTIONAL_FIELDS = ("l1_bps", "l2_bps", "per_port_pps")
+"""Fields in proportion to the rate of the same table, with the same relative interval."""
 
 _NORMAL_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueWithInterval:
-    """A value with its 95 % interval; the ends are NaN where it has none, or is a text."""
+    """A value with its 95 % interval; the ends are NaN for a text and where the interval is unknown."""
 
     value: Scalar
     low: float = math.nan
@@ -182,7 +182,7 @@ class ValueWithInterval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A quantity that differs: its location, its two values, and the difference of B from A.
+    """A quantity that differs: its location, its two values, and the difference B − A.
 
     ``low`` to ``high`` is the 95 % interval of ``difference``, all three in the unit of the quantity, NaN where
     unknown.
@@ -225,7 +225,9 @@ class Comparison:
 
     def of(self, *verdicts: Verdict) -> tuple[Difference, ...]:
         """Return the differences with these verdicts, in the order of the verdicts."""
-        return tuple(each for verdict in verdicts for each in self.differences if each.verdict == verdict)
+        return tuple(
+            difference for verdict in verdicts for difference in self.differences if difference.verdict == verdict
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return plain data."""
@@ -234,7 +236,7 @@ class Comparison:
             "a": self.a,
             "b": self.b,
             "same": self.same,
-            "differences": [each.to_json() for each in self.differences],
+            "differences": [difference.to_json() for difference in self.differences],
             "only_a": list(self.only_a),
             "only_b": list(self.only_b),
         }
@@ -243,8 +245,8 @@ class Comparison:
 def compare_documents(kind: str, a: Mapping[str, Any], b: Mapping[str, Any], *, names: tuple[str, str]) -> Comparison:
     """Compare two documents of the same kind, quantity by quantity.
 
-    ``kind``: such as ``"study"``; ``a`` and ``b``: plain data, as ``--json`` prints it; ``names``: what A and B are
-    called.
+    ``kind``: kind of both documents, such as ``"study"``; ``a`` and ``b``: plain data, as ``--json`` prints it;
+    ``names``: the names of A and B.
 
     Examples
     --------
@@ -253,8 +255,8 @@ def compare_documents(kind: str, a: Mapping[str, Any], b: Mapping[str, Any], *, 
     >>> compare_documents("trial", a, b, names=("a", "b")).differences[0].verdict
     'noise'
     """
-    walk = _Walk()
-    walk.tables(a, b, place="", is_set=False)
+    walk = _DocumentWalk()
+    walk.tables(a, b, place="", is_setting=False)
     return Comparison(
         kind=kind,
         a=names[0],
@@ -267,85 +269,100 @@ def compare_documents(kind: str, a: Mapping[str, Any], b: Mapping[str, Any], *, 
 
 
 @dataclass(slots=True)
-class _Walk:
+class _DocumentWalk:
     differences: list[Difference] = field(default_factory=list)
     same: int = 0
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
 
-    def tables(self, a: Mapping[str, Any], b: Mapping[str, Any], *, place: str, is_set: bool) -> None:
+    def tables(self, a: Mapping[str, Any], b: Mapping[str, Any], *, place: str, is_setting: bool) -> None:
         """Compare two tables, key by key."""
         intervals = _intervals(a), _intervals(b)
         ends = intervals[0].ends | intervals[1].ends
         for key in (*a, *(key for key in b if key not in a)):
-            if key in _LEFT_OUT or key in ends or (key == "trials" and not isinstance(a.get(key, b.get(key)), list)):
+            if (
+                key in _IGNORED_FIELDS
+                or key in ends
+                or (key == "trials" and not isinstance(a.get(key, b.get(key)), list))
+            ):
                 continue
-            of_a, of_b = a.get(key), b.get(key)
-            sets = is_set or key in _SETTINGS
-            if _is_empty(of_a) or _is_empty(of_b):
-                self._one_side(_joined(place, key), of_a, of_b)
-            elif (repeats := (_repeats(of_a), _repeats(of_b))) != (None, None) and None not in repeats:
-                self._estimates(place, key, *repeats, is_set=sets)  # type: ignore[arg-type]
-            elif isinstance(of_a, Mapping) and isinstance(of_b, Mapping):
-                below = intervals[0].below(key, of_a), intervals[1].below(key, of_b)
-                self.tables(*below, place=_joined(place, key), is_set=sets)
-            elif isinstance(of_a, list) and isinstance(of_b, list):
-                self._lists(of_a, of_b, place=_joined(place, key), is_set=sets)
-            elif isinstance(of_a, Scalar) and isinstance(of_b, Scalar):
-                estimates = intervals[0].estimate(key, of_a), intervals[1].estimate(key, of_b)
-                self._estimates(place, key, *estimates, is_set=sets or key in _SET)
-            else:  # a table here, a number there: they have nothing in common
-                self._one_side(_joined(place, key), of_a, of_b)
+            entry_a, entry_b = a.get(key), b.get(key)
+            holds_settings = is_setting or key in _SETTING_TABLES
+            if _is_empty(entry_a) or _is_empty(entry_b):
+                self._one_side(_joined(place, key), entry_a, entry_b)
+            elif (means := (_repetition_mean(entry_a), _repetition_mean(entry_b))) != (
+                None,
+                None,
+            ) and None not in means:
+                self._estimates(place, key, *means, is_setting=holds_settings)  # type: ignore[arg-type]
+            elif isinstance(entry_a, Mapping) and isinstance(entry_b, Mapping):
+                below = intervals[0].below(key, entry_a), intervals[1].below(key, entry_b)
+                self.tables(*below, place=_joined(place, key), is_setting=holds_settings)
+            elif isinstance(entry_a, list) and isinstance(entry_b, list):
+                self._lists(entry_a, entry_b, place=_joined(place, key), is_setting=holds_settings)
+            elif isinstance(entry_a, Scalar) and isinstance(entry_b, Scalar):
+                estimates = intervals[0].estimate(key, entry_a), intervals[1].estimate(key, entry_b)
+                self._estimates(place, key, *estimates, is_setting=holds_settings or key in _SETTING_FIELDS)
+            else:  # a table in A and a number in B, or the reverse: they have nothing in common
+                self._one_side(_joined(place, key), entry_a, entry_b)
 
-    def _lists(self, a: list[Any], b: list[Any], *, place: str, is_set: bool) -> None:
+    def _lists(self, a: list[Any], b: list[Any], *, place: str, is_setting: bool) -> None:
         if all(isinstance(row, Mapping) for row in (*a, *b)):
-            self._rows([_row(row) for row in a], [_row(row) for row in b], place=place, is_set=is_set)
+            self._rows([_row(row) for row in a], [_row(row) for row in b], place=place, is_setting=is_setting)
             return
         if a == b:
             self.same += 1
             return
-        if all(isinstance(entry, str) or (is_set and isinstance(entry, Scalar)) for entry in (*a, *b)):
+        if all(isinstance(entry, str) or (is_setting and isinstance(entry, Scalar)) for entry in (*a, *b)):
             texts = (", ".join(map(str, entries)) for entries in (a, b))
-            self._estimates("", place, *(ValueWithInterval(value=text) for text in texts), is_set=is_set)
+            self._estimates("", place, *(ValueWithInterval(value=text) for text in texts), is_setting=is_setting)
             return
         pairs = list(zip(a, b, strict=False))
-        for number, (of_a, of_b) in enumerate(pairs, start=1):
-            here = f"{place}[{number}]"
-            if _is_empty(of_a) or _is_empty(of_b):
-                self._one_side(here, of_a, of_b)
-            elif isinstance(of_a, Mapping) and isinstance(of_b, Mapping):
-                self.tables(of_a, of_b, place=here, is_set=is_set)
-            elif isinstance(of_a, list) and isinstance(of_b, list):
-                self._lists(of_a, of_b, place=here, is_set=is_set)
-            elif isinstance(of_a, Scalar) and isinstance(of_b, Scalar):
-                self._estimates("", here, ValueWithInterval(value=of_a), ValueWithInterval(value=of_b), is_set=is_set)
+        for number, (entry_a, entry_b) in enumerate(pairs, start=1):
+            entry_place = f"{place}[{number}]"
+            if _is_empty(entry_a) or _is_empty(entry_b):
+                self._one_side(entry_place, entry_a, entry_b)
+            elif isinstance(entry_a, Mapping) and isinstance(entry_b, Mapping):
+                self.tables(entry_a, entry_b, place=entry_place, is_setting=is_setting)
+            elif isinstance(entry_a, list) and isinstance(entry_b, list):
+                self._lists(entry_a, entry_b, place=entry_place, is_setting=is_setting)
+            elif isinstance(entry_a, Scalar) and isinstance(entry_b, Scalar):
+                self._estimates(
+                    "",
+                    entry_place,
+                    ValueWithInterval(value=entry_a),
+                    ValueWithInterval(value=entry_b),
+                    is_setting=is_setting,
+                )
             else:
-                self._one_side(here, of_a, of_b)
+                self._one_side(entry_place, entry_a, entry_b)
         for entries, only in ((a, self.only_a), (b, self.only_b)):
             if len(entries) > len(pairs):
                 only.append(f"{place}[{len(pairs) + 1}] to [{len(entries)}]")
 
-    def _rows(self, a: list[Mapping[str, Any]], b: list[Mapping[str, Any]], *, place: str, is_set: bool) -> None:
+    def _rows(self, a: list[Mapping[str, Any]], b: list[Mapping[str, Any]], *, place: str, is_setting: bool) -> None:
         """Compare rows with the same naming fields; a value common to all rows of a side is reported once."""
         names = _names(a, b)
-        once = [
+        common_fields = [
             name
-            for name in _NAMES
-            if name not in names and name not in _PROSE and _constant(a, name) is not None is not _constant(b, name)
+            for name in _NAMING_FIELDS
+            if name not in names
+            and name not in _PROSE_FIELDS
+            and _constant(a, name) is not None is not _constant(b, name)
         ]
-        for name in once:
+        for name in common_fields:
             values = _constant(a, name), _constant(b, name)
             if values[0] != values[1] and len(a) + len(b) > 2:
-                self._estimates(place, name, *(ValueWithInterval(value=value) for value in values), is_set=True)  # type: ignore[arg-type]
-        skipped = {*names, *(once if len(a) + len(b) > 2 else ())}
+                self._estimates(place, name, *(ValueWithInterval(value=value) for value in values), is_setting=True)  # type: ignore[arg-type]
+        skipped = {*names, *(common_fields if len(a) + len(b) > 2 else ())}
         by_label = dict(_labelled(a, names)), dict(_labelled(b, names))
         for label, row in by_label[0].items():
-            here = f"{place}[{label}]" if label else place
+            row_place = f"{place}[{label}]" if label else place
             if label in by_label[1]:
-                kept = ({k: v for k, v in each.items() if k not in skipped} for each in (row, by_label[1][label]))
-                self.tables(*kept, place=here, is_set=is_set)
+                compared = ({k: v for k, v in each.items() if k not in skipped} for each in (row, by_label[1][label]))
+                self.tables(*compared, place=row_place, is_setting=is_setting)
             else:
-                self.only_a.append(here)
+                self.only_a.append(row_place)
         self.only_b += [f"{place}[{label}]" if label else place for label in by_label[1] if label not in by_label[0]]
 
     def _one_side(self, place: str, a: object, b: object) -> None:
@@ -355,16 +372,16 @@ class _Walk:
             self.only_b.append(place)
 
     def _estimates(
-        self, place: str, quantity: str, a: ValueWithInterval, b: ValueWithInterval, *, is_set: bool
+        self, place: str, quantity: str, a: ValueWithInterval, b: ValueWithInterval, *, is_setting: bool
     ) -> None:
-        is_interval = not is_set and _is_same(a.value, b.value) and not _has_same_interval(a, b)
+        is_interval = not is_setting and _is_same(a.value, b.value) and not _has_same_interval(a, b)
         if _is_same(a.value, b.value) and not is_interval:
             self.same += 1
             return
         difference = low = high = math.nan
-        verdict: Verdict = "setting" if is_set else "no interval"
+        verdict: Verdict = "setting" if is_setting else "no interval"
         if isinstance(a.value, str | bool) or isinstance(b.value, str | bool):
-            verdict = "setting" if is_set else "differs"
+            verdict = "setting" if is_setting else "differs"
         else:
             difference = b.value - a.value
             if a.has_interval or b.has_interval:
@@ -378,89 +395,93 @@ class _Walk:
 
 
 def _difference_interval(a: ValueWithInterval, b: ValueWithInterval) -> tuple[float, float]:
-    """Return the 95 % interval of B − A; a value outside its own interval has no room on that side."""
+    """Return the 95 % interval of B − A; a value outside its own interval has no margin on that side."""
     assert not isinstance(a.value, str)
     assert not isinstance(b.value, str)
-    room = [
-        (max(each.value - each.low, 0.0), max(each.high - each.value, 0.0))  # type: ignore[operator]
-        if each.has_interval
-        else (0.0, 0.0)
-        for each in (a, b)
+    margins = [
+        (max(side.value - side.low, 0.0), max(side.high - side.value, 0.0)) if side.has_interval else (0.0, 0.0)  # type: ignore[operator]
+        for side in (a, b)
     ]
-    (a_down, a_up), (b_down, b_up) = room
+    (a_down, a_up), (b_down, b_up) = margins
     difference = b.value - a.value
     return difference - math.hypot(b_down, a_up), difference + math.hypot(b_up, a_down)
 
 
 @dataclass(frozen=True, slots=True)
 class _Intervals:
-    """The intervals of a table: of its own fields, and by dotted names of those below; ``ends`` are fields too."""
+    """The intervals of a table by field, with dotted names for tables below; ``ends``: fields that hold the ends."""
 
-    of: Mapping[str, tuple[float, float]]
+    by_field: Mapping[str, tuple[float, float]]
     ends: frozenset[str]
 
     def estimate(self, key: str, value: Scalar) -> ValueWithInterval:
-        low, high = self.of.get(key, (math.nan, math.nan))
+        low, high = self.by_field.get(key, (math.nan, math.nan))
         return ValueWithInterval(value=value, low=low, high=high)
 
     def below(self, key: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a table below, with the intervals of this level."""
-        here = {name.removeprefix(f"{key}."): ends for name, ends in self.of.items() if name.startswith(f"{key}.")}
+        """Return a table below this table, with the intervals that this table holds for it."""
+        here = {
+            name.removeprefix(f"{key}."): ends for name, ends in self.by_field.items() if name.startswith(f"{key}.")
+        }
         return {**table, "interval": here} if here else table
 
 
 def _intervals(table: Mapping[str, Any]) -> _Intervals:
-    """Return the intervals in a table, by the names of their fields in routecast's documents."""
-    of: dict[str, tuple[float, float]] = {}
+    """Return the intervals in a table, recognised by the field names that routecast's documents use."""
+    by_field: dict[str, tuple[float, float]] = {}
     ends: set[str] = set()
     stated = table.get("interval")
     if isinstance(stated, Mapping):
         ends.add("interval")
-        of |= {name: (pair[0], pair[1]) for name, pair in stated.items() if _is_pair(pair)}
+        by_field |= {name: (pair[0], pair[1]) for name, pair in stated.items() if _is_pair(pair)}
     for key, entry in table.items():
         for low, high in (("low", "high"), ("lower", "upper")):
             unit = key.removeprefix(low)
             if key == low or (key.startswith(f"{low}_") and f"{high}{unit}" in table):
-                names = [f"{name}{unit}" for name in _OF_INTERVAL]
-                _enter(of, ends, table, (key, f"{high}{unit}"), names)
+                names = [f"{name}{unit}" for name in _INTERVAL_TARGETS]
+                _add_interval(by_field, ends, table, (key, f"{high}{unit}"), names)
             elif key.endswith(f"_{low}"):
                 stem = key.removesuffix(f"_{low}")
-                _enter(of, ends, table, (key, f"{stem}_{high}"), (stem, f"{stem}_ratio"))
+                _add_interval(by_field, ends, table, (key, f"{stem}_{high}"), (stem, f"{stem}_ratio"))
         if key.startswith("half_width") and _is_number(entry):
             unit = key.removeprefix("half_width")
             ends.add(key)
-            target = next((f"{name}{unit}" for name in reversed(_OF_INTERVAL) if f"{name}{unit}" in table), "")
+            target = next((f"{name}{unit}" for name in reversed(_INTERVAL_TARGETS) if f"{name}{unit}" in table), "")
             if _is_number(table.get(target)):
-                of[target] = table[target] - entry, table[target] + entry
+                by_field[target] = table[target] - entry, table[target] + entry
     for rate in ("forwarded_pps", "throughput_pps"):
-        if rate in of and _is_number(table.get(rate)) and table[rate] > 0.0:
-            low, high = (end / table[rate] for end in of[rate])
-            of = {name: (low * table[name], high * table[name]) for name in _FOLLOW if _is_number(table.get(name))} | of
+        if rate in by_field and _is_number(table.get(rate)) and table[rate] > 0.0:
+            low, high = (end / table[rate] for end in by_field[rate])
+            by_field = {
+                name: (low * table[name], high * table[name])
+                for name in _PROPORTIONAL_FIELDS
+                if _is_number(table.get(name))
+            } | by_field
     error, value = table.get("standard_error"), table.get("value")
-    if "value" not in of and _is_number(error) and _is_number(value):
-        of["value"] = value - _NORMAL_95 * error, value + _NORMAL_95 * error  # type: ignore[operator]
-    return _Intervals(of, frozenset(ends))
+    if "value" not in by_field and _is_number(error) and _is_number(value):
+        by_field["value"] = value - _NORMAL_95 * error, value + _NORMAL_95 * error  # type: ignore[operator]
+    return _Intervals(by_field, frozenset(ends))
 
 
-def _enter(
-    of: dict[str, tuple[float, float]],
+def _add_interval(
+    by_field: dict[str, tuple[float, float]],
     ends: set[str],
     table: Mapping[str, Any],
     pair: tuple[str, str],
     names: Sequence[str],
 ) -> None:
-    """Add the interval between two fields for the first of some fields that exists."""
+    """Add the interval between the fields ``pair`` to the first field of ``names`` that the table has."""
     target = next((name for name in names if name in table), None)
     if target is None or pair[1] not in table:
         return
     low, high = table[pair[0]], table[pair[1]]
     if _is_number(low) and _is_number(high):
-        of.setdefault(target, (low, high))
+        by_field.setdefault(target, (low, high))
     if not isinstance(low, Mapping | list):
         ends.update(pair)
 
 
-def _repeats(entry: object) -> ValueWithInterval | None:
+def _repetition_mean(entry: object) -> ValueWithInterval | None:
     """Return the mean of repetitions with Student's 95 % interval; None for other values."""
     if not isinstance(entry, Mapping) or not {"values", "mean", "least", "most"} <= set(entry):
         return None
@@ -472,12 +493,12 @@ def _repeats(entry: object) -> ValueWithInterval | None:
         return ValueWithInterval(value=mean)
     from scipy.special import stdtrit  # scipy is loaded where it is used
 
-    half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
-    return ValueWithInterval(value=mean, low=mean - half, high=mean + half)
+    half_width = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
+    return ValueWithInterval(value=mean, low=mean - half_width, high=mean + half_width)
 
 
 def _row(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a row with its naming fields at the top: the settings of a point, the load of a trial."""
+    """Return a row with its naming fields (settings of a point, load of a trial) as its own fields."""
     settings, trial = row.get("settings"), row.get("trial")
     if isinstance(settings, Mapping):
         return {
@@ -498,13 +519,13 @@ def _names(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> li
     """Return the fewest fields, by preference, that distinguish the rows of each side."""
     names: list[str] = []
     counts = 1, 1
-    for name in _NAMES:
+    for name in _NAMING_FIELDS:
         if not all(isinstance(row.get(name), Scalar) for row in (*a, *b)):
             continue
-        more = _distinct(a, [*names, name]), _distinct(b, [*names, name])
-        if more > counts and (more[0] > counts[0] or more[1] > counts[1]):
+        more_counts = _distinct(a, [*names, name]), _distinct(b, [*names, name])
+        if more_counts > counts and (more_counts[0] > counts[0] or more_counts[1] > counts[1]):
             names.append(name)
-            counts = more
+            counts = more_counts
         if counts == (len(a), len(b)):
             break
     return names

@@ -1,4 +1,4 @@
-"""A comparison of two results: its tables, its answer in one sentence, and its page."""
+"""Views of a comparison of two results: tables, the answer in one sentence, and the page."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _UNITS: dict[str, Callable[[float], str]] = {
     "_w": format_power,
     "_j": format_energy,
 }
-_MOST_ROWS = 40
-_MOST_NAMES = 6
-_LONGEST = 40
+_MAX_ROWS = 40
+_MAX_NAMES = 6
+_MAX_TEXT = 40
 _MEANING = (
-    "Differs: the 95 % interval of B − A leaves out 0, or a text is another. Noise: it contains 0. No "
-    "interval: neither side says how well it is known. Interval: the "
-    "value is the same, its interval is not. A and B are taken as independent."
+    "Differs: the 95 % interval of B − A does not contain 0, or the texts differ. Noise: it contains 0. "
+    "No interval: neither side has an interval. Interval: the values are equal, their intervals are not. "
+    "The comparison takes A and B as independent."
 )
 
 
@@ -51,16 +51,16 @@ def comparison_tables(
 ) -> tuple[Table, ...]:
     """Return the tables of different settings, of differences, and of quantities of only A or B, without empty tables.
 
-    ``has_all`` says whether long tables are whole, ``has_intervals`` whether intervals stand beside values.
+    ``has_all``: whether long tables have all rows; ``has_intervals``: whether values have their intervals beside them.
     """
-    most_rows = None if has_all else _MOST_ROWS
+    most_rows = None if has_all else _MAX_ROWS
     tables = (
         _settings_table(comparison.of("setting"), most_rows),
         _results_table(
             comparison.of("differs", "no interval", "noise", "interval"), most_rows, has_intervals=has_intervals
         ),
-        _only(comparison.only_a, comparison.a, most_rows),
-        _only(comparison.only_b, comparison.b, most_rows),
+        _one_side_table(comparison.only_a, comparison.a, most_rows),
+        _one_side_table(comparison.only_b, comparison.b, most_rows),
     )
     return tuple(table for table in tables if table.rows)
 
@@ -100,12 +100,12 @@ def _settings_table(differences: Sequence[Difference], most_rows: int | None) ->
     return Table.of(
         differences[:most_rows],
         Column.text("Setting", _quantity_name),
-        Column("A", getter=lambda each: _estimate_text(each, each.a)),
-        Column("B", getter=lambda each: _estimate_text(each, each.b)),
+        Column("A", getter=lambda difference: _estimate_text(difference, difference.a)),
+        Column("B", getter=lambda difference: _estimate_text(difference, difference.b)),
         Column("B − A", getter=_percent),
         name="settings",
         title="Settings",
-        caption=_left_out(differences, most_rows),
+        caption=_hidden_rows(differences, most_rows),
     )
 
 
@@ -113,33 +113,33 @@ def _results_table(differences: Sequence[Difference], most_rows: int | None, *, 
     return Table.of(
         differences[:most_rows],
         Column.text("Quantity", _quantity_name),
-        Column("A", getter=lambda each: _estimate_text(each, each.a, has_interval=has_intervals)),
-        Column("B", getter=lambda each: _estimate_text(each, each.b, has_interval=has_intervals)),
-        Column("B − A", getter=lambda each: _percent(each, has_interval=has_intervals)),
+        Column("A", getter=lambda difference: _estimate_text(difference, difference.a, has_interval=has_intervals)),
+        Column("B", getter=lambda difference: _estimate_text(difference, difference.b, has_interval=has_intervals)),
+        Column("B − A", getter=lambda difference: _percent(difference, has_interval=has_intervals)),
         Column.text("Verdict", "verdict"),
         name="differences",
         title="Results",
-        caption=_left_out(differences, most_rows),
-        strong=lambda each: each.verdict == "differs",
+        caption=_hidden_rows(differences, most_rows),
+        strong=lambda difference: difference.verdict == "differs",
     )
 
 
-def _left_out(rows: Sequence[object], most_rows: int | None) -> str:
+def _hidden_rows(rows: Sequence[object], most_rows: int | None) -> str:
     left = len(rows) - len(rows[:most_rows])
     return f"{left} more rows: --all prints them, --json has them too." if left else ""
 
 
-def _only(names: Sequence[str], side: str, most_rows: int | None) -> Table:
-    lines = _gathered(names)
+def _one_side_table(names: Sequence[str], side: str, most_rows: int | None) -> Table:
+    lines = _grouped_locations(names)
     return Table.of(
         lines[:most_rows],
         Column.text(f"Only in {side}", lambda name: name),
         name=f"only-{side}",
-        caption=_left_out(lines, most_rows),
+        caption=_hidden_rows(lines, most_rows),
     )
 
 
-def _gathered(names: Sequence[str]) -> list[str]:
+def _grouped_locations(names: Sequence[str]) -> list[str]:
     """Return a line for each location: quantities of one table share a line, and so do rows of one list."""
     places: dict[tuple[str, str], list[str]] = {}
     for name in names:
@@ -149,20 +149,23 @@ def _gathered(names: Sequence[str]) -> list[str]:
         else:
             place, _, last = name.rpartition(".")
             places.setdefault((place, "." if place else ""), []).append(last)
-    return [f"{place}: {_few(of)}" if place else ", ".join(of) for (place, _), of in places.items()]
+    return [
+        f"{place}: {_abbreviated(quantities)}" if place else ", ".join(quantities)
+        for (place, _), quantities in places.items()
+    ]
 
 
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+def _abbreviated(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _quantity_name(difference: Difference) -> str:
     return f"{difference.place}.{difference.quantity}" if difference.place else difference.quantity
 
 
-def _form(name: str) -> Callable[[float], str] | None:
-    """Return the text of the unit at the end of a name; for a list the unit of its entries."""
+def _unit_format(name: str) -> Callable[[float], str] | None:
+    """Return the formatter of the unit at the end of a name; for a list that of its entries."""
     quantity = name.partition("[")[0] if name.endswith("]") else name
     return next((form for suffix, form in _UNITS.items() if quantity.endswith(suffix)), None)
 
@@ -171,11 +174,11 @@ def _estimate_text(difference: Difference, estimate: ValueWithInterval, *, has_i
     if isinstance(estimate.value, bool):
         return "yes" if estimate.value else "no"
     if isinstance(estimate.value, str):
-        return estimate.value if len(estimate.value) <= _LONGEST else f"{estimate.value[: _LONGEST - 1]}…"
-    form = _form(difference.quantity) or _form(difference.place) or _plain
+        return estimate.value if len(estimate.value) <= _MAX_TEXT else f"{estimate.value[: _MAX_TEXT - 1]}…"
+    format_value = _unit_format(difference.quantity) or _unit_format(difference.place) or _plain
     if not has_interval or not estimate.has_interval:
-        return form(estimate.value)
-    texts = [form(each).partition(" ") for each in (estimate.value, estimate.low, estimate.high)]
+        return format_value(estimate.value)
+    texts = [format_value(number).partition(" ") for number in (estimate.value, estimate.low, estimate.high)]
     if len({unit for _, _, unit in texts}) == 1:
         value, low, high = (number for number, _, _ in texts)
         return f"{value} [{low}, {high}] {texts[0][2]}".rstrip()

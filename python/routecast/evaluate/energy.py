@@ -1,6 +1,6 @@
 """Energy of a trial: power times time, by pool and state of its units (semantics S11).
 
-Both evaluators find out how many units of a pool are in which state; here this becomes joules and watts::
+Both evaluators find the mean number of units of a pool in each state; this module turns it into joules and watts::
 
     units x time = active + idle + asleep in each state + waking
     energy       = base + sum over the states of power x time + wake-ups x energy of one
@@ -38,35 +38,35 @@ class UnitStates:
         """Units that neither work nor sleep."""
         busy = self.active_units + self.waking_units + math.fsum(self.asleep_units)
         rest = self.pool.units - busy
-        # What is left of sums that should cancel is no idle unit.
+        # The rounding error of sums that should cancel is not an idle unit.
         return rest if rest > _ROUNDING * self.pool.units else 0.0
 
 
 def energy_of(states: Iterable[UnitStates], duration_s: float) -> dict[str, dict[str, float]]:
-    """Return the energy by pool and state over a trial, J; pools without power states are left out.
+    """Return the energy by pool and state over a trial, J, without pools that have no power states.
 
-    The states are ``active``, ``idle``, the names of the sleep states, and where there are such states ``waking``
-    (units on their way out of sleep, at active power, and what wake-ups cost beyond that); ``base`` where the pool
-    draws power independent of its units.
+    The states are ``active``, ``idle`` and the names of the sleep states. A pool with sleep states also has ``waking``:
+    units that leave a sleep state, at active power, and the additional energy of wake-ups. A pool that draws power
+    independent of its units has ``base``.
     """
     energy: dict[str, dict[str, float]] = {}
     for activity in states:
-        draw = activity.pool.power
-        if draw is None:
+        power = activity.pool.power
+        if power is None:
             continue
         by_state = {
-            "active": draw.active_w * activity.active_units * duration_s,
-            "idle": draw.idle_w * activity.idle_units * duration_s,
+            "active": power.active_w * activity.active_units * duration_s,
+            "idle": power.idle_w * activity.idle_units * duration_s,
         }
-        for state, units in zip(draw.sleep, activity.asleep_units, strict=True):
+        for state, units in zip(power.sleep, activity.asleep_units, strict=True):
             by_state[state.name] = state.power_w * units * duration_s
-        if draw.sleep:
-            entering_w = math.fsum(
-                state.wake_energy_j * rate for state, rate in zip(draw.sleep, activity.wakes_per_s, strict=True)
+        if power.sleep:
+            wake_up_w = math.fsum(
+                state.wake_energy_j * rate for state, rate in zip(power.sleep, activity.wakes_per_s, strict=True)
             )
-            by_state["waking"] = (draw.active_w * activity.waking_units + entering_w) * duration_s
-        if draw.base_w:
-            by_state["base"] = draw.base_w * duration_s
+            by_state["waking"] = (power.active_w * activity.waking_units + wake_up_w) * duration_s
+        if power.base_w:
+            by_state["base"] = power.base_w * duration_s
         energy[activity.pool.name] = by_state
     return energy
 
@@ -95,16 +95,16 @@ def power_of(
 
 
 def power_notes(model: RouterModel) -> tuple[str, ...]:
-    """Return notes on the scope of a model's power; none for a model without power states."""
+    """Return notes on the scope of a model's power; empty for a model without power states."""
     scopes = _scopes(model)
     if not scopes:
         return ()
     notes = []
     if len(scopes) > 1:
         notes.append(f"the watts add up figures of different scopes: {', '.join(scopes)}")
-    without = [f'"{pool.name}"' for pool in model.pools if pool.power is None]
-    if without:
-        notes.append(f"the watts leave out what has no power states: {', '.join(without)}")
+    unpowered = [f'"{pool.name}"' for pool in model.pools if pool.power is None]
+    if unpowered:
+        notes.append(f"the watts leave out what has no power states: {', '.join(unpowered)}")
     return tuple(notes)
 
 

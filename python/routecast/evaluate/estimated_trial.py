@@ -24,7 +24,7 @@ _DURATION_S = 0.02
 def estimated_trial(case: Case, frames: FrameMix, on_progress: ShareProgress | None = None) -> Trial:
     """Simulate a case at these frames; ``on_progress`` gets the finished share, 0..1.
 
-    Without a duration the trial lasts 20 ms, or what the transient needs.
+    If the case has no duration, the trial lasts 20 ms, or as long as the transient needs.
     """
     estimate = case.estimate(case.direction, frames, case.remote_ratio)
     sizes = frames.share_by_bytes

@@ -1,10 +1,10 @@
-"""Rows of finished trials on disk, appended during a long run, which thus continues where it was killed.
+"""Rows of finished trials on disk. A long run appends to them, and a killed run continues from them.
 
 ::
 
-    OUT/results.parts/000001.parquet …   what this run has finished, a file every half second, each whole or absent
-    OUT/results.parquet                  everything finished, written at the end, at an interruption, and now and then
-    OUT/summary.json                     stands there only when the run is complete
+    OUT/results.parts/000001.parquet …   rows of this run, one file every half second, each complete or absent
+    OUT/results.parquet                  all rows, written at the end, at an interruption and when parts are merged
+    OUT/summary.json                     exists only when the run is complete
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["Columns", "Ledger", "Row", "read_rows"]
 
 FLUSH_EVERY_S = 0.5
 
-MOST_PARTS = 200
-"""So many files become one: file systems that nodes of a cluster share are slow with thousands."""
+MAX_PARTS = 200
+"""Number of parts that are merged into one file: the shared file systems of clusters are slow with thousands."""
 
 Row = dict[str, str | int | float | None]
-"""One line of the table; ``task`` is the key of what it is the result of."""
+"""One row of the table; ``task`` is the key of the task with this result."""
 
 Columns = Mapping[str, Literal["text", "whole", "number"]]
-"""Names and kinds of the table's columns, in their order; ``task``, a text, is one of them."""
+"""Kind of each column of the table, in order; the column ``task`` holds text."""
 
 
 class Ledger:
@@ -41,9 +41,9 @@ class Ledger:
 
     It is a context manager: every exit writes the finished rows.
 
-    ``folder``: the folder of results; made if missing. A complete run in it starts again, an unfinished one continues;
-    ``table``: stem of the table's files; ``summary``: name of the file that says that the run is complete; with None,
-    what is there is always gone on with. Raises FileProblem: the rows that are there cannot be read.
+    ``folder``: the folder of results, created if missing. A complete run in it starts again, an unfinished run
+    continues; ``table``: stem of the table's files; ``summary``: name of the file that marks a complete run; with None
+    the run always continues from the rows on disk. Raises FileProblem: the rows on disk cannot be read.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Ledger:
         self._columns = columns
         self._table = folder / f"{table}.parquet"
         self._parts = folder / f"{table}.parts"
-        self._fresh: list[Row] = []
+        self._unwritten: list[Row] = []
         self._flushed_at = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
         if summary is not None and (folder / summary).exists():
@@ -69,20 +69,20 @@ class Ledger:
     def add(self, row: Row) -> None:
         """Add a finished row; it is on disk within half a second."""
         self._rows[str(row["task"])] = row
-        self._fresh.append(row)
+        self._unwritten.append(row)
         if time.monotonic() - self._flushed_at >= FLUSH_EVERY_S:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that are not yet on disk as a further part."""
-        if self._fresh:
+        """Write the rows that are not yet on disk as a new part."""
+        if self._unwritten:
             self._parts.mkdir(exist_ok=True)
             number = 1 + max((int(path.stem) for path in self._parts.glob("*.parquet")), default=0)
             with unfinished(self._parts / f"{number:06d}.parquet") as draft:
-                self._frame(self._fresh).write_parquet(draft)
-            self._fresh = []
-            if number >= MOST_PARTS:
-                self._gather()
+                self._frame(self._unwritten).write_parquet(draft)
+            self._unwritten = []
+            if number >= MAX_PARTS:
+                self._merge_parts()
         self._flushed_at = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -92,9 +92,9 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.flush()
-        self._gather()
+        self._merge_parts()
 
-    def _gather(self) -> None:
+    def _merge_parts(self) -> None:
         """Write all rows as one table.
 
         If it is killed before it removes the parts, both exist with the same content.
@@ -113,23 +113,23 @@ class Ledger:
 
 
 def read_rows(folder: Path, columns: Columns, *, table: str = "results") -> list[Row]:
-    """Return the rows of a table on disk, also while a run writes them; none if there is no table.
+    """Return the rows of a table on disk, also while a run writes them; empty if there is no table.
 
-    Raises FileProblem: they cannot be read.
+    Raises FileProblem: the rows cannot be read.
     """
     import polars
 
-    read: list[list[Row]] = []
+    tables: list[list[Row]] = []
     # The table last: a run that ends meanwhile writes it before it removes its parts.
     for path in (*sorted((folder / f"{table}.parts").glob("*.parquet")), folder / f"{table}.parquet"):
         try:
-            there = polars.read_parquet(path)
+            frame = polars.read_parquet(path)
             # An earlier version may have written fewer columns.
-            there = there.with_columns(polars.lit(None).alias(name) for name in columns if name not in there.columns)
-            read.append(there.select(list(columns)).to_dicts())
+            frame = frame.with_columns(polars.lit(None).alias(name) for name in columns if name not in frame.columns)
+            tables.append(frame.select(list(columns)).to_dicts())
         except FileNotFoundError:
             continue
         except (polars.exceptions.PolarsError, OSError) as error:
             message = f"cannot be read ({error}): remove it, or give another folder with --out"
             raise FileProblem(str(path), [Problem("", message)]) from error
-    return [row for rows in (*read[-1:], *read[:-1]) for row in rows]
+    return [row for rows in (*tables[-1:], *tables[:-1]) for row in rows]

@@ -14,7 +14,7 @@ __all__ = ["pick", "plain"]
 def plain(value: object) -> object:
     """Turn dataclasses, mappings and sequences into dicts and lists; NaN and infinities become None.
 
-    A dataclass with ``SUMMARY``, a tuple of keys of :func:`pick`, is written by these keys instead of field by field.
+    A dataclass with ``SUMMARY``, a tuple of keys for :func:`pick`, has these keys instead of its fields.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return pick(value, *getattr(value, "SUMMARY", ("*",)))
@@ -30,8 +30,8 @@ def plain(value: object) -> object:
 def pick(value: object, *keys: str) -> dict[str, object]:
     """Return attributes of an object as plain data, in the order of the keys.
 
-    ``*keys``: ``"rate_pps"``; ``"met=is_met"`` under another name; ``"case=case.name"`` of a part; ``"*"`` every field
-    of a dataclass, ``"*estimate"`` those of a part; ``"-curve"`` leaves one out again.
+    ``*keys``: ``"rate_pps"`` takes an attribute; ``"met=is_met"`` renames it; ``"case=case.name"`` takes it from a
+    part; ``"*"`` takes every field of a dataclass and ``"*estimate"`` those of a part; ``"-curve"`` removes a key.
 
     Examples
     --------
@@ -42,7 +42,9 @@ def pick(value: object, *keys: str) -> dict[str, object]:
     for key in keys:
         if key.startswith("*"):
             part: Any = attrgetter(key[1:])(value) if key[1:] else value
-            picked |= {f.name: plain(getattr(part, f.name)) for f in dataclasses.fields(part)}
+            picked |= {
+                part_field.name: plain(getattr(part, part_field.name)) for part_field in dataclasses.fields(part)
+            }
         elif key.startswith("-"):
             del picked[key[1:]]
         else:

@@ -72,7 +72,7 @@ class Layout:
     shared_queue: bool | None = None
 
     def further_queues(self, cores: int, ports: int) -> float:
-        """Queues that a core polls beside its first.
+        """Return the number of queues that a core polls beyond its first.
 
         Examples
         --------
@@ -151,7 +151,7 @@ COLUMNS: Final[Mapping[str, PointColumn]] = {
     ),
     "throughput_pps": PointColumn(
         'measured maximum throughput over all ports, > 0, in frames/s or with a unit such as "1.9 Mpps" or '
-        '"12 Gbit/s" (20 bytes of gap and preamble a frame included, S1); empty: to be predicted',
+        '"12 Gbit/s" (with 20 bytes of gap and preamble per frame, S1); empty: to be predicted',
         ("throughput",),
         _RATES,
     ),
@@ -173,9 +173,7 @@ COLUMNS: Final[Mapping[str, PointColumn]] = {
     "transmit_ring": PointColumn("modulo (the driver picks hash % rings) or own (each core has its own); empty: own"),
     "series": PointColumn("name of the machine and function that the point belongs to; empty: one series"),
     "calibrate": PointColumn("true or false; empty: false; without this column all rows with a rate calibrate"),
-    "repeat": PointColumn(
-        "number of the repetition, not used: rows of one set of conditions are repetitions without it too"
-    ),
+    "repeat": PointColumn("number of the repetition, not used: rows with equal conditions are repetitions"),
     "standard_error_ratio": PointColumn(
         "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",
         ("standard_error",),
@@ -184,14 +182,14 @@ COLUMNS: Final[Mapping[str, PointColumn]] = {
     "encapsulation_bytes": PointColumn(
         "bytes that a tunnel or tag adds to each frame on the link; empty: 0", ("encapsulation",), _BYTES
     ),
-    "source": PointColumn("where the row is from; not used"),
+    "source": PointColumn("source of the row; not used"),
     "reported_l1_bps": PointColumn(
-        "what another model says of the point, bit/s with gap and preamble, or with a unit; not used; empty: nothing",
+        "throughput by another model, bit/s with gap and preamble, or with a unit; not used; empty: not known",
         ("reported",),
         _RATES,
     ),
 }
-"""Columns of a table of points and what their cells may hold; cores and a throughput must be there."""
+"""Columns of a table of points and what their cells may hold; ``cores`` and ``throughput_pps`` are required."""
 
 _SPELLINGS: Final[Mapping[str, tuple[str, Unit]]] = {
     **{name: (name, Unit()) for name in COLUMNS},
@@ -207,38 +205,38 @@ _SPELLINGS: Final[Mapping[str, tuple[str, Unit]]] = {
         for suffix, unit in column.units.items()
     },
 }
-"""Heads in lower case, with ``_`` for spaces and brackets, to the column and the unit of its bare numbers."""
-_LIKELY: Final = [head for head, (name, _) in _SPELLINGS.items() if name != "reported_l1_bps" or head == name]
+"""Column and unit of its bare numbers, by head in lower case with ``_`` for spaces and brackets."""
+_SUGGESTED_HEADS: Final = [head for head, (name, _) in _SPELLINGS.items() if name != "reported_l1_bps" or head == name]
 
 _REQUIRED: Final = ("cores", "throughput_pps")
-_REQUIRED_OF_A_ROUTER: Final = ("flows", "frame_bytes", "throughput_pps")
-_IN_RATES: Final = ("throughput_pps", "reported_l1_bps")
-_TRUE: Final = frozenset({"true", "yes", "1"})
-_FALSE: Final = frozenset({"", "false", "no", "0"})
+_REQUIRED_FOR_ROUTER: Final = ("flows", "frame_bytes", "throughput_pps")
+_RATE_COLUMNS: Final = ("throughput_pps", "reported_l1_bps")
+_YES: Final = frozenset({"true", "yes", "1"})
+_NO: Final = frozenset({"", "false", "no", "0"})
 _RINGS: Final = frozenset({"modulo", "own"})
 _BETWEEN_WORDS: Final = re.compile(r"[\s\-_()\[\]]+")
 _COMMA_IN_NUMBER: Final = re.compile(r"\d,\d")
-_MOST_CORES, _MOST_FLOWS, _MOST_PORTS = 4096, 10**9, 1024
+_MAX_CORES, _MAX_FLOWS, _MAX_PORTS = 4096, 10**9, 1024
 _SMALLEST_FRAME_BYTES, _LONGEST_FRAME_BYTES = 64.0, 65_535.0
-_MOST_CELLS = 2_000_000
+_MAX_CELLS = 2_000_000
 _MEASURING_SLACK = 1.01
 """A measured rate may exceed a nominal limit by 1 %: clocks of links and testers differ, rates are rounded."""
-_MOST_PPS = 1e10
-"""Of one core: a frame in less than a cycle of any processor is a wrong unit."""
+_MAX_PPS = 1e10
+"""Greatest credible rate of one core: a frame in less than a cycle of any processor means a wrong unit."""
 
 _T = TypeVar("_T")
 
 
 @value
 class Point:
-    """One measured maximum throughput and the conditions that it was measured under."""
+    """One measured maximum throughput and the conditions of its measurement."""
 
     cores: int = field("Cores that process frames, >= 1")
     frame_bytes: float = field("Frame size with FCS (S1), >= 64; for a mix its mean")
-    # NaN where it is only to be predicted.
+    # NaN where a model is to predict it.
     throughput_pps: float = field("Most frames per second forwarded, over all ports, under overload")
-    # Flows, crafted to fall on the cores in turn, odd ones one way and even ones the other (Meyer 2014, sec. VI-A);
-    # None: so many that every core is saturated.
+    # Flows that are crafted to fall on the cores in turn, odd flows in one direction and even flows in the other
+    # (Meyer et al. 2014, sec. VI-A); None: enough flows to saturate every core.
     flows: int | None = None
     link_bps: float | None = field("Rate of one port in one direction; None: links do not limit", default=None)
     ports: int = field("Number of ports that offer load", default=2)
@@ -287,7 +285,7 @@ class Point:
 
 @value
 class PointTable:
-    """The points of a table, and the assumptions for what the table does not state."""
+    """The points of a table, and remarks on the assumptions where the table states nothing."""
 
     points: tuple[Point, ...]
     remarks: tuple[str, ...] = ()
@@ -299,8 +297,8 @@ def read_table(path: Path | str) -> PointTable:
     Parameters
     ----------
     path : Path or str
-        Parquet (``.parquet``), or CSV in UTF-8, of which lines that start with ``#`` are skipped. The heads are those
-        of :data:`COLUMNS`, in any order. A row without a rate has the throughput NaN and does not calibrate.
+        Parquet (``.parquet``), or CSV in UTF-8, where lines that start with ``#`` are skipped. The heads are those of
+        :data:`COLUMNS`, in any order. A row without a rate has the throughput NaN and does not calibrate.
 
     Raises
     ------
@@ -322,17 +320,17 @@ def read_points(path: Path | str) -> tuple[Point, ...]:
 
 
 def calibrating(points: Sequence[Point]) -> list[Point]:
-    """Return the points that are marked to calibrate; all that have a rate if none is marked."""
+    """Return the points that are marked to calibrate; if none is marked, all points that have a rate."""
     return [point for point in points if point.calibrate] or [p for p in points if math.isfinite(p.throughput_pps)]
 
 
 def of_series(points: Sequence[Point], name: str | None) -> tuple[Point, ...]:
-    """Return the points of a series; all if none is named.
+    """Return the points of a series; all points if ``name`` is None.
 
     Raises
     ------
     routecast.errors.QuantityProblem
-        No point belongs to it.
+        No point belongs to the series.
     """
     from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
@@ -343,10 +341,10 @@ def of_series(points: Sequence[Point], name: str | None) -> tuple[Point, ...]:
 
 
 def read_router_points(path: Path | str, *, cores: int, link_bps: float, ports: int, series: str) -> tuple[Point, ...]:
-    """Read points of one known router, which name their flows; what the router fixes need not stand there.
+    """Read points of one known router; each row names its flows, and columns that the router fixes may be missing.
 
-    All rows have a rate and differ in their conditions, and none needs to calibrate: another file may hold those that
-    do.
+    Every row has a rate, and no two rows have equal conditions. No row needs to calibrate, because another file may
+    hold the calibrating points.
 
     Raises FileProblem: as :func:`read_points`, and where a row contradicts the router, has no rate or has frames of
     several sizes.
@@ -375,8 +373,8 @@ def _cells(path: Path) -> list[list[str]]:
     if path.suffix.lower() != ".parquet":
         return _csv_cells(read_text(path, kind=kind).removeprefix("\ufeff"), str(path))
     frame = read_parquet(path, kind=kind, largest_bytes=LARGEST_BYTES)
-    if frame.height * frame.width > _MOST_CELLS:
-        message = f"has more than {_MOST_CELLS:,} cells: no {kind}; name another file, or cut this one"
+    if frame.height * frame.width > _MAX_CELLS:
+        message = f"has more than {_MAX_CELLS:,} cells: no {kind}; name another file, or cut this one"
         raise FileProblem(str(path), [Problem("", message)])
     rows = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
     return [list(frame.columns), *rows]
@@ -389,9 +387,11 @@ def _csv_cells(text: str, name: str) -> list[list[str]]:
     except csv.Error as error:
         raise FileProblem(name, [Problem("", f"is not CSV: {error}")]) from None
     header = next((cells for cells in table if any(cell.strip() for cell in cells)), [])
-    for separator, called in ((";", "semicolons"), ("\t", "tabs")):
+    for separator, separator_name in ((";", "semicolons"), ("\t", "tabs")):
         if any(separator in cell for cell in header):
-            message = f"has {called} between its cells: save the table with commas between cells and decimal points"
+            message = (
+                f"has {separator_name} between its cells: save the table with commas between cells and decimal points"
+            )
             raise FileProblem(name, [Problem("row 1", f"{message} in numbers (1.9 in place of 1,9)")])
     return table
 
@@ -405,13 +405,13 @@ def _table(table: Iterable[Sequence[str]], name: str, router: Point | None) -> P
         raise FileProblem(name, problems)
     reader = _RowReader(heads=heads, router=router, problems=problems)
     points = [(number, point) for number, cells in rows[1:] if (point := reader.point(number, cells)) is not None]
-    problems += _set_problems(points, complete=not problems, of_router=router is not None)
+    problems += _table_problems(points, complete=not problems, of_router=router is not None)
     if problems:
         raise FileProblem(name, problems)
     return PointTable(points=tuple(point for _, point in points), remarks=tuple(reader.remarks()))
 
 
-_WRITTEN: Final[Mapping[str, Callable[[Point], object]]] = {
+_CELL_OF_COLUMN: Final[Mapping[str, Callable[[Point], object]]] = {
     "cores": lambda point: point.cores,
     "frame_bytes": lambda point: point.frame_mix.name if point.frame_mix else point.frame_bytes,
     "throughput_pps": lambda point: "" if math.isnan(point.throughput_pps) else point.throughput_pps,
@@ -425,8 +425,10 @@ _WRITTEN: Final[Mapping[str, Callable[[Point], object]]] = {
 
 
 def points_text(points: Sequence[Point]) -> str:
-    """Return the text of a file of points, which reads back as the same; quantities without a value have no column."""
-    columns = {name: cell for name, cell in _WRITTEN.items() if any(cell(point) not in {None, ""} for point in points)}
+    """Return the text of a file that reads back as these points; a quantity without any value has no column."""
+    columns = {
+        name: cell for name, cell in _CELL_OF_COLUMN.items() if any(cell(point) not in {None, ""} for point in points)
+    }
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -439,7 +441,7 @@ _NEEDS_RATES: Final = "a study compares every row with its rate: give it, or lea
 
 
 class _Head(NamedTuple):
-    """The head of a column: as the table spells it, the column it is, and the unit of its bare numbers."""
+    """The head of a column: its spelling in the table, its key in :data:`COLUMNS`, the unit of its bare numbers."""
 
     spelled: str
     column: str
@@ -452,22 +454,22 @@ def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_He
     for index, spelled in enumerate(header):
         plain = _BETWEEN_WORDS.sub("_", spelled[:100].lower()).strip("_")
         column, unit = _SPELLINGS.get(plain, ("", Unit()))
-        same = next((head.spelled for head in heads if head.column == column), None)
+        earlier = next((head.spelled for head in heads if head.column == column), None)
         if not column:
             from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
-            shown = spelled[:60] or f"(number {index + 1}, without a name)"
-            hint = f"unknown: {did_you_mean(plain, _LIKELY)}"
+            shown_name = spelled[:60] or f"(number {index + 1}, without a name)"
+            hint = f"unknown: {did_you_mean(plain, _SUGGESTED_HEADS)}"
             is_listed = any(hint == problem.message for problem in problems)
-            problems.append(Problem(f"row 1, column {shown}", "unknown too" if is_listed else hint))
+            problems.append(Problem(f"row 1, column {shown_name}", "unknown too" if is_listed else hint))
             continue
-        if same == spelled:
+        if earlier == spelled:
             problems.append(Problem(f"row 1, column {spelled}", "stands there twice: keep one"))
-        elif same is not None:
-            problems.append(Problem("row 1", f"columns {same} and {spelled} say the same: keep one"))
+        elif earlier is not None:
+            problems.append(Problem("row 1", f"columns {earlier} and {spelled} say the same: keep one"))
         heads.append(_Head(spelled, column, unit))
     columns = {head.column for head in heads}
-    required = _REQUIRED if router is None else _REQUIRED_OF_A_ROUTER
+    required = _REQUIRED if router is None else _REQUIRED_FOR_ROUTER
     problems += [
         Problem("row 1", f"column {column} is missing: {COLUMNS[column].meaning}")
         for column in required
@@ -477,7 +479,7 @@ def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_He
         problems += [
             Problem(f"row 1, column {head.spelled}", f"is in bit/s, but {_NEEDS_FRAMES}")
             for head in heads
-            if head.unit.layer and head.column in _IN_RATES
+            if head.unit.layer and head.column in _RATE_COLUMNS
         ]
     return tuple(heads), problems
 
@@ -512,7 +514,7 @@ class _RowReader:
             return None
         row = {head.column: (head, cell.strip()) for head, cell in zip(heads, cells, strict=True)}
         known = self.router or Point(cores=1, frame_bytes=_SMALLEST_FRAME_BYTES, throughput_pps=math.nan)
-        required = ("cores", "frame_bytes") if self.router is None else _REQUIRED_OF_A_ROUTER
+        required = ("cores", "frame_bytes") if self.router is None else _REQUIRED_FOR_ROUTER
 
         def add(column: str, message: str) -> None:
             spelled = row[column][0].spelled if column in row else column
@@ -538,8 +540,8 @@ class _RowReader:
                 add(column, f'got "{text[:60]}": {COLUMNS[column].meaning}')
             return default
 
-        none: tuple[float, FrameMix | None] = (known.frame_bytes, None)
-        frame_bytes, frame_mix = cell("frame_bytes", _frames, none)
+        default_frames: tuple[float, FrameMix | None] = (known.frame_bytes, None)
+        frame_bytes, frame_mix = cell("frame_bytes", _frames, default_frames)
         wire_bytes = frame_bytes + WIRE_OVERHEAD_BYTES
 
         def rate_pps(column: str) -> float:
@@ -555,21 +557,21 @@ class _RowReader:
         throughput_pps = rate_pps("throughput_pps")
         has_rate = not math.isnan(throughput_pps)
         point = Point(
-            cores=cell("cores", _whole(_MOST_CORES), known.cores),
+            cores=cell("cores", _whole_number(_MAX_CORES), known.cores),
             frame_bytes=frame_bytes,
             throughput_pps=throughput_pps,
-            flows=cell("flows", _whole(_MOST_FLOWS), None),
+            flows=cell("flows", _whole_number(_MAX_FLOWS), None),
             link_bps=link_bps
             and link_bps * wire_bytes / (wire_bytes + cell("encapsulation_bytes", _not_negative_bytes, 0.0)),
-            ports=cell("ports", _whole(_MOST_PORTS), known.ports),
+            ports=cell("ports", _whole_number(_MAX_PORTS), known.ports),
             nic_cap_pps=cell("nic_cap_pps", _frame_rate, None),
             series=row["series"][1] if "series" in row else known.series,
-            calibrate=cell("calibrate", _truth, "calibrate" not in row and has_rate),
+            calibrate=cell("calibrate", _yes_or_no, "calibrate" not in row and has_rate),
             standard_error_ratio=cell("standard_error_ratio", _ratio, None),
             reported_pps=rate_pps("reported_l1_bps"),
             frame_mix=frame_mix,
             layout=Layout(
-                shared_queue=cell("shared_queue", _truth, None),
+                shared_queue=cell("shared_queue", _yes_or_no, None),
                 transmits_by_modulo=cell("transmit_ring", _ring, "own") == "modulo",
             ),
         )
@@ -591,9 +593,9 @@ def _contradictions(point: Point) -> Iterable[str]:
             f"got {point.throughput_pps:g} frames/s, but the links carry at most {point.line_rate_pps:.6g} frames/s of "
             f"{point.frame_bytes:g} B: correct the rate, link_bps, ports or flows"
         )
-    if point.throughput_pps > _MOST_PPS * point.working_cores:
+    if point.throughput_pps > _MAX_PPS * point.working_cores:
         yield (
-            f"got {point.throughput_pps:g} frames/s, but no core forwards {_MOST_PPS:g} frames/s, one in less than a "
+            f"got {point.throughput_pps:g} frames/s, but no core forwards {_MAX_PPS:g} frames/s, one in less than a "
             "cycle: correct the rate or its unit"
         )
     if point.nic_cap_pps is not None and point.throughput_pps > _MEASURING_SLACK * point.nic_cap_pps:
@@ -608,7 +610,7 @@ def _contradicts_router(point: Point, router: Point) -> Iterable[tuple[str, str]
         yield "frame_bytes", "a study's frames are of one size: a whole number >= 64"
 
 
-def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_router: bool) -> list[Problem]:
+def _table_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_router: bool) -> list[Problem]:
     problems = []
     seen: dict[tuple[object, ...], int] = {}
     for number, point in points:
@@ -628,13 +630,13 @@ def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_rou
         column, remedy = "calibrate", "set calibrate = true on at least one row of each series"
         if name not in rated:
             column, remedy = "throughput", "give the measured rate of at least one row of each series"
-        of = f"series {name[:60]!r}" if name else f"column {column}"
-        problems.append(Problem(of, f"no row calibrates: {remedy}"))
+        location = f"series {name[:60]!r}" if name else f"column {column}"
+        problems.append(Problem(location, f"no row calibrates: {remedy}"))
     return problems
 
 
 def _amount(text: str, unit: Unit, with_unit: Callable[[str], float]) -> float:
-    """Read a number in the unit of its column, or with a unit of its own, > 0."""
+    """Read a number > 0 in the unit of its column, or with its own unit."""
     try:
         amount = float(text)
     except ValueError:
@@ -654,7 +656,7 @@ def _bit_rate(text: str, unit: Unit) -> float:
 
 
 def _rate(text: str, unit: Unit) -> tuple[float, str]:
-    """Read a rate, and the layer of its bits; frames have none."""
+    """Read a rate and the layer of its bits; the layer of a frame rate is empty."""
     try:
         return _frame_rate(text, unit), unit.layer if _is_number(text) else ""
     except QuantityProblem as problem:
@@ -683,21 +685,21 @@ def _ratio(text: str, unit: Unit) -> float:
     return ratio
 
 
-def _whole(most: int) -> Callable[[str, Unit], int]:
+def _whole_number(max_value: int) -> Callable[[str, Unit], int]:
     def read(text: str, unit: Unit) -> int:
         value = float(text)
-        if not (1.0 <= value <= most and value == int(value)):
+        if not (1.0 <= value <= max_value and value == int(value)):
             raise ValueError(text)
         return int(value)
 
     return read
 
 
-def _truth(text: str, unit: Unit) -> bool:
+def _yes_or_no(text: str, unit: Unit) -> bool:
     word = text.lower()
-    if word not in _TRUE | _FALSE:
+    if word not in _YES | _NO:
         raise ValueError(text)
-    return word in _TRUE
+    return word in _YES
 
 
 def _ring(text: str, unit: Unit) -> str:

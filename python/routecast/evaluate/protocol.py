@@ -1,4 +1,4 @@
-"""The one protocol: what happens at this load for this long?"""
+"""The protocol of all evaluators: what happens at this load during this time?"""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ EvaluatorKind = Literal["solve", "simulate", "measure"]
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """Anything that answers for a load: a formula, the simulator, a real router, a ten-line fake."""
+    """Anything that can carry out a trial: a formula, the simulator, a real router, a ten-line fake."""
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
-        """Answer for ``load`` during ``duration_s`` seconds."""
+        """Return the trial of ``load`` during ``duration_s`` seconds."""
         ...
 
 
 @runtime_checkable
 class Described(Protocol):
-    """An evaluator that says what answers: versions, configuration, machine (RFC 2544 sec. 7)."""
+    """An evaluator that describes itself: versions, configuration, machine (RFC 2544 sec. 7)."""
 
     def facts(self) -> Mapping[str, object]:
         """Return plain data: texts, numbers, lists and mappings of them."""
@@ -41,5 +41,5 @@ class Resettable(Protocol):
         ...
 
     def reset_trial(self, load: OfferedLoad, duration_s: float, *, kind: str, at_s: float) -> Trial:
-        """Answer for ``load`` during ``duration_s`` seconds, ``at_s`` after whose start the router is reset."""
+        """Return the trial of ``load`` during ``duration_s`` seconds with a reset ``at_s`` after its start."""
         ...

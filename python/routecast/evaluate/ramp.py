@@ -1,7 +1,7 @@
-"""A load that grows in one trial, and the rate from which on the router loses frames.
+"""A load whose rate rises during one trial, and the rate at which the router starts to lose frames.
 
-A ramp finds a rate in one trial for which a search needs ten. It holds each rate for a moment only: what a queue takes
-in meanwhile is no loss yet, so a separate trial at the resulting rate decides.
+A ramp finds in one trial a rate for which a search needs ten. It holds each rate for a short time only, during which a
+queue may take in the excess, so a separate trial at the resulting rate decides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from routecast.quantity.schema import field, value
 
 __all__ = ["Climb", "Ramp", "Rung"]
 
-_FORM = re.compile(r"(?P<low>.+?)\.\.(?P<high>.+?)\s+over\s+(?P<time>.+)")
+_PATTERN = re.compile(r"(?P<low>.+?)\.\.(?P<high>.+?)\s+over\s+(?P<time>.+)")
 _STEPS = 100
 _RUNGS = 20
 
@@ -35,10 +35,10 @@ class Ramp:
     def parse(cls, text: str) -> Ramp:
         """Read ``"1 Mpps..5 Mpps over 60 s"``.
 
-        Raises QuantityProblem: it has another form, a rate or a time cannot be read, or the second rate is not greater
-        than the first.
+        Raises QuantityProblem: the text has another form, a rate or the time cannot be read, or the second rate is not
+        greater than the first.
         """
-        match = _FORM.fullmatch(text.strip())
+        match = _PATTERN.fullmatch(text.strip())
         if match is None:
             raise QuantityProblem(text, f'cannot read the ramp "{text}": write "1 Mpps..5 Mpps over 60 s"')
         low, high = parse_rate_pps(match["low"]), parse_rate_pps(match["high"])
@@ -47,7 +47,7 @@ class Ramp:
         return cls(from_pps=low, to_pps=high, duration_s=parse_duration_s(match["time"]))
 
     def of(self, load: OfferedLoad) -> OfferedLoad:
-        """Return a load that rises like this."""
+        """Return the load with its rate replaced by this ramp."""
         steps = tuple(
             RateStep(at_s=number * self.duration_s / _STEPS, rate_pps=self.from_pps + number * self._step_pps)
             for number in range(1, _STEPS)
@@ -66,7 +66,7 @@ class Ramp:
 
 @value
 class Rung:
-    """A part of a ramp: frames/s from when to when, on average."""
+    """A part of a ramp: mean rates from ``from_s`` until ``until_s``."""
 
     from_s: float
     until_s: float
@@ -83,37 +83,37 @@ class Rung:
 
 @value
 class Climb:
-    """What a trial with a ramp found."""
+    """The result of a trial with a ramp."""
 
     rungs: tuple[Rung, ...]
-    lossless_pps: float = field("Intended rate of the last moment before the first loss; NaN where all lose")
-    first_loss_pps: float = field("Intended rate of the first moment with loss; NaN where none loses")
-    most_forwarded_pps: float = field("Greatest rate that was forwarded in a part")
+    lossless_pps: float = field("Intended rate of the last moment before the first loss; NaN with loss from the start")
+    first_loss_pps: float = field("Intended rate of the first moment with loss; NaN without loss")
+    most_forwarded_pps: float = field("Greatest mean forwarding rate of a part")
 
     @classmethod
     def of(cls, trial: Trial, ramp: Ramp) -> Climb:
-        """Read a trial that went like this ramp, and that says how it went over time."""
+        """Return the result of a trial that offered this ramp and kept its rates over time."""
         moments = trial.over_time
         part_s = trial.duration_s / len(moments) if moments else math.nan
-        lossy = next((at for at, moment in enumerate(moments) if moment.dropped_pps > 0.0), None)
+        first_lossy = next((at for at, moment in enumerate(moments) if moment.dropped_pps > 0.0), None)
         lossless_pps = math.nan
-        if moments and lossy != 0:
-            last = len(moments) if lossy is None else lossy
+        if moments and first_lossy != 0:
+            last = len(moments) if first_lossy is None else first_lossy
             lossless_pps = ramp.rate_at(moments[last - 1].time_s)
         size = math.ceil(len(moments) / _RUNGS)
         rungs = []
         for first in range(0, len(moments), max(size, 1)):
-            here = moments[first : first + size]
+            part = moments[first : first + size]
             mean = {
-                name: math.fsum(getattr(moment, name) for moment in here) / len(here)
+                name: math.fsum(getattr(moment, name) for moment in part) / len(part)
                 for name in ("offered_pps", "forwarded_pps", "dropped_pps")
             }
-            until_s = here[-1].time_s + part_s
-            middle_s = 0.5 * (here[0].time_s + until_s)
-            rungs.append(Rung(from_s=here[0].time_s, until_s=until_s, intended_pps=ramp.rate_at(middle_s), **mean))
+            until_s = part[-1].time_s + part_s
+            middle_s = 0.5 * (part[0].time_s + until_s)
+            rungs.append(Rung(from_s=part[0].time_s, until_s=until_s, intended_pps=ramp.rate_at(middle_s), **mean))
         return cls(
             rungs=tuple(rungs),
             lossless_pps=lossless_pps,
-            first_loss_pps=math.nan if lossy is None else ramp.rate_at(moments[lossy].time_s),
+            first_loss_pps=math.nan if first_lossy is None else ramp.rate_at(moments[first_lossy].time_s),
             most_forwarded_pps=max((rung.forwarded_pps for rung in rungs), default=math.nan),
         )

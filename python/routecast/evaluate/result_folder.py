@@ -1,4 +1,4 @@
-"""The folder of results: the study or experiment that owns it, and the versions that made its figures."""
+"""The folder of results: the study or experiment that owns it, and the software versions of its figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST_BYTES = 500_000_000
 def check_folder(out: Path, kind: str, name: str) -> None:
     """Refuse a folder whose ``summary.json`` belongs to something else, because its files would be replaced.
 
-    ``kind``: key of the summary that names its owner, ``"study"`` or ``"experiment"``; ``name``: of the owner to be.
+    ``kind``: key of the summary that names its owner, ``"study"`` or ``"experiment"``; ``name``: name of the new owner.
     Raises FileProblem.
     """
     summary = out / "summary.json"
@@ -32,13 +32,13 @@ def check_folder(out: Path, kind: str, name: str) -> None:
         document = None
     owner = document.get(kind) if isinstance(document, dict) else None
     if owner != name:
-        whose = f'the {kind} "{owner}"' if owner else "something else"
-        message = f"belongs to {whose}: give another folder with --out"
+        owner_text = f'the {kind} "{owner}"' if owner else "something else"
+        message = f"belongs to {owner_text}: give another folder with --out"
         raise FileProblem(str(summary), [Problem("", message)])
 
 
 def versions(packages: Sequence[str] = ("numpy", "scipy", "polars")) -> dict[str, str]:
-    """Return the versions of what decides figures: routecast, Python, and those of the packages that are there."""
+    """Return the versions of the software that determines results: routecast, Python and the installed packages."""
     texts = {"routecast": __version__, "Python": platform.python_version()}
     for name in packages:
         try:

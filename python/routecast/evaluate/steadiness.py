@@ -1,8 +1,8 @@
-"""The verdict on a rate over time: whether and from when on it is steady, and its mean from there.
+"""The verdict on a rate over time: whether it is steady, from which instant on, and its mean from that instant.
 
-Four questions, in this order. Are there frames enough to say anything? Does the transient end within the first half of
-the trial (MSER-5)? Does what is left drift (regression on batch means)? Has it one level, or two? A series that passes
-has a mean with a 95 % interval; one that does not has a reason.
+Four tests follow each other. The trial must count enough frames; the transient must end within the first half of the
+trial (MSER-5); the rest must not drift (regression on batch means); and the rest must have one level instead of two.
+A series that passes has a mean with a 95 % interval; a series that fails has a reason.
 
 ::
 
@@ -47,29 +47,30 @@ __all__ = [
 
 
 BATCHES = 20
-"""Of a measured rate. The simulator's own intervals take as many as do not resemble each other (S10)."""
+"""Batches of a measured rate. The simulator's own intervals use as many batches as are uncorrelated (S10)."""
 _RESOLUTION = 1e-9
 """Differences below this share of the mean are rounding."""
-_MOST_ALIKE = 0.9
+_MAX_AUTOCORRELATION = 0.9
 """Beyond this autocorrelation 20 batches would count as less than one."""
-_FEWEST_BESIDE = 3
-"""Batches on either side of a step: fewer say nothing about a level."""
-FIVE = 5
+_MIN_BATCHES_BESIDE_STEP = 3
+"""Least number of batches on either side of a step: fewer say nothing about a level."""
+_MSER_BATCH = 5
+"""Values per mean in MSER-5."""
 FEWEST_FRAMES = 200
 """As ``FEWEST_FRAMES`` of ``crates/sim/src/settled.rs``: fewer say nothing about a steady state."""
-FEWEST_PARTS = 40
-"""Of these half may be the transient, and 20 batches of one part each are left."""
-LEVEL = 0.05
-"""How often a rate without drift may be called drifting."""
+_MIN_PARTS = 40
+"""Half of the parts may be the transient, and 20 batches of one part each remain."""
+_DRIFT_LEVEL = 0.05
+"""Probability that a rate without drift is called drifting."""
 STEP_LEVEL = 0.0001
-"""How small a p value calls a step one; it is the least of many places, so :data:`LEVEL` would cry wolf."""
+"""A p value below this makes a step. It is the least of many positions, so :data:`_DRIFT_LEVEL` would be too high."""
 NEGLIGIBLE_RATIO = 0.005
-"""A drift or a step of less than this share of the mean is none, however certain: it is the width to which MLRsearch
-finds a throughput in CSIT (goal width 0.5 %)."""
-STOPPED_RATIO = 0.01
-"""A device that forwards nothing for the last hundredth of a measured trial has stopped,"""
-STOPPED_FRAMES = 10
-"""if so many frames were lost in it: a burst that overflows a queue at the very end is no stop."""
+"""A drift or a step below this share of the mean is ignored, however certain it is. MLRsearch finds a throughput in
+CSIT to this width (goal width 0.5 %)."""
+_STOPPED_RATIO = 0.01
+"""A device has stopped if it forwards nothing for this last share of a measured trial."""
+_STOPPED_FRAMES = 10
+"""A stop must lose at least this many frames: a burst that overflows a queue at the very end is not a stop."""
 
 
 @value
@@ -102,47 +103,53 @@ def batch_means(series: Sequence[float], batches: int = BATCHES) -> BatchMeans:
     Batch means of a long queue are still alike, which makes either test cry wolf: of 3000 autoregressive series (1000
     values, coefficient 0.95) without drift, plain regression calls 10 % drifting at the 5 % level, Mann-Kendall 10 %
     too. So 20 batches count as ``20 (1 - r) / (1 + r)`` independent ones (Santer et al. 2000, *J. Geophys. Res.*
-    105(D6), 7337-7356), r the lag-1 autocorrelation of what is left of them without line and bend. (A bend, such as
-    the rest of a transient, would make neighbours look alike and hide the drift.) In so short a series r comes out too
-    low, by ``(1 + 4 r) / 20`` about a mean (Marriott and Pope 1954, *Biometrika* 41, 390-402) and by about another
-    twentieth with line and bend taken off. With that, 4 to 7 % are called drifting for coefficients from -0.5 to 0.98,
-    and the interval holds the mean in 95 to 97 %. An r below 0 counts as 0: it would promise more than there is.
+    105(D6), 7337-7356), with r the lag-1 autocorrelation of their residuals from the line and a curvature term. (A
+    curvature, such as the rest of a transient, would make neighbours look alike and hide the drift.) In so short a
+    series the estimate of r is too low, by ``(1 + 4 r) / 20`` about a mean (Marriott and Pope 1954, *Biometrika* 41,
+    390-402) and by about another twentieth for line and curvature. With this correction, 4 to 7 % are called drifting
+    for coefficients from -0.5 to 0.98, and the interval holds the mean in 95 to 97 %. An r below 0 counts as 0, since
+    it would claim more than 20 independent batches.
 
-    Values that do not fill a batch, at the beginning, count for the mean alone.
+    The first values, which do not fill a batch, count for the mean alone.
     """
     size = len(series) // batches
     values = np.asarray(series, dtype=float)
     mean = float(values.mean())
     means = values[len(series) - size * batches :].reshape(batches, size).mean(axis=1)
-    apart = means - means.mean()
+    deviations = means - means.mean()
     times = np.arange(batches) - (batches - 1) / 2.0
-    bend = times**2 - np.mean(times**2)
-    slope = float(times @ apart / (times @ times))
-    rest = apart - slope * times - (bend @ apart / (bend @ bend)) * bend
-    if float(np.abs(apart).max()) <= _RESOLUTION * abs(mean):
+    curvature = times**2 - np.mean(times**2)
+    slope = float(times @ deviations / (times @ times))
+    residuals = deviations - slope * times - (curvature @ deviations / (curvature @ curvature)) * curvature
+    if float(np.abs(deviations).max()) <= _RESOLUTION * abs(mean):
         return BatchMeans(mean=mean, half_width=0.0, rise=0.0, p=1.0)
     return BatchMeans(
-        mean=mean, half_width=_half_width(apart), rise=slope * len(series) / size, p=_p_of(slope, times, rest, mean)
+        mean=mean,
+        half_width=_half_width(deviations),
+        rise=slope * len(series) / size,
+        p=_drift_p(slope, times, residuals, mean),
     )
 
 
 def greatest_step(series: Sequence[float], batches: int = BATCHES) -> Step:
     """Return the most likely position of a change of level in a series of at least ``batches`` values.
 
-    A line does not see a step: what is left of the batch means without it makes neighbours look so alike that twenty of
-    them count as two. So each place with three batches on either side is tried, the two means on its sides are compared
-    by Student's t, and batches count as in :func:`batch_means`, for what is left of them without the *two* means.
+    The regression line does not show a step: its residuals look so alike that twenty batches count as two. So the
+    function tries each position with three batches on either side and compares the means of both sides by Student's t.
+    Batches count as in :func:`batch_means`, for the residuals from the *two* means.
 
-    The least of fifteen p values is small by chance more often than one is: of 1000 autoregressive series (1000 values)
-    without a step and without a drift that the line shows, 0.2 % come below 0.001 for a coefficient of 0, 0.4 % for
-    0.95 and 0.7 % for 0.98; at most 0.3 % below 0.0001.
+    The least of fifteen p values is small by chance more often than a single p value: of 1000 autoregressive series
+    (1000 values) without a step and without a drift that the line shows, 0.2 % come below 0.001 for a coefficient of 0,
+    0.4 % for 0.95 and 0.7 % for 0.98; at most 0.3 % below 0.0001.
     """
     size = len(series) // batches
     first = len(series) - size * batches
     values = np.asarray(series, dtype=float)
     means = values[first:].reshape(batches, size).mean(axis=1)
     scale = abs(float(values.mean()))
-    steps = [_step(means, place, scale) for place in range(_FEWEST_BESIDE, batches - _FEWEST_BESIDE + 1)]
+    steps = [
+        _step(means, place, scale) for place in range(_MIN_BATCHES_BESIDE_STEP, batches - _MIN_BATCHES_BESIDE_STEP + 1)
+    ]
     rise, p, place = min(steps, key=lambda step: (step[1], -abs(step[0])))
     return Step(at=first + size * place, rise=rise, p=p)
 
@@ -155,61 +162,61 @@ def _step(means: np.ndarray, place: int, scale: float) -> tuple[float, float, in
     rest = np.concatenate([before - before.mean(), after - after.mean()])
     if float(np.abs(rest).max()) <= _RESOLUTION * scale:
         return rise, 1.0 if abs(rise) <= _RESOLUTION * scale else 0.0, place
-    worth = _worth(rest, 1)
-    freedom = max(worth - 2.0, 1.0)
-    each = float(rest @ rest) / freedom * means.size / worth
-    error = math.sqrt(each * (1.0 / before.size + 1.0 / after.size))
-    return rise, 2.0 * float(stdtr(freedom, -abs(rise) / error)), place
+    effective = _effective_count(rest, 1)
+    degrees = max(effective - 2.0, 1.0)
+    variance = float(rest @ rest) / degrees * means.size / effective
+    error = math.sqrt(variance * (1.0 / before.size + 1.0 / after.size))
+    return rise, 2.0 * float(stdtr(degrees, -abs(rise) / error)), place
 
 
-def _worth(residuals: np.ndarray, fitted: int) -> float:
+def _effective_count(residuals: np.ndarray, fitted: int) -> float:
     """Return the effective number of independent residuals after a fit of ``fitted`` curves beside the mean."""
     count = residuals.size
     r = float(residuals[1:] @ residuals[:-1] / (residuals @ residuals))
-    r = min(max(r + (1.0 + 0.5 * fitted + 4.0 * r) / count, 0.0), _MOST_ALIKE)
+    r = min(max(r + (1.0 + 0.5 * fitted + 4.0 * r) / count, 0.0), _MAX_AUTOCORRELATION)
     return count * (1.0 - r) / (1.0 + r)
 
 
 def _half_width(residuals: np.ndarray) -> float:
     from scipy.special import stdtrit
 
-    worth = _worth(residuals, 0)
-    freedom = max(worth - 1.0, 1.0)
-    variance = float(residuals @ residuals) / freedom
-    return float(stdtrit(freedom, 0.975)) * math.sqrt(variance / worth)
+    effective = _effective_count(residuals, 0)
+    degrees = max(effective - 1.0, 1.0)
+    variance = float(residuals @ residuals) / degrees
+    return float(stdtrit(degrees, 0.975)) * math.sqrt(variance / effective)
 
 
-def _p_of(slope: float, times: np.ndarray, residuals: np.ndarray, mean: float) -> float:
+def _drift_p(slope: float, times: np.ndarray, residuals: np.ndarray, mean: float) -> float:
     from scipy.special import stdtr
 
     if float(np.abs(residuals).max()) <= _RESOLUTION * abs(mean):
-        return 0.0  # line and bend are all that there is
-    freedom = max(_worth(residuals, 2) - 3.0, 1.0)
-    error = math.sqrt(float(residuals @ residuals) / freedom / float(times @ times))
-    return 2.0 * float(stdtr(freedom, -abs(slope / error)))
+        return 0.0  # line and curvature fit the series exactly
+    degrees = max(_effective_count(residuals, 2) - 3.0, 1.0)
+    error = math.sqrt(float(residuals @ residuals) / degrees / float(times @ times))
+    return 2.0 * float(stdtr(degrees, -abs(slope / error)))
 
 
-FEWEST_VALUES = 4 * FIVE
+_MIN_VALUES = 4 * _MSER_BATCH
 
 
 def mser5(series: Sequence[float]) -> int | None:
-    """Return the number of leading values in the transient, by MSER-5 (semantics S10); None without an end of it.
+    """Return the number of leading values in the transient, by MSER-5 (semantics S10); None if it does not end.
 
-    This is ``mser5`` of ``crates/sim/src/steady.rs``, for series from anywhere else;
+    This is ``mser5`` of ``crates/sim/src/steady.rs``, for series that the simulator did not make.
     ``tests/evaluate/test_steadiness.py`` holds the series of that file's tests too: both must cut alike. Latencies have
-    bursts, which rates have not: those the simulator cuts only where a test of ranks finds besides that what the rule
-    leaves out differs from the rest.
+    bursts, which rates do not have. The simulator therefore cuts latencies only where a rank test, too, finds that the
+    values before the cut differ from the rest.
 
     MSER-5 (White 1997, *Simulation* 69(6), 323-334; with means of five: White, Cobb and Spratt 2000, Proc. Winter
-    Simulation Conf., 755-760) takes the cut d that minimises the squared standard error of the mean of what is left,
+    Simulation Conf., 755-760) takes the cut d that minimises the squared standard error of the mean after the cut,
 
         ``sum over i > d of (y_i - mean_d)^2 / (n - d)^2``
 
-    over the series y of means of five. Of all cuts that come within a tenth of the least error the earliest is taken:
-    the least one itself would leave out what happens to be high at the beginning of a series that has no transient.
-    Only the first half is eligible; the least error at its very end says that the series has not settled.
+    over the series y of means of five. Of all cuts within a tenth of the least error the function takes the earliest:
+    the cut of the least error would drop values that are high by chance at the start of a series without a transient.
+    Only the first half is eligible; if the least error is at its very end, the series has not settled.
 
-    ``series``: fewer than 20 values are too short to be cut: 0.
+    A series of fewer than 20 values is not cut: the result is 0.
 
     Examples
     --------
@@ -218,23 +225,23 @@ def mser5(series: Sequence[float]) -> int | None:
     >>> mser5(range(1000)) is None
     True
     """
-    count = len(series) // FIVE
-    if len(series) < FEWEST_VALUES:
+    count = len(series) // _MSER_BATCH
+    if len(series) < _MIN_VALUES:
         return 0
-    means = np.asarray(series, dtype=float)[: FIVE * count].reshape(count, FIVE).mean(axis=1)
+    means = np.asarray(series, dtype=float)[: _MSER_BATCH * count].reshape(count, _MSER_BATCH).mean(axis=1)
     half = count // 2
     offset = means[-1]
     values = (means - offset)[::-1]
     sums, squares = np.cumsum(values)[::-1], np.cumsum(values**2)[::-1]
-    left = np.arange(count, 0, -1)
-    spread = np.maximum(squares - sums**2 / left, 0.0)
+    remaining = np.arange(count, 0, -1)
+    spread = np.maximum(squares - sums**2 / remaining, 0.0)
     # Differences below the resolution of the sums count as none.
-    spread[spread <= 1e-12 * (squares + offset**2 * left)] = 0.0
-    errors = (spread / left**2)[: half + 1]
-    least = errors.min()
-    if int(np.argmax(errors <= least)) == half:
+    spread[spread <= 1e-12 * (squares + offset**2 * remaining)] = 0.0
+    errors = (spread / remaining**2)[: half + 1]
+    min_error = errors.min()
+    if int(np.argmax(errors <= min_error)) == half:
         return None
-    return FIVE * int(np.argmax(errors <= 1.1 * least))
+    return _MSER_BATCH * int(np.argmax(errors <= 1.1 * min_error))
 
 
 Rate = Literal["offered_pps", "forwarded_pps", "dropped_pps"]
@@ -245,14 +252,14 @@ class Steadiness:
     """The verdict on a rate over time. Mean and interval are in the unit of the rates."""
 
     is_steady: bool
-    reason: str = field("Why it is called not steady; empty where it is steady", default="")
+    reason: str = field("Reason why the rate is not steady; empty where it is steady", default="")
     duration_s: float = field("Length of the whole trial")
-    from_s: float = field("When the transient ends; NaN where it does not", default=float("nan"))
-    # Where the rate is not steady: mean of the last half or of what the cut left, with an interval of NaN.
+    from_s: float = field("End of the transient; NaN where it does not end", default=float("nan"))
+    # Where the rate is not steady: the mean of the last half, or of the part after the cut, with an interval of NaN.
     mean: float = field("Mean after the transient", default=float("nan"))
     low: float = field("Lower end of its 95 % interval", default=float("nan"))
     high: float = field("Upper end of its 95 % interval", default=float("nan"))
-    # How much the rate rises over the part after the transient, by the regression line, as a share of its mean.
+    # Rise of the regression line over the part after the transient, as a share of the mean.
     drift_ratio: float = float("nan")
     drift_p: float = field("Probability of as much drift in a rate without drift", default=float("nan"))
 
@@ -273,11 +280,11 @@ def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_
     Parameters
     ----------
     rates : sequence of float, shape (parts,)
-        The mean rate during each of the equal parts of a trial, from its start on: frames, bits or whatever a second.
+        The mean rate in each of the equal parts of a trial, from its start: frames/s, bit/s or another unit per second.
     part_s : float
         Length of one part in seconds.
     fewest : float
-        How much must have been counted in all (frames, bits) to say something.
+        Least count of the whole trial (frames, bits) that allows a verdict.
 
     Raises
     ------
@@ -303,35 +310,35 @@ def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_
     cut = mser5(rates)
     if cut is None:
         cut = _level_from(rates)
-    kept = rates[len(rates) // 2 if cut is None else cut :]
-    means = batch_means(kept)
+    remaining = rates[len(rates) // 2 if cut is None else cut :]
+    means = batch_means(remaining)
     drift = means.rise / means.mean if means.mean else math.copysign(math.inf, means.rise)
-    drifts = means.p < LEVEL and abs(drift) > NEGLIGIBLE_RATIO
-    how = ""
+    drifts = means.p < _DRIFT_LEVEL and abs(drift) > NEGLIGIBLE_RATIO
+    reason = ""
     if drifts:
         word = "rising" if drift > 0.0 else "falling"
-        how = f"still {word} by {format_ratio(abs(drift))} over the last {format_duration(part_s * len(kept))}"
+        reason = f"still {word} by {format_ratio(abs(drift))} over the last {format_duration(part_s * len(remaining))}"
     if cut is None:
-        how = "the transient is longer than half of the trial" + (f": {how}" if how else "")
-    elif not how:
-        how = _two_levels(kept, part_s, cut)
+        reason = "the transient is longer than half of the trial" + (f": {reason}" if reason else "")
+    elif not reason:
+        reason = _two_levels(remaining, part_s, cut)
     verdict = Steadiness(
-        is_steady=not how,
-        reason=how,
+        is_steady=not reason,
+        reason=reason,
         duration_s=duration_s,
         from_s=float("nan") if cut is None else part_s * cut,
         mean=means.mean,
         drift_ratio=drift,
         drift_p=means.p,
     )
-    if how:
+    if reason:
         return verdict
     return replace(verdict, low=means.mean - means.half_width, high=means.mean + means.half_width)
 
 
-def _two_levels(kept: Sequence[float], part_s: float, cut: int) -> str:
-    step = greatest_step(kept)
-    before = sum(kept[: step.at]) / step.at
+def _two_levels(rates: Sequence[float], part_s: float, cut: int) -> str:
+    step = greatest_step(rates)
+    before = sum(rates[: step.at]) / step.at
     ratio = step.rise / before if before else math.copysign(math.inf, step.rise)
     if step.p >= STEP_LEVEL or abs(ratio) <= NEGLIGIBLE_RATIO:
         return ""
@@ -344,22 +351,22 @@ def _too_few(rates: Sequence[float], part_s: float, fewest: float) -> str:
     counted = sum(rates) * part_s
     if counted < fewest:
         return f"too few frames to say: {counted:.0f}, at least {fewest:.0f} are needed"
-    if len(rates) < FEWEST_PARTS:
-        return f"too few parts to say: {len(rates)}, at least {FEWEST_PARTS} are needed"
+    if len(rates) < _MIN_PARTS:
+        return f"too few parts to say: {len(rates)}, at least {_MIN_PARTS} are needed"
     return ""
 
 
 def _level_from(rates: Sequence[float]) -> int | None:
-    """Return the time from which the changes of a rate are negligible, s; None if there is none in the first half.
+    """Return the first part from which the changes of a rate are negligible; None if it is not in the first half.
 
-    MSER-5 asks how the spread of what is left compares with what is cut off. Without noise there is always less of it
-    further on, however little it is: a smooth approach never settles for it.
+    MSER-5 minimises the spread after the cut. Without noise the spread always falls further on, however small it is,
+    so a smooth approach never settles for MSER-5.
     """
     half = len(rates) // 2
     level = sum(rates[half:]) / (len(rates) - half)
-    room = NEGLIGIBLE_RATIO / 2.0 * level
-    away = [number for number, rate in enumerate(rates) if abs(rate - level) > room]
-    first = away[-1] + 1 if away else 0
+    tolerance = NEGLIGIBLE_RATIO / 2.0 * level
+    outside = [number for number, rate in enumerate(rates) if abs(rate - level) > tolerance]
+    first = outside[-1] + 1 if outside else 0
     return first if first <= half else None
 
 
@@ -367,7 +374,7 @@ def steadiness_of(trial: Trial, of: Rate = "forwarded_pps") -> Steadiness:
     """Judge a rate of a trial that kept its rates over time.
 
     A model may settle at forwarding nothing (livelock). A real device that loses every frame to the end of the trial
-    has stopped: it is not called steady, whether the rule takes the time before or the time after for a transient.
+    has stopped and is not steady, whether MSER-5 takes the time before or the time after the stop as the transient.
 
     Raises
     ------
@@ -390,8 +397,8 @@ def steadiness_of(trial: Trial, of: Rate = "forwarded_pps") -> Steadiness:
     stopped_s = _stopped_s(trial) if trial.evaluator == "measure" else math.nan
     if not verdict.is_steady or math.isnan(stopped_s):
         return verdict
-    why = f"the device has stopped: all frames from {format_duration(stopped_s)} on are lost"
-    return replace(verdict, is_steady=False, reason=why, low=math.nan, high=math.nan)
+    reason = f"the device has stopped: all frames from {format_duration(stopped_s)} on are lost"
+    return replace(verdict, is_steady=False, reason=reason, low=math.nan, high=math.nan)
 
 
 def _check_over_time(trial: Trial) -> None:
@@ -403,21 +410,25 @@ def _check_over_time(trial: Trial) -> None:
 
 
 def _stopped_s(trial: Trial) -> float:
-    """Return the time from which all frames were lost until the end of the trial, s; NaN if that was short."""
+    """Return the time from which the trial lost all frames to its end, s; NaN if that is too short for a stop."""
     moments = trial.over_time
-    at = len(moments)
-    while at and not moments[at - 1].forwarded_pps and moments[at - 1].dropped_pps >= moments[at - 1].offered_pps:
-        at -= 1
-    lost = sum(moment.dropped_pps for moment in moments[at:]) * trial.duration_s / len(moments)
-    is_long = len(moments) - at >= STOPPED_RATIO * len(moments) and round(lost) >= STOPPED_FRAMES
-    return moments[at].time_s if is_long else math.nan
+    first = len(moments)
+    while (
+        first
+        and not moments[first - 1].forwarded_pps
+        and moments[first - 1].dropped_pps >= moments[first - 1].offered_pps
+    ):
+        first -= 1
+    lost = sum(moment.dropped_pps for moment in moments[first:]) * trial.duration_s / len(moments)
+    is_long = len(moments) - first >= _STOPPED_RATIO * len(moments) and round(lost) >= _STOPPED_FRAMES
+    return moments[first].time_s if is_long else math.nan
 
 
 def latency_unsteady(trial: Trial) -> str:
     """Return the reason why the latencies of a simulated trial are not steady; empty if they are, or if unknown.
 
-    A rate can be steady while the queue behind it still grows. The simulator has cut off the transient of the latencies
-    itself (MSER-5); where it found no end of it, it has measured the whole trial, and only then.
+    A rate can be steady while the queue behind it still grows. The simulator cuts off the transient of the latencies
+    itself (MSER-5). It measures the whole trial only where it finds no end of that transient.
 
     Examples
     --------
@@ -442,10 +453,10 @@ def sampled_sojourn_s(trial: Trial) -> float:
     """Estimate the mean time of a frame in the router from counters alone: Meyer et al. 2014, eq. 4.
 
     T = (1/j) sum of (Z_RX(t_i) - Z_TX(t_i)) / D_p: Z_RX counts frames received and not dropped, Z_TX frames sent, both
-    sampled at the end of each part of the trial, and D_p is the throughput. It holds in overload, as the paper has it,
-    and by Little's law wherever the number of frames inside is steady. Samples of the transient are left out, where the
-    trial says how long that was (:attr:`~routecast.evaluate.trial.Trial.measured_s`). It is counted from last bit in to
-    last bit out, so that it has the frame's time on its outgoing link besides the latency of S9.
+    sampled at the end of each part of the trial, and D_p is the throughput. The paper states it for overload; by
+    Little's law it holds wherever the number of frames inside is steady. The estimate leaves out samples of the
+    transient where the trial states its length (:attr:`~routecast.evaluate.trial.Trial.measured_s`). It counts from
+    last bit in to last bit out, so it contains the latency of S9 and the frame's time on its outgoing link.
 
     Returns
     -------
@@ -475,28 +486,28 @@ def sampled_sojourn_s(trial: Trial) -> float:
     inside = [part_s * total for total in accumulate(rates)]
     evaluated_s = trial.measured_s if trial.measured_s > 0.0 else trial.duration_s
     from_s = trial.duration_s - evaluated_s
-    kept = range(min(round(from_s / part_s), len(inside) - 1), len(inside))
-    throughput_pps = fmean(trial.over_time[number].forwarded_pps for number in kept)
-    return fmean(inside[number] for number in kept) / throughput_pps if throughput_pps else math.nan
+    evaluated = range(min(round(from_s / part_s), len(inside) - 1), len(inside))
+    throughput_pps = fmean(trial.over_time[number].forwarded_pps for number in evaluated)
+    return fmean(inside[number] for number in evaluated) / throughput_pps if throughput_pps else math.nan
 
 
 def steadied(trial: Trial, verdict: Steadiness) -> Trial:
     """Return the trial with the rates of its steady part; an unsteady trial stays unchanged.
 
     Offered and forwarded rates, bit rates and loss are those of the part after the transient. Counts stay those of the
-    whole trial (S12), and what else was averaged (latency, utilisation, power) stays as the evaluator gave it.
+    whole trial (S12), and other means (latency, utilisation, power) stay as the evaluator returned them.
     """
     if not verdict.is_steady or not trial.over_time:
         return trial
     part_s = trial.duration_s / len(trial.over_time)
     # Half a part of slack: beginnings of parts are multiples of a rounded length.
-    kept = [moment for moment in trial.over_time if moment.time_s >= verdict.from_s - part_s / 2]
-    offered = sum(moment.offered_pps for moment in kept) / len(kept)
-    forwarded = sum(moment.forwarded_pps for moment in kept) / len(kept)
+    steady = [moment for moment in trial.over_time if moment.time_s >= verdict.from_s - part_s / 2]
+    offered = sum(moment.offered_pps for moment in steady) / len(steady)
+    forwarded = sum(moment.forwarded_pps for moment in steady) / len(steady)
     share = forwarded / trial.forwarded_pps if trial.forwarded_pps else 1.0
     return replace(
         trial,
-        measured_s=part_s * len(kept),
+        measured_s=part_s * len(steady),
         offered_pps=offered,
         forwarded_pps=forwarded,
         loss_ratio=1.0 - forwarded / offered if offered else 0.0,

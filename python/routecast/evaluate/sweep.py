@@ -54,34 +54,34 @@ __all__ = [
 ]
 
 MOST_POINTS = 10_000
-"""Combinations of one sweep."""
+"""Greatest number of combinations of a sweep."""
 
 Settings = Mapping[str, Plain]
-"""One combination: the value of everything that varies, by its key."""
+"""One combination: the value of each varied key."""
 
 _UNKNOWN = math.nan
-_OF_THE_LOAD = ("frame", "load", "flows")
-"""Keys that change the load; all others are places in the router file."""
+_LOAD_KEYS = ("frame", "load", "flows")
+"""Keys that change the load; all others are fields of the router file."""
 _ALIASES = {"load.frames": "frame", "load.rate": "load", "load.flows.count": "flows"}
-_MOST_FLOWS = 1_000_000
-_HASHES = 128
-"""Crafted flows have so many hash values (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
+_MAX_FLOWS = 1_000_000
+_HASH_VALUES = 128
+"""Number of hash values of crafted flows (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
 _SIMULATED_S = 0.02
-_MOST_TRIES = 4
-_LONGER = 4.0
+_MAX_TRIES = 4
+_LENGTHENING = 4.0
 
 
 @value
 class Varied:
     """A varied key and its values."""
 
-    key: str = field('"cores", "frame", "load", "flows", or a place in the router file such as "service.per_packet"')
+    key: str = field('"cores", "frame", "load", "flows", or a field of the router file such as "service.per_packet"')
     values: tuple[Plain, ...] = field("The values that it takes")
 
 
 @value
 class SweepPoint:
-    """The answer for one combination. What is unknown, or was not requested, is NaN or None."""
+    """The answer for one combination. An unknown or unrequested value is NaN or None."""
 
     settings: Settings = field("Value by key")
     flows: int = field("Number of flows")
@@ -91,9 +91,11 @@ class SweepPoint:
         "Limiting resource, or the one that would limit first, by closed form", default=None
     )
     trial: Trial | None = field("The closed form's answer for the given load", default=None)
-    simulated: Trial | None = field("The simulator's, for the given load or for line rate on every port", default=None)
+    simulated: Trial | None = field(
+        "The simulator's answer for the given load, or for line rate on every port", default=None
+    )
     notes: tuple[str, ...] = field("Ranges of validity", default=())
-    problem: str = field("Why something is not known that should be", default="")
+    problem: str = field("Reason why a requested result is unknown", default="")
 
 
 @value
@@ -103,7 +105,7 @@ class Sweep:
     router: str = field("Name of the router")
     varied: tuple[Varied, ...]
     points: tuple[SweepPoint, ...] = field("Each combination; the last key varies fastest")
-    has_load: bool = field("Whether a load is given; without one the greatest rates are what is found")
+    has_load: bool = field("Whether a load is given; without a load the sweep finds the greatest rates")
     is_simulated: bool
     notes: tuple[str, ...] = field("Notes on all points", default=())
 
@@ -119,24 +121,26 @@ class Sweep:
     def _row(self, point: SweepPoint) -> dict[str, object]:
         row: dict[str, object] = {"settings": dict(point.settings), "flows": point.flows}
         if self.has_load:
-            row |= _of_trial(point.trial)
+            row |= _trial_fields(point.trial)
         else:
             row |= pick(point, "lossless_pps", "maximum_pps")
-        row["bottleneck"] = _of_bottleneck(point.bottleneck)
+        row["bottleneck"] = _bottleneck_fields(point.bottleneck)
         if self.is_simulated:
             limits = point.simulated.bottleneck if point.simulated else None
-            row["simulated"] = {**_of_trial(point.simulated), "bottleneck": _of_bottleneck(limits)}
+            row["simulated"] = {**_trial_fields(point.simulated), "bottleneck": _bottleneck_fields(limits)}
         return {**row, "notes": list(point.notes), "problem": point.problem or None}
 
 
-def _of_trial(trial: Trial | None) -> dict[str, object]:
+def _trial_fields(trial: Trial | None) -> dict[str, object]:
     names = ("intended_pps", "offered_pps", "forwarded_pps", "loss_ratio")
     latency = trial.latency if trial else None
-    of_latency = {f"latency_{name}": plain(getattr(latency, name)) if latency else None for name in ("mean_s", "p99_s")}
-    return {**(pick(trial, *names) if trial else dict.fromkeys(names)), **of_latency}
+    latency_fields = {
+        f"latency_{name}": plain(getattr(latency, name)) if latency else None for name in ("mean_s", "p99_s")
+    }
+    return {**(pick(trial, *names) if trial else dict.fromkeys(names)), **latency_fields}
 
 
-def _of_bottleneck(bottleneck: Bottleneck | None) -> dict[str, object]:
+def _bottleneck_fields(bottleneck: Bottleneck | None) -> dict[str, object]:
     names = ("name", "kind", "reason")
     return pick(bottleneck, *names) if bottleneck else dict.fromkeys(names)
 
@@ -149,14 +153,14 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
     texts : iterable of str
         ``"cores=1..16"``, ``"frame=64,512,IMIX"``; frame sizes without a unit are bytes.
     document : mapping
-        What the router file says.
+        Content of the router file.
     subject : str
-        What messages call it.
+        Name of the router file in messages.
 
     Raises
     ------
     routecast.errors.RoutecastError
-        Nothing varies, a key is not known, something varies twice, a value is none of its kind, or there are more than
+        Nothing varies, a key is unknown or given twice, a value does not suit its key, or there are more than
         :data:`MOST_POINTS` combinations.
 
     Examples
@@ -179,7 +183,7 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
             varied.append(Varied(key=key, values=_values(key, values)))
         except RoutecastError as problem:
             raise QuantityProblem(text, f"--vary {key}: {problem}") from problem
-        if key not in _OF_THE_LOAD:
+        if key not in _LOAD_KEYS:
             vary(document, {key: varied[-1].values[0]}, subject=subject)
     if not varied:
         raise QuantityProblem("", "nothing varies: give --vary KEY=VALUES, such as --vary cores=1..16")
@@ -196,14 +200,16 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
 def _refuse_unknown(key: str, document: Mapping[str, Any], table: type, subject: str) -> None:
     known = fields_at(table, ())
     first = re.split(r"[.\[]", key)[0]
-    if key in _OF_THE_LOAD or first in known:
+    if key in _LOAD_KEYS or first in known:
         return
     if key == "cores":
         kind = f'of builder "{document["builder"]}"' if "builder" in document else "given by its task units"
         message = f"--vary cores: a router {kind} has no number of cores; {_instead_of_cores(document, known)}"
         raise FileProblem(subject, [Problem("", message)])
-    meant = did_you_mean(first, ("cores", *_OF_THE_LOAD, *known) if "cores" in known else (*_OF_THE_LOAD, *known))
-    raise FileProblem(subject, [Problem("", f'--vary {key}: "{first[:60]}" is no key that is known here: {meant}')])
+    suggestion = did_you_mean(first, ("cores", *_LOAD_KEYS, *known) if "cores" in known else (*_LOAD_KEYS, *known))
+    raise FileProblem(
+        subject, [Problem("", f'--vary {key}: "{first[:60]}" is no key that is known here: {suggestion}')]
+    )
 
 
 def _instead_of_cores(document: Mapping[str, Any], known: Iterable[str]) -> str:
@@ -224,17 +230,15 @@ def _values(key: str, text: str) -> tuple[Plain, ...]:
     for entry in values:
         if key == "load":
             IntendedRate.parse(str(entry))
-        elif key == "flows" and (
-            not isinstance(entry, int) or isinstance(entry, bool) or not 1 <= entry <= _MOST_FLOWS
-        ):
-            raise QuantityProblem(str(entry), f'got "{entry}": flows are whole numbers from 1 to {_MOST_FLOWS:,}')
+        elif key == "flows" and (not isinstance(entry, int) or isinstance(entry, bool) or not 1 <= entry <= _MAX_FLOWS):
+            raise QuantityProblem(str(entry), f'got "{entry}": flows are whole numbers from 1 to {_MAX_FLOWS:,}')
     return values
 
 
 def sweep(
     document: Mapping[str, Any],
     varied: Sequence[Varied],
-    offered: Callable[[Settings, RouterModel, OfferedLoad | None], OfferedLoad],
+    load_of: Callable[[Settings, RouterModel, OfferedLoad | None], OfferedLoad],
     *,
     subject: str = "router file",
     folder: Path | None = None,
@@ -246,40 +250,41 @@ def sweep(
     seed: int = 1,
     on_progress: Progress = lambda done, total, now: None,
 ) -> Sweep:
-    """Evaluate a router at every combination of what varies.
+    """Evaluate a router at every combination of the varied keys.
 
-    All combinations are built before the first is evaluated. Where the closed form or the simulator has no answer, the
-    point has the reason, and the others continue.
+    The function builds the routers of all combinations before it evaluates the first. Where the closed form or the
+    simulator has no answer, the point holds the reason, and the sweep continues.
 
     Parameters
     ----------
     document : mapping
-        What the router file says.
+        Content of the router file.
     varied : sequence of Varied
         As :func:`parse_varied` returns it.
-    offered : callable
+    load_of : callable
         Returns the load of a combination, from its settings, the router, and the load that its file suggests.
     subject, folder
         As of :func:`routecast.router.files.parse_router`.
     frames : FrameMix or None
-        What will be offered instead of the file's frames where no frames vary.
+        Offered frames instead of the file's where no frames vary.
     has_load : bool
-        Whether to evaluate the loads as they are; else their rates do not matter: the greatest rates are looked for.
+        Whether to evaluate the loads at their rates; otherwise the sweep finds the greatest rates.
     keeps_flows : bool
-        Whether the number of flows stays when ``cores`` varies. Else flows that are crafted follow the cores: as many
-        as fill cores and ports evenly.
+        Whether the number of flows stays when ``cores`` varies. Otherwise the number of crafted flows follows the
+        cores: as many as fill cores and ports evenly.
     simulates : bool
         Whether to simulate too: the load, or line rate on every port.
     duration_s : float or None
-        Simulated time; None for 20 ms, or what the transient needs.
+        Simulated time; None for 20 ms, or as long as the transient needs.
     seed : int
+        Seed of the simulations.
     on_progress : callable
-        Gets how many points are done, of how many, and the last.
+        Called with the number of finished points, the number of all points, and the settings of the current point.
 
     Raises
     ------
     routecast.errors.RoutecastError
-        A combination makes no router, or no point has an answer.
+        A combination makes no valid router, or no point has an answer.
     """
     combinations = [
         dict(zip((axis.key for axis in varied), row, strict=True)) for row in product(*(axis.values for axis in varied))
@@ -287,18 +292,18 @@ def sweep(
     routers = Routers(document, subject=subject, folder=folder, frames=frames)
     for settings in combinations:
         routers.of(settings)
-    follows = "cores" in combinations[0] and not keeps_flows
-    are_followed = False
+    flows_follow = "cores" in combinations[0] and not keeps_flows
+    has_followed = False
     points = []
     for number, settings in enumerate(combinations):
         on_progress(number, len(combinations), _settings_text(settings))
         model, default = routers.of(settings)
-        load = offered(settings, model, default)
+        load = load_of(settings, model, default)
         if "load" in settings and load.arrivals.kind == "trace":
             raise QuantityProblem("", "--vary load: a trace brings its own instants, so its rate cannot vary")
-        if follows and _is_crafted(load, len(model.ports)):
+        if flows_follow and _is_crafted(load, len(model.ports)):
             load = replace(load, flows=even_flows(int(settings["cores"]), len(model.ports)))
-            are_followed = True
+            has_followed = True
         point = _solved(settings, model, load, has_load=has_load)
         if simulates:
             point = _simulated(point, model, load, has_load=has_load, duration_s=duration_s, seed=seed)
@@ -313,7 +318,7 @@ def sweep(
         points=tuple(points),
         has_load=has_load,
         is_simulated=simulates,
-        notes=tuple(_notes(points, has_load=has_load, simulates=simulates, are_followed=are_followed)),
+        notes=tuple(_notes(points, has_load=has_load, simulates=simulates, has_followed=has_followed)),
     )
 
 
@@ -322,7 +327,7 @@ def _settings_text(settings: Settings) -> str:
 
 
 class Routers:
-    """Routers by settings, each built once: loads and flows do not change them."""
+    """Routers by settings, each built once, because loads and flows do not change them."""
 
     def __init__(
         self, document: Mapping[str, Any], *, subject: str, folder: Path | None, frames: FrameMix | None
@@ -331,11 +336,11 @@ class Routers:
         self._built: dict[str, tuple[RouterModel, OfferedLoad | None]] = {}
 
     def of(self, settings: Settings) -> tuple[RouterModel, OfferedLoad | None]:
-        """Return the router of some settings, and the load of its file.
+        """Return the router of a combination, and the load that its file suggests.
 
         Raises RoutecastError: the settings are not valid.
         """
-        overrides = {key: entry for key, entry in settings.items() if key not in _OF_THE_LOAD}
+        overrides = {key: entry for key, entry in settings.items() if key not in _LOAD_KEYS}
         frames = FrameMix.parse(str(settings["frame"])) if "frame" in settings else self._frames
         key = repr((overrides, frames and frames.name))
         if key not in self._built:
@@ -350,21 +355,21 @@ class Routers:
 
 
 def _is_crafted(load: OfferedLoad, ports: int) -> bool:
-    """Return whether the flows are crafted to spread evenly; a trace has its own."""
+    """Return whether the flows are crafted to spread evenly; a trace has its own flows."""
     crafted = FlowSet.crafted(len(load.flows.flows), ports=ports)
     return load.arrivals.kind != "trace" and load.flows.flows == crafted.flows
 
 
 def even_flows(cores: int, ports: int) -> FlowSet:
-    """Return the fewest crafted flows that fill cores and ports evenly; cores alone where hash values are too few.
+    """Return the fewest crafted flows that fill cores and ports evenly; only the cores where hash values are too few.
 
     Examples
     --------
     >>> even_flows(3, 2).share_per_core(3)
     (0.3333333333333333, 0.3333333333333333, 0.3333333333333333)
     """
-    both = math.lcm(cores, ports)
-    return FlowSet.crafted(both if both <= _HASHES else cores, ports=ports)
+    fewest = math.lcm(cores, ports)
+    return FlowSet.crafted(fewest if fewest <= _HASH_VALUES else cores, ports=ports)
 
 
 def _solved(settings: Settings, model: RouterModel, load: OfferedLoad, *, has_load: bool) -> SweepPoint:
@@ -373,14 +378,14 @@ def _solved(settings: Settings, model: RouterModel, load: OfferedLoad, *, has_lo
         if has_load:
             trial = Solve(model=model).trial(load, 1.0)
             return replace(point, trial=trial, bottleneck=trial.bottleneck, notes=trial.notes)
-        full = rates_of(model, load, overload=True)
-        forwarded_pps = max(float(full.offered.sum()) - sum(full.drops_pps().values()), 0.0)
+        overloaded = rates_of(model, load, overload=True)
+        forwarded_pps = max(float(overloaded.offered.sum()) - sum(overloaded.drops_pps().values()), 0.0)
         return replace(
             point,
             lossless_pps=lossless_pps(model, load),
             maximum_pps=capacity_pps(model, load),
-            bottleneck=resources_of(full, forwarded_pps=forwarded_pps)[1],
-            notes=tuple(full.notes),
+            bottleneck=resources_of(overloaded, forwarded_pps=forwarded_pps)[1],
+            notes=tuple(overloaded.notes),
         )
     except EnvironmentProblem:
         raise
@@ -408,9 +413,9 @@ def _simulated(
 
 
 def past_the_transient(simulator: Simulate, load: OfferedLoad, duration_s: float | None) -> Trial:
-    """Simulate for the given time; without one, until the transient ends and the mean latency has an interval."""
+    """Simulate for the given time; for None, until the transient ends and the mean latency has an interval."""
     tried_s = duration_s or _SIMULATED_S
-    for _ in range(_MOST_TRIES if duration_s is None else 0):
+    for _ in range(_MAX_TRIES if duration_s is None else 0):
         try:
             trial = simulator.trial(load, tried_s)
         except TransientProblem as problem:
@@ -418,7 +423,7 @@ def past_the_transient(simulator: Simulate, load: OfferedLoad, duration_s: float
             continue
         if not _is_too_short(trial):
             return trial
-        tried_s *= _LONGER
+        tried_s *= _LENGTHENING
     return simulator.trial(load, tried_s)
 
 
@@ -427,16 +432,16 @@ def _is_too_short(trial: Trial) -> bool:
     return trial.latency is not None and "latency.mean_s" not in trial.interval
 
 
-def _notes(points: Sequence[SweepPoint], *, has_load: bool, simulates: bool, are_followed: bool) -> Iterator[str]:
+def _notes(points: Sequence[SweepPoint], *, has_load: bool, simulates: bool, has_followed: bool) -> Iterator[str]:
     counts = sorted({point.flows for point in points})
     number = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
-    if are_followed:
+    if has_followed:
         yield (
             f"Flows follow the cores: as many crafted flows as fill cores and ports evenly ({number}), whatever the "
             "file says; --flows N fixes their number."
         )
-        if max(int(point.settings["cores"]) for point in points) > _HASHES:
-            yield f"Hashes choose among {_HASHES} places: flows do not fill more cores than that evenly."
+        if max(int(point.settings["cores"]) for point in points) > _HASH_VALUES:
+            yield f"Hashes choose among {_HASH_VALUES} places: flows do not fill more cores than that evenly."
     elif "cores" in points[0].settings:
         yield f"Flows do not follow the cores ({number}): their number is fixed."
     if simulates and not has_load:

@@ -1,4 +1,4 @@
-"""A sweep: its table, its figure, its CSV and its page."""
+"""Views of a sweep: table, figure, CSV and page."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 __all__ = ["sweep_csv", "sweep_figure", "sweep_notes", "sweep_page", "sweep_table"]
 
 _NOT_KNOWN = "not known"
-_MOST_CURVES = 12
-_MOST_NOTES = 8
+_MAX_CURVES = 12
+_MAX_NOTES = 8
 _SAME = 1e-3
 
 Rate = Callable[["SweepPoint"], float]
 
 
 def sweep_table(sweep: Sweep, *, has_reasons: bool = False) -> Table:
-    """Return the table of all combinations: values, rates, and the limit; with ``has_reasons`` its reason, too."""
+    """Return the table of all combinations: settings, rates and the limit, with ``has_reasons`` also its reason."""
     names = [axis.key for axis in sweep.varied]
     counts_flows = "cores" in names and "flows" not in names
 
-    simulated = tuple(_of_trial(sweep, lambda point: point.simulated, "simulated")) if sweep.is_simulated else ()
+    simulated = tuple(_trial_columns(sweep, lambda point: point.simulated, "simulated")) if sweep.is_simulated else ()
     return Table.of(
         sweep.points,
         *(Column(name, getter=partial(_setting, name)) for name in names),
         counts_flows and Column("flows", getter=lambda point: str(point.flows)),
-        *(_of_trial(sweep, lambda point: point.trial) if sweep.has_load else _greatest()),
+        *(_trial_columns(sweep, lambda point: point.trial) if sweep.has_load else _rate_columns()),
         *simulated,
         Column.text("What limits", lambda point: _limits(point.bottleneck)),
         has_reasons and Column.text("Because", lambda point: point.bottleneck and point.bottleneck.reason, wrap=True),
@@ -57,13 +57,13 @@ def sweep_table(sweep: Sweep, *, has_reasons: bool = False) -> Table:
     )
 
 
-def _greatest() -> Iterator[Column]:
+def _rate_columns() -> Iterator[Column]:
     yield Column("Without loss", "", format_pps, lambda point: _known(point.lossless_pps))
     yield Column("At most", "", format_pps, lambda point: _known(point.maximum_pps))
 
 
-def _of_trial(sweep: Sweep, get: Callable[[SweepPoint], Trial | None], of: str = "") -> Iterator[Column]:
-    """Yield the columns of a trial; without a load only the rate has a meaning."""
+def _trial_columns(sweep: Sweep, get: Callable[[SweepPoint], Trial | None], of: str = "") -> Iterator[Column]:
+    """Yield the columns of a trial; without a load only the forwarding rate has a meaning."""
     yield Column("Forwarded", of, format_pps, lambda point: _known(_forwarded(get(point))))
     if sweep.has_load:
         yield Column("Loss", of, format_ratio, lambda point: _loss(get(point)))
@@ -108,12 +108,12 @@ def sweep_notes(sweep: Sweep) -> tuple[str, ...]:
         if point.simulated and (mine := point.bottleneck) and mine.differs_from(theirs := point.simulated.bottleneck)
     ]
     validity = list(dict.fromkeys(note for point in sweep.points for note in point.notes))
-    return (*sweep.notes, *_few(problems), *_few(differ), *_few(validity))
+    return (*sweep.notes, *_abbreviated(problems), *_abbreviated(differ), *_abbreviated(validity))
 
 
-def _few(notes: Sequence[str]) -> list[str]:
-    more = len(notes) - _MOST_NOTES
-    return [*notes[:_MOST_NOTES], *([f"{more} more such notes: --json has them all"] if more > 0 else [])]
+def _abbreviated(notes: Sequence[str]) -> list[str]:
+    hidden = len(notes) - _MAX_NOTES
+    return [*notes[:_MAX_NOTES], *([f"{hidden} more such notes: --json has them all"] if hidden > 0 else [])]
 
 
 def sweep_csv(sweep: Sweep) -> str:
@@ -129,76 +129,76 @@ def sweep_csv(sweep: Sweep) -> str:
 
 
 def sweep_figure(sweep: Sweep) -> Figure:
-    """Return the rates over the first key whose values are numbers, a curve for each combination of the others.
+    """Return the rates over the first key with numeric values, with a curve for each combination of the other keys.
 
-    Where no key has numbers, the values of the first stand side by side.
+    Where no key has numeric values, the values of the first key stand side by side.
     """
-    across = next((axis for axis in sweep.varied if _numbers(axis)), sweep.varied[0])
-    numbers, unit = _numbers(across) or (tuple(map(float, range(1, len(across.values) + 1))), "")
-    at = dict(zip(map(repr, across.values), numbers, strict=True))
+    x_key = next((axis for axis in sweep.varied if _numeric_values(axis)), sweep.varied[0])
+    numbers, unit = _numeric_values(x_key) or (tuple(map(float, range(1, len(x_key.values) + 1))), "")
+    x_of = dict(zip(map(repr, x_key.values), numbers, strict=True))
     curves: dict[str, list[SweepPoint]] = {}
     for point in sweep.points:
-        others = ", ".join(f"{key} {entry}" for key, entry in point.settings.items() if key != across.key)
+        others = ", ".join(f"{key} {entry}" for key, entry in point.settings.items() if key != x_key.key)
         curves.setdefault(others, []).append(point)
-    main: Rate = (lambda point: _forwarded(point.trial)) if sweep.has_load else (lambda point: point.lossless_pps)
-    drawn_points = [point for own in list(curves.values())[:_MOST_CURVES] for point in own]
-    beside = not sweep.has_load and any(
+    rate_of: Rate = (lambda point: _forwarded(point.trial)) if sweep.has_load else (lambda point: point.lossless_pps)
+    drawn_points = [point for own in list(curves.values())[:_MAX_CURVES] for point in own]
+    has_maximum = not sweep.has_load and any(
         point.maximum_pps > point.lossless_pps * (1.0 + _SAME) for point in drawn_points
     )
-    rates = [main(point) for point in drawn_points] + [point.maximum_pps for point in drawn_points if beside]
+    rates = [rate_of(point) for point in drawn_points] + [point.maximum_pps for point in drawn_points if has_maximum]
     rates += [_forwarded(point.simulated) for point in drawn_points]
     scale, rate_unit = prefixed(rates, "pps")
     marks: list[Mark] = []
     first = "forwarded" if sweep.has_load else "without loss"
-    colours = palette(min(len(curves), _MOST_CURVES), ordered=len(curves) > 2)
+    colours = palette(min(len(curves), _MAX_CURVES), ordered=len(curves) > 2)
     for (name, points), colour in zip(curves.items(), colours, strict=False):
-        own = sorted(points, key=lambda point: at[repr(point.settings[across.key])])
+        own = sorted(points, key=lambda point: x_of[repr(point.settings[x_key.key])])
 
-        def drawn(get: Rate, own: Sequence[SweepPoint] = own) -> tuple[tuple[float, ...], tuple[float, ...]]:
-            pairs = [(at[repr(point.settings[across.key])], get(point) / scale) for point in own]
+        def coordinates(get: Rate, own: Sequence[SweepPoint] = own) -> tuple[tuple[float, ...], tuple[float, ...]]:
+            pairs = [(x_of[repr(point.settings[x_key.key])], get(point) / scale) for point in own]
             known = [pair for pair in pairs if math.isfinite(pair[1])]
             return tuple(x for x, _ in known), tuple(y for _, y in known)
 
-        x, y = drawn(main)
+        x, y = coordinates(rate_of)
         marks.append(Line(name=name or first, x=x, y=y, colour=colour))
-        if beside:
-            x, y = drawn(lambda point: point.maximum_pps)
+        if has_maximum:
+            x, y = coordinates(lambda point: point.maximum_pps)
             marks.append(
                 Line(name=f"{name}, at most".lstrip(", "), x=x, y=y, colour=colour, dashed=True, legend=not name)
             )
-        x, y = drawn(lambda point: _forwarded(point.simulated))
+        x, y = coordinates(lambda point: _forwarded(point.simulated))
         if x:
             label = f"{name}, simulated".lstrip(", ")
             marks.append(Points(name=label, x=x, y=y, colour=colour, filled=False, legend=not name))
-    is_counted = _numbers(across) is not None
-    title = f"{across.key} [{unit}]" if unit else across.key
+    is_counted = _numeric_values(x_key) is not None
+    title = f"{x_key.key} [{unit}]" if unit else x_key.key
     return Figure(
         name="sweep",
-        title=f"Rate over {across.key}",
-        caption=" ".join(_caption(sweep, first, len(curves), beside=beside)),
+        title=f"Rate over {x_key.key}",
+        caption=" ".join(_caption(sweep, first, len(curves), has_maximum=has_maximum)),
         x=Axis(title=title)
-        if is_counted and len(numbers) > _MOST_CURVES
-        else Axis(title=title, ticks=numbers, labels=() if is_counted else tuple(map(str, across.values))),
+        if is_counted and len(numbers) > _MAX_CURVES
+        else Axis(title=title, ticks=numbers, labels=() if is_counted else tuple(map(str, x_key.values))),
         y=Axis(title=f"rate [{rate_unit}]", low=0.0),
         marks=tuple(marks),
     )
 
 
-def _caption(sweep: Sweep, first: str, curves: int, *, beside: bool) -> list[str]:
+def _caption(sweep: Sweep, first: str, curves: int, *, has_maximum: bool) -> list[str]:
     sentences = [f"Lines: {first}, by closed form."]
-    if beside:
+    if has_maximum:
         sentences.append("Dashed: the most that is forwarded, with loss.")
     if sweep.is_simulated:
         sentences.append(
             "Hollow points: simulated" + ("." if sweep.has_load else ", with line rate offered to every port.")
         )
-    if curves > _MOST_CURVES:
-        sentences.append(f"The first {_MOST_CURVES} of {curves} curves; the table has all.")
+    if curves > _MAX_CURVES:
+        sentences.append(f"The first {_MAX_CURVES} of {curves} curves; the table has all.")
     return sentences
 
 
-def _numbers(varied: Varied) -> tuple[tuple[float, ...], str] | None:
-    """Return the values as numbers of one unit; None if one is not a number, or of another kind."""
+def _numeric_values(varied: Varied) -> tuple[tuple[float, ...], str] | None:
+    """Return the values as numbers of one unit; None if a value is not a number or has another dimension."""
     if varied.key == "frame":
         mixes = [FrameMix.parse(str(entry)) for entry in varied.values]
         return (tuple(mix.mean_bytes for mix in mixes), "B") if all(mix.is_fixed for mix in mixes) else None
@@ -222,15 +222,15 @@ def _numbers(varied: Varied) -> tuple[tuple[float, ...], str] | None:
 
 def sweep_page(sweep: Sweep, *, command: str) -> Page:
     """Return the page of a sweep: the figure, the table with the reasons, and the notes."""
-    what = " and ".join(axis.key for axis in sweep.varied)
-    least, most = _ends(sweep)
+    keys = " and ".join(axis.key for axis in sweep.varied)
+    lowest, highest = _ends(sweep)
     notes = sweep_notes(sweep)
     return Page(
         title=f"Sweep: {sweep.router}",
-        question=f"How does the rate depend on {what}, and what limits?",
+        question=f"How does the rate depend on {keys}, and what limits?",
         answer=f"{_NOT_KNOWN.capitalize()}."
-        if math.isnan(most)
-        else f"From {format_pps(least)} to {format_pps(most)}.",
+        if math.isnan(highest)
+        else f"From {format_pps(lowest)} to {format_pps(highest)}.",
         sections=(
             Section.of(
                 "rates",

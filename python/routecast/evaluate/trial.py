@@ -16,9 +16,9 @@ __all__ = ["TIE", "Bottleneck", "Delay", "FlowOutcome", "Moment", "Resource", "T
 
 
 _UNKNOWN = float("nan")
-_MOST_OTHERS = 3
+_MAX_NAMED_OTHERS = 3
 TIE = 2e-3
-"""Resources whose shares of time, or capacities, differ by less are as full as each other."""
+"""Resources whose shares of time, or capacities, differ by less count as equally full."""
 
 
 @value
@@ -28,7 +28,7 @@ class Resource:
     name: str = field('Pool, or port with its direction ("port 1 out")')
     kind: Literal["pool", "task", "link"] = field("Kind of the resource")
     utilisation_ratio: float = field("Busy time over (units x time), 0 to 1")
-    # Were nothing else in the way, and never less than the router forwards.
+    # As if no other resource limited, and never less than the router forwards.
     capacity_pps: float = field(
         "Frames of this load that it could carry alone; NaN where the evaluator does not know, frames/s",
         default=_UNKNOWN,
@@ -52,9 +52,9 @@ class Bottleneck:
     @property
     def words(self) -> str:
         """Name, reason and possible other limits, as a sentence without its full stop."""
-        unsaid = [f'"{name}"' for name in self.others if f'"{name}"' not in self.reason]
-        more = len(unsaid) - _MOST_OTHERS
-        names = unsaid[:_MOST_OTHERS] + ([f"{more} more"] if more > 0 else [])
+        unnamed = [f'"{name}"' for name in self.others if f'"{name}"' not in self.reason]
+        more = len(unnamed) - _MAX_NAMED_OTHERS
+        names = unnamed[:_MAX_NAMED_OTHERS] + ([f"{more} more"] if more > 0 else [])
         instead = f"; it may be {', '.join(names)} instead" if names else ""
         return f"{self.name} {self.reason}{instead}"
 
@@ -86,7 +86,7 @@ class TaskActivity:
     """Activity of a task unit per second: the inside view of Bolla 2009, fig. 6. NaN: unknown."""
 
     name: str
-    # Interrupts included and spinning not.
+    # With interrupts, without spinning.
     busy_ratio: float = field("Time at work over (units that it may hold x time)")
     interrupts_per_s: float = field("Interrupts taken", default=_UNKNOWN)
     polls_per_s: float = field("Polls that found frames", default=_UNKNOWN)
@@ -99,9 +99,9 @@ class TaskActivity:
 class FlowOutcome:
     """Outcome of one flow."""
 
-    number: int = field("Place of the flow in the load's flow set")
+    number: int = field("Position of the flow in the load's flow set")
     offered_pps: float = field("Frames per second that the flow offers")
-    forwarded_pps: float = field("Frames per second that come through")
+    forwarded_pps: float = field("Frames per second that the router forwards")
     loss_ratio: float = field("Frames dropped over frames offered; 0 where none was offered")
 
 
@@ -109,11 +109,11 @@ class FlowOutcome:
 class Moment:
     """Rates during one of the equal parts of a trial.
 
-    They count frames whose last bit came in, whose last bit left, or that were dropped, during the part. Of a measured
-    trial: that were due to be sent, that arrived, or that were due and never arrived.
+    They count the frames whose last bit came in, whose last bit left, or that were dropped during the part. In a
+    measured trial they count the frames that were due to be sent, that arrived, or that were due and never arrived.
     """
 
-    time_s: float = field("When the part begins, from the start of the trial, s")
+    time_s: float = field("Start of the part, from the start of the trial, s")
     offered_pps: float
     forwarded_pps: float
     dropped_pps: float
@@ -135,9 +135,9 @@ class TrialPower:
 class Trial:
     """The result of an evaluator at a load. Rates are frames per second over all ports.
 
-    Rates are RFC 2285's: intended by the tester, put on the wire (offered), received back (forwarded). Counts of frames
-    are of the whole trial (S12: offered = forwarded + dropped + in flight); None for a closed form. What the evaluator
-    does not look at, or what was not requested, is None, NaN or empty.
+    Rates are those of RFC 2285: intended by the tester, put on the wire (offered), received back (forwarded). Frame
+    counts cover the whole trial (S12: offered = forwarded + dropped + in flight) and are None for a closed form. A
+    value that the evaluator does not compute, or that was not requested, is None, NaN or empty.
     """
 
     evaluator: str = field('"solve", "simulate", "measure"')
@@ -145,7 +145,7 @@ class Trial:
     intended_pps: float
     offered_pps: float
     forwarded_pps: float
-    # A closed form that knows no law for some queue says NaN; its forwarded rate is then the most that can be.
+    # NaN where the closed form knows no law for some queue; the forwarded rate is then an upper bound.
     loss_ratio: float = field("1 − forwarded/offered (S2); NaN where it is not known")
     l1_bps: float = field("Forwarded with the 20 bytes of wire overhead per frame (S2), bit/s")
     l2_bps: float = field("Forwarded without them, bit/s")
@@ -170,7 +170,7 @@ class Trial:
     queue_frames: Mapping[str, float] = field(
         "Mean number of waiting frames by task unit or port", default_factory=dict
     )
-    # RFC 2544 sec. 10 as measured.
+    # Measured only (RFC 2544 sec. 10).
     duplicated_frames: int | None = field("Received more than once", default=None)
     reordered_frames: int | None = field(
         "Received after a frame with a higher sequence number of the same flow", default=None
@@ -180,14 +180,15 @@ class Trial:
         "RFC 5481 packet delay variation: latency minus the trial's least latency", default=None
     )
     first_loss_s: float = field(
-        "When the first lost frame was sent, from the start of the trial; NaN without loss, s", default=_UNKNOWN
+        "Time at which the first lost frame was sent, from the start of the trial; NaN without loss, s",
+        default=_UNKNOWN,
     )
-    last_loss_s: float = field("When the last lost frame was sent, likewise, s", default=_UNKNOWN)
-    # The tester could not keep the rate, a link went down.
-    invalid: tuple[str, ...] = field("Why this trial is no result; none for a valid one", default=())
+    last_loss_s: float = field("Time at which the last lost frame was sent, likewise, s", default=_UNKNOWN)
+    # Examples: the tester could not keep the rate, a link went down.
+    invalid: tuple[str, ...] = field("Reasons why the trial is invalid; empty for a valid trial", default=())
     attempts: int = field("Number of runs until the trial was valid or given up", default=1)
     interval: Mapping[str, tuple[float, float]] = field(
-        "95 % confidence intervals by field name (S10); of a closed form, what its approximations are known to miss",
+        "95 % confidence intervals by field name (S10); for a closed form, the known error of its approximations",
         default_factory=dict,
     )
     notes: tuple[str, ...] = field("Notes: ranges of validity, corrections", default=())
@@ -208,7 +209,7 @@ class Trial:
         return f"Trial({', '.join(f'{name} {text}' for name, text in self._facts())})"
 
     def _repr_html_(self) -> str:
-        from routecast.show.tables import Table, table_html  # only who looks pays for it
+        from routecast.show.tables import Table, table_html  # imported only where a notebook shows a trial
 
         return table_html(Table.of_facts(self._facts(), name="trial", title=f"{self.evaluator}"))
 

@@ -1,6 +1,6 @@
-"""A trial as tables and figures: loads, bottleneck, resources, energy, a ramp, and rates over time.
+"""Views of a trial: tables and figures of loads, bottleneck, resources, energy, a ramp, and rates over time.
 
-The verdict on a rate over time replaces reading it off a plot by eye (Heller 2006, sec. 5.1).
+The verdict on a rate over time replaces reading a plot by eye (Heller 2006, sec. 5.1).
 """
 
 from __future__ import annotations
@@ -37,15 +37,21 @@ __all__ = [
     "trial_tables",
 ]
 
-_WIDE = 0.05
+_WIDE_RATIO = 0.05
 """An interval wider than this share of the mean hides drifts that matter."""
-_RATE, _OFFERED, _STEADY, _CUT, _LOOK = "#9db9e0", "#4aa36a", "#c8524a", "#7a7f87", "#7b52ab"
-"""The rate is pale: what is read off stands before it."""
+_RATE_COLOUR, _OFFERED_COLOUR, _STEADY_COLOUR, _TRANSIENT_COLOUR, _READING_COLOUR = (
+    "#9db9e0",
+    "#4aa36a",
+    "#c8524a",
+    "#7a7f87",
+    "#7b52ab",
+)
+"""The rate is pale, because the lines and points of the verdict and the readings stand in front of it."""
 _ROUNDING = 1e-9
-_MOST_PLACES = 4
+_MAX_PLACES = 4
 _NOTABLE_LOSS = 1e-4
-_FOLDED = 8
-"""So many resources of one kind share a row."""
+_MIN_FOLDED = 8
+"""Least number of resources of one kind that share a row."""
 
 
 def describe_verdict(verdict: Steadiness) -> str:
@@ -59,7 +65,7 @@ def describe_verdict(verdict: Steadiness) -> str:
     sentence = f"Steady {since}: {format_pps(verdict.mean)} (95 %: ± {format_ratio(half / verdict.mean)}); no drift"
     return (
         f"{sentence}, as far as so wide an interval shows: give it more time."
-        if half > _WIDE * verdict.mean
+        if half > _WIDE_RATIO * verdict.mean
         else f"{sentence}."
     )
 
@@ -75,7 +81,7 @@ def over_time_figure(
 ) -> Figure:
     """Return the figure of rates over time, the end of the transient, the steady mean, and readings.
 
-    Without a verdict (where events change the router) it has the rates alone.
+    Without a verdict (where events change the router) the figure has only the rates.
     """
     part_s = duration_s / len(moments)
     forwarded = [moment.forwarded_pps for moment in moments]
@@ -87,22 +93,22 @@ def over_time_figure(
     drawn = [value / rate for value in (*forwarded, *so_far)]
     marks: list[Mark] = []
     offered = [moment.offered_pps / rate for moment in moments]
-    # A load with random gaps would hide the line that is to be read: its mean says as much.
+    # A load with random gaps would hide the forwarding rate, so the figure shows only its mean.
     level = sum(offered) / len(offered)
     if level <= 1.3 * max(drawn):
         drawn.append(level)
         marks.append(
-            Line(name="offered, mean", x=(times[0], times[-1]), y=(level, level), colour=_OFFERED, dashed=True)
+            Line(name="offered, mean", x=(times[0], times[-1]), y=(level, level), colour=_OFFERED_COLOUR, dashed=True)
         )
     low, high = linear_ends(min(drawn), max(drawn))
-    marks.append(Line(name="forwarded", x=times, y=tuple(value / rate for value in forwarded), colour=_RATE))
+    marks.append(Line(name="forwarded", x=times, y=tuple(value / rate for value in forwarded), colour=_RATE_COLOUR))
     if verdict is not None:
         marks.append(
             Line(
                 name="mean since the start",
                 x=ends,
                 y=tuple(value / rate for value in so_far),
-                colour=_LOOK,
+                colour=_READING_COLOUR,
                 dashed=True,
             )
         )
@@ -112,7 +118,7 @@ def over_time_figure(
             name=f"read at {format_duration(reading.at_s)}",
             x=(reading.at_s / time,),
             y=(reading.so_far / rate,),
-            colour=_LOOK,
+            colour=_READING_COLOUR,
             symbol="diamond",
             size_px=10,
             labels=(f"{format_pps(reading.so_far)} since the start; {format_pps(reading.now)} then",),
@@ -139,7 +145,9 @@ def _verdict_marks(verdict: Steadiness, rate: float, time: float, low: float, hi
     start, end = verdict.from_s / time, verdict.duration_s / time
     marks: list[Mark] = []
     if start > 0.0:
-        marks.append(Line(name="end of the transient", x=(start, start), y=(low, high), colour=_CUT, dashed=True))
+        marks.append(
+            Line(name="end of the transient", x=(start, start), y=(low, high), colour=_TRANSIENT_COLOUR, dashed=True)
+        )
     mean = verdict.mean / rate
     is_known = math.isfinite(verdict.low)
     return [
@@ -150,7 +158,7 @@ def _verdict_marks(verdict: Steadiness, rate: float, time: float, low: float, hi
             y=(mean, mean),
             low=(verdict.low / rate,) * 2 if is_known else (),
             high=(verdict.high / rate,) * 2 if is_known else (),
-            colour=_STEADY,
+            colour=_STEADY_COLOUR,
         ),
     ]
 
@@ -171,7 +179,7 @@ def readings_table(readings: Sequence[InstantReading], verdict: Steadiness) -> T
             lambda row: row.so_far / verdict.mean - 1.0 if verdict.is_steady and verdict.mean else None,
         ),
         name="readings",
-        title="What a look would have said",
+        title="Readings during the trial",
         caption="Difference: mean since the start, against the mean after the transient.",
     )
 
@@ -194,16 +202,16 @@ def ramp_table(climb: Climb) -> Table:
 
 def describe_climb(climb: Climb) -> str:
     """Return a sentence on the greatest rate without loss."""
-    most = f"at most {format_pps(climb.most_forwarded_pps)} were forwarded"
+    greatest = f"at most {format_pps(climb.most_forwarded_pps)} were forwarded"
     if not climb.rungs:
         return "Ramp: the tester did not count over time, so nothing is known of single rates."
     if math.isnan(climb.first_loss_pps):
-        return f"Ramp: no loss up to {format_pps(climb.lossless_pps)}, the end of the ramp; {most}."
+        return f"Ramp: no loss up to {format_pps(climb.lossless_pps)}, the end of the ramp; {greatest}."
     if math.isnan(climb.lossless_pps):
-        return f"Ramp: loss from the start, at {format_pps(climb.first_loss_pps)}; {most}."
+        return f"Ramp: loss from the start, at {format_pps(climb.first_loss_pps)}; {greatest}."
     first = format_pps(climb.first_loss_pps)
     return (
-        f"Ramp: no loss up to {format_pps(climb.lossless_pps)}, the first at {first}; {most}. "
+        f"Ramp: no loss up to {format_pps(climb.lossless_pps)}, the first at {first}; {greatest}. "
         "Each rate was offered for a moment only: a trial at that rate decides."
     )
 
@@ -254,7 +262,7 @@ def _loss(trial: Trial) -> str:
 
 
 def _drops(trial: Trial) -> str:
-    largest = sorted(trial.drops_pps.items(), key=lambda entry: -entry[1])[:_MOST_PLACES]
+    largest = sorted(trial.drops_pps.items(), key=lambda entry: -entry[1])[:_MAX_PLACES]
     places = [f"{place} {format_pps(rate)}" for place, rate in largest if rate > 0.0]
     return f": {', '.join(places)}" if places else ""
 
@@ -269,24 +277,26 @@ def _delay(name: str, delay: Delay | None) -> Iterator[tuple[str, str]]:
 
 
 def _power(power: TrialPower) -> str:
-    per = [
-        f"{format_energy(energy_j)}/{of}"
-        for energy_j, of in ((power.packet_j, "packet"), (power.bit_j, "bit"))
+    energies = [
+        f"{format_energy(energy_j)}/{unit}"
+        for energy_j, unit in ((power.packet_j, "packet"), (power.bit_j, "bit"))
         if math.isfinite(energy_j)
     ]
-    return f"{', '.join((format_power(power.mean_w), *per))} ({power.scope}; {power.source})"
+    return f"{', '.join((format_power(power.mean_w), *energies))} ({power.scope}; {power.source})"
 
 
 def resources_table(trial: Trial) -> Table:
     """Return the table of the resources, their utilisation and margin; the bottleneck is strong.
 
-    Eight or more of one kind in succession share a row, with the least and the greatest value of each.
+    Eight or more successive resources of one kind share a row, with the least and the greatest value of each column.
     """
     folded = [
         list(alike) for _, alike in groupby(trial.resources, key=lambda resource: re.sub(r"\d+", "#", resource.name))
     ]
     rows = [
-        part for alike in folded for part in ([alike] if len(alike) >= _FOLDED else [[resource] for resource in alike])
+        part
+        for alike in folded
+        for part in ([alike] if len(alike) >= _MIN_FOLDED else [[resource] for resource in alike])
     ]
 
     def span(form: Callable[[float], str], of: Callable[[Resource], float | None]) -> Callable[[list[Resource]], Cell]:
@@ -307,7 +317,7 @@ def resources_table(trial: Trial) -> Table:
             "Left",
             "",
             format_ratio,
-            span(format_ratio, lambda resource: _left(resource.capacity_pps, trial.forwarded_pps)),
+            span(format_ratio, lambda resource: _spare_ratio(resource.capacity_pps, trial.forwarded_pps)),
         ),
         name="resources",
         title="Resources",
@@ -323,7 +333,7 @@ def _resource_names(alike: Sequence[Resource]) -> str:
     return f"{first} … {last} ({len(alike)})"
 
 
-def _left(capacity_pps: float, forwarded_pps: float) -> float | None:
+def _spare_ratio(capacity_pps: float, forwarded_pps: float) -> float | None:
     """Return the margin of the router over its forwarded rate; rounding errors count as 0."""
     if not forwarded_pps:
         return None
@@ -361,17 +371,17 @@ def messages_table(messages: Sequence[Message]) -> Table:
 
 def phases_table(trial: Trial, absences: Sequence[Absence]) -> Table:
     """Return the table of the phases of a trial between changes of the router, from its rates over time."""
-    happens: dict[float, list[str]] = {0.0: []}
-    for away in absences:
-        for at_s, what in (
-            (away.down_s, "goes down"),
-            (away.avoided_s, "is avoided"),
-            (away.up_s, "is back"),
-            (away.used_s, "is used again"),
+    changes: dict[float, list[str]] = {0.0: []}
+    for absence in absences:
+        for at_s, change in (
+            (absence.down_s, "goes down"),
+            (absence.avoided_s, "is avoided"),
+            (absence.up_s, "is back"),
+            (absence.used_s, "is used again"),
         ):
             if at_s < trial.duration_s:
-                happens.setdefault(at_s, []).append(f"{away.element} {what}")
-    starts = sorted(happens)
+                changes.setdefault(at_s, []).append(f"{absence.element} {change}")
+    starts = sorted(changes)
     ends = dict(zip(starts, [*starts[1:], trial.duration_s], strict=True))
     part_s = trial.duration_s / len(trial.over_time) if trial.over_time else 0.0
 
@@ -385,7 +395,7 @@ def phases_table(trial: Trial, absences: Sequence[Absence]) -> Table:
     return Table.of(
         starts,
         Column("From", "", format_duration, lambda start_s: start_s),
-        Column.text("What happens", lambda start_s: ", ".join(happens[start_s])),
+        Column.text("What happens", lambda start_s: ", ".join(changes[start_s])),
         rate("offered"),
         rate("forwarded"),
         rate("dropped"),

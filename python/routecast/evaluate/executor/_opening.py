@@ -55,7 +55,7 @@ def chosen_executor(evaluator: EvaluatorKind, runs: int) -> str:
     ----------
     evaluator : {"solve", "simulate", "measure"}
     runs : int
-        How many there are to run.
+        Number of runs.
 
     Returns
     -------
@@ -71,13 +71,13 @@ def open_executor(spec: str = "processes", workers: int | None = None) -> Iterat
     Parameters
     ----------
     spec : str
-        ``"threads"``: of this process. They start at once; only what leaves Python, as simulations do, runs at the
-        same time. ``"processes"``: of this machine. They take about half a second to start, then everything runs at
-        the same time. ``"dask://HOST:PORT"``: the workers of the Dask cluster with this scheduler. See
+        ``"threads"``: threads of this process. They start at once; only code outside Python, such as simulations,
+        runs in parallel. ``"processes"``: processes of this machine. They take about half a second to start; all code
+        runs in parallel. ``"dask://HOST:PORT"``: the workers of the Dask cluster with this scheduler. See
         :func:`chosen_executor`.
     workers : int, optional
-        How many threads or processes; as many as there are cores for this process if not given. A Dask cluster has
-        the workers that it has.
+        Number of threads or processes, by default the number of cores that this process may use. A Dask cluster
+        ignores it.
 
     Yields
     ------

@@ -96,8 +96,8 @@ def _answer_call(pipe: Connection) -> None:
         message = ForkingPickler.dumps(answer)
     except Exception as error:
         is_value, result, traceback_text = answer
-        what = "what it returns" if is_value else f"what it raises, {type(result).__name__}: {result},"
-        message = ForkingPickler.dumps((False, TypeError(f"{what} cannot be sent: {error}"), traceback_text))
+        subject = "what it returns" if is_value else f"what it raises, {type(result).__name__}: {result},"
+        message = ForkingPickler.dumps((False, TypeError(f"{subject} cannot be sent: {error}"), traceback_text))
     pipe.send_bytes(message)
 
 
@@ -141,7 +141,7 @@ class Processes(Workers):
     def __init__(self, workers: int | None = None) -> None:
         self._count = workers or cores()
         self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="process", initializer=_block_ctrl_c)
-        self._of_thread = threading.local()
+        self._thread_state = threading.local()
         self._lock = threading.Lock()
         self._processes: set[WorkerProcess] = set()
         self._is_ended = False
@@ -174,7 +174,7 @@ class Processes(Workers):
 
     def end(self) -> None:
         """End the processes at once."""
-        with ctrl_c_waits():  # a second Ctrl-C, too: nothing here takes long
+        with ctrl_c_waits():  # delays a second Ctrl-C, too: nothing here takes long
             with self._lock:
                 self._is_ended = True
                 processes = tuple(self._processes)
@@ -190,24 +190,24 @@ class Processes(Workers):
 
     def _call(self, fn: Callable[..., Value], args: tuple[object, ...], kwargs: dict[str, object]) -> Value:
         """Run a call in the process of this thread."""
-        process = self._of_this_thread()
+        process = self._process_of_thread()
         try:
             result: Value = process.call(fn, args, kwargs)
             return result
         except BrokenProcessPool:
-            self._of_thread.process = None
+            self._thread_state.process = None
             with self._lock:
                 self._processes.discard(process)
             process.kill()
             process.close()
             raise
 
-    def _of_this_thread(self) -> WorkerProcess:
-        process: WorkerProcess | None = getattr(self._of_thread, "process", None)
+    def _process_of_thread(self) -> WorkerProcess:
+        process: WorkerProcess | None = getattr(self._thread_state, "process", None)
         if process is None:
             if self._is_ended:
                 raise CancelledError
-            process = self._of_thread.process = WorkerProcess()
+            process = self._thread_state.process = WorkerProcess()
             with self._lock:
                 self._processes.add(process)
                 is_late = self._is_ended
@@ -233,8 +233,8 @@ def process_pool(workers: int | None = None) -> Iterator[Submit]:
     except BrokenProcessPool as problem:
         processes.end()
         message = (
-            "a process of the study was killed, for want of memory as a rule; what is finished is kept: start the "
-            "study again with the same folder, with less beside it"
+            "a process of the study was killed, most likely because memory ran out. Finished results are kept: start "
+            "the study again with the same folder, with fewer other programs running"
         )
         raise EnvironmentProblem(message) from problem
     except BaseException:

@@ -74,30 +74,30 @@ def ctrl_c_waits() -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     pending: list[tuple[int, FrameType | None]] = []
-    before: dict[int, Callable[[int, FrameType | None], Any]] = {}
-    is_held = True
+    handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+    is_delayed = True
 
-    def note(number: int, frame: FrameType | None) -> None:
-        if is_held:
+    def record(number: int, frame: FrameType | None) -> None:
+        if is_delayed:
             pending.append((number, frame))
         else:  # an earlier signal arrived before this handler was replaced
-            before[number](number, frame)
+            handlers[number](number, frame)
 
     def deliver() -> None:
         while pending:
             number, frame = pending.pop(0)
-            before[number](number, frame)
+            handlers[number](number, frame)
 
     try:
         for ending in _ENDING:
             handler = signal.getsignal(ending)
             if callable(handler):
-                before[ending] = handler
-                signal.signal(ending, note)
+                handlers[ending] = handler
+                signal.signal(ending, record)
         yield deliver
     finally:
-        is_held = False
-        for number, handler in before.items():
+        is_delayed = False
+        for number, handler in handlers.items():
             signal.signal(number, handler)
         deliver()
 

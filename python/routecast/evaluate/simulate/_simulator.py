@@ -28,11 +28,11 @@ from routecast.router.window import windows_of
 
 _BUSY_MARGIN: Final = 0.02
 _NOTABLE_DROPS: Final = 0.1
-_ALL: Final = 1.0 - 1e-3
-"""A rate so close to another is all of it, but for frames that are on their way."""
+_ALL_RATIO: Final = 1.0 - 1e-3
+"""A forwarding rate above this share of the intended rate counts as all of it; the rest is in flight."""
 _ROUNDING = 1e-12
 _TIMES: Final = ("mean_s", "min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s")
-_COPIED: Final = (
+_COPIED_FIELDS: Final = (
     "measured_s",
     "offered_pps",
     "offered_frames",
@@ -40,7 +40,7 @@ _COPIED: Final = (
     "dropped_frames",
     "in_flight_frames",
 )
-_MOST_FRAMES = 50_000_000_000
+_MAX_FRAMES = 50_000_000_000
 
 
 def fullest_unit(
@@ -55,7 +55,7 @@ def fullest_unit(
         if task.needs and task.needs[0].pool == pool.name and len(task.pin) == 1:
             pinned[task.pin[0]] = pinned.get(task.pin[0], 0.0) + nodes[task.name]["working_units"]
     mean = sum(used[pool.name].values()) / pool.units
-    unit = max(pinned, key=lambda package: pinned[package], default=None)
+    unit = max(pinned, key=lambda number: pinned[number], default=None)
     if unit is None or pinned[unit] <= mean * (1.0 + TIE):
         return None, mean
     return unit, pinned[unit]
@@ -65,41 +65,42 @@ def bottleneck_of(
     resources: Sequence[Resource],
     drops_pps: Mapping[str, float],
     offered_pps: float,
-    wanted_pps: float,
+    intended_pps: float,
     forwarded_pps: float,
     model: RouterModel,
     nodes: Mapping[str, Any],
     used: Mapping[str, Mapping[str, float]],
-    down: set[str],
+    failed_tasks: set[str],
 ) -> Bottleneck:
-    """Return the resource that limits, or would limit first; or the place where too few frames may wait.
+    """Return the resource that limits or would limit first, or the queue that is too short.
 
-    ``resources``: the least margin first; ``drops_pps``: frames lost per second, by task unit or link; ``offered_pps``:
-    what comes in. Where every resource could carry that and frames are dropped, a queue limits; ``wanted_pps`` and
-    ``forwarded_pps``: what is intended and what goes out: where that is all of it, what is busy all the time is at its
-    limit and not beyond it; ``nodes``: what the core says of each task unit and link; ``used``: units in use, by pool
-    and task unit; ``down``: task units that were down for a while.
+    A queue limits where frames are dropped although every resource could carry ``offered_pps``. A resource that is
+    busy all the time does not limit yet where ``forwarded_pps`` is all of ``intended_pps``.
+
+    ``resources``: the least margin first; ``drops_pps``: lost frames/s by task unit or link; ``nodes``: results of the
+    core by task unit and link; ``used``: units in use, by pool and task unit; ``failed_tasks``: task units that were
+    down for a while.
     """
     if not resources:
         return Bottleneck(name="load", kind="load", reason="nothing was busy")
     first = resources[0]
-    held = {task.name: (task.thread, task.needs[0].pool) for task in model.tasks if task.needs}
-    lost = ""
-    # What is lost because it came to something that is down says nothing about what limits.
-    elsewhere = " but where something was down" if down & set(drops_pps) else ""
-    drops_pps = {place: rate for place, rate in drops_pps.items() if place not in down}
+    waits_for = {task.name: (task.thread, task.needs[0].pool) for task in model.tasks if task.needs}
+    drops_text = ""
+    # A loss at a task unit that is down says nothing about the limit.
+    elsewhere = " but where something was down" if failed_tasks & set(drops_pps) else ""
+    drops_pps = {place: rate for place, rate in drops_pps.items() if place not in failed_tasks}
     if drops_pps:
         place = max(drops_pps, key=lambda name: drops_pps[name])
-        lost = f'; "{place}" drops {format_pps(drops_pps[place])}'
-        # Where frames are dropped, the resource that the place waits for limits, if it is as full as any.
+        drops_text = f'; "{place}" drops {format_pps(drops_pps[place])}'
+        # Where frames are dropped, the resource that they wait for limits, if it is as full as any other.
         for resource in resources:
-            if resource.name in (place, *held.get(place, ())) and resource.margin_ratio <= _BUSY_MARGIN:
+            if resource.name in (place, *waits_for.get(place, ())) and resource.margin_ratio <= _BUSY_MARGIN:
                 first = resource
                 break
-    first, busiest = _cause(first, resources, model)
-    busy, share = _busy(first, busiest, model, nodes, used)
-    others = _as_full(first, resources, drops_pps)
-    if lost and share < 1.0 - _BUSY_MARGIN and first.capacity_pps >= offered_pps:
+    first, busiest = _limiting_resource(first, resources, model)
+    busy, share = _utilisation_sentence(first, busiest, model, nodes, used)
+    others = _equally_full(first, resources, drops_pps)
+    if drops_text and share < 1.0 - _BUSY_MARGIN and first.capacity_pps >= offered_pps:
         return Bottleneck(
             name=place,
             kind="task" if any(task.name == place for task in model.tasks) else "link",
@@ -107,23 +108,23 @@ def bottleneck_of(
             f"{first.name}, the fullest, carries more than comes: {busy}",
             others=tuple(name for name in (first.name, *others) if name != place),
         )
-    if lost or (share >= 1.0 - _BUSY_MARGIN and forwarded_pps < wanted_pps * _ALL):
-        return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}", others=others)
+    if drops_text or (share >= 1.0 - _BUSY_MARGIN and forwarded_pps < intended_pps * _ALL_RATIO):
+        return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{drops_text}", others=others)
     reason = f"would limit first: {busy}, and nothing is dropped{elsewhere}"
     return Bottleneck(name=first.name, kind=first.kind, reason=reason, others=others)
 
 
-def _as_full(first: Resource, resources: Sequence[Resource], drops_pps: Mapping[str, float]) -> tuple[str, ...]:
+def _equally_full(first: Resource, resources: Sequence[Resource], drops_pps: Mapping[str, float]) -> tuple[str, ...]:
     """Return the resources that are as full as the first, and the locations with a notable share of all drops."""
     full = [
         resource.name for resource in resources if resource.capacity_pps <= first.capacity_pps * (1.0 + _BUSY_MARGIN)
     ]
-    most = max(drops_pps.values(), default=0.0)
-    dropping = [place for place, rate in drops_pps.items() if rate >= _NOTABLE_DROPS * most]
+    most_drops = max(drops_pps.values(), default=0.0)
+    dropping = [place for place, rate in drops_pps.items() if rate >= _NOTABLE_DROPS * most_drops]
     return tuple(name for name in dict.fromkeys((*full, *dropping)) if name != first.name)
 
 
-def _busy(
+def _utilisation_sentence(
     first: Resource,
     busiest: Resource | None,
     model: RouterModel,
@@ -149,7 +150,9 @@ def _busy(
     return f"{busy} is busy {format_ratio(share)} of the time", share
 
 
-def _cause(first: Resource, resources: Sequence[Resource], model: RouterModel) -> tuple[Resource, Resource | None]:
+def _limiting_resource(
+    first: Resource, resources: Sequence[Resource], model: RouterModel
+) -> tuple[Resource, Resource | None]:
     """Return the cause of a full resource, and for a window the fullest resource inside.
 
     The cause of a full window is a resource inside that is as full, else the window itself, since its frames wait for
@@ -158,18 +161,18 @@ def _cause(first: Resource, resources: Sequence[Resource], model: RouterModel) -
     windows = [window for window in windows_of(model) if window.pool == first.name and first.kind == "pool"]
     if not windows:
         return first, None
-    inside = {name for window in windows for name in window.inside}
-    tasks = [task for task in model.tasks if task.name in inside]
+    inside_windows = {name for window in windows for name in window.inside}
+    tasks = [task for task in model.tasks if task.name in inside_windows]
     waited_for = {need.pool for task in tasks for need in task.needs} | {task.thread for task in tasks}
     others = [
         resource
         for resource in resources
         if resource is not first
-        and (resource.name in waited_for or (resource.kind == "task" and resource.name in inside))
+        and (resource.name in waited_for or (resource.kind == "task" and resource.name in inside_windows))
     ]
     busiest = others[0] if others else None
     if busiest is not None and busiest.margin_ratio <= _BUSY_MARGIN + first.margin_ratio:
-        return _cause(busiest, resources, model)
+        return _limiting_resource(busiest, resources, model)
     return first, busiest
 
 
@@ -196,7 +199,7 @@ def states_of(model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapp
     """Return the mean number of units of each pool in each state after the transient."""
     states = []
     used = used_units(model, nodes, pools)
-    for pool, rest in zip(model.pools, pools, strict=True):
+    for pool, outcome in zip(model.pools, pools, strict=True):
         working = math.fsum(used[pool.name].values())
         spinning = math.fsum(
             _spinning(model, task, nodes[task.name]) * need.units
@@ -208,9 +211,9 @@ def states_of(model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapp
             UnitStates(
                 pool=pool,
                 active_units=min(working + spinning, pool.units),
-                asleep_units=tuple(rest["asleep_units"]),
-                waking_units=rest["waking_units"],
-                wakes_per_s=tuple(rest["wakes_per_s"]),
+                asleep_units=tuple(outcome["asleep_units"]),
+                waking_units=outcome["waking_units"],
+                wakes_per_s=tuple(outcome["wakes_per_s"]),
             )
         )
     return states
@@ -239,7 +242,7 @@ def _polls_in_batches(task: TaskUnit) -> bool:
 def _spinning(model: RouterModel, task: TaskUnit, node: Mapping[str, Any]) -> float:
     """Return the number of grants held without work.
 
-    Where units are never revoked, a polling task unit never releases its own.
+    Where units are never revoked, a polling task unit never releases its units.
     """
     revoked = any(model.pool(need.pool).policy.kind not in {"fifo", "priority"} for need in task.needs)
     if task.activation.kind == "polling" and not task.thread and not (node["by_events"] and revoked):
@@ -268,7 +271,7 @@ def trial_of(
     l2_bps = 8.0 * forwarded_bytes_per_s
     energy_j = energy_of(states_of(model, nodes, outcome["pools"]), duration_s)
     drops_pps = {name: node["dropped_pps"] for name, node in nodes.items() if node["dropped_pps"] > 0.0}
-    down = {event.task for event in events if isinstance(event, Outage)}
+    failed_tasks = {event.task for event in events if isinstance(event, Outage)}
     return Trial(
         evaluator="simulate",
         duration_s=duration_s,
@@ -278,10 +281,10 @@ def trial_of(
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
         l2_bps=l2_bps,
         bottleneck=bottleneck_of(
-            resources, drops_pps, outcome["offered_pps"], intended_pps, forwarded_pps, model, nodes, used, down
+            resources, drops_pps, outcome["offered_pps"], intended_pps, forwarded_pps, model, nodes, used, failed_tasks
         ),
         resources=resources,
-        **{name: outcome[name] for name in _COPIED},
+        **{name: outcome[name] for name in _COPIED_FIELDS},
         first_loss_s=_seconds(outcome["first_loss_s"]),
         last_loss_s=_seconds(outcome["last_loss_s"]),
         drops_pps=drops_pps,
@@ -332,15 +335,15 @@ def _delay_variation(row: dict[str, Any]) -> Delay | None:
 
 def _intervals(outcome: dict[str, Any]) -> dict[str, tuple[float, float]]:
     intervals = {}
-    for name, value, half in (
+    for name, value, half_width in (
         ("forwarded_pps", outcome["forwarded_pps"]["value"], outcome["forwarded_pps"]["half_width"]),
         ("loss_ratio", outcome["loss_ratio"]["value"], outcome["loss_ratio"]["half_width"]),
         ("latency.mean_s", outcome["latency"]["mean_s"], outcome["latency_half_width_s"]),
         ("waiting.mean_s", outcome["waiting"]["mean_s"], outcome["waiting_half_width_s"]),
     ):
-        # The core writes NaN, which JSON has not, as null: there is no interval.
-        if half is not None and math.isfinite(half) and value is not None:
-            intervals[name] = (max(value - half, 0.0), value + half)
+        # The core writes NaN as null, since JSON has no NaN: there is no interval.
+        if half_width is not None and math.isfinite(half_width) and value is not None:
+            intervals[name] = (max(value - half_width, 0.0), value + half_width)
     return intervals
 
 
@@ -356,8 +359,8 @@ def _resources(
     def resource(
         name: str, kind: Literal["pool", "task", "link"], used: float, *, fullest: float, passing_pps: float
     ) -> Resource:
-        # What passes now takes this share of the fullest part, so all of it carries so much; and it carries what the
-        # router forwards, though what came in meanwhile may be a frame less.
+        # The passing rate takes this share of the fullest unit, so the whole unit carries rate/share. It carries at
+        # least the forwarding rate, although a frame less may have come in meanwhile.
         capacity_pps = math.nan
         if fullest > 0.0 and passing_pps > 0.0:
             capacity_pps = max(passing_pps / min(fullest, 1.0), forwarded_pps)
@@ -371,7 +374,7 @@ def _resources(
         _, fullest = fullest_unit(model, nodes, used_by_pool, pool)
         resources.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
     for task in model.tasks:
-        # What serves as many at once as there can be is a delay: nothing fills it up.
+        # A task unit that serves all frames at once is a delay: no load fills it.
         if not task.needs and nodes[task.name]["working_units"] > 0.0 and task.parallel < MAX_UNITS:
             used = nodes[task.name]["working_units"] / task.parallel
             resources.append(resource(task.name, "task", used, fullest=used, passing_pps=forwarded_pps))
@@ -385,19 +388,19 @@ def _resources(
         resources.append(resource(f"{port.name} out", "link", used, fullest=used, passing_pps=forwarded_pps))
     known = [resource for resource in resources if not math.isnan(resource.capacity_pps)]
     least_pps = min((resource.capacity_pps for resource in known), default=math.nan)
-    # Equals, as far as a simulation can tell, stay in the order of the way through the router.
+    # Resources that a simulation cannot tell apart stay in the order of the path through the router.
     known.sort(key=lambda resource: round(math.log(resource.capacity_pps / least_pps) / TIE))
     return tuple(replace(resource, margin_ratio=_margin(resource.capacity_pps, least_pps)) for resource in known)
 
 
-def _margin(capacity_pps: float, whole_pps: float) -> float:
+def _margin(capacity_pps: float, least_pps: float) -> float:
     """Return the margin of a resource over the bottleneck; rounding errors count as 0."""
-    margin = capacity_pps / whole_pps - 1.0
+    margin = capacity_pps / least_pps - 1.0
     return margin if margin > _ROUNDING else 0.0
 
 
 def _threads(model: RouterModel, nodes: dict[str, Any]) -> dict[str, float]:
-    """Return the utilisation of each thread of several task units, which uses one unit at most."""
+    """Return the utilisation of each thread; a thread serves several task units and uses at most one unit."""
     threads: dict[str, float] = {}
     for task in model.tasks:
         if task.thread:
@@ -458,18 +461,21 @@ class Trace:
 class Simulate:
     """Evaluator ``"simulate"`` for a router model.
 
-    ``seed``: seed of all random streams; one seed gives one trace (S8); ``replications``: independent replications, run
-    on all cores; the intervals of one come from batch means (S10); ``path``: ``auto`` uses Lindley's recursion where
-    the model allows it and events for the rest; both give the same trace; ``target_relative_half_width``: add
-    replications until the 95 % half-width of the mean latency is at most this share of it; ``most_replications``: where
-    that ends; ``steady_state``: refuse a trial whose transient has not ended (default). A trial that is not refused is
-    measured after its transient either way; ``per_flow``: count the frames of each flow
-    (:attr:`~routecast.evaluate.trial.Trial.flows`), as :meth:`trace` always does. It slows the fastest path, frames
-    through plain queues, by a fifth. With events it is always done; ``over_time``: keep the rates of each thousandth of
-    the trial (:attr:`~routecast.evaluate.trial.Trial.over_time`). With events it is always done; ``events``: what
-    happens to the router meanwhile: task units that fail and come back, routes that change. The transient is then the
-    question: all of the trial counts, from the empty router on, and no steady state is required; ``on_progress``:
-    called about every 50 ms with the finished share, 0..1.
+    * ``seed``: seed of all random streams; one seed gives one trace (S8).
+    * ``replications``: independent replications, run on all cores; a single one has intervals from batch means (S10).
+    * ``path``: ``auto`` uses Lindley's recursion where the model allows it and events for the rest; both give the same
+      trace.
+    * ``target_relative_half_width``: adds replications, up to ``most_replications``, until the 95 % half-width of the
+      mean latency is at most this share of it.
+    * ``steady_state``: refuses a trial whose transient has not ended (default). Every other trial is measured after
+      its transient.
+    * ``per_flow``: counts the frames of each flow (:attr:`~routecast.evaluate.trial.Trial.flows`). It slows the fastest
+      path, frames through plain queues, by a fifth. Trials with events and :meth:`trace` always count them.
+    * ``over_time``: keeps the rates of each thousandth of the trial
+      (:attr:`~routecast.evaluate.trial.Trial.over_time`). Trials with events always keep them.
+    * ``events``: changes of the router during the trial: task units that fail and come back, routes that change. The
+      whole trial then counts, from the empty router on, and no steady state is required.
+    * ``on_progress``: called about every 50 ms with the finished share, 0..1.
 
     Examples
     --------
@@ -500,7 +506,7 @@ class Simulate:
         """Simulate ``load`` for ``duration_s`` seconds of the router's time.
 
         Raises ModelProblem: the load does not fit the router, or a setting is out of range; TransientProblem: the
-        duration is too short to pass the transient; the error says what would do.
+        duration is too short to pass the transient; the error states a sufficient duration.
         """
         outcome = self._outcome(load, duration_s)
         return trial_of(self.model, load, duration_s, outcome, events=self.events)
@@ -510,7 +516,7 @@ class Simulate:
 
         Raises ModelProblem: as :meth:`trial`; the transient is not required to end.
         """
-        # Messages are sent where units are managed: by events. The fates are the same either way.
+        # Only the event path manages units and so sends messages. Both paths give the same fates.
         path = "events" if self.path == "auto" else self.path
         recording = replace(self, steady_state=False, replications=1, target_relative_half_width=None, path=path)
         outcome = recording._outcome(load, duration_s, keep_frames=True, message_limit=message_limit)
@@ -583,10 +589,10 @@ class Simulate:
         problems = []
         if not (math.isfinite(duration_s) and 1e-9 <= duration_s <= 1e6):
             problems.append(Problem("duration_s", f"got {duration_s}: give 1e-9 to 1e6 seconds"))
-        elif load.rate_pps * duration_s > _MOST_FRAMES:
+        elif load.rate_pps * duration_s > _MAX_FRAMES:
             frames = load.rate_pps * duration_s
             problems.append(
-                Problem("duration_s", f"means {frames:.3g} frames; at most {_MOST_FRAMES:.0e} can be simulated at once")
+                Problem("duration_s", f"means {frames:.3g} frames; at most {_MAX_FRAMES:.0e} can be simulated at once")
             )
         if not 0 <= self.seed < 2**64:
             problems.append(Problem("seed", f"got {self.seed}: a whole number from 0 to 2^64 − 1"))

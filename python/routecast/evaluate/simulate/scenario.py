@@ -214,13 +214,13 @@ def _process(arrivals: Arrivals, members: list[int], phase: float) -> dict[str, 
     if arrivals.kind == "bursts":
         return {"kind": "bursts", "burst_frames": round(arrivals.burst_frames)}
     if arrivals.kind == "trace":
-        mine = set(members)
-        rows = zip(arrivals.trace_time_s, arrivals.trace_frame_bytes, arrivals.trace_flow, strict=True)
-        kept = [row for row in rows if row[2] in mine]
+        port_flows = set(members)
+        frames = zip(arrivals.trace_time_s, arrivals.trace_frame_bytes, arrivals.trace_flow, strict=True)
+        rows = [frame for frame in frames if frame[2] in port_flows]
         return {
             "kind": "trace",
-            "time_ps": [round(time_s * _PS) for time_s, _, _ in kept],
-            "bytes": [frame_bytes for _, frame_bytes, _ in kept],
-            "flow": [flow for _, _, flow in kept],
+            "time_ps": [round(time_s * _PS) for time_s, _, _ in rows],
+            "bytes": [frame_bytes for _, frame_bytes, _ in rows],
+            "flow": [flow for _, _, flow in rows],
         }
     return {"kind": "poisson"}

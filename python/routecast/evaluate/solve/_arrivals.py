@@ -24,7 +24,7 @@ _ROUNDING = 1.0 + 1e-9
 _ALL = 1.0 - 1e-12
 _EVEN_GAPS = 0.1
 _BUSY_LINK = 0.3
-_MOST_FLOWS = 4096
+_MAX_FLOWS = 4096
 
 
 @value
@@ -41,12 +41,12 @@ class Spacing:
 
     # Number of the port that they came in by; ``-1 - index`` for the task unit that served them last, one by one.
     origin: int
-    least_s: float = field("No two frames come closer to each other")
+    min_gap_s: float = field("No two frames come closer to each other")
     delay_s: float = field("Since the origin, the same for all frames", default=0.0)
 
     def fits(self, longest_s: float) -> bool:
         """Whether a service or transmission of at most ``longest_s`` ends before the next frame arrives."""
-        return longest_s <= self.least_s * _ROUNDING
+        return longest_s <= self.min_gap_s * _ROUNDING
 
     def later(self, delay_s: float) -> Spacing:
         """Return the same frames after another constant delay."""
@@ -58,10 +58,10 @@ def spacing_of_link(port: int, wire_s: Sequence[float], even_gap_s: float | None
 
     Equal gaps stay equal only where the longest frame fits into one.
     """
-    least_s = min(wire_s)
+    min_gap_s = min(wire_s)
     if even_gap_s is not None and max(wire_s) <= even_gap_s * _ROUNDING:
-        least_s = even_gap_s
-    return Spacing(origin=port, least_s=least_s)
+        min_gap_s = even_gap_s
+    return Spacing(origin=port, min_gap_s=min_gap_s)
 
 
 def common_spacing(streams: Sequence[tuple[Spacing, ...]]) -> tuple[Spacing, ...]:
@@ -110,7 +110,7 @@ _ArrivalKind = Literal["poisson", "regular", "renewal", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arriving:
+class ArrivalProcess:
     """An arrival process at a node: kind, rate, squared coefficient of variation of the gaps, why it is unknown."""
 
     kind: _ArrivalKind
@@ -120,7 +120,7 @@ class Arriving:
     link_wait_s: float = 0.0
     """Mean time that Poisson arrivals waited for the link in; later stations are spared some of it, or, for one server
     that gets all frames of one port, exactly this."""
-    fresh: bool = False
+    is_from_ports: bool = False
     """It comes straight from the ports: no station has delayed it yet."""
     spacings: tuple[Spacing, ...] = ()
     """By link or server: its frames are still as far apart as it left them. Empty if some are not."""
@@ -133,7 +133,7 @@ class Arriving:
         return self.spacings[0] if len(self.spacings) == 1 else None
 
 
-def enter(fluid: Fluid) -> dict[int, Arriving]:
+def entering_arrivals(fluid: Fluid) -> dict[int, ArrivalProcess]:
     """Return the arrivals from the ports at each entry node."""
     load, graph = fluid.load, fluid.graph
     rates: dict[int, float] = defaultdict(float)
@@ -145,7 +145,7 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
             ports[graph.entry[port]].append(port)
     busiest = float(np.max(by_port / graph.ingress_cap))
     cut = float(fluid.offered.sum()) < fluid.intended_pps * (1.0 - 1e-9)
-    entering: dict[int, Arriving] = {}
+    entering: dict[int, ArrivalProcess] = {}
     for node, rate in rates.items():
         kind: _ArrivalKind = "unknown"
         scv, why = load.arrivals.interarrival_scv, ""
@@ -154,8 +154,8 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
         elif load.arrivals.kind == "poisson":
             why = f"gets Poisson arrivals that links filled to {busiest:.0%} have smoothed"
         elif load.arrivals.kind == "cbr":
-            even = len(ports[node]) == 1 or np.ptp(by_port[ports[node]]) <= 1e-9 * rate
-            kind = "regular" if even and (load.frames.is_fixed or not cut) else "unknown"
+            equal_gaps = len(ports[node]) == 1 or np.ptp(by_port[ports[node]]) <= 1e-9 * rate
+            kind = "regular" if equal_gaps and (load.frames.is_fixed or not cut) else "unknown"
             why = (
                 "" if kind == "regular" else "gets several periodic streams, whose waiting times depend on their phases"
             )
@@ -165,12 +165,12 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
             kind = "renewal"
         else:
             why = f"gets {load.arrivals.kind} arrivals, without a known closed form"
-        entering[node] = Arriving(
+        entering[node] = ArrivalProcess(
             kind=kind,
             rate_pps=rate,
             scv=scv,
             why=why,
-            fresh=True,
+            is_from_ports=True,
             spacings=tuple(_behind_link(fluid, port) for port in ports[node]),
             sizes=tuple(load.frames.share_by_bytes.values()),
             link_wait_s=max(_link_wait_s(fluid, port, float(by_port[port])) for port in ports[node]),
@@ -208,10 +208,10 @@ def _link_wait_s(fluid: Fluid, port: int, rate_pps: float) -> float:
     return MG1(arrival_pps=rate_pps, service=mix).waiting_mean_s
 
 
-def merge(streams: list[Arriving]) -> Arriving:
+def merge(streams: list[ArrivalProcess]) -> ArrivalProcess:
     """Return the sum of independent streams: Poisson stays Poisson, else the mean variation (Whitt 1983, sec. 4.3)."""
     if not streams:
-        return Arriving(kind="unknown", rate_pps=0.0, scv=0.0)
+        return ArrivalProcess(kind="unknown", rate_pps=0.0, scv=0.0)
     if len(streams) == 1:
         return streams[0]
     rate = sum(stream.rate_pps for stream in streams)
@@ -225,19 +225,19 @@ def merge(streams: list[Arriving]) -> Arriving:
         kind = "unknown"
         first = next(stream for stream in streams if stream.kind in {"unknown", "regular"})
         why = first.why or "gets several periodic streams, whose waiting times depend on their phases"
-    return Arriving(
+    return ArrivalProcess(
         kind=kind,
         rate_pps=rate,
         scv=scv,
         why=why,
-        fresh=all(stream.fresh for stream in streams),
+        is_from_ports=all(stream.is_from_ports for stream in streams),
         spacings=common_spacing([stream.spacings for stream in streams]),
         sizes=_mixed(streams),
         link_wait_s=max(stream.link_wait_s for stream in streams),
     )
 
 
-def _mixed(streams: list[Arriving]) -> tuple[float, ...]:
+def _mixed(streams: list[ArrivalProcess]) -> tuple[float, ...]:
     """Return the shares of the frame sizes over all streams."""
     rate = sum(stream.rate_pps for stream in streams)
     each = zip(*(stream.sizes for stream in streams), strict=True)
@@ -246,52 +246,52 @@ def _mixed(streams: list[Arriving]) -> tuple[float, ...]:
     )
 
 
-def depart(
-    arriving: Arriving,
+def departures(
+    arriving: ArrivalProcess,
     queue: Queue | None,
     *,
     utilisation: float,
     service: ServiceMix,
     servers: int,
     constant: bool,
-    least_s: float,
+    min_gap_s: float,
     station: int,
     sizes: tuple[float, ...],
-) -> Arriving:
+) -> ArrivalProcess:
     """Return the departures of a station: Burke's theorem, equal gaps kept, else Whitt's eq. 39 for the variation.
 
-    ``constant`` says that frames of one size are all delayed alike where no frame waits; ``least_s`` is the least time
-    between two departures of one server, 0 where none is known; ``sizes`` are the shares of what is served; ``station``
-    is the number of the task unit.
+    ``constant``: whether all frames of one size have the same delay where no frame waits; ``min_gap_s``: least time
+    between two departures of one server, 0 if unknown; ``sizes``: share of each frame size among the served frames;
+    ``station``: number of the task unit.
     """
     rate = arriving.rate_pps
     if queue is None:
         why = "follows a station that theory does not cover"
-        return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, sizes=sizes)
+        return ArrivalProcess(kind="unknown", rate_pps=rate, scv=1.0, why=why, sizes=sizes)
     is_poisson = isinstance(queue, MMc) or (isinstance(queue, MeanQueue) and queue.product_form)
     if arriving.kind == "poisson" and is_poisson:
-        return Arriving(kind="poisson", rate_pps=rate, scv=1.0, sizes=sizes)
-    unhindered = queue.loss_ratio <= 0.0 and queue.waiting_mean_s <= 0.0 and service.is_one_size and constant
-    spacings = tuple(spacing.later(service.mean_s) for spacing in arriving.spacings) if unhindered else ()
-    if least_s > 0.0 and not unhindered:
-        spacings = (Spacing(origin=-1 - station, least_s=least_s),)
+        return ArrivalProcess(kind="poisson", rate_pps=rate, scv=1.0, sizes=sizes)
+    is_undelayed = queue.loss_ratio <= 0.0 and queue.waiting_mean_s <= 0.0 and service.is_one_size and constant
+    spacings = tuple(spacing.later(service.mean_s) for spacing in arriving.spacings) if is_undelayed else ()
+    if min_gap_s > 0.0 and not is_undelayed:
+        spacings = (Spacing(origin=-1 - station, min_gap_s=min_gap_s),)
     if isinstance(queue, DD1):
-        return Arriving(kind="regular", rate_pps=rate, scv=0.0, spacings=spacings, sizes=sizes)
-    if isinstance(queue, NoWaiting) and unhindered:
-        return replace(arriving, fresh=False, spacings=spacings, sizes=sizes)
+        return ArrivalProcess(kind="regular", rate_pps=rate, scv=0.0, spacings=spacings, sizes=sizes)
+    if isinstance(queue, NoWaiting) and is_undelayed:
+        return replace(arriving, is_from_ports=False, spacings=spacings, sizes=sizes)
     if isinstance(queue, NoWaiting) and arriving.kind == "unknown":
-        return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=arriving.why, spacings=spacings, sizes=sizes)
+        return ArrivalProcess(kind="unknown", rate_pps=rate, scv=1.0, why=arriving.why, spacings=spacings, sizes=sizes)
     if isinstance(queue, DD1SetUp | MG1SetUp | SetUpAdded):
         why = "follows a task unit that sleeps, which lets frames go in bursts"
-        return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, spacings=spacings, sizes=sizes)
+        return ArrivalProcess(kind="unknown", rate_pps=rate, scv=1.0, why=why, spacings=spacings, sizes=sizes)
     used = min(utilisation, 1.0) ** 2
     scv = 1.0 + (1.0 - used) * (arriving.scv - 1.0) + used / servers**0.5 * (service.squared_cv - 1.0)
-    return Arriving(kind="renewal", rate_pps=rate, scv=max(scv, 0.0), spacings=spacings, sizes=sizes)
+    return ArrivalProcess(kind="renewal", rate_pps=rate, scv=max(scv, 0.0), spacings=spacings, sizes=sizes)
 
 
 def split(
-    stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: int, node: int, fraction: Vector
-) -> Arriving:
+    stream: ArrivalProcess, rate_pps: float, share: float, fluid: Fluid, index: int, node: int, fraction: Vector
+) -> ArrivalProcess:
     """Return the part of a stream that a route sends to a node, a share of all and a fraction of each flow.
 
     A part chosen independently frame by frame has ``c² = p·c² + 1 - p`` and stays Poisson (Whitt 1983, eq.
@@ -300,24 +300,26 @@ def split(
     """
     if share >= _ALL:
         return stream if rate_pps == stream.rate_pps else replace(stream, rate_pps=rate_pps)
-    kind, scv, why = _part(stream, share, fluid, index, node)
+    kind, scv, why = _part_of_stream(stream, share, fluid, index, node)
     spacings = stream.spacings
     if any(spacing.origin >= 0 for spacing in spacings):
         by_port = fluid.graph.by_port(fluid.offered * fraction).tolist()
         spacings = tuple(spacing for spacing in spacings if spacing.origin < 0 or by_port[spacing.origin] > 0.0)
-    return Arriving(
+    return ArrivalProcess(
         kind=kind,
         rate_pps=rate_pps,
         scv=scv,
         why=why,
         link_wait_s=stream.link_wait_s,
-        fresh=kind == "poisson" and stream.fresh and fluid.graph.tasks[index].route.kind != "random",
+        is_from_ports=kind == "poisson" and stream.is_from_ports and fluid.graph.tasks[index].route.kind != "random",
         spacings=spacings,
         sizes=stream.sizes,
     )
 
 
-def _part(stream: Arriving, share: float, fluid: Fluid, index: int, node: int) -> tuple[_ArrivalKind, float, str]:
+def _part_of_stream(
+    stream: ArrivalProcess, share: float, fluid: Fluid, index: int, node: int
+) -> tuple[_ArrivalKind, float, str]:
     """Return kind and variation of a part of a stream, and the reason if they are unknown."""
     route = fluid.graph.tasks[index].route
     if route.kind == "round_robin" and stream.kind != "unknown":
@@ -326,7 +328,7 @@ def _part(stream: Arriving, share: float, fluid: Fluid, index: int, node: int) -
         return "poisson" if stream.kind == "poisson" else "renewal", share * stream.scv + 1.0 - share, ""
     if stream.kind == "poisson":
         return "poisson", 1.0, ""
-    if fluid.load.arrivals.kind == "cbr" and stream.fresh:
+    if fluid.load.arrivals.kind == "cbr" and stream.is_from_ports:
         names = tuple(port.name for port in fluid.model.ports)
         if _name_of(fluid, node) in _evenly_spaced(fluid.load.flows, route, names):
             return "regular", 0.0, ""
@@ -347,7 +349,7 @@ def _name_of(fluid: Fluid, node: int) -> str:
 def _evenly_spaced(flow_set: FlowSet, route: Route, ports: tuple[str, ...]) -> frozenset[str]:
     """Return the nodes to which a route by flow sends the flows of one port, every n-th frame of its cycle."""
     flows = flow_set.flows
-    if len(flows) > _MOST_FLOWS or any(flow.weight != flows[0].weight for flow in flows):
+    if len(flows) > _MAX_FLOWS or any(flow.weight != flows[0].weight for flow in flows):
         return frozenset()
     places: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     cycle: dict[int, int] = defaultdict(int)

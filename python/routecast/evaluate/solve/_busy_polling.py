@@ -26,41 +26,41 @@ from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.quantity.schema import field, value
 
 Index = NDArray[np.intp]
-_LEAST = 1e-300
+_TINY = 1e-300
 _EVEN = 1e-9
 
 
 @value
-class Feeding:
+class Upstream:
     """The threads through which frames pass before a node."""
 
     own_only: NDArray[np.bool_] = field("By node: whether all its frames come directly from its own thread")
     # Whether some frames went through another thread at any time before, shape (nodes, threads).
-    before: NDArray[np.bool_]
+    threads_before: NDArray[np.bool_]
 
 
-def feeding_of(graph: FlowGraph, position: Index, thread_of: Index, threads: int) -> Feeding:
+def upstream_of(graph: FlowGraph, position: Index, thread_of: Index, threads: int) -> Upstream:
     """Return the threads before each node, along the edges of the task graph from the ports on."""
     nodes = len(position)
     order = np.argsort(position)
-    before = np.zeros((nodes, threads + 1), dtype=bool)
+    threads_before = np.zeros((nodes, threads + 1), dtype=bool)
     direct: Mapping[int, set[int]] = {node: set() for node in range(nodes)}
     for port in set(map(int, graph.ingress)):
         direct[int(position[graph.entry[port]])].add(-1)
     # Places are in an order in which frames go only onwards.
-    for at, number in enumerate(map(int, order)):
+    for position_here, number in enumerate(map(int, order)):
         if number >= len(graph.edges):
             continue
-        own = int(thread_of[at])
+        own_thread = int(thread_of[position_here])
         for node, _ in graph.edges[number]:
-            to = int(position[node])
-            before[to] |= before[at]
-            before[to, own] = True
+            position_after = int(position[node])
+            threads_before[position_after] |= threads_before[position_here]
+            threads_before[position_after, own_thread] = True
             # A node that costs no thread time hands on at once.
-            direct[to] |= {own} if own < threads else direct[at]
+            direct[position_after] |= {own_thread} if own_thread < threads else direct[position_here]
     own_only = np.array([direct[node] == {int(thread_of[node])} for node in range(nodes)])
-    before[np.arange(nodes), thread_of] = False
-    return Feeding(own_only=own_only, before=before[:, :threads])
+    threads_before[np.arange(nodes), thread_of] = False
+    return Upstream(own_only=own_only, threads_before=threads_before[:, :threads])
 
 
 def away_s(
@@ -78,25 +78,25 @@ def away_s(
     until its rings are empty: it blocks then.
     """
     turn_s = np.where(spins, quantum_s, np.where(greedy, np.minimum(quantum_s, drain_s), 0.0))
-    longest_s = np.zeros_like(turn_s)
+    longest_turn_s = np.zeros_like(turn_s)
     for length_s in np.unique(turn_s[turn_s > 0.0]):  # a few, in rising order
-        longest_s[rivals[:, turn_s == length_s].any(axis=1)] = length_s
-    scale = np.maximum(1.0, (1.0 - share) / np.maximum(share, _LEAST))
-    away: Vector = np.where(spins & (share < 1.0 - _EVEN) & (longest_s > 0.0), longest_s * scale, 0.0)
+        longest_turn_s[rivals[:, turn_s == length_s].any(axis=1)] = length_s
+    scale = np.maximum(1.0, (1.0 - share) / np.maximum(share, _TINY))
+    away: Vector = np.where(spins & (share < 1.0 - _EVEN) & (longest_turn_s > 0.0), longest_turn_s * scale, 0.0)
     return away
 
 
 def kept_pps(
-    feeding: Feeding, thread: Index, away: Vector, share: Vector, arriving: Vector, queue_frames: Vector
+    upstream: Upstream, thread: Index, away: Vector, share: Vector, arriving: Vector, queue_frames: Vector
 ) -> Vector:
     """Return the rate of the frames that are queued or served on arrival, by node, frames/s; infinite without turns.
 
     ``thread``: by node; ``away`` and ``share``: by thread: time away at a stretch, part of a unit.
     """
-    gone = np.append(away, 0.0)[thread]
-    there = np.append(share, 1.0)[thread]
-    bursts = (feeding.before & (away > 0.0)).any(axis=1)
-    meanwhile = np.where(feeding.own_only, 0.0, np.where(bursts, 1.0, 1.0 - there))
-    in_rings = queue_frames * (1.0 - there) / np.maximum(gone, _LEAST)
-    kept: Vector = np.where(gone > 0.0, arriving * (1.0 - meanwhile) + in_rings, np.inf)
+    thread_away_s = np.append(away, 0.0)[thread]
+    thread_share = np.append(share, 1.0)[thread]
+    is_bursty = (upstream.threads_before & (away > 0.0)).any(axis=1)
+    away_arrivals_ratio = np.where(upstream.own_only, 0.0, np.where(is_bursty, 1.0, 1.0 - thread_share))
+    ring_pps = queue_frames * (1.0 - thread_share) / np.maximum(thread_away_s, _TINY)
+    kept: Vector = np.where(thread_away_s > 0.0, arriving * (1.0 - away_arrivals_ratio) + ring_pps, np.inf)
     return kept

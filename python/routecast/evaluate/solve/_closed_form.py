@@ -17,13 +17,13 @@ import numpy as np
 
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_of
-from routecast.evaluate.solve._cost import Cycle, Rested, rest_at_random
+from routecast.evaluate.solve._cost import Cycle, IdleTimes, poisson_idle_times
 from routecast.evaluate.solve._delay import DelayAnswer, delays
 from routecast.evaluate.solve._limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
 from routecast.evaluate.solve._machine import ThreadMachine, has_threads, machine_of
 from routecast.evaluate.solve._scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve._throughput import Steady, lossless_of, steady_state
-from routecast.evaluate.solve._unknown_shares import fill_of, frames_s
+from routecast.evaluate.solve._unknown_shares import fill_of, frame_times_s
 from routecast.evaluate.solve.flow import Vector, flow_graph
 from routecast.evaluate.solve.fluid import Fluid, intended_of, solve_fluid, switching_s
 from routecast.evaluate.trial import Bottleneck, Resource, TaskActivity, Trial
@@ -92,18 +92,18 @@ def _pool_capacity(
     least batches that turns leave.
     """
     tasks = fluid.graph.tasks
-    each_s = [base + more for base, more in zip(base_s, switching, strict=True)]
-    rate, fullest, load = _full_at(fluid, pool, parts, visits, each_s)
+    frame_s = [base + more for base, more in zip(base_s, switching, strict=True)]
+    rate, fullest, load = _full_at(fluid, pool, parts, visits, frame_s)
     if fullest is None:
         return math.inf, ""
     for part in parts:
         if len(part.members) > 1:
-            for index, time_s in frames_s(part, tasks, fluid.costs, visits).items():
-                each_s[index] = max(each_s[index], time_s)
-    safe_pps, safe_part, safe_load = _full_at(fluid, pool, parts, visits, each_s)
-    unsure = ""
+            for index, time_s in frame_times_s(part, tasks, fluid.costs, visits).items():
+                frame_s[index] = max(frame_s[index], time_s)
+    safe_pps, safe_part, safe_load = _full_at(fluid, pool, parts, visits, frame_s)
+    uncertainty = ""
     if safe_part is not None and safe_pps < rate * _SURE:
-        unsure = (
+        uncertainty = (
             f"; it may carry up to {format_pps(rate)}, for it is not known how many frames a poll finds while others "
             "have their turns"
         )
@@ -113,42 +113,42 @@ def _pool_capacity(
         plural = "s" if pool.units > 1 else ""
         used = pool.units if len(parts) == 1 else sum(len(part.units) for part in parts)
         busy = f'{used} unit{plural} of pool "{pool.name}" are busy all the time'
-        return rate, (busy if used > 1 else f'the unit of pool "{pool.name}" is busy all the time') + unsure
+        return rate, (busy if used > 1 else f'the unit of pool "{pool.name}" is busy all the time') + uncertainty
     names = ", ".join(f'"{tasks[index].name}"' for index, _ in fullest.members[:3])
     share = max(visits[index] for index, _ in fullest.members)
     where = f"unit {fullest.units[0]}" if units == 1 else f"{units} units"
-    return rate, f'{where} of pool "{pool.name}" ({names}) gets {format_ratio(share)} of the frames{unsure}'
+    return rate, f'{where} of pool "{pool.name}" ({names}) gets {format_ratio(share)} of the frames{uncertainty}'
 
 
 def _full_at(
-    fluid: Fluid, pool: ResourcePool, parts: Sequence[Component], visits: Sequence[float], each_s: Sequence[float]
+    fluid: Fluid, pool: ResourcePool, parts: Sequence[Component], visits: Sequence[float], frame_s: Sequence[float]
 ) -> tuple[float, Component | None, list[float]]:
     """Return the rate at which the fullest component of a pool is full, that component, and the busy units by member.
 
-    ``each_s``: by task unit: seconds per frame without contention.
+    ``frame_s``: by task unit: seconds per frame without contention.
     """
     tasks = fluid.graph.tasks
-    slowed = [factor for factor in fluid.slowed if factor.pool is pool]
+    contended = [factor for factor in fluid.contended if factor.pool is pool]
     factor, load = [1.0] * len(tasks), [0.0] * len(tasks)
     rate, fullest = math.inf, None
     for round_number in range(200):
-        worst, work = 0.0, [0.0] * len(tasks)
+        fullest_fill, work = 0.0, [0.0] * len(tasks)
         for part in parts:
-            alone = 0.0
+            own_fill = 0.0
             for index, units in part.members:
-                demand = visits[index] * each_s[index] * factor[index]
+                demand = visits[index] * frame_s[index] * factor[index]
                 work[index] = demand * units
-                alone = max(alone, demand / served_at_once(tasks[index], max(len(part.units) // units, 1)))
-            fill = max(fill_of(part, tasks, work), alone)
-            if fill > worst:
-                worst, fullest = fill, part
-        if worst <= 0.0:
+                own_fill = max(own_fill, demand / served_at_once(tasks[index], max(len(part.units) // units, 1)))
+            fill = max(fill_of(part, tasks, work), own_fill)
+            if fill > fullest_fill:
+                fullest_fill, fullest = fill, part
+        if fullest_fill <= 0.0:
             return math.inf, None, load
-        before, rate = rate, 1.0 / worst
+        before, rate = rate, 1.0 / fullest_fill
         load = [work_s * rate for work_s in work]
-        if not slowed:
+        if not contended:
             break
-        new_factor = mean_contention(slowed, {pool.name: load}, len(tasks))
+        new_factor = mean_contention(contended, {pool.name: load}, len(tasks))
         if abs(rate - before) <= 1e-12 * rate:
             break
         if round_number >= 8:
@@ -168,14 +168,14 @@ def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -
     machine = machine_of(model, load, graph)
     intended_pps = intended_of(graph, load, overload=overload)
     steady = steady_state(machine, intended_pps)
-    position, count, flowing = machine.passage.position, len(graph.tasks), steady.flowing
-    ratio = np.where(flowing.arriving > 0.0, flowing.served / np.maximum(flowing.arriving, 1e-300), 1.0)
+    position, count, node_rates = machine.propagation.position, len(graph.tasks), steady.node_rates
+    ratio = np.where(node_rates.arriving > 0.0, node_rates.served / np.maximum(node_rates.arriving, 1e-300), 1.0)
     admitted = np.where(ratio[position] >= 1.0 - 1e-9, 1.0, ratio[position])
     parts = components(model, graph.tasks)
     thread_of = machine.thread[position[:count]]
     service_s = steady.work_s[position[:count]]
-    frames = flowing.served[position[:count]]
-    of_thread = machine.by(flowing.served)
+    frames = node_rates.served[position[:count]]
+    of_thread = machine.sum_by_thread(node_rates.served)
     starts = steady.wakes.start[thread_of] * frames / np.maximum(of_thread[thread_of], 1e-300)
     work = frames * service_s + starts
     busy: dict[str, Vector] = {pool.name: np.zeros(count) for pool in model.pools}
@@ -207,11 +207,11 @@ def _active(busy: dict[str, Vector], machine: ThreadMachine) -> dict[str, Vector
     active = {name: vector.copy() for name, vector in busy.items()}
     for number in np.flatnonzero(machine.polling):
         thread = machine.threads[int(number)]
-        indices = [int(machine.passage.order[node]) for node in thread.tasks]
+        indices = [int(machine.propagation.order[node]) for node in thread.tasks]
         for need in machine.graph.tasks[indices[0]].needs:
             vector = active[need.pool]
-            held = float(machine.most[number]) * need.units
-            vector[indices[0]] += max(held - float(vector[indices].sum()), 0.0)
+            held_units = float(machine.max_grants[number]) * need.units
+            vector[indices[0]] += max(held_units - float(vector[indices].sum()), 0.0)
     return active
 
 
@@ -285,11 +285,11 @@ def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
     """Return notes on polls and turns that forward more frames than the next queue holds."""
     places = set()
     for index, task in enumerate(machine.graph.tasks):
-        position = machine.passage.position
+        position = machine.propagation.position
         if (
             task.activation.kind not in {"interrupt", "thread"}
             or task.holds_back
-            or steady.flowing.served[position[index]] <= 0.0
+            or steady.node_rates.served[position[index]] <= 0.0
         ):
             continue
         poll = min(task.activation.budget_frames, task.queue_frames)
@@ -311,7 +311,7 @@ def _quoted(names: list[str]) -> str:
 
 
 @dataclass(slots=True)
-class _Rest:
+class _IdleUnits:
     """Idle units of a pool, summed over its components."""
 
     spinning: float = 0.0
@@ -320,14 +320,14 @@ class _Rest:
     wakes_per_s: list[float] = field(default_factory=list)
 
     def add(self, cycle: Cycle, servers: float) -> None:
-        rested = cycle.rested
-        self.spinning += servers * cycle.share(rested.spin_s)
-        self.waking += servers * cycle.share(rested.exit_s)
-        for state, (asleep_s, chance) in enumerate(zip(rested.asleep_s, rested.chances, strict=True)):
+        idle_times = cycle.idle_times
+        self.spinning += servers * cycle.share(idle_times.spin_s)
+        self.waking += servers * cycle.share(idle_times.exit_s)
+        for state, (asleep_s, chance) in enumerate(zip(idle_times.asleep_s, idle_times.chances, strict=True)):
             self.asleep[state] += servers * cycle.share(asleep_s)
             self.wakes_per_s[state] += servers * cycle.share(chance)
 
-    def unused(self, units: float) -> None:
+    def add_unused(self, units: float) -> None:
         """Return the state of units without work: the deepest sleep."""
         if self.asleep:
             self.asleep[-1] += units
@@ -340,26 +340,26 @@ def states_of(fluid: Fluid, answer: DelayAnswer) -> tuple[list[UnitStates], list
     for part in fluid.components:
         of_pool[part.pool.name].append(part)
     for pool in fluid.model.pools:
-        active = float(min(fluid.active_units[pool.name].sum(), pool.units)) if _used(fluid, pool) else 0.0
+        active = float(min(fluid.active_units[pool.name].sum(), pool.units)) if _is_used(fluid, pool) else 0.0
         sleep = len(pool.power.sleep) if pool.power is not None else 0
-        rest = _Rest(asleep=[0.0] * sleep, wakes_per_s=[0.0] * sleep)
+        idle = _IdleUnits(asleep=[0.0] * sleep, wakes_per_s=[0.0] * sleep)
         parts = of_pool[pool.name]
-        rest.unused(pool.units - sum(len(part.units) for part in parts))
+        idle.add_unused(pool.units - sum(len(part.units) for part in parts))
         for part in parts:
-            note = _rest_of(part, fluid, answer, rest)
+            note = _add_idle_units(part, fluid, answer, idle)
             if note and note not in notes:
                 notes.append(note)
         room = max(pool.units - active, 0.0)
-        away = rest.spinning + rest.waking + math.fsum(rest.asleep)
+        idle_units = idle.spinning + idle.waking + math.fsum(idle.asleep)
         # Means of different approximations may add up to a little more than there is.
-        scale = min(1.0, room / away) if away > 0.0 else 1.0
+        scale = min(1.0, room / idle_units) if idle_units > 0.0 else 1.0
         states.append(
             UnitStates(
                 pool=pool,
-                active_units=active + scale * rest.spinning,
-                asleep_units=tuple(scale * units for units in rest.asleep),
-                waking_units=scale * rest.waking,
-                wakes_per_s=tuple(rest.wakes_per_s),
+                active_units=active + scale * idle.spinning,
+                asleep_units=tuple(scale * units for units in idle.asleep),
+                waking_units=scale * idle.waking,
+                wakes_per_s=tuple(idle.wakes_per_s),
             )
         )
     return states, notes
@@ -369,7 +369,7 @@ def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
     """Return the activity of each task unit: its share of busy time, interrupts and polls."""
     activities = []
     for index, task in enumerate(fluid.graph.tasks):
-        lanes, busy = _lanes(fluid, index), 0.0
+        lanes, busy = _max_grants(fluid, index), 0.0
         if task.needs:
             need = task.needs[0]
             busy = float(fluid.busy_units[need.pool][index]) / need.units / lanes
@@ -381,7 +381,7 @@ def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
         cycle = _cycle(fluid, answer, index) if is_interrupt else None
         if cycle is not None:
             # The first frame of a cycle raises an interrupt even where it costs nothing.
-            raised = cycle.interrupts or cycle.idles * cycle.rested.released
+            raised = cycle.interrupts or cycle.idles * cycle.idle_times.released
             interrupts, polls = lanes * raised / cycle.cycle_s, lanes * cycle.polls / cycle.cycle_s
         elif is_interrupt:
             interrupts = 0.0
@@ -392,7 +392,7 @@ def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
     return tuple(activities)
 
 
-def _rest_of(part: Component, fluid: Fluid, answer: DelayAnswer, rest: _Rest) -> str:
+def _add_idle_units(part: Component, fluid: Fluid, answer: DelayAnswer, idle: _IdleUnits) -> str:
     """Add the idle time of the units of one component; return the assumptions."""
     tasks, units = fluid.graph.tasks, len(part.units)
     polling = [tasks[index].activation.kind == "polling" for index, _ in part.members]
@@ -402,36 +402,37 @@ def _rest_of(part: Component, fluid: Fluid, answer: DelayAnswer, rest: _Rest) ->
         if holds
     )
     if all(polling):
-        rest.unused(max(units - held, 0))
+        idle.add_unused(max(units - held, 0))
         return ""
-    matters = bool(rest.asleep) or any(fluid.costs[index].linger_s > 0.0 for index, _ in part.members)
-    if not matters:
+    has_idle_states = bool(idle.asleep) or any(fluid.costs[index].linger_s > 0.0 for index, _ in part.members)
+    if not has_idle_states:
         return ""
     if len(part.members) == 1:
         index, need = part.members[0]
-        lanes = _lanes(fluid, index)
+        lanes = _max_grants(fluid, index)
         cycle = _cycle(fluid, answer, index)
         if cycle is None:
             return ""
-        rest.add(cycle, float(lanes * need))
-        rest.unused(units - lanes * need)
+        idle.add(cycle, float(lanes * need))
+        idle.add_unused(units - lanes * need)
         kind = answer.arriving.get(tasks[index].name, "")
-        even = kind == "regular" and fluid.load.frames.is_fixed and _constant(fluid, index)
+        equal_gaps = kind == "regular" and fluid.load.frames.is_fixed and _constant(fluid, index)
         lossless = tasks[index].name not in answer.drops_pps
-        if cycle.idles == 0.0 or (lanes == 1 and lossless and (kind == "poisson" or even)):
+        if cycle.idles == 0.0 or (lanes == 1 and lossless and (kind == "poisson" or equal_gaps)):
             return ""
         return f'pool "{part.pool.name}": idle times are taken as those of random arrivals, one unit at a time'
     rate = sum(answer.work_pps[tasks[index].name] * need for index, need in part.members) / units
     work = sum(float(fluid.active_units[part.pool.name][index]) for index, _ in part.members) / units
     if rate <= 0.0:
-        rest.unused(units)
+        idle.add_unused(units)
     elif work < _FULL:
-        away = rest_at_random(
-            rate, rest=[(state.after_s, state.exit_s) for state in part.pool.power.sleep] if part.pool.power else []
+        idle_times = poisson_idle_times(
+            rate,
+            sleep_states=[(state.after_s, state.exit_s) for state in part.pool.power.sleep] if part.pool.power else [],
         )
         # Idle times and set-ups fill what work leaves.
-        cycle_s = (1.0 / rate + away.exit_s) / (1.0 - work)
-        rest.add(Cycle(cycle_s=cycle_s, work_s=work * cycle_s, idles=1.0, rested=away), float(units))
+        cycle_s = (1.0 / rate + idle_times.exit_s) / (1.0 - work)
+        idle.add(Cycle(cycle_s=cycle_s, work_s=work * cycle_s, idles=1.0, idle_times=idle_times), float(units))
     return (
         f'pool "{part.pool.name}" is shared: the idle times of its units are taken as those of random arrivals, '
         "and lingering is not counted"
@@ -441,29 +442,29 @@ def _rest_of(part: Component, fluid: Fluid, answer: DelayAnswer, rest: _Rest) ->
 def _cycle(fluid: Fluid, answer: DelayAnswer, index: int) -> Cycle | None:
     """Return the cycle of one server of a task unit; None in overload."""
     task, cost = fluid.graph.tasks[index], fluid.costs[index]
-    lanes = _lanes(fluid, index)
+    lanes = _max_grants(fluid, index)
     rate = answer.work_pps[task.name] / lanes
     factor = float(fluid.factor[index])
     if rate <= 0.0:
-        return _never(cost.rest)
+        return _asleep_forever(cost.sleep_states)
     overloaded = float(fluid.admitted_ratio[index]) < _FULL or rate * cost.busy_s * factor >= _FULL
     if overloaded:
         return None
-    return cost.cycle(rate, factor, even=answer.arriving.get(task.name) == "regular" and lanes == 1)
+    return cost.cycle(rate, factor, equal_gaps=answer.arriving.get(task.name) == "regular" and lanes == 1)
 
 
-def _never(rest: tuple[tuple[float, float], ...]) -> Cycle:
+def _asleep_forever(sleep_states: tuple[tuple[float, float], ...]) -> Cycle:
     """Return the cycle of a server that never wakes: it stays in its deepest sleep."""
-    asleep_s = tuple(float(state == len(rest) - 1) for state in range(len(rest)))
-    away = Rested(asleep_s=asleep_s, chances=(0.0,) * len(rest))
-    return Cycle(cycle_s=1.0, work_s=0.0, polls=0.0, idles=1.0, rested=away)
+    asleep_s = tuple(float(state == len(sleep_states) - 1) for state in range(len(sleep_states)))
+    idle_times = IdleTimes(asleep_s=asleep_s, chances=(0.0,) * len(sleep_states))
+    return Cycle(cycle_s=1.0, work_s=0.0, polls=0.0, idles=1.0, idle_times=idle_times)
 
 
-def _lanes(fluid: Fluid, index: int) -> int:
+def _max_grants(fluid: Fluid, index: int) -> int:
     """Return the number of grants that a task unit may have at a time."""
     task = fluid.graph.tasks[index]
-    most = [served_at_once(task, max(len(part.units) // units, 1)) for part, units in fluid.uses[index]]
-    return min(most, default=task.parallel)
+    limits = [served_at_once(task, max(len(part.units) // units, 1)) for part, units in fluid.uses[index]]
+    return min(limits, default=task.parallel)
 
 
 def _constant(fluid: Fluid, index: int) -> bool:
@@ -471,7 +472,7 @@ def _constant(fluid: Fluid, index: int) -> bool:
     return fluid.graph.tasks[index].service.squared_cv == 0.0 and fluid.costs[index].scatter_s == 0.0
 
 
-def _used(fluid: Fluid, pool: ResourcePool) -> bool:
+def _is_used(fluid: Fluid, pool: ResourcePool) -> bool:
     return pool.name in fluid.active_units
 
 
@@ -500,12 +501,12 @@ class Solve:
         _check_steady(load)
         fluid = rates_of(self.model, load)
         answer = delays(fluid)
-        fluid = _as_served(fluid, answer.work_pps)
+        fluid = _with_served_work(fluid, answer.work_pps)
         offered_pps = float(fluid.offered.sum())
         dropped_pps = sum(answer.drops_pps.values())
         forwarded_pps = max(offered_pps - dropped_pps, 0.0)
         resources, first = resources_of(fluid, forwarded_pps=forwarded_pps)
-        bottleneck = _short_queue(first, resources, fluid, answer)
+        bottleneck = _overflowing_queue(first, resources, fluid, answer)
         mean_bytes = answer.forwarded_bytes
         states, assumed = states_of(fluid, answer)
         energy_j = energy_of(states, duration_s)
@@ -543,19 +544,21 @@ class Solve:
         )
 
 
-def _short_queue(first: Bottleneck, resources: Sequence[Resource], fluid: Fluid, answer: DelayAnswer) -> Bottleneck:
+def _overflowing_queue(
+    first: Bottleneck, resources: Sequence[Resource], fluid: Fluid, answer: DelayAnswer
+) -> Bottleneck:
     """Return the queue that loses frames although no resource is overloaded, and the queues of unknown loss."""
-    others = tuple(name for name in dict.fromkeys((*first.others, *answer.may_lose)) if name != first.name)
-    most = max(answer.drops_pps, key=lambda name: answer.drops_pps[name], default="")
-    notable = bool(most) and answer.drops_pps[most] > NO_LOSS * float(fluid.offered.sum())
-    if not notable or not resources or fluid.intended_pps > resources[0].capacity_pps or answer.loss_unknown:
+    others = tuple(name for name in dict.fromkeys((*first.others, *answer.possible_losses)) if name != first.name)
+    place = max(answer.drops_pps, key=lambda name: answer.drops_pps[name], default="")
+    is_notable = bool(place) and answer.drops_pps[place] > NO_LOSS * float(fluid.offered.sum())
+    if not is_notable or not resources or fluid.intended_pps > resources[0].capacity_pps or answer.loss_unknown:
         return replace(first, others=others)
     return Bottleneck(
-        name=most,
-        kind="link" if most not in answer.work_pps else "task",
-        reason=f"limits: it drops {format_pps(answer.drops_pps[most])}, for too few frames may wait there; "
+        name=place,
+        kind="link" if place not in answer.work_pps else "task",
+        reason=f"limits: it drops {format_pps(answer.drops_pps[place])}, for too few frames may wait there; "
         f"{first.name} {first.reason}",
-        others=tuple(name for name in (first.name, *others) if name != most),
+        others=tuple(name for name in (first.name, *others) if name != place),
     )
 
 
@@ -563,8 +566,8 @@ def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, 
     """Return the bounds of loss and latency by the known error of the formulas, not by the chance of a trial."""
     interval = {}
     error = answer.loss_error_ratio
-    if not answer.loss_unknown and error + answer.by_chance_ratio > _NEVER:
-        interval["loss_ratio"] = (max(loss_ratio - error, 0.0), min(loss_ratio + error + answer.by_chance_ratio, 1.0))
+    if not answer.loss_unknown and error + answer.chance_loss_ratio > _NEVER:
+        interval["loss_ratio"] = (max(loss_ratio - error, 0.0), min(loss_ratio + error + answer.chance_loss_ratio, 1.0))
     below_s, above_s = answer.latency_error_s
     if answer.latency is not None and below_s + above_s > 0.0:
         interval["latency.mean_s"] = (max(answer.latency.mean_s - below_s, 0.0), answer.latency.mean_s + above_s)
@@ -607,7 +610,7 @@ def _check_steady(load: OfferedLoad) -> None:
         raise ModelProblem("offered load", [Problem("arrivals", message)])
 
 
-def _as_served(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:
+def _with_served_work(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:
     """Return the fluid state with the work of the units reduced by the losses from queueing theory."""
     count = len(fluid.graph.tasks)
     before = fluid.rates[:count].sum(axis=1) * fluid.admitted_ratio[:count]

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 
-Rest = Sequence[tuple[float, float]]
+SleepStates = Sequence[tuple[float, float]]
 
 _WARM_UP = 16
 _AVERAGED = 48
-_MOST_CYCLES = 500
-_SHORT = 0.25
+_MAX_CYCLES = 500
+_SHORT_RATIO = 0.25
 
 
 @value
-class Rested:
+class IdleTimes:
     """Mean times of a server in each state between the end of its work and the next start.
 
     ::
@@ -36,13 +36,13 @@ class Rested:
     chances: tuple[float, ...] = field("Chance to be woken from each sleep state", default=())
     exit_s: float = field("Mean time to get out of sleep", default=0.0)
 
-    def or_else(self, other: Rested, *, chance: float) -> Rested:
+    def mixed_with(self, other: IdleTimes, *, chance: float) -> IdleTimes:
         """Return the mean of this cycle and another one, which has a given probability."""
 
         def mean(mine: float, theirs: float) -> float:
             return (1.0 - chance) * mine + chance * theirs
 
-        return Rested(
+        return IdleTimes(
             released=mean(self.released, other.released),
             spin_s=mean(self.spin_s, other.spin_s),
             asleep_s=tuple(map(mean, self.asleep_s, other.asleep_s)),
@@ -53,7 +53,7 @@ class Rested:
 
 @value
 class Cycle:
-    """Means of a cycle: its length, work (interrupts included), interrupts, polls, and idle times as ``rested``.
+    """Means of a cycle: its length, work (interrupts included), interrupts, polls, and idle times as ``idle_times``.
 
     ``polls`` are those that found frames, NaN where they are not known; ``idles`` is the chance of an idle time.
     """
@@ -63,7 +63,9 @@ class Cycle:
     interrupts: float = 0.0
     polls: float = math.nan
     idles: float = 0.0
-    rested: Rested = field("Time between the end of one work and the start of the next, by state", default=Rested())
+    idle_times: IdleTimes = field(
+        "Time between the end of one work and the start of the next, by state", default=IdleTimes()
+    )
 
     @property
     def used(self) -> float:
@@ -74,14 +76,14 @@ class Cycle:
         """Return the share of time of a state that occurs in every idle time; for a count, its rate."""
         return self.idles * time_s / self.cycle_s
 
-    def at_equal_gaps(self, rest: Rest) -> Cycle:
+    def at_equal_gaps(self, sleep_states: SleepStates) -> Cycle:
         """Return the mean of such cycles with known idle times, each shortened by the wake-up before it."""
         spare_s, late_s = self.cycle_s - self.work_s, 0.0
         cycles = []
         for _ in range(_WARM_UP + _AVERAGED):
-            away = rest_of(max(spare_s - late_s, 0.0), rest=rest)
+            away = fixed_idle_times(max(spare_s - late_s, 0.0), sleep_states=sleep_states)
             late_s = max(late_s - spare_s, 0.0) + away.exit_s
-            cycles.append(replace(self, idles=1.0, rested=away))
+            cycles.append(replace(self, idles=1.0, idle_times=away))
         return Cycle.mean_of(cycles[_WARM_UP:])
 
     @staticmethod
@@ -102,17 +104,19 @@ class Cycle:
             interrupts=mean(lambda cycle: cycle.interrupts),
             polls=mean(lambda cycle: cycle.polls),
             idles=1.0,
-            rested=Rested(
-                released=mean(lambda cycle: cycle.rested.released),
-                spin_s=mean(lambda cycle: cycle.rested.spin_s),
-                asleep_s=by_state([cycle.rested.asleep_s for cycle in cycles]),
-                chances=by_state([cycle.rested.chances for cycle in cycles]),
-                exit_s=mean(lambda cycle: cycle.rested.exit_s),
+            idle_times=IdleTimes(
+                released=mean(lambda cycle: cycle.idle_times.released),
+                spin_s=mean(lambda cycle: cycle.idle_times.spin_s),
+                asleep_s=by_state([cycle.idle_times.asleep_s for cycle in cycles]),
+                chances=by_state([cycle.idle_times.chances for cycle in cycles]),
+                exit_s=mean(lambda cycle: cycle.idle_times.exit_s),
             ),
         )
 
 
-def rest_at_random(rate_pps: float, *, linger_s: float = 0.0, sleep_s: float = 0.0, rest: Rest = ()) -> Rested:
+def poisson_idle_times(
+    rate_pps: float, *, linger_s: float = 0.0, sleep_s: float = 0.0, sleep_states: SleepStates = ()
+) -> IdleTimes:
     """Return the mean times of a server in each state during idle times that Poisson arrivals end.
 
     Released with probability ``p = e^{-λ·linger}``, it idles on for an exponential time and, its unit still untouched,
@@ -120,33 +124,38 @@ def rest_at_random(rate_pps: float, *, linger_s: float = 0.0, sleep_s: float = 0
     w)+}/λ`` of it comes after a.
     """
     released = math.exp(-rate_pps * linger_s)
-    beyond = [math.exp(-rate_pps * max(after_s - sleep_s, 0.0)) for after_s, _ in rest] + [0.0]
+    beyond = [math.exp(-rate_pps * max(after_s - sleep_s, 0.0)) for after_s, _ in sleep_states] + [0.0]
     later_s = [
-        max(sleep_s - after_s, 0.0) + chance / rate_pps for (after_s, _), chance in zip(rest, beyond[:-1], strict=True)
+        max(sleep_s - after_s, 0.0) + chance / rate_pps
+        for (after_s, _), chance in zip(sleep_states, beyond[:-1], strict=True)
     ] + [0.0]
-    chances = tuple(released * (beyond[i] - beyond[i + 1]) for i in range(len(rest)))
-    return Rested(
+    chances = tuple(released * (beyond[i] - beyond[i + 1]) for i in range(len(sleep_states)))
+    return IdleTimes(
         released=released,
         spin_s=(1.0 - released) / rate_pps,
-        asleep_s=tuple(released * (later_s[i] - later_s[i + 1]) for i in range(len(rest))),
+        asleep_s=tuple(released * (later_s[i] - later_s[i + 1]) for i in range(len(sleep_states))),
         chances=chances,
-        exit_s=math.fsum(chance * exit_s for chance, (_, exit_s) in zip(chances, rest, strict=True)),
+        exit_s=math.fsum(chance * exit_s for chance, (_, exit_s) in zip(chances, sleep_states, strict=True)),
     )
 
 
-def rest_of(idle_s: float, *, linger_s: float = 0.0, sleep_s: float = 0.0, rest: Rest = ()) -> Rested:
+def fixed_idle_times(
+    idle_s: float, *, linger_s: float = 0.0, sleep_s: float = 0.0, sleep_states: SleepStates = ()
+) -> IdleTimes:
     """Return the times of a server in each state during an idle time of a known length."""
     if idle_s < linger_s:
-        return Rested(released=0.0, spin_s=idle_s, asleep_s=(0.0,) * len(rest), chances=(0.0,) * len(rest))
+        return IdleTimes(
+            released=0.0, spin_s=idle_s, asleep_s=(0.0,) * len(sleep_states), chances=(0.0,) * len(sleep_states)
+        )
     left_s = idle_s - linger_s + sleep_s
-    bounds = [min(after_s, left_s) for after_s, _ in rest] + [left_s]
-    deepest = max((i for i, (after_s, _) in enumerate(rest) if after_s <= left_s and left_s > 0.0), default=-1)
-    return Rested(
+    bounds = [min(after_s, left_s) for after_s, _ in sleep_states] + [left_s]
+    deepest = max((i for i, (after_s, _) in enumerate(sleep_states) if after_s <= left_s and left_s > 0.0), default=-1)
+    return IdleTimes(
         released=1.0,
         spin_s=linger_s,
-        asleep_s=tuple(bounds[i + 1] - bounds[i] for i in range(len(rest))),
-        chances=tuple(float(i == deepest) for i in range(len(rest))),
-        exit_s=rest[deepest][1] if deepest >= 0 else 0.0,
+        asleep_s=tuple(bounds[i + 1] - bounds[i] for i in range(len(sleep_states))),
+        chances=tuple(float(i == deepest) for i in range(len(sleep_states))),
+        exit_s=sleep_states[deepest][1] if deepest >= 0 else 0.0,
     )
 
 
@@ -173,7 +182,7 @@ class Cost:
     """Variance that interruptions add for each second of service."""
     linger_s: float = 0.0
     """How long it goes on polling when no frame waits, before it enables interrupts."""
-    rest: tuple[tuple[float, float], ...] = ()
+    sleep_states: tuple[tuple[float, float], ...] = ()
     """Sleep states of its idle units: idle time before one, and time to get out of it."""
 
     @property
@@ -187,16 +196,16 @@ class Cost:
         """Whether an interrupt starts polls until no frame waits, without another interrupt."""
         return self.exhaustive or self.linger_s > 0.0
 
-    def used(self, rate_pps: float, factor: float, *, even: bool = False) -> float:
+    def used(self, rate_pps: float, factor: float, *, equal_gaps: bool = False) -> float:
         """Share of time that one server works at a rate, below overload."""
         frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
         if start_s <= 0.0 or rate_pps <= 0.0:
             return min(rate_pps * frame_s, 1.0)
         if self.drains:
-            return self._until_empty(rate_pps, factor, even=even).used
-        return self._poll_by_poll(rate_pps, factor, even=even).used
+            return self._until_empty(rate_pps, factor, equal_gaps=equal_gaps).used
+        return self._poll_by_poll(rate_pps, factor, equal_gaps=equal_gaps).used
 
-    def cycle(self, rate_pps: float, factor: float, *, even: bool = False) -> Cycle:
+    def cycle(self, rate_pps: float, factor: float, *, equal_gaps: bool = False) -> Cycle:
         """Return the cycle of one server from one start of work to the next, at a rate > 0 below overload.
 
         Where batches and interrupts have no cost, or polls continue until no frame waits, a cycle is an idle time and
@@ -205,45 +214,48 @@ class Cost:
         """
         start_s = (self.batch_s + self.interrupt_s) * factor
         if start_s <= 0.0 or self.drains:
-            return self._until_empty(rate_pps, factor, even=even)
-        polls = self._poll_by_poll(rate_pps, factor, even=even)
-        return polls.at_equal_gaps(self.rest) if even else polls
+            return self._until_empty(rate_pps, factor, equal_gaps=equal_gaps)
+        polls = self._poll_by_poll(rate_pps, factor, equal_gaps=equal_gaps)
+        return polls.at_equal_gaps(self.sleep_states) if equal_gaps else polls
 
-    def _poll_by_poll(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
+    def _poll_by_poll(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> Cycle:
         """Return the cycle of polls that each begin with an interrupt, or with the cost of a batch.
 
         Where a batch or an interrupt costs h and a frame c, a cycle begins with h and serves the b frames that have
         come since the last cycle began: ``b = λ·cycle``. The next one begins when the work ``T = h + b·c`` is done, the
         interrupt moderation is over, and a frame has come: after ``m = max(T, moderation)`` on average and, if none has
         come by then (probability ``e^{-λm}``), another 1/λ. Poisson arrivals, with the mean in place of the random
-        batch: a named approximation, within 3 % of simulations. Frames at equal gaps (``even``) find no batch under way
-        as long as ``h + c`` is less than a gap, so a cycle lasts exactly ``max(m, 1/λ)``. Full batches are overload.
+        batch: a named approximation, within 3 % of simulations. Frames at equal gaps find no batch under way as
+        long as ``h + c`` is less than a gap, so a cycle lasts exactly ``max(m, 1/λ)``. Full batches are overload.
         """
         frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
         gap_s = 1.0 / rate_pps
-        away = Rested()
+        away = IdleTimes()
         batch, work_s, cycle_s, idle = 1.0, start_s + frame_s, math.inf, 1.0
-        for _ in range(_MOST_CYCLES):
+        for _ in range(_MAX_CYCLES):
             work_s, before, last = start_s + batch * frame_s, batch, away
             # What moderation leaves idle for certain, once the unit is awake and the work done.
             spare_s = max(self.moderation_s - work_s - away.exit_s, 0.0)
-            if even:
+            if equal_gaps:
                 cycle_s = max(work_s, self.moderation_s, gap_s)
             elif spare_s > 0.0:
                 none = math.exp(-rate_pps * self.moderation_s)
                 cycle_s = self.moderation_s + none * gap_s
-                away = rest_at_random(rate_pps, sleep_s=spare_s, rest=self.rest)
-                idle, away = 1.0, away.or_else(rest_of(spare_s, rest=self.rest), chance=1.0 - none)
+                away = poisson_idle_times(rate_pps, sleep_s=spare_s, sleep_states=self.sleep_states)
+                idle, away = (
+                    1.0,
+                    away.mixed_with(fixed_idle_times(spare_s, sleep_states=self.sleep_states), chance=1.0 - none),
+                )
             else:
-                idle, away = math.exp(-rate_pps * work_s), rest_at_random(rate_pps, rest=self.rest)
+                idle, away = math.exp(-rate_pps * work_s), poisson_idle_times(rate_pps, sleep_states=self.sleep_states)
                 cycle_s = work_s + idle * (gap_s + away.exit_s)
             batch = rate_pps * cycle_s
             if batch >= self.batch_frames:
                 return self._mostly_full(rate_pps, factor)
-            if abs(batch - before) <= 1e-9 * batch and (away == last or not self.rest):
+            if abs(batch - before) <= 1e-9 * batch and (away == last or not self.sleep_states):
                 break
         interrupts = 1.0 if self.interrupt_s or self.moderation_s else 0.0
-        return Cycle(cycle_s=cycle_s, work_s=work_s, interrupts=interrupts, polls=1.0, idles=idle, rested=away)
+        return Cycle(cycle_s=cycle_s, work_s=work_s, interrupts=interrupts, polls=1.0, idles=idle, idle_times=away)
 
     def _mostly_full(self, rate_pps: float, factor: float) -> Cycle:
         """Return the cycle of polls that are nearly all full: below overload, interrupts take the rest of the time.
@@ -256,22 +268,24 @@ class Cost:
             return Cycle(cycle_s=1.0, work_s=busy, polls=rate_pps / self.batch_frames)
         return Cycle(cycle_s=1.0, work_s=1.0, interrupts=(1.0 - busy) / (self.interrupt_s * factor))
 
-    def _until_empty(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
+    def _until_empty(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> Cycle:
         """Return the cycle of an idle time, the set-up after it and a busy period, after which no frame waits.
 
         Poisson arrivals: ``T = (1/λ + D)/(1 - rho)``, exact (M/G/1 with set-up D: wake-up, way out of a sleep state,
         interrupt). Equal gaps g: the frames that arrive until the backlog has drained, ``⌈D/(g - c)⌉``. Longer polls
         than the budget cost another batch.
         """
-        load = self._drained_load(rate_pps, factor, even=even)
+        load = self._drained_load(rate_pps, factor, equal_gaps=equal_gaps)
         if load >= 1.0:
             return Cycle(cycle_s=1.0, work_s=1.0)
         exhaustive = self.exhaustive
         batch_s = self.batch_s * factor if exhaustive else 0.0
         work_s = self.interrupt_s * factor
-        if even:
+        if equal_gaps:
             return Cycle.mean_of(self._even_cycles(rate_pps, load, batch_s=batch_s, work_s=work_s))
-        away = rest_at_random(rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
+        away = poisson_idle_times(
+            rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, sleep_states=self.sleep_states
+        )
         set_up_s = away.released * (self.sleep_s + work_s) + away.exit_s + batch_s
         cycle_s = max((1.0 / rate_pps + set_up_s) / (1.0 - load), self.moderation_s)
         return self._with_polls(cycle_s, rate_pps, load, away, batch_s=batch_s, work_s=work_s)
@@ -284,9 +298,11 @@ class Cost:
         cycles: list[Cycle] = []
         idle_s = drain_s
         # As many different idle times as ways out of sleep: then the cycles come round.
-        for _ in range(len(self.rest) + 3):
-            away = rest_of(idle_s, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
-            before = [cycle.rested for cycle in cycles]
+        for _ in range(len(self.sleep_states) + 3):
+            away = fixed_idle_times(
+                idle_s, linger_s=self.linger_s, sleep_s=self.sleep_s, sleep_states=self.sleep_states
+            )
+            before = [cycle.idle_times for cycle in cycles]
             if away in before:
                 return cycles[before.index(away) :]
             set_up_s = away.exit_s + (away_s if away.released else batch_s)
@@ -296,31 +312,38 @@ class Cost:
             idle_s = max(frames * drain_s - set_up_s, 0.0)
         return cycles
 
-    def set_ups(self, rate_pps: float, factor: float, *, even: bool) -> list[tuple[float, float, bool]]:
+    def set_ups(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> list[tuple[float, float, bool]]:
         """Return probability, time without the wake-up, and whether there is a wake-up, of each start of work.
 
         A frame that finds the task unit lingering does not wait; one that finds its unit asleep waits until it is awake
         and the interrupt is served.
         """
         work_s = self.interrupt_s * factor
-        if even:
-            load = self._drained_load(rate_pps, factor, even=True)
+        if equal_gaps:
+            load = self._drained_load(rate_pps, factor, equal_gaps=True)
             cycles = self._even_cycles(rate_pps, load, batch_s=0.0, work_s=work_s)
             each = 1.0 / len(cycles)
-            rested = [cycle.rested for cycle in cycles]
-            return [(each, rest.released * work_s + rest.exit_s, rest.released > 0.0) for rest in rested]
-        away = rest_at_random(rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
-        exits = [(chance, work_s + exit_s, True) for chance, (_, exit_s) in zip(away.chances, self.rest, strict=True)]
+            idle_times = [cycle.idle_times for cycle in cycles]
+            return [
+                (each, sleep_states.released * work_s + sleep_states.exit_s, sleep_states.released > 0.0)
+                for sleep_states in idle_times
+            ]
+        away = poisson_idle_times(
+            rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, sleep_states=self.sleep_states
+        )
+        exits = [
+            (chance, work_s + exit_s, True) for chance, (_, exit_s) in zip(away.chances, self.sleep_states, strict=True)
+        ]
         awake = max(away.released - math.fsum(away.chances), 0.0)
         return [(1.0 - away.released, 0.0, False), (awake, work_s, True), *exits]
 
     def _with_polls(
-        self, cycle_s: float, rate_pps: float, load: float, away: Rested, *, batch_s: float, work_s: float
+        self, cycle_s: float, rate_pps: float, load: float, away: IdleTimes, *, batch_s: float, work_s: float
     ) -> Cycle:
         frames = rate_pps * cycle_s
         again_s = max(frames / self.batch_frames - 1.0, 0.0) * batch_s
         # Some busy periods are longer than a poll long before the mean one is.
-        short = self.exhaustive and frames <= _SHORT * self.batch_frames
+        short = self.exhaustive and frames <= _SHORT_RATIO * self.batch_frames
         start_s = batch_s + away.released * work_s
         most = min(rate_pps * self.busy_s, 1.0) if self.exhaustive else 0.0
         return Cycle(
@@ -329,10 +352,10 @@ class Cost:
             interrupts=away.released,
             polls=1.0 if short else math.nan,
             idles=1.0,
-            rested=away,
+            idle_times=away,
         )
 
-    def _drained_load(self, rate_pps: float, factor: float, *, even: bool) -> float:
+    def _drained_load(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> float:
         """Return the load of the frames alone; where a poll takes all waiting frames, with the cost of the batches."""
         if self.exhaustive or self.batch_s <= 0.0:
             return rate_pps * self.frame_s * factor
@@ -344,7 +367,7 @@ class Cost:
             moderation_s=0.0,
             short_polls=False,
         )
-        return silent.cycle(rate_pps, factor, even=even).used
+        return silent.cycle(rate_pps, factor, equal_gaps=equal_gaps).used
 
 
 def costs_of(tasks: Sequence[TaskUnit], model: RouterModel, mean_bytes: float) -> tuple[Cost, ...]:
@@ -371,29 +394,29 @@ def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
         speed = math.fsum(pool.unit_speed_ratio[unit] for unit in allowed) / len(allowed)
     whole_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=1.0)
     without_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=math.inf)
-    interrupt = task.activation.kind == "interrupt"
-    exhaustive = interrupt and task.activation.discipline == "exhaustive"
-    wanted = task.activation.budget_frames if interrupt else task.batch_frames
-    wakeup = task.activation.wakeup if interrupt else None
+    is_interrupt = task.activation.kind == "interrupt"
+    exhaustive = is_interrupt and task.activation.discipline == "exhaustive"
+    frames_at_once = task.activation.budget_frames if is_interrupt else task.batch_frames
+    wakeup = task.activation.wakeup if is_interrupt else None
     stretch, scatter_s = _interrupted(task, model)
-    slower = stretch / speed
+    slowdown = stretch / speed
     return Cost(
-        frame_s=without_s * slower,
-        batch_s=max(whole_s - without_s, 0.0) * slower,
-        batch_frames=wanted if exhaustive else min(wanted, task.queue_frames),
-        interrupt_s=task.activation.interrupt_cost_s * slower if interrupt else 0.0,
-        moderation_s=task.activation.moderation_s if interrupt else 0.0,
-        short_polls=interrupt and not exhaustive and task.queue_frames < wanted,
+        frame_s=without_s * slowdown,
+        batch_s=max(whole_s - without_s, 0.0) * slowdown,
+        batch_frames=frames_at_once if exhaustive else min(frames_at_once, task.queue_frames),
+        interrupt_s=task.activation.interrupt_cost_s * slowdown if is_interrupt else 0.0,
+        moderation_s=task.activation.moderation_s if is_interrupt else 0.0,
+        short_polls=is_interrupt and not exhaustive and task.queue_frames < frames_at_once,
         exhaustive=exhaustive,
         sleep_s=wakeup.average_s if wakeup is not None else 0.0,
         stretch=stretch,
         scatter_s=scatter_s,
-        linger_s=task.activation.linger_s if interrupt else 0.0,
-        rest=_rest(task, model),
+        linger_s=task.activation.linger_s if is_interrupt else 0.0,
+        sleep_states=_sleep_states(task, model),
     )
 
 
-def _rest(task: TaskUnit, model: RouterModel) -> tuple[tuple[float, float], ...]:
+def _sleep_states(task: TaskUnit, model: RouterModel) -> tuple[tuple[float, float], ...]:
     """Return the sleep states that the units of a task unit enter when it has no work."""
     pool = model.pool(task.needs[0].pool) if task.needs else None
     if pool is None or pool.power is None or task.activation.kind == "polling":

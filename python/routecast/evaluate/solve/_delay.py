@@ -34,7 +34,7 @@ from routecast.evaluate._queueing import (
     quantile_s,
 )
 from routecast.evaluate._setup_times import DD1SetUp, MG1SetUp, SetUpAdded
-from routecast.evaluate.solve._arrivals import Arriving, depart, enter, merge, split
+from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
 from routecast.evaluate.solve._cost import Cost
 from routecast.evaluate.solve._limits import queue_in_window, window_notes
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
@@ -49,7 +49,7 @@ from routecast.evaluate.solve._stations import (
     law_of,
 )
 from routecast.evaluate.solve._unknown_shares import SPREAD, Absences, absences_of, why_unknown
-from routecast.evaluate.solve.flow import FlowGraph, Foreseen, Vector
+from routecast.evaluate.solve.flow import FlowGraph, RatesUnderLoss, Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
@@ -58,7 +58,7 @@ from routecast.router.model import RandomTime, TaskUnit
 
 _RARE = 1e-6
 _RARE_LOSS = 1e-3
-_LITTLE = 5e-3
+_MAX_CHANCE_LOSS = 5e-3
 """What chance may add to a loss that is called known; the answer states it."""
 _NOTABLE_LOSS = 1e-5
 _LIGHT = 0.6
@@ -76,7 +76,7 @@ _JUST_FULL = 1e-3
 _KNOWN = 1e-5
 
 
-def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
+def completion_times(mix: ServiceMix, cost: Cost) -> ServiceMix:
     """Return the completion times of interrupted services; ``mix`` contains their means already.
 
     ``E[C²] = E[S²]·s² + E[S]·r·E[D²]`` with ``s = 1 + r·E[D]`` at rate r (Avi-Itzhak and Naor, Operations Research
@@ -90,7 +90,7 @@ def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
     return replace(mix, scv=mix.scv + cost.scatter_s / cost.stretch * mix.mean_s / second, law="other")
 
 
-def interrupted(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> Queue | None:
+def interrupted_queue(fluid: Fluid, index: int, station: Station, arriving: ArrivalProcess) -> Queue | None:
     """Return the queue of one interrupted server with equal gaps and constant service; None for other queues.
 
     None, too, where interruptions are so long that the queue often overflows: two-moment laws take its length into
@@ -125,45 +125,45 @@ class SetUp:
         return self.sleep.quantile_s(1.0 - _RARE) + self.work_s
 
 
-def set_up_of(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> SetUp | None:
+def set_up_of(fluid: Fluid, index: int, station: Station, arriving: ArrivalProcess) -> SetUp | None:
     """Return the set-up of a task unit that interrupts wake, or whose unit sleeps; None if it takes no time."""
     task, cost = fluid.graph.tasks[index], fluid.costs[index]
     factor = float(fluid.factor[index])
     work_s = cost.interrupt_s * factor
     wakeup = task.activation.wakeup or RandomTime()
-    if not cost.rest and cost.linger_s <= 0.0:
+    if not cost.sleep_states and cost.linger_s <= 0.0:
         if cost.sleep_s <= 0.0 and (work_s <= 0.0 or not cost.exhaustive):
             return None
         return SetUp(sleep=wakeup, work_s=work_s)
     if station.load >= 1.0:
         return None
     set_up = cost.set_ups(
-        station.rate_pps / station.servers, factor, even=arriving.kind == "regular" and station.servers == 1
+        station.rate_pps / station.servers, factor, equal_gaps=arriving.kind == "regular" and station.servers == 1
     )
     mixed = MixedTime(parts=tuple(set_up), random=wakeup)
     return SetUp(sleep=mixed, work_s=0.0) if mixed.average_s > 0.0 else None
 
 
-def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) -> tuple[Queue | None, str]:
+def sleeping_queue(station: Station, queue: Queue, arriving: ArrivalProcess, set_up: SetUp) -> tuple[Queue | None, str]:
     """Return the queue of a server that sleeps, from that of one that does not; or None and the reason."""
     if isinstance(queue, FullQueue) or station.load >= 1.0:
         return queue, "" if station.load > 1.0 else "is just full"
     if station.servers > 1:
         return None, "sleeps until a frame comes and then works on several frames at once"
     # What comes during a long set-up, with the spread of Poisson arrivals, and what waits anyway.
-    during = station.rate_pps * set_up.longest_s
-    spread = SPREAD * math.sqrt(during) if arriving.kind == "poisson" else 0.0
-    waits = 10.0 * (station.rate_pps * queue.waiting_mean_s + 1.0) if arriving.kind == "poisson" else 1.0
-    if during + spread + waits > station.room:
+    frames_during = station.rate_pps * set_up.longest_s
+    spread = SPREAD * math.sqrt(frames_during) if arriving.kind == "poisson" else 0.0
+    frames_waiting = 10.0 * (station.rate_pps * queue.waiting_mean_s + 1.0) if arriving.kind == "poisson" else 1.0
+    if frames_during + spread + frames_waiting > station.room:
         room = station.room - station.servers
         return (None, f"can lose frames from its queue of {room} while it wakes, without a known closed form")
     if arriving.kind == "poisson" and not isinstance(queue, (GIG1K, GIGc, MMcK)) and queue.loss_ratio <= 0.0:
         return MG1SetUp(arrival_pps=station.rate_pps, queue=queue, set_up=set_up.sleep, work_s=set_up.work_s), ""
     if arriving.kind == "regular" and station.mix.is_one_size:
-        alone = DD1SetUp(
+        set_up_queue = DD1SetUp(
             arrival_pps=station.rate_pps, service_s=station.mix.mean_s, set_up=set_up.sleep, work_s=set_up.work_s
         )
-        return (alone if isinstance(queue, DD1) else SetUpAdded(queue=queue, set_up=alone)), ""
+        return (set_up_queue if isinstance(queue, DD1) else SetUpAdded(queue=queue, set_up=set_up_queue)), ""
     if arriving.kind == "poisson":
         return None, "sleeps until a frame arrives and loses frames by chance, without a known closed form"
     return None, "sleeps until a frame comes, and its frames come neither at random nor at equal gaps"
@@ -185,8 +185,8 @@ class ServiceTimes:
         fluid = self.fluid
         task, cost = fluid.graph.tasks[index], fluid.costs[index]
         # The interrupt that opens a busy cycle is its set-up, not a part of its services.
-        alone = cost.drains and cost.batch_s <= 0.0
-        mean_s = cost.frame_s * float(fluid.factor[index]) if alone else float(fluid.service_s[index])
+        is_frame_alone = cost.drains and cost.batch_s <= 0.0
+        mean_s = cost.frame_s * float(fluid.factor[index]) if is_frame_alone else float(fluid.service_s[index])
         pool = task.needs[0].pool if task.needs else ""
         key = (task.service, pool, task.batch_frames, mean_s, cost.scatter_s, cost.stretch, shares)
         if key not in self._known:
@@ -208,7 +208,7 @@ class ServiceTimes:
             scv=task.service.squared_cv,
             law=law if law in {"deterministic", "exponential", "gamma"} else "other",
         )
-        return completed(mix, cost)
+        return completion_times(mix, cost)
 
 
 _NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
@@ -286,15 +286,16 @@ def _chain(rates: Vector, queues: Mapping[int, Queue], forwarded: float, port_s:
     return Tandem(stations=tuple(stations)) if all_pass else None
 
 
-def gathered(notes: list[str]) -> tuple[str, ...]:
+def joined_notes(notes: list[str]) -> tuple[str, ...]:
     """Return the notes with equal ones of several task units joined: ``"core 0" and 3 more: …``."""
     places: dict[str, list[str]] = {}
     for note in dict.fromkeys(notes):
         match = _NOTE.fullmatch(note)
-        name, rest = (match[1], match[2]) if match else ("", note)
-        places.setdefault(rest, []).append(name)
+        name, sleep_states = (match[1], match[2]) if match else ("", note)
+        places.setdefault(sleep_states, []).append(name)
     return tuple(
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}{rest}" for rest, names in places.items()
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}{sleep_states}"
+        for sleep_states, names in places.items()
     )
 
 
@@ -331,13 +332,13 @@ class DelayAnswer:
         "Bounds of the error of the mean latency, below and above, s", default=(0.0, 0.0)
     )
     loss_error_ratio: float = field("Bound of the error of the loss ratio by overload, where known", default=0.0)
-    by_chance_ratio: float = field("The most that chance adds to the loss, where it is known", default=0.0)
-    may_lose: tuple[str, ...] = field("Places that chance may make lose a notable share", default=())
+    chance_loss_ratio: float = field("The most that chance adds to the loss, where it is known", default=0.0)
+    possible_losses: tuple[str, ...] = field("Places that chance may make lose a notable share", default=())
 
 
 def delays(fluid: Fluid) -> DelayAnswer:
     """Return delays and losses: each task unit in the order of the graph as a queue."""
-    walk = _Walk(fluid)
+    walk = _DelayComputation(fluid)
     for index in range(len(fluid.graph.tasks)):
         walk.station(index)
     for number in range(fluid.graph.ports):
@@ -348,37 +349,37 @@ def delays(fluid: Fluid) -> DelayAnswer:
 _Parts = tuple[FlowGraph, Vector, Vector, Mapping[int, Queue], Mapping[int, float]]
 
 
-class _Walk:
+class _DelayComputation:
     def __init__(self, fluid: Fluid) -> None:
         self.fluid = fluid
         self.graph = fluid.graph
-        self.arriving: dict[int, list[Arriving]] = {}
+        self.arriving: dict[int, list[ArrivalProcess]] = {}
         self.admitted = np.ones(self.graph.exit + 1)
         self.queues: dict[int, Queue] = {}
         self.rates = self.graph.entering(fluid.offered)
         """Complete for a node once all before it have been taken."""
         self.service = ServiceTimes(fluid)
         self.notes: list[str] = []
-        self.unknown = ""
+        self.latency_unknown = ""
         self.loss_unknown = ""
         """Why what is lost by chance is not known."""
-        self.may_lose: list[str] = []
-        self.cut_short = False
+        self.possible_losses: list[str] = []
+        self.interruptions_overflow = False
         """Whether interruptions overflow a queue, of which two moments say little."""
-        self.by_chance = 0.0
+        self.chance_loss = 0.0
         """What it is bounded by, of the offered load."""
         self.port_wait_s: dict[int, float] = {}
-        self.guessed: list[str] = []
-        self.foreseen: Foreseen | None = None
+        self.approximated: list[str] = []
+        self.rates_under_loss: RatesUnderLoss | None = None
         """Members of shared units may come later on the way, where nothing is lost yet."""
         self.lost: list[int] = []
         """Task units with losses that it does not count yet."""
         self.units: dict[int, SharedUnits] = {}
-        self.common: dict[int, MeanQueue | None] = {}
+        self.queue_of_component: dict[int, MeanQueue | None] = {}
         """By the number of a shared component: its queue, until what is lost changes what arrives."""
         self.sizes: dict[int, tuple[float, ...]] = {}
         self.kinds: dict[str, str] = {}
-        for node, arriving in enter(fluid).items():
+        for node, arriving in entering_arrivals(fluid).items():
             self.arriving.setdefault(node, []).append(arriving)
 
     @cached_property
@@ -418,35 +419,39 @@ class _Walk:
         if rate <= 0.0:
             return
         departing = arriving
-        inside = queue_in_window(fluid, index, arriving, rate)
-        if inside is not None:
-            self.queues[index] = inside
-            self.admitted[index] = 1.0 - inside.loss_ratio
+        window_queue = queue_in_window(fluid, index, arriving, rate)
+        if window_queue is not None:
+            self.queues[index] = window_queue
+            self.admitted[index] = 1.0 - window_queue.loss_ratio
             # A frame carries its units: a frame that waits for room holds units that others wait for.
-            chance = self._chance_in_window(index, rate, arriving, self.service.of(index, arriving.sizes))
-            self._may_lose(task.name, rate, chance, f'"{task.name}" is in a window and has little room')
+            loss_bound = self._loss_bound_in_window(index, rate, arriving, self.service.of(index, arriving.sizes))
+            self._record_possible_loss(task.name, rate, loss_bound, f'"{task.name}" is in a window and has little room')
             why = "follows a window, behind which frames go as its units allow"
-            departing = Arriving(kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes)
+            departing = ArrivalProcess(kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes)
         elif cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
             mix = self.service.of(index, arriving.sizes)
-            taken_in = self._taken_in(index, rate, arriving, mix)
-            served = replace(mix, shares=taken_in) if taken_in else mix
+            admitted_sizes = self._admitted_sizes(index, rate, arriving, mix)
+            served = replace(mix, shares=admitted_sizes) if admitted_sizes else mix
             queue, reason = self._queue(index, rate, arriving, served)
             if queue is None:
-                self.unknown = self.unknown or f'"{task.name}" {reason}'
+                self.latency_unknown = self.latency_unknown or f'"{task.name}" {reason}'
                 self.admitted[index] = self._fluid_ratio(index, rate)
-                shares = self.unknown_shares[index] or self._sorted_by_size(index, mix)
-                chance = 1.0 if shares else self._chance(index, rate, arriving, mix)
-                self._may_lose(task.name, rate, chance, f'"{task.name}" {reason}{shares and f", {shares}"}')
+                share_reason = self.unknown_shares[index] or self._size_dependence(index, mix)
+                loss_bound = 1.0 if share_reason else self._loss_bound(index, rate, arriving, mix)
+                self._record_possible_loss(
+                    task.name, rate, loss_bound, f'"{task.name}" {reason}{share_reason and f", {share_reason}"}'
+                )
             else:
                 self.queues[index] = self._polled(index, rate, queue, mix)
-                self.cut_short |= cost.scatter_s > 0.0 and queue.loss_ratio > _RARE_LOSS and rate * mix.mean_s < 1.0
+                self.interruptions_overflow |= (
+                    cost.scatter_s > 0.0 and queue.loss_ratio > _RARE_LOSS and rate * mix.mean_s < 1.0
+                )
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
                 if isinstance(queue, FullQueue):
-                    chance = self._chance(index, rate, arriving, mix)
-                    self._may_lose(task.name, rate, chance, f'"{task.name}" gets long bursts')
+                    loss_bound = self._loss_bound(index, rate, arriving, mix)
+                    self._record_possible_loss(task.name, rate, loss_bound, f'"{task.name}" gets long bursts')
             servers = max(self._units(index), 1)
-            departing = depart(
+            departing = departures(
                 arriving,
                 queue,
                 utilisation=min(rate * mix.mean_s / servers, 1.0),
@@ -454,8 +459,8 @@ class _Walk:
                 servers=servers,
                 station=index,
                 constant=mix.law == "deterministic" and self._exact(index),
-                least_s=self._least_s(index, mix) if servers == 1 else 0.0,
-                sizes=taken_in or arriving.sizes,
+                min_gap_s=self._min_service_s(index, mix) if servers == 1 else 0.0,
+                sizes=admitted_sizes or arriving.sizes,
             )
         self.sizes[index] = departing.sizes
         for node, fraction in self.graph.edges[index]:
@@ -473,7 +478,7 @@ class _Walk:
         served = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
         return min(1.0, served / rate)
 
-    def _chance(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> float:
+    def _loss_bound(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
         """Return a bound of the loss by fluctuation at a task unit without a law; 1 where there is none.
 
         Frames that arrive while the server is away (moderation, wake-up, another's turn) and bursts of the station
@@ -483,25 +488,25 @@ class _Walk:
         overloaded = load >= 1.0 or self.fluid.admitted_ratio[index] < 1.0
         if overloaded and self.fluid.steady is not None:
             return 1.0  # the rates of threads in overload are approximate themselves
-        meanwhile = rate * self.absences.away_s[index]
+        away_frames = rate * self.absences.away_s[index]
         room = (
             self.graph.tasks[index].queue_frames
-            - meanwhile
-            - SPREAD * math.sqrt(meanwhile)
+            - away_frames
+            - SPREAD * math.sqrt(away_frames)
             - self.absences.bursts_frames[index]
         )
         return self._overflow(load, room, arriving, mix)
 
-    def _chance_in_window(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> float:
+    def _loss_bound_in_window(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
         """Return a bound of the loss by fluctuation where a window begins; inside it, frames always find room."""
-        windows, inside = self.fluid.windows, self.fluid.inside
+        windows, window_rates = self.fluid.windows, self.fluid.window_rates
         assert windows is not None
-        assert inside is not None
+        assert window_rates is not None
         if self._is_held_up():
             return 1.0  # a unit that is held up holds up all windows that want it
         if index not in windows.enter:
             return 0.0
-        load = rate / float(inside.most_pps[windows.enter.index(index)])
+        load = rate / float(window_rates.max_pps[windows.enter.index(index)])
         if load > _LIGHT:
             return 1.0  # what windows let through together is itself an approximation
         return self._overflow(
@@ -513,10 +518,10 @@ class _Walk:
         windows, fluid = self.fluid.windows, self.fluid
         assert windows is not None
         services = [self.graph.tasks[inside].service for inside in windows.inside]
-        interrupted = any(pool.interruptions is not None for pool in fluid.model.pools)
-        return interrupted or any(each.squared_cv > 1.0 for each in services)
+        is_interrupted = any(pool.interruptions is not None for pool in fluid.model.pools)
+        return is_interrupted or any(service.squared_cv > 1.0 for service in services)
 
-    def _overflow(self, load: float, room: float, arriving: Arriving, mix: ServiceMix) -> float:
+    def _overflow(self, load: float, room: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
         """Return a bound of the loss by fluctuation in a queue with ``room`` frames, by the diffusion of GI/G/1/K.
 
         Unknown arrivals count as random, and all variation counts twice, or three times for on-off arrivals: their
@@ -536,16 +541,16 @@ class _Walk:
         )
         return queue.loss_ratio - max(0.0, 1.0 - 1.0 / load)
 
-    def _may_lose(self, place: str, rate: float, chance: float, why: str) -> None:
+    def _record_possible_loss(self, place: str, rate: float, loss_bound: float, why: str) -> None:
         """Record the possible loss by fluctuation at a task unit or port."""
-        lost_ratio = min(chance, 1.0) * rate / float(self.fluid.offered.sum())
-        self.by_chance += lost_ratio
+        lost_ratio = min(loss_bound, 1.0) * rate / float(self.fluid.offered.sum())
+        self.chance_loss += lost_ratio
         if lost_ratio > _NOTABLE_LOSS:
-            self.may_lose.append(place)
-        if self.by_chance > _LITTLE:
+            self.possible_losses.append(place)
+        if self.chance_loss > _MAX_CHANCE_LOSS:
             self.loss_unknown = self.loss_unknown or why
 
-    def _least_s(self, index: int, mix: ServiceMix) -> float:
+    def _min_service_s(self, index: int, mix: ServiceMix) -> float:
         """Return the least uninterrupted service time of a task unit, s; 0 where unknown."""
         constant = self.graph.tasks[index].service.variation == "deterministic" and self._exact(index)
         return min(mix.times_s) / self.fluid.costs[index].stretch if constant else 0.0
@@ -554,7 +559,7 @@ class _Walk:
         """Whether the service time is exact, not a mean over contention."""
         return abs(float(self.fluid.factor[index]) - 1.0) <= _KNOWN
 
-    def _taken_in(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> tuple[float, ...]:
+    def _admitted_sizes(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> tuple[float, ...]:
         """Return the share of each size among the admitted frames of an overloaded queue; empty if unchanged."""
         fluid, task, servers = self.fluid, self.graph.tasks[index], max(self._units(index), 1)
         if fluid.load.frames.is_fixed or rate * mix.mean_s < OVERLOADED * servers or self._obstacle(index):
@@ -568,10 +573,10 @@ class _Walk:
             return ()
         room = servers + task.queue_frames
         ratio = admitted_by_size(fluid, arriving.spacing.origin, rate, mix, servers=servers, room=room)
-        inside = [share * size_ratio for share, size_ratio in zip(mix.shares, ratio, strict=True)]
-        return tuple(bound / math.fsum(inside) for bound in inside)
+        admitted = [share * size_ratio for share, size_ratio in zip(mix.shares, ratio, strict=True)]
+        return tuple(share / math.fsum(admitted) for share in admitted)
 
-    def _sorted_by_size(self, index: int, mix: ServiceMix) -> str:
+    def _size_dependence(self, index: int, mix: ServiceMix) -> str:
         """Return why the loss of an overloaded queue at shared units depends on the sizes; empty if it does not."""
         shared = any(len(part.members) > 1 for part, _ in self.fluid.uses[index])
         if not shared or self.fluid.admitted_ratio[index] >= 1.0 or max(mix.times_s) <= min(mix.times_s):
@@ -583,7 +588,7 @@ class _Walk:
         fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
         if fluid.steady is not None:
             threaded = task.thread or task.holds_back or task.activation.kind == "thread"
-            if threaded or fluid.steady.machine.passage.looked_at(index):
+            if threaded or fluid.steady.machine.propagation.is_looked_at(index):
                 return "is a thread, of whose turns and rings no closed form is known"
         if len(task.needs) > 1:
             return "needs units of several pools at once"
@@ -608,7 +613,7 @@ class _Walk:
         part, units = self.fluid.uses[index][0]
         return served_at_once(task, len(part.units) // units)
 
-    def _queue(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> tuple[Queue | None, str]:
+    def _queue(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> tuple[Queue | None, str]:
         obstacle = self._obstacle(index)
         if obstacle:
             return self._shared_queue(index, arriving), obstacle
@@ -627,12 +632,12 @@ class _Walk:
                 f'"{task.name}" drops more small frames than large ones, before which the link leaves longer gaps'
             )
             return station.full_queue, ""
-        queue, reason = interrupted(self.fluid, index, station, arriving), ""
+        queue, reason = interrupted_queue(self.fluid, index, station, arriving), ""
         if queue is None:
             queue, reason = law_of(station, arriving, self.notes.append)
         sleep = set_up_of(self.fluid, index, station, arriving)
         if queue is not None and sleep is not None:
-            queue, reason = asleep(station, queue, arriving, sleep)
+            queue, reason = sleeping_queue(station, queue, arriving, sleep)
         if queue is not None and arriving.kind == "poisson":
             exact = sleep is None and self._whole_port(rate, arriving, station)
             queue = behind_link(queue, arriving.link_wait_s, exact=exact)
@@ -647,7 +652,7 @@ class _Walk:
             queue=queue, service_s=mix.mean_s, load=load, batch_frames=self.fluid.costs[index].batch_frames
         )
 
-    def _whole_port(self, rate: float, arriving: Arriving, station: Station) -> bool:
+    def _whole_port(self, rate: float, arriving: ArrivalProcess, station: Station) -> bool:
         """Whether one server of constant time serves all frames of one port, of one size, without loss."""
         spacing, graph = arriving.spacing, self.graph
         if spacing is None or spacing.origin < 0 or station.servers > 1 or station.mix.law != "deterministic":
@@ -656,7 +661,7 @@ class _Walk:
         alone = math.isclose(rate, float(by_port[spacing.origin]), rel_tol=1e-9)
         return alone and station.mix.is_one_size and station.exact and self.fluid.load.frames.is_fixed
 
-    def _shared_queue(self, index: int, arriving: Arriving) -> Queue | None:
+    def _shared_queue(self, index: int, arriving: ArrivalProcess) -> Queue | None:
         fluid = self.fluid
         parts = [part for part, _ in fluid.uses[index]]
         if len(parts) != 1 or arriving.kind == "unknown" or fluid.load.arrivals.kind != "poisson":
@@ -673,14 +678,14 @@ class _Walk:
         units = self.units[part.number]
         if not units.plain:
             return None
-        if self.foreseen is None:
-            self.foreseen = Foreseen(self.graph, self.fluid.offered, self.admitted)
-        elif self.foreseen.lose(self.lost):
-            self.common.clear()
+        if self.rates_under_loss is None:
+            self.rates_under_loss = RatesUnderLoss(self.graph, self.fluid.offered, self.admitted)
+        elif self.rates_under_loss.apply_losses(self.lost):
+            self.queue_of_component.clear()
         self.lost.clear()
-        if part.number not in self.common:
-            self.common[part.number] = units.queue(self.foreseen.total)
-        return self.common[part.number]
+        if part.number not in self.queue_of_component:
+            self.queue_of_component[part.number] = units.queue(self.rates_under_loss.total)
+        return self.queue_of_component[part.number]
 
     def port_out(self, number: int) -> None:
         """Compute the wait for the outgoing link."""
@@ -705,18 +710,18 @@ class _Walk:
             self.port_wait_s[node] = (port.tx_ring_frames + 0.5) * mix.mean_s
         elif load > 1.0 - _JUST_FULL:
             self.admitted[node] = min(1.0 / load, 1.0)
-            self.unknown = self.unknown or f'"{port.name} out" is just full'
+            self.latency_unknown = self.latency_unknown or f'"{port.name} out" is just full'
         else:
             # No longer than through a full ring.
             longest_s = port.tx_ring_frames * mix.mean_s
             self.port_wait_s[node] = min(MG1(arrival_pps=rate, service=mix).waiting_mean_s, longest_s)
             if arriving.kind != "poisson":
-                self.guessed.append(port.name)
+                self.approximated.append(port.name)
         before = [at for at in range(len(self.graph.tasks)) if any(to == node for to, _ in self.graph.edges[at])]
         room = port.tx_ring_frames - self.absences.on_link_frames(before, mix.mean_s)
-        chance = self._overflow(load, room, arriving, mix)
-        self._may_lose(
-            f"{port.name} out", rate, chance, f'"{port.name} out" can fill its ring, without a known closed form'
+        loss_bound = self._overflow(load, room, arriving, mix)
+        self._record_possible_loss(
+            f"{port.name} out", rate, loss_bound, f'"{port.name} out" can fill its ring, without a known closed form'
         )
 
     def answer(self) -> DelayAnswer:
@@ -736,13 +741,13 @@ class _Walk:
         latency_error = (0.0, 0.0)
         parts = (graph, self.rates, self.admitted, self.queues, self.port_wait_s)
         if self.loss_unknown and (fluid.windows is None or self._is_held_up()):
-            self.unknown = self.unknown or f"what is lost is not known: {self.loss_unknown}"
-        if self.unknown:
-            self.notes.append(f"no latency: {self.unknown}")
+            self.latency_unknown = self.latency_unknown or f"what is lost is not known: {self.loss_unknown}"
+        if self.latency_unknown:
+            self.notes.append(f"no latency: {self.latency_unknown}")
         else:
             latency, waiting = total_delay(*parts)
             latency_error = self._latency_error(latency.mean_s, parts)
-            if self.guessed and link_matters(*parts):
+            if self.approximated and link_matters(*parts):
                 self.notes.append("the wait for outgoing links is that of frames at random instants, an approximation")
         return DelayAnswer(
             drops_pps=drops,
@@ -752,12 +757,12 @@ class _Walk:
             waiting=waiting,
             queue_frames=queue_frames,
             arriving=self.kinds,
-            notes=gathered(self.notes + window_notes(fluid)),
+            notes=joined_notes(self.notes + window_notes(fluid)),
             loss_unknown=self.loss_unknown,
             latency_error_s=latency_error,
             loss_error_ratio=self._loss_error(sum(drops.values()) / float(fluid.offered.sum())),
-            by_chance_ratio=self.by_chance,
-            may_lose=tuple(self.may_lose),
+            chance_loss_ratio=self.chance_loss,
+            possible_losses=tuple(self.possible_losses),
         )
 
     def _latency_error(self, mean_s: float, parts: _Parts) -> tuple[float, float]:
@@ -767,12 +772,12 @@ class _Walk:
         """
         graph, rates, admitted, queues, port_wait_s = parts
         _, _, port_s = _through(graph, rates, admitted, {}, port_wait_s)
-        guessed_s = port_s if self.guessed else 0.0
+        guessed_s = port_s if self.approximated else 0.0
         rest_s = mean_s - guessed_s
         share = _LATENCY_ERROR
         if self.fluid.windows is not None:
             share = _LATENCY_ERROR_WINDOWS
-        if self.cut_short:
+        if self.interruptions_overflow:
             share = _LATENCY_ERROR_INTERRUPTED
         for queue in queues.values():
             sleeps = isinstance(queue, SetUpAdded)
@@ -785,8 +790,8 @@ class _Walk:
 
     def _loss_error(self, lost_ratio: float) -> float:
         load = self.fluid.load
-        calm = load.frames.is_fixed and load.arrivals.kind != "on_off" and not self.cut_short
-        error = _LOSS_ERROR if calm else _LOSS_ERROR_BURSTS
+        is_smooth = load.frames.is_fixed and load.arrivals.kind != "on_off" and not self.interruptions_overflow
+        error = _LOSS_ERROR if is_smooth else _LOSS_ERROR_BURSTS
         return error * min(1.0, lost_ratio / _LOSS_ERROR)
 
     def _work_ratio(self, index: int) -> float:

@@ -17,8 +17,8 @@ from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.quantity.schema import field, value
 
 Index = NDArray[np.intp]
-_LEAST = 1e-300
-_ALIKE = {"single", "round_robin", "random"}
+_TINY = 1e-300
+_UNIFORM_ROUTES = {"single", "round_robin", "random"}
 """Kinds of routes that treat all streams alike."""
 
 
@@ -47,7 +47,7 @@ class _Level:
 
 
 @value
-class Flowing:
+class NodeRates:
     """Rates by node, in frames per second."""
 
     arriving: Vector = field("Arriving rate by node, copies included, frames/s")
@@ -62,7 +62,7 @@ class Flowing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class Propagation:
     """The paths of a load through a router, prepared for repeated computation.
 
     ``order``: node number in the flow graph (task units, ports, exit) of each position here; ``position``: the reverse;
@@ -75,8 +75,8 @@ class Passage:
     entering: tuple[tuple[int, int, float], ...]
     """``(class, port, share of the intended load)``."""
     classes: int
-    holds: bool
-    held_towards: NDArray[np.bool_]
+    has_look_ahead: bool
+    is_looked_ahead_to: NDArray[np.bool_]
     """By node: whether some node looks ahead to it."""
     copying: Index
     """Classes of which copies are made, once for every task unit that gets them."""
@@ -84,48 +84,48 @@ class Passage:
     copied_part: Vector
     """A frame is not copied to where it goes itself."""
 
-    def looked_at(self, index: int) -> bool:
+    def is_looked_at(self, index: int) -> bool:
         """Whether a node looks ahead to node ``index`` of the flow graph, or copies frames to it."""
         position = self.position[index]
-        return bool(self.held_towards[position]) or bool(np.any(self.copied_to == position))
+        return bool(self.is_looked_ahead_to[position]) or bool(np.any(self.copied_to == position))
 
-    def entry(self, intended_pps: float, cut: Vector) -> Vector:
-        """Return the entering rate by class, where each port accepts the share ``cut`` of its intended rate."""
+    def entry(self, intended_pps: float, accepted_ratio: Vector) -> Vector:
+        """Return the entering rate by class, where port ``i`` accepts ``accepted_ratio[i]`` of its intended rate."""
         entering = np.zeros(self.classes)
         for stream, port, share in self.entering:
-            entering[stream] += share * intended_pps * cut[port]
+            entering[stream] += share * intended_pps * accepted_ratio[port]
         return entering
 
-    def flow(self, entering: Vector, limit: Vector, copies: Vector) -> Flowing:
+    def flow(self, entering: Vector, limit: Vector, copies: Vector) -> NodeRates:
         """Return the rates where node ``i`` serves at most ``limit[i]`` frames/s, arriving copies included.
 
         A node that holds back serves no more than the nodes ahead allow: each of them divides its service rate among
         these nodes in proportion to the rates that they could send. It drops excess frames of other nodes.
         """
-        ahead = np.full(len(self.order), np.inf)
-        could, served, leaving = self._forward(entering, limit, copies)
-        arriving, allowed = could, limit
-        if self.holds:
+        room_ahead = np.full(len(self.order), np.inf)
+        could_arrive, served, leaving = self._forward(entering, limit, copies)
+        arriving, allowed = could_arrive, limit
+        if self.has_look_ahead:
             allowed = limit.copy()
             for level in reversed(self.levels):
                 if level.holding.size:
                     nodes = level.holding[level.holding_starts]
-                    room = allowed[level.ahead] / np.maximum(could[level.ahead], _LEAST)
+                    room = allowed[level.ahead] / np.maximum(could_arrive[level.ahead], _TINY)
                     least = np.minimum.reduceat(room, level.holding_starts)
-                    ahead[nodes] = np.where(least < 1.0, served[nodes] * np.minimum(least, 1.0), np.inf)
-                    allowed[nodes] = np.minimum(allowed[nodes], ahead[nodes])
+                    room_ahead[nodes] = np.where(least < 1.0, served[nodes] * np.minimum(least, 1.0), np.inf)
+                    allowed[nodes] = np.minimum(allowed[nodes], room_ahead[nodes])
             arriving, served, leaving = self._forward(entering, allowed, copies)
-        ratio = served / np.maximum(arriving, _LEAST)
+        ratio = served / np.maximum(arriving, _TINY)
         copies_now: Vector = np.zeros(len(self.order))
         if self.copying.size:
             copied = leaving[self.copying] * self.copied_part
             copies_now += np.bincount(self.copied_to, weights=copied, minlength=len(self.order))
-        return Flowing(
+        return NodeRates(
             arriving=arriving,
             served=served,
             allowed=allowed,
-            room_ahead=ahead,
-            could_arrive=could,
+            room_ahead=room_ahead,
+            could_arrive=could_arrive,
             copies=copies_now,
             forwarded=(arriving - copies) * ratio,
         )
@@ -140,16 +140,16 @@ class Passage:
             here = slice(level.low, level.high)
             nodes = slice(level.first, level.last)
             if level.source.size:
-                come = leaving[level.source] * level.fraction
-                rates[here] += np.bincount(level.target, weights=come, minlength=level.high - level.low)
-            total = np.add.reduceat(rates[here], level.starts) + copies[nodes]
-            taken = np.minimum(limit[nodes], total)
-            arriving[nodes], served[nodes] = total, taken
-            leaving[here] = rates[here] * (taken / np.maximum(total, _LEAST))[level.node_of_class]
+                incoming = leaving[level.source] * level.fraction
+                rates[here] += np.bincount(level.target, weights=incoming, minlength=level.high - level.low)
+            arriving_here = np.add.reduceat(rates[here], level.starts) + copies[nodes]
+            served_here = np.minimum(limit[nodes], arriving_here)
+            arriving[nodes], served[nodes] = arriving_here, served_here
+            leaving[here] = rates[here] * (served_here / np.maximum(arriving_here, _TINY))[level.node_of_class]
         return arriving, served, leaving
 
 
-def passage_of(graph: FlowGraph) -> Passage:
+def propagation_of(graph: FlowGraph) -> Propagation:
     """Group streams to classes and nodes to levels."""
     count = graph.exit + 1
     depth = _depths(graph)
@@ -159,13 +159,13 @@ def passage_of(graph: FlowGraph) -> Passage:
     partitions = _partitions(graph)
     low = np.zeros(count + 1, dtype=np.intp)
     np.cumsum([len(partitions[node].samples) for node in order], out=low[1:])
-    sources, targets, fractions = _ways(graph, partitions, low, position)
+    sources, targets, fractions = _class_edges(graph, partitions, low, position)
 
     node_of_class = np.repeat(np.arange(count), np.diff(low))
     target_level = np.array(depth)[order][node_of_class[targets]] if targets.size else targets
     levels = []
     depths = np.array(depth)[order]
-    holds = {int(position[index]) for index, task in enumerate(graph.tasks) if task.holds_back}
+    holding = {int(position[index]) for index, task in enumerate(graph.tasks) if task.holds_back}
     ahead = {
         int(position[index]): sorted({int(position[node]) for node, part in graph.edges[index] if part.any()})
         for index, task in enumerate(graph.tasks)
@@ -173,21 +173,21 @@ def passage_of(graph: FlowGraph) -> Passage:
     }
     for level in range(int(depths.max()) + 1):
         first, last = int(np.searchsorted(depths, level)), int(np.searchsorted(depths, level, side="right"))
-        begin, end = int(low[first]), int(low[last])
-        mine = np.flatnonzero(target_level == level) if targets.size else targets
-        pairs = [(node, before) for node in range(first, last) for before in ahead.get(node, ())]
+        first_class, last_class = int(low[first]), int(low[last])
+        here = np.flatnonzero(target_level == level) if targets.size else targets
+        pairs = [(node, next_node) for node in range(first, last) for next_node in ahead.get(node, ())]
         starts = [number for number, pair in enumerate(pairs) if not number or pairs[number - 1][0] != pair[0]]
         levels.append(
             _Level(
                 first=first,
                 last=last,
-                low=begin,
-                high=end,
-                starts=low[first:last] - begin,
-                node_of_class=node_of_class[begin:end] - first,
-                source=sources[mine],
-                target=targets[mine] - begin,
-                fraction=fractions[mine],
+                low=first_class,
+                high=last_class,
+                starts=low[first:last] - first_class,
+                node_of_class=node_of_class[first_class:last_class] - first,
+                source=sources[here],
+                target=targets[here] - first_class,
+                fraction=fractions[here],
                 holding=np.array([pair[0] for pair in pairs], dtype=np.intp),
                 ahead=np.array([pair[1] for pair in pairs], dtype=np.intp),
                 holding_starts=np.array(starts, dtype=np.intp),
@@ -198,14 +198,14 @@ def passage_of(graph: FlowGraph) -> Passage:
     for stream, port in enumerate(graph.ingress):
         node = graph.entry[port]
         entering[int(low[position[node]] + partitions[node].class_of[stream]), port] += float(graph.share[stream])
-    return Passage(
+    return Propagation(
         order=order,
         position=position,
         levels=tuple(levels),
         entering=tuple((stream, port, share) for (stream, port), share in entering.items()),
         classes=int(low[-1]),
-        holds=bool(holds),
-        held_towards=_held_towards(graph, position),
+        has_look_ahead=bool(holding),
+        is_looked_ahead_to=_looked_ahead_to(graph, position),
         copying=copying,
         copied_to=copied_to,
         copied_part=copied_part,
@@ -222,7 +222,7 @@ def _depths(graph: FlowGraph) -> list[int]:
     return [*depth[: len(graph.tasks)], *[last] * (graph.exit + 1 - len(graph.tasks))]
 
 
-def _held_towards(graph: FlowGraph, position: Index) -> NDArray[np.bool_]:
+def _looked_ahead_to(graph: FlowGraph, position: Index) -> NDArray[np.bool_]:
     towards = np.zeros(len(position), dtype=bool)
     for index, task in enumerate(graph.tasks):
         if task.holds_back:
@@ -236,13 +236,13 @@ def _copies(graph: FlowGraph, partitions: list[_Partition], low: Index, position
     sources, targets, parts = [], [], []
     for index, task in enumerate(graph.tasks):
         for name in task.route.copies:
-            own = dict(graph.edges[index]).get(numbers[name], np.zeros(len(graph.share)))
+            own_parts = dict(graph.edges[index]).get(numbers[name], np.zeros(len(graph.share)))
             sample = partitions[index].samples
             sources.append(low[position[index]] + np.arange(len(sample)))
             targets.append(np.full(len(sample), position[numbers[name]]))
-            parts.append(1.0 - own[sample])
-    none: list[Index] = [np.zeros(0, dtype=np.intp)]
-    return (np.concatenate(sources or none), np.concatenate(targets or none), np.concatenate(parts or [np.zeros(0)]))
+            parts.append(1.0 - own_parts[sample])
+    empty: list[Index] = [np.zeros(0, dtype=np.intp)]
+    return (np.concatenate(sources or empty), np.concatenate(targets or empty), np.concatenate(parts or [np.zeros(0)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,46 +260,50 @@ def _partitions(graph: FlowGraph) -> list[_Partition]:
     """Return the groups of streams, its classes, by node."""
     undivided: Index = np.zeros(len(graph.share), dtype=np.intp)
     last = _Partition(0, undivided, np.zeros(1, dtype=np.intp))
-    known = {undivided.tobytes(): last}
+    partition_of_groups = {undivided.tobytes(): last}
     partitions = [last] * (graph.exit + 1)
     for index in range(len(graph.tasks) - 1, -1, -1):
         edges = graph.edges[index]
-        alike = graph.tasks[index].route.kind in _ALIKE
+        alike = graph.tasks[index].route.kind in _UNIFORM_ROUTES
         if alike and len({partitions[node].number for node, _ in edges}) == 1:
             partitions[index] = partitions[edges[0][0]]
             continue
         code = undivided
         for node, part in edges:
-            class_of, taken = partitions[node].class_of, part > 0.0
-            if alike or not np.ptp(part[taken]):
-                mine = np.where(taken, class_of + 1, 0)
+            class_of, is_taken = partitions[node].class_of, part > 0.0
+            if alike or not np.ptp(part[is_taken]):
+                group = np.where(is_taken, class_of + 1, 0)
             else:
-                mine = np.unique(part, return_inverse=True)[1] * len(partitions[node].samples) + class_of
-            code = np.unique(code * (int(mine.max()) + 1) + mine, return_inverse=True)[1]
+                group = np.unique(part, return_inverse=True)[1] * len(partitions[node].samples) + class_of
+            code = np.unique(code * (int(group.max()) + 1) + group, return_inverse=True)[1]
         _, samples, class_of = np.unique(code, return_index=True, return_inverse=True)
-        partitions[index] = known.setdefault(class_of.tobytes(), _Partition(len(known), class_of, samples))
+        partitions[index] = partition_of_groups.setdefault(
+            class_of.tobytes(), _Partition(len(partition_of_groups), class_of, samples)
+        )
     return partitions
 
 
-def _ways(graph: FlowGraph, partitions: list[_Partition], low: Index, position: Index) -> tuple[Index, Index, Vector]:
+def _class_edges(
+    graph: FlowGraph, partitions: list[_Partition], low: Index, position: Index
+) -> tuple[Index, Index, Vector]:
     """Return the edges of the classes: from, to, and the part that takes them."""
     sources, targets, fractions = [], [], []
     for index, edges in enumerate(graph.edges):
         sample, begin = partitions[index].samples, low[position[index]]
-        each = np.arange(len(sample))
-        alike = graph.tasks[index].route.kind in _ALIKE
+        classes = np.arange(len(sample))
+        alike = graph.tasks[index].route.kind in _UNIFORM_ROUTES
         for node, part in edges:
             if alike and partitions[node].number == partitions[index].number:
-                sources.append(begin + each)
-                targets.append(low[position[node]] + each)
+                sources.append(begin + classes)
+                targets.append(low[position[node]] + classes)
                 fractions.append(np.full(len(sample), part[0]))
                 continue
-            mine = part[sample]
-            some = np.flatnonzero(mine)
-            sources.append(begin + some)
-            targets.append(low[position[node]] + partitions[node].class_of[sample[some]])
-            fractions.append(mine[some])
+            parts = part[sample]
+            taken = np.flatnonzero(parts)
+            sources.append(begin + taken)
+            targets.append(low[position[node]] + partitions[node].class_of[sample[taken]])
+            fractions.append(parts[taken])
     if not sources:
-        none: Index = np.zeros(0, dtype=np.intp)
-        return none, none, np.zeros(0)
+        empty: Index = np.zeros(0, dtype=np.intp)
+        return empty, empty, np.zeros(0)
     return np.concatenate(sources), np.concatenate(targets), np.concatenate(fractions)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from routecast.evaluate._queueing import GIGc, MeanQueue
-from routecast.evaluate.solve._arrivals import Arriving
+from routecast.evaluate.solve._arrivals import ArrivalProcess
 from routecast.evaluate.solve._machine import ThreadMachine
 from routecast.evaluate.solve._throughput import Lossless, Steady, lossless_of
-from routecast.evaluate.solve._windows import Inside, Windows
+from routecast.evaluate.solve._windows import WindowRates, Windows
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.trial import TIE, Bottleneck, Resource
@@ -22,48 +22,48 @@ Limit = tuple[Resource, str]
 """A resource, and why it limits where it does."""
 
 _FROM_WINDOWS = "mean values of windows"
-_MOST_ROUNDS = 10
-_ROUGHLY = 1e-3
+_MAX_ROUNDS = 10
+_ROUGH_TOLERANCE = 1e-3
 _TOLERANCE = 1e-7
-_NOTABLE = 0.05
-_EVEN = 1.0 + 1e-6
-_IDLE = 0.9
-_MOST_NAMES = 3
-_LOST = 1e-6
+_NOTABLE_RATIO = 0.05
+_EQUAL_RATIO = 1.0 + 1e-6
+_IDLE_RATIO = 0.9
+_MAX_NAMES = 3
+_LOSS_RATIO = 1e-6
 NO_LOSS = 1e-4
 """A queue that loses a greater share limits, though every resource carries what comes."""
-_CLOSE = 0.02
+_CLOSE_RATIO = 0.02
 """Threads whose loads differ by less are told apart by what the load asks of them."""
 
 
-def queue_in_window(fluid: Fluid, index: int, arriving: Arriving, rate_pps: float) -> MeanQueue | None:
+def queue_in_window(fluid: Fluid, index: int, arriving: ArrivalProcess, rate_pps: float) -> MeanQueue | None:
     """Return the queue of a task unit inside a window, or where one begins; None for other task units."""
-    windows, inside = fluid.windows, fluid.inside
-    if windows is None or inside is None:
+    windows, window_rates = fluid.windows, fluid.window_rates
+    if windows is None or window_rates is None:
         return None
     service_s = float(fluid.service_s[index])
     if index in windows.enter:
         window = windows.enter.index(index)
-        most, units = float(inside.most_pps[window]), float(windows.units[window])
-        lost = max(1.0 - float(inside.pps[window]) / rate_pps, 0.0)
+        max_pps, units = float(window_rates.max_pps[window]), float(windows.units[window])
+        lost_ratio = max(1.0 - float(window_rates.pps[window]) / rate_pps, 0.0)
         frames = fluid.graph.tasks[index].queue_frames
-        if lost > _TOLERANCE or rate_pps >= most:
-            waiting_s = frames / max(float(inside.pps[window]), 1e-300)
+        if lost_ratio > _TOLERANCE or rate_pps >= max_pps:
+            waiting_s = frames / max(float(window_rates.pps[window]), 1e-300)
         else:
             scv = arriving.scv if arriving.kind != "regular" else 0.0
-            waits = GIGc(
+            queue = GIGc(
                 arrival_pps=rate_pps,
                 arrival_scv=scv,
-                service_s=units / most,
+                service_s=units / max_pps,
                 service_scv=0.0,
                 servers=max(int(units), 1),
             )
-            waiting_s = min(waits.waiting_mean_s, frames / rate_pps)
-        lost_ratio = lost if lost > _TOLERANCE else 0.0
+            waiting_s = min(queue.waiting_mean_s, frames / rate_pps)
+        lost_ratio = lost_ratio if lost_ratio > _TOLERANCE else 0.0
         return MeanQueue(service_s=service_s, waiting_s=waiting_s, lost_ratio=lost_ratio, source=_FROM_WINDOWS)
     if index in windows.inside:
         station = windows.station.get(index, -1)
-        waiting_s = float(inside.wait_s[station]) if station >= 0 else 0.0
+        waiting_s = float(window_rates.wait_s[station]) if station >= 0 else 0.0
         return MeanQueue(service_s=service_s, waiting_s=waiting_s, source=_FROM_WINDOWS)
     return None
 
@@ -75,11 +75,11 @@ def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Limit]:
 
     ``visits``: frames by node for each frame of the intended load.
     """
-    windows, now = fluid.windows, fluid.inside
+    windows, now = fluid.windows, fluid.window_rates
     if windows is None or now is None:
         return []
     share = visits[list(windows.enter)]
-    critical = _critical(windows, share)
+    critical = _critical_rates(windows, share)
     limits = []
     for window, enter in enumerate(windows.enter):
         task = fluid.graph.tasks[enter]
@@ -90,47 +90,49 @@ def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Limit]:
             utilisation_ratio=used,
             capacity_pps=float(critical.alone_pps[window] / share[window]),
         )
-        limits.append((resource, _why(windows, critical, window, task.name)))
+        limits.append((resource, _window_reason(windows, critical, window, task.name)))
     return limits
 
 
-def _critical(windows: Windows, share: Vector) -> Inside:
+def _critical_rates(windows: Windows, share: Vector) -> WindowRates:
     """Return the state at the greatest rate that no window limits."""
     work = share @ windows.demand_s
-    full = np.divide(windows.servers, work, out=np.full(len(work), np.inf), where=work > 0.0)
-    own_s = windows.demand_s.sum(axis=1) + windows.delay_s
-    highest = min(float(np.min(windows.units / np.maximum(own_s * share, 1e-300))), float(full.min(initial=np.inf)))
-    rate = highest
-    inside = windows.passing(share * rate)
-    for _ in range(_MOST_ROUNDS):
-        reached = min(float(np.min(inside.most_pps / share)), highest)
-        if abs(reached - rate) <= _ROUGHLY * rate:
+    station_rates = np.divide(windows.servers, work, out=np.full(len(work), np.inf), where=work > 0.0)
+    alone_s = windows.demand_s.sum(axis=1) + windows.delay_s
+    bound = min(
+        float(np.min(windows.units / np.maximum(alone_s * share, 1e-300))), float(station_rates.min(initial=np.inf))
+    )
+    rate = bound
+    window_rates = windows.rates_through(share * rate)
+    for _ in range(_MAX_ROUNDS):
+        reached = min(float(np.min(window_rates.max_pps / share)), bound)
+        if abs(reached - rate) <= _ROUGH_TOLERANCE * rate:
             break
         rate = 0.5 * (rate + reached)
-        inside = windows.passing(share * rate)
-    return inside
+        window_rates = windows.rates_through(share * rate)
+    return window_rates
 
 
-def _why(windows: Windows, state: Inside, window: int, name: str) -> str:
+def _window_reason(windows: Windows, state: WindowRates, window: int, name: str) -> str:
     """Return a sentence on the use of all units, and on the location of the frames that hold them."""
     residence_s = float(state.residence_s[window])
     parts: dict[str, float] = {}
-    for station, often in enumerate(windows.visits[window]):
-        if often > 0.0:
-            time_s = float(windows.demand_s[window, station] + often * state.wait_s[station])
-            what = f'"{windows.names[station]}"'
-            parts[what] = parts.get(what, 0.0) + time_s / residence_s
+    for station, visits in enumerate(windows.visits[window]):
+        if visits > 0.0:
+            time_s = float(windows.demand_s[window, station] + visits * state.wait_s[station])
+            place = f'"{windows.names[station]}"'
+            parts[place] = parts.get(place, 0.0) + time_s / residence_s
     parts["delays that nobody shares"] = float(windows.delay_s[window]) / residence_s
-    words = [
-        f"{format_ratio(share)} at {what}" if what.startswith('"') else f"{format_ratio(share)} in {what}"
-        for what, share in sorted(parts.items(), key=lambda pair: -pair[1])
-        if share >= _NOTABLE
+    clauses = [
+        f"{format_ratio(share)} at {place}" if place.startswith('"') else f"{format_ratio(share)} in {place}"
+        for place, share in sorted(parts.items(), key=lambda pair: -pair[1])
+        if share >= _NOTABLE_RATIO
     ]
     units = round(float(windows.units[window]))
-    have = f"all {units} units of pool" if units > 1 else "the only unit of pool"
+    subject = f"all {units} units of pool" if units > 1 else "the only unit of pool"
     return (
-        f'{have} "{windows.pools[window]}" {"are" if units > 1 else "is"} with frames that came through "{name}", '
-        f"{format_duration(residence_s)} each: {', '.join(words)}"
+        f'{subject} "{windows.pools[window]}" {"are" if units > 1 else "is"} with frames that came through "{name}", '
+        f"{format_duration(residence_s)} each: {', '.join(clauses)}"
     )
 
 
@@ -155,7 +157,7 @@ def window_notes(fluid: Fluid) -> list[str]:
             "the wait for units of windows is that of frames that come to each as irregularly as to the first, an "
             "approximation; percentiles are not known"
         )
-    if any(not way for way in windows.ways):
+    if any(not way for way in windows.paths):
         notes.append(
             "windows inside which ways part: what their own frames wait for each other is left out below overload"
         )
@@ -173,56 +175,58 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
     rate = lossless.rate_pps
     limits: list[Limit] = []
     loads = machine.rows.load(lossless.demand) / machine.rows.capacity if machine.rows.rows else np.zeros(0)
-    alone = lossless.demand / machine.most
+    alone = lossless.demand / machine.max_grants
     for number, pool in enumerate(machine.model.pools):
-        mine = [int(unit) for unit in np.flatnonzero(machine.pool_of == number)]
+        pool_threads = [int(unit) for unit in np.flatnonzero(machine.pool_of == number)]
         rows = [at for at, row in enumerate(machine.rows.rows) if row.pool == number]
-        used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
-        full = _fullest(alone, steady.demand / machine.most, mine)
-        thread, close = (full[0] if full else None), full[1:]
+        utilisation = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
+        fullest_threads = _fullest_threads(alone, steady.demand / machine.max_grants, pool_threads)
+        thread, close = (fullest_threads[0] if fullest_threads else None), fullest_threads[1:]
         row = max(rows, key=lambda row: float(loads[row]), default=None)
-        by_thread = max((float(alone[unit]) for unit in mine), default=0.0)
+        by_thread = max((float(alone[unit]) for unit in pool_threads), default=0.0)
         by_row = float(loads[row]) if row is not None else 0.0
         fullest = max(by_thread, by_row)
         capacity = rate / fullest if fullest > 0.0 else math.inf
         why = ""
         if thread is not None and by_thread >= by_row:
-            why = _of_thread(machine, steady, thread)
+            why = _thread_reason(machine, steady, thread)
             if close:
                 names = ", ".join(f'"{machine.threads[number].name}"' for number in close)
-                why += f"; {names} may limit as well: within {format_ratio(_CLOSE)} the closed form does not tell"
-            if machine.most[thread] < pool.units or len(mine) > 1:
-                busy = min(float(steady.busy[thread] / machine.most[thread]), 1.0)
+                why += f"; {names} may limit as well: within {format_ratio(_CLOSE_RATIO)} the closed form does not tell"
+            if machine.max_grants[thread] < pool.units or len(pool_threads) > 1:
+                busy = min(float(steady.busy[thread] / machine.max_grants[thread]), 1.0)
                 name = machine.threads[thread].name
                 resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity)
-                if by_thread > by_row * _EVEN or len(rows) == 0:
+                if by_thread > by_row * _EQUAL_RATIO or len(rows) == 0:
                     limits.append((resource, why))
-                limits += [_beside(machine, steady, number, rate / float(alone[number])) for number in close]
+                limits += [
+                    _close_thread_limit(machine, steady, number, rate / float(alone[number])) for number in close
+                ]
         elif row is not None:
-            why = _of_row(machine, steady, row)
-        resource = Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity)
+            why = _row_reason(machine, steady, row)
+        resource = Resource(name=pool.name, kind="pool", utilisation_ratio=utilisation, capacity_pps=capacity)
         limits.append((resource, why))
     for number in map(int, np.flatnonzero(machine.pool_of < 0)):
         name = machine.threads[number].name
         if lossless.demand[number] > 0.0:
-            lanes = round(float(machine.most[number]))
+            lanes = round(float(machine.max_grants[number]))
             why = f'task unit "{name}" works on {lanes} frame{"s" if lanes > 1 else ""} at once'
             resource = Resource(
                 name=name,
                 kind="task",
-                utilisation_ratio=min(float(steady.busy[number] / machine.most[number]), 1.0),
+                utilisation_ratio=min(float(steady.busy[number] / machine.max_grants[number]), 1.0),
                 capacity_pps=rate / float(alone[number]),
             )
             limits.append((resource, why))
     if lossless.first_lost >= 0:
-        limits.append(_of_turns(machine, steady, lossless))
+        limits.append(_turns_limit(machine, steady, lossless))
     visits = np.empty(len(lossless.visits))
-    visits[machine.passage.order] = lossless.visits
+    visits[machine.propagation.order] = lossless.visits
     limits += links_of(fluid, visits)
     return ranked(fluid, limits, forwarded_pps)
 
 
-def _fullest(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]:
+def _fullest_threads(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]:
     """Return the fullest thread at the greatest rate without loss.
 
     In overload, others may be as full within 2 %. Then the thread with the greatest demand comes first, since it loses
@@ -231,20 +235,20 @@ def _fullest(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]
     if not threads:
         return []
     fullest = max(threads, key=lambda thread: float(alone[thread]))
-    least = (1.0 - _CLOSE) * float(alone[fullest])
+    least = (1.0 - _CLOSE_RATIO) * float(alone[fullest])
     close = [thread for thread in threads if float(alone[thread]) >= least > 0.0]
     first = max(close, key=lambda thread: float(demand[thread]), default=fullest)
-    if demand[first] <= _EVEN:
+    if demand[first] <= _EQUAL_RATIO:
         return [fullest]
-    unlike = [thread for thread in close if float(demand[thread]) * _EVEN < float(demand[first])]
-    return [first, *unlike[:_MOST_NAMES]]
+    unlike = [thread for thread in close if float(demand[thread]) * _EQUAL_RATIO < float(demand[first])]
+    return [first, *unlike[:_MAX_NAMES]]
 
 
-def _beside(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: float) -> Limit:
+def _close_thread_limit(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: float) -> Limit:
     """Return a thread that is nearly as full as the limiting one."""
-    busy = min(float(steady.busy[number] / machine.most[number]), 1.0)
+    busy = min(float(steady.busy[number] / machine.max_grants[number]), 1.0)
     name = machine.threads[number].name
-    why = _of_thread(machine, steady, number)
+    why = _thread_reason(machine, steady, number)
     return Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity_pps), why
 
 
@@ -266,7 +270,7 @@ def unit_loads(machine: ThreadMachine, busy: Vector, pool: int) -> Vector:
     return load
 
 
-def _of_turns(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> Limit:
+def _turns_limit(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> Limit:
     """Return the thread that loses frames first because of the turns of other polling threads."""
     number = int(machine.thread[lossless.first_lost])
     name = machine.threads[number].name
@@ -274,51 +278,51 @@ def _of_turns(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> Lim
     why = f'"{name}" shares its unit with threads that poll and so take their turns whatever they need'
     if away_s > 0.0:
         why += f", {format_duration(away_s)} at a time, for which its ring of {frames} frames is too short"
-    busy = min(float(steady.busy[number] / machine.most[number]), 1.0)
+    busy = min(float(steady.busy[number] / machine.max_grants[number]), 1.0)
     resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=lossless.rate_pps)
     return resource, why
 
 
-def _of_thread(machine: ThreadMachine, steady: Steady, number: int) -> str:
+def _thread_reason(machine: ThreadMachine, steady: Steady, number: int) -> str:
     thread = machine.threads[number]
     pool = machine.model.pools[thread.pool]
-    most = round(float(machine.most[number]))
-    if most > 1:
-        return f'"{thread.name}" keeps {most} units of pool "{pool.name}" busy all the time'
+    max_grants = round(float(machine.max_grants[number]))
+    if max_grants > 1:
+        return f'"{thread.name}" keeps {max_grants} units of pool "{pool.name}" busy all the time'
     where = f"all of unit {min(thread.units)}" if len(thread.units) == 1 else "a whole unit at a time"
-    rest = _idle(machine, steady, thread.pool, thread.units if len(thread.units) == 1 else frozenset())
+    rest = _idle_units_clause(machine, steady, thread.pool, thread.units if len(thread.units) == 1 else frozenset())
     return f'"{thread.name}" takes {where} of pool "{pool.name}"{rest}'
 
 
-def _of_row(machine: ThreadMachine, steady: Steady, number: int) -> str:
+def _row_reason(machine: ThreadMachine, steady: Steady, number: int) -> str:
     row = machine.rows.rows[number]
     pool = machine.model.pools[row.pool]
     by_work = sorted((thread for thread, _ in row.members), key=lambda member: -float(steady.demand[member]))
-    names = ", ".join(f'"{machine.threads[task].name}"' for task in by_work[:_MOST_NAMES])
-    more = f" and {len(by_work) - _MOST_NAMES} more" if len(by_work) > _MOST_NAMES else ""
+    names = ", ".join(f'"{machine.threads[task].name}"' for task in by_work[:_MAX_NAMES])
+    more = f" and {len(by_work) - _MAX_NAMES} more" if len(by_work) > _MAX_NAMES else ""
     if len(row.units) == pool.units:
         where = f"all {pool.units} units" if pool.units > 1 else "the unit"
     else:
-        where = f"unit{'s' if len(row.units) > 1 else ''} {_listed(row.units)}"
+        where = f"unit{'s' if len(row.units) > 1 else ''} {_unit_list(row.units)}"
     verb = "are" if len(row.units) > 1 else "is"
-    rest = _idle(machine, steady, row.pool, frozenset(row.units))
+    rest = _idle_units_clause(machine, steady, row.pool, frozenset(row.units))
     return f'{where} of pool "{pool.name}" ({names}{more}) {verb} busy all the time{rest}'
 
 
-def _idle(machine: ThreadMachine, steady: Steady, pool: int, apart: frozenset[int]) -> str:
+def _idle_units_clause(machine: ThreadMachine, steady: Steady, pool: int, apart: frozenset[int]) -> str:
     """Return a sentence on the other units of the pool that have spare time."""
     load = unit_loads(machine, steady.busy, pool)
-    idle = [unit for unit in range(len(load)) if unit not in apart and load[unit] < _IDLE]
+    idle = [unit for unit in range(len(load)) if unit not in apart and load[unit] < _IDLE_RATIO]
     if not idle or not apart:
         return ""
     busiest = max(float(load[unit]) for unit in idle)
     plural = len(idle) > 1
-    most = "at most " if plural and busiest > 0.0 else ""
-    those = f"units {_listed(tuple(idle))} are" if plural else f"unit {idle[0]} is"
-    return f", while {those} busy {most}{format_ratio(busiest)}"
+    prefix = "at most " if plural and busiest > 0.0 else ""
+    subject = f"units {_unit_list(tuple(idle))} are" if plural else f"unit {idle[0]} is"
+    return f", while {subject} busy {prefix}{format_ratio(busiest)}"
 
 
-def _listed(units: tuple[int, ...]) -> str:
+def _unit_list(units: tuple[int, ...]) -> str:
     return ", ".join(map(str, units))
 
 
@@ -332,8 +336,8 @@ def ranked(fluid: Fluid, limits: list[Limit], forwarded_pps: float) -> tuple[tup
     finite = [resource.capacity_pps for resource, _ in limits if math.isfinite(resource.capacity_pps)]
     if not finite:
         return (), Bottleneck(name="load", kind="load", reason="no resource limits this load")
-    whole = min(finite)
-    least = max(whole, forwarded_pps)
+    lossless = min(finite)
+    reference = max(lossless, forwarded_pps)
     ranked = sorted(limits, key=lambda pair: pair[0].capacity_pps)
     resources = tuple(
         Resource(
@@ -341,27 +345,27 @@ def ranked(fluid: Fluid, limits: list[Limit], forwarded_pps: float) -> tuple[tup
             kind=resource.kind,
             utilisation_ratio=resource.utilisation_ratio,
             capacity_pps=max(resource.capacity_pps, forwarded_pps),
-            margin_ratio=max(resource.capacity_pps, forwarded_pps) / least - 1.0 if least > 0.0 else math.inf,
+            margin_ratio=max(resource.capacity_pps, forwarded_pps) / reference - 1.0 if reference > 0.0 else math.inf,
         )
         for resource, _ in ranked
         if math.isfinite(resource.capacity_pps)
     )
     first, why = ranked[0]
-    reason = f"{_verdict(fluid, whole, forwarded_pps)}: {why}"
+    reason = f"{_verdict(fluid, lossless, forwarded_pps)}: {why}"
     alike = tuple(limit.name for limit, _ in ranked[1:] if limit.capacity_pps <= first.capacity_pps * (1.0 + TIE))
     return resources, Bottleneck(name=first.name, kind=first.kind, reason=reason, others=alike)
 
 
 def _verdict(fluid: Fluid, lossless_pps: float, forwarded_pps: float) -> str:
-    if fluid.intended_pps <= lossless_pps * _EVEN:
+    if fluid.intended_pps <= lossless_pps * _EQUAL_RATIO:
         lost_ratio = 1.0 - forwarded_pps / float(fluid.offered.sum())
         lost = ""
-        if _LOST < lost_ratio <= NO_LOSS:
+        if _LOSS_RATIO < lost_ratio <= NO_LOSS:
             lost = f" ({format_ratio(lost_ratio)} are lost before, for too few frames may wait)"
         return f"would limit first, at {format_pps(lossless_pps)}{lost}"
-    if forwarded_pps <= lossless_pps * _EVEN:
+    if forwarded_pps <= lossless_pps * _EQUAL_RATIO:
         return f"limits, at {format_pps(lossless_pps)}"
-    if forwarded_pps * _EVEN >= fluid.intended_pps:
+    if forwarded_pps * _EQUAL_RATIO >= fluid.intended_pps:
         return f"would limit first, above {format_pps(forwarded_pps)}"
     return f"limits, without loss up to {format_pps(lossless_pps)}"
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.contention.laws import coherent_factor
-from routecast.evaluate.solve._busy_polling import Feeding, feeding_of
+from routecast.evaluate.solve._busy_polling import Upstream, upstream_of
 from routecast.evaluate.solve._cost import Cost, costs_of
-from routecast.evaluate.solve._flow_propagation import Passage, passage_of
+from routecast.evaluate.solve._flow_propagation import Propagation, propagation_of
 from routecast.evaluate.solve._scheduling_shares import Rows, UnitGroup, pin_sets, rows_of, served_at_once
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.load.offered import OfferedLoad, line_rate_pps
@@ -30,8 +30,8 @@ class Contended:
     thread: Index
     pool: Index
     units: Vector
-    together: Vector = field("Units that the thread can occupy")
-    least: Vector = field("Units of a grant")
+    max_units: Vector = field("Units that the thread can occupy")
+    grant_units: Vector = field("Units of a grant")
     sigma: Vector = field("Serial share of the pool, by entry")
     kappa: Vector = field("Coherency cost of the pool, by entry")
     table: Vector = field(
@@ -45,12 +45,12 @@ class Contended:
         factor = np.ones(self.threads)
         if not self.thread.size:
             return factor
-        mine = busy[self.thread] * self.least
-        total = np.bincount(self.pool, weights=mine)[self.pool]
-        own = np.minimum(mine / self.together, 1.0)
-        scatter = mine * np.maximum(1.0 - own, 0.0)
-        spread = np.maximum(np.bincount(self.pool, weights=scatter)[self.pool] - own * (1.0 - own), 0.0)
-        k = np.maximum(np.maximum(np.minimum(1.0 + total - own, self.units), self.least), 1.0)
+        own_units = busy[self.thread] * self.grant_units
+        total = np.bincount(self.pool, weights=own_units)[self.pool]
+        own_ratio = np.minimum(own_units / self.max_units, 1.0)
+        scatter = own_units * np.maximum(1.0 - own_ratio, 0.0)
+        spread = np.maximum(np.bincount(self.pool, weights=scatter)[self.pool] - own_ratio * (1.0 - own_ratio), 0.0)
+        k = np.maximum(np.maximum(np.minimum(1.0 + total - own_ratio, self.units), self.grant_units), 1.0)
         low = np.maximum(k, 2.0)
         bend = self._at(low + 1.0) - 2.0 * self._at(low) + self._at(low - 1.0)
         np.multiply.at(factor, self.thread, np.maximum(self._at(k) + 0.5 * spread * bend, 1e-9))
@@ -62,17 +62,17 @@ class Contended:
             return law
         step = np.minimum(k.astype(np.intp) - 1, self.table.shape[1] - 2)
         rows = np.arange(len(k))
-        below, above = self.table[rows, step], self.table[rows, step + 1]
-        read: Vector = np.where(self.has_table, below + (k - 1.0 - step) * (above - below), law)
-        return read
+        lower, upper = self.table[rows, step], self.table[rows, step + 1]
+        factor_at: Vector = np.where(self.has_table, lower + (k - 1.0 - step) * (upper - lower), law)
+        return factor_at
 
 
-def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Contended:
-    """Return the contention of threads that slow each other; ``firsts`` has one task unit of each."""
+def contention_of(model: RouterModel, first_tasks: list[TaskUnit], max_grants: Vector) -> Contended:
+    """Return the contention of threads that slow each other; ``first_tasks`` has one task unit of each."""
     pools = {pool.name: number for number, pool in enumerate(model.pools) if not pool.contention.is_none}
     entries = [
         (number, pools[need.pool], float(need.units))
-        for number, task in enumerate(firsts)
+        for number, task in enumerate(first_tasks)
         for need in task.needs
         if need.pool in pools
     ]
@@ -88,13 +88,13 @@ def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Conte
         thread=np.array([thread for thread, _, _ in entries], dtype=np.intp),
         pool=np.array([pool for _, pool, _ in entries], dtype=np.intp),
         units=np.array([float(pool.units) for pool in used]),
-        together=np.array([max(float(most[thread]) * units, 1.0) for thread, _, units in entries]),
-        least=np.array([units for _, _, units in entries]),
+        max_units=np.array([max(float(max_grants[thread]) * units, 1.0) for thread, _, units in entries]),
+        grant_units=np.array([units for _, _, units in entries]),
         sigma=np.array([pool.contention.sigma for pool in used]),
         kappa=np.array([pool.contention.kappa for pool in used]),
         table=np.array([steps[pool] for _, pool, _ in entries]).reshape(len(entries), widest),
         has_table=np.array([not pool.contention.is_usl for pool in used], dtype=bool),
-        threads=len(firsts),
+        threads=len(first_tasks),
     )
 
 
@@ -108,12 +108,12 @@ class Thread:
     units: frozenset[int] = field("Units of that pool that it may use")
 
 
-def sets_of_units(
-    model: RouterModel, firsts: list[TaskUnit], threads: list[Thread], pools: dict[str, int]
+def unit_groups(
+    model: RouterModel, first_tasks: list[TaskUnit], threads: list[Thread], pools: dict[str, int]
 ) -> tuple[list[UnitGroup], bool]:
     """Return every set of units that can be full, of all pools."""
     using: dict[int, list[tuple[int, frozenset[int], float]]] = {}
-    for number, task in enumerate(firsts):
+    for number, task in enumerate(first_tasks):
         for position, need in enumerate(task.needs):
             pool = pools[need.pool]
             units = threads[number].units if position == 0 else frozenset(range(model.pools[pool].units))
@@ -128,14 +128,14 @@ def sets_of_units(
     return rows, complete
 
 
-def levels_of(model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]) -> tuple[Index, ...]:
+def levels_of(model: RouterModel, first_tasks: list[TaskUnit], threads: list[Thread]) -> tuple[Index, ...]:
     """Return the threads by urgency; in pools without priorities all have the same."""
     urgent = {"linux", "priority", "preemptive"}
     urgency = [
         (max(task.priority, 0) if _policy(model, thread) == "linux" else task.priority)
         if _policy(model, thread) in urgent
         else 0
-        for task, thread in zip(firsts, threads, strict=True)
+        for task, thread in zip(first_tasks, threads, strict=True)
     ]
     return tuple(
         np.flatnonzero(np.array(urgency) == level).astype(np.intp) for level in sorted(set(urgency), reverse=True)
@@ -147,7 +147,7 @@ def _policy(model: RouterModel, thread: Thread) -> str:
 
 
 def fed_within(
-    graph: FlowGraph, position: Index, threads: list[Thread], thread_of: Index, firsts: list[TaskUnit]
+    graph: FlowGraph, position: Index, threads: list[Thread], thread_of: Index, first_tasks: list[TaskUnit]
 ) -> NDArray[np.bool_]:
     """Whether only threads of its own level on the same, only unit feed a task unit."""
     feeders: dict[int, list[int]] = {}
@@ -163,7 +163,7 @@ def fed_within(
         within[node] = all(
             threads[source].pool == threads[own].pool
             and threads[source].units == threads[own].units
-            and firsts[source].priority == firsts[own].priority
+            and first_tasks[source].priority == first_tasks[own].priority
             for source in sources
         )
     return within
@@ -171,12 +171,12 @@ def fed_within(
 
 def never_interrupted(levels: tuple[Index, ...], on_unit: Vector) -> NDArray[np.bool_]:
     """Whether no more urgent thread uses the units of each thread."""
-    calm = np.ones(on_unit.shape[1], dtype=bool)
+    is_never_preempted = np.ones(on_unit.shape[1], dtype=bool)
     taken = np.zeros(on_unit.shape[0], dtype=bool)
     for threads in levels:
-        calm[threads] = ~(on_unit[taken][:, threads] > 0.0).any(axis=0)
+        is_never_preempted[threads] = ~(on_unit[taken][:, threads] > 0.0).any(axis=0)
         taken |= (on_unit[:, threads] > 0.0).any(axis=1)
-    return calm
+    return is_never_preempted
 
 
 def rivals_of(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> NDArray[np.bool_]:
@@ -234,7 +234,7 @@ class ThreadMachine:
     model: RouterModel
     load: OfferedLoad
     graph: FlowGraph
-    passage: Passage
+    propagation: Propagation
     costs: tuple[Cost, ...]
     tasks: tuple[TaskUnit | None, ...]
     threads: tuple[Thread, ...]
@@ -246,7 +246,7 @@ class ThreadMachine:
     turn_frames: Vector = field("Frames before the thread turns to its next task unit, by node")
     thread: Index = field("Thread by node; the number of threads for nodes without one")
     by_thread: Index
-    most: Vector = field("Grants that a thread may have at once")
+    max_grants: Vector = field("Grants that a thread may have at once")
     # Work at the beginning of a busy time by thread: interrupt or notification, and the part of a batch's cost that
     # full batches spare.
     start_s: Vector
@@ -265,7 +265,7 @@ class ThreadMachine:
     last_level: NDArray[np.bool_]
     """By thread: whether no thread is less urgent."""
     rows: Rows
-    contended: Contended
+    contention: Contended
     switch_s: Vector
     migration_s: Vector
     """Cost of turning a unit to the thread, and of moving the thread, by thread."""
@@ -273,9 +273,9 @@ class ThreadMachine:
     """Chance that a thread finds another of its units than its last one, if all are used alike."""
     granularity_s: Vector
     """How far another thread may be ahead of one that wakes before it is revoked; infinite where it is not."""
-    fresh: NDArray[np.bool_]
+    is_fed_by_one_port: NDArray[np.bool_]
     """By thread: whether it gets the frames of one port as they come, and no others."""
-    calm: NDArray[np.bool_]
+    is_never_preempted: NDArray[np.bool_]
     """By thread: whether no more urgent thread uses its units."""
     borrows: NDArray[np.bool_]
     """By thread: softirqs under Linux, which borrow the unit of the thread that they interrupt and switch nothing."""
@@ -294,12 +294,12 @@ class ThreadMachine:
     """By thread, -1 for none."""
     shares_units: NDArray[np.bool_]
     """By thread: whether others may use its units."""
-    feeding: Feeding | None
+    upstream: Upstream | None
     """Who feeds whom, where polling threads share units with others; None where there are none."""
     complete: bool
     """Whether all sets of units were looked at."""
 
-    def by(self, values: Vector) -> Vector:
+    def sum_by_thread(self, values: Vector) -> Vector:
         """Return the sum over the task units of each thread."""
         sums: Vector = np.bincount(self.thread, weights=values, minlength=len(self.threads) + 1)[:-1].astype(
             np.float64, copy=False
@@ -317,11 +317,11 @@ def has_threads(model: RouterModel) -> bool:
 def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = None) -> ThreadMachine:
     """Prepare a router under a load for computation."""
     graph = graph or flow_graph(model, load)
-    passage = passage_of(graph)
+    propagation = propagation_of(graph)
     mean_bytes = load.frames.mean_bytes
     count = len(graph.tasks)
     nodes = graph.exit + 1
-    position = passage.position
+    position = propagation.position
     pools = {pool.name: number for number, pool in enumerate(model.pools)}
     costs = costs_of(graph.tasks, model, mean_bytes)
 
@@ -343,9 +343,11 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
                 units=units,
             )
         )
-    firsts = [graph.tasks[members[0]] for members in grouped.values()]
-    most = np.array([float(_at_once(task, thread, model)) for task, thread in zip(firsts, threads, strict=True)])
-    rows, complete = sets_of_units(model, firsts, threads, pools)
+    first_tasks = [graph.tasks[members[0]] for members in grouped.values()]
+    max_grants = np.array(
+        [float(_at_once(task, thread, model)) for task, thread in zip(first_tasks, threads, strict=True)]
+    )
+    rows, complete = unit_groups(model, first_tasks, threads, pools)
     busy_s, limit_pps = np.zeros(nodes), np.full(nodes, np.inf)
     queue_frames, turn_frames = np.ones(nodes), np.ones(nodes)
     for index, (task, cost) in enumerate(zip(graph.tasks, costs, strict=True)):
@@ -369,23 +371,23 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
             start_s[number] = max(start_s[number], batch_s + interrupt_s)
             moderation_s[number] = max(moderation_s[number], cost.moderation_s)
     pool_of = np.array([thread.pool for thread in threads], dtype=np.intp)
-    weight, real_time = _weights(model, firsts, threads)
+    weight, real_time = _weights(model, first_tasks, threads)
     own_pools = [model.pools[thread.pool] if thread.pool >= 0 else None for thread in threads]
     quantum_s = [pool.policy.quantum_s if pool and pool.policy.quantum_s else math.inf for pool in own_pools]
     shared = sharing(threads)
     borrows = np.array(
         [
             pool is not None and pool.policy.kind == "linux" and task.activation.kind == "interrupt"
-            for task, pool in zip(firsts, own_pools, strict=True)
+            for task, pool in zip(first_tasks, own_pools, strict=True)
         ]
     )
     switch_s = np.array([pool.switch_cost_s if pool else 0.0 for pool in own_pools]) * ~borrows
     migration_s = np.array([pool.migration_cost_s if pool else 0.0 for pool in own_pools]) * ~borrows
-    granularity_s = np.array([_granularity_s(task, pool) for task, pool in zip(firsts, own_pools, strict=True)])
+    granularity_s = np.array([_granularity_s(task, pool) for task, pool in zip(first_tasks, own_pools, strict=True)])
     fair = np.isfinite(granularity_s)
     on_unit = time_on_units(model, threads)
-    levels = levels_of(model, firsts, threads)
-    polling = np.array([task.activation.kind == "polling" and bool(task.needs) for task in firsts])
+    levels = levels_of(model, first_tasks, threads)
+    polling = np.array([task.activation.kind == "polling" and bool(task.needs) for task in first_tasks])
     takes_turns = bool((polling & shared).any())
     order: list[TaskUnit | None] = [None] * nodes
     for index, task in enumerate(graph.tasks):
@@ -394,7 +396,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         model=model,
         load=load,
         graph=graph,
-        passage=passage,
+        propagation=propagation,
         costs=costs,
         tasks=tuple(order),
         threads=tuple(threads),
@@ -405,25 +407,25 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         turn_frames=turn_frames,
         thread=thread_of,
         by_thread=_padded([thread.tasks for thread in threads], nodes),
-        most=most,
+        max_grants=max_grants,
         start_s=start_s,
         moderation_s=moderation_s,
         weight=weight,
         quantum_s=np.array(quantum_s),
         real_time=real_time,
         polling=polling,
-        fed_within=fed_within(graph, position, threads, thread_of, firsts),
+        fed_within=fed_within(graph, position, threads, thread_of, first_tasks),
         levels=levels,
         last_level=np.isin(np.arange(len(threads)), levels[-1]),
-        rows=rows_of(rows, most),
-        contended=contended(model, firsts, most),
+        rows=rows_of(rows, max_grants),
+        contention=contention_of(model, first_tasks, max_grants),
         switch_s=switch_s * shared,
         migration_s=migration_s,
         moves=np.array([1.0 - 1.0 / max(len(thread.units), 1) for thread in threads]),
         granularity_s=granularity_s,
-        calm=never_interrupted(levels, on_unit),
+        is_never_preempted=never_interrupted(levels, on_unit),
         borrows=borrows,
-        fresh=fed_by_one_port(graph, position, threads),
+        is_fed_by_one_port=fed_by_one_port(graph, position, threads),
         fair=fair,
         rivals=rivals_of(fair, pool_of, on_unit),
         may_revoke=np.where(granularity_s < 0.5 * np.array(quantum_s), 1.0, 0.0),
@@ -432,7 +434,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         on_unit=on_unit,
         pool_of=pool_of,
         shares_units=shared,
-        feeding=feeding_of(graph, position, thread_of, len(threads)) if takes_turns else None,
+        upstream=upstream_of(graph, position, thread_of, len(threads)) if takes_turns else None,
         complete=complete,
     )
 
@@ -440,11 +442,11 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
 def _at_once(task: TaskUnit, thread: Thread, model: RouterModel) -> int:
     if not task.needs:
         return task.parallel
-    most = [
+    max_grants = [
         (len(thread.units) if position == 0 else model.pool(need.pool).units) // need.units
         for position, need in enumerate(task.needs)
     ]
-    return max(served_at_once(task, min(most)), 1)
+    return max(served_at_once(task, min(max_grants)), 1)
 
 
 def _slowness(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
@@ -456,9 +458,11 @@ def _slowness(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
     return cost.stretch * len(allowed) / math.fsum(pool.unit_speed_ratio[unit] for unit in allowed)
 
 
-def _weights(model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]) -> tuple[Vector, NDArray[np.bool_]]:
+def _weights(
+    model: RouterModel, first_tasks: list[TaskUnit], threads: list[Thread]
+) -> tuple[Vector, NDArray[np.bool_]]:
     weight, real_time = np.full(len(threads), np.nan), np.zeros(len(threads), dtype=bool)
-    for number, (task, thread) in enumerate(zip(firsts, threads, strict=True)):
+    for number, (task, thread) in enumerate(zip(first_tasks, threads, strict=True)):
         if thread.pool < 0:
             weight[number] = 1.0
             continue

@@ -19,8 +19,8 @@ from routecast.evaluate.solve._cost import Cost
 from routecast.evaluate.solve.flow import Vector
 from routecast.router.model import Contention, ResourcePool, RouterModel, TaskUnit
 
-_MOST_SETS = 512
-_EVEN = 1e-12
+_MAX_SETS = 512
+_EQUAL_RATIO = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,9 @@ class Component:
     members: tuple[tuple[int, int], ...]
 
 
-def served_at_once(task: TaskUnit, most: int) -> int:
-    """Return the number of frames of a task unit in service at a time, where the units allow ``most``."""
-    return most if task.request == "frame" and task.needs else min(task.parallel, most)
+def served_at_once(task: TaskUnit, max_grants: int) -> int:
+    """Return the number of frames of a task unit in service at a time, where the units allow ``max_grants``."""
+    return max_grants if task.request == "frame" and task.needs else min(task.parallel, max_grants)
 
 
 def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component, ...]:
@@ -54,11 +54,11 @@ def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component
         # By number, which rises: the units of a group and its members; and by unit the number of its group.
         groups: dict[int, tuple[set[int], list[tuple[int, int]]]] = {}
         owner: dict[int, int] = {}
-        for number, (index, each, pin) in enumerate(users[pool.name]):
+        for number, (index, needed, pin) in enumerate(users[pool.name]):
             if len(owner) == pool.units and len(groups) == 1:
-                next(iter(groups.values()))[1].append((index, each))
+                next(iter(groups.values()))[1].append((index, needed))
                 continue
-            units, members = set(pin or range(pool.units)), [(index, each)]
+            units, members = set(pin or range(pool.units)), [(index, needed)]
             for component in sorted({owner[unit] for unit in units if unit in owner}):
                 joined = groups.pop(component)
                 units |= joined[0]
@@ -96,23 +96,23 @@ def divide(
     highest level first. What one does not want, the others share (max-min).
     """
     capacity = float(len(component.units))
-    most: dict[int, float] = {}
+    max_pps: dict[int, float] = {}
     weight: dict[int, float] = {}
     polling: set[int] = set()
     for index, units in component.members:
-        most[index] = wanted_pps[index]
+        max_pps[index] = wanted_pps[index]
         if busy_s[index] > 0.0:
             at_once = served_at_once(tasks[index], len(component.units) // units)
-            most[index] = min(wanted_pps[index], at_once / busy_s[index])
+            max_pps[index] = min(wanted_pps[index], at_once / busy_s[index])
         weight[index] = units * busy_s[index]
         if tasks[index].activation.kind == "polling":
             # It has its units for itself: only Linux takes them away, and its threads are not divided here.
             capacity -= units * served_at_once(tasks[index], len(component.units) // units)
             polling.add(index)
-    others = set(most) - polling
-    alone = len(most) == 1
-    if alone or not others or sum(most[index] * weight[index] for index in others) <= capacity * (1.0 + 1e-12):
-        return most
+    others = set(max_pps) - polling
+    alone = len(max_pps) == 1
+    if alone or not others or sum(max_pps[index] * weight[index] for index in others) <= capacity * (1.0 + 1e-12):
+        return max_pps
     policy = component.pool.policy
     turn: dict[int, float] = {}
     for index in others:
@@ -131,37 +131,37 @@ def divide(
         for index in others:
             urgent.setdefault(tasks[index].priority, set()).add(index)
         levels = [urgent[priority] for priority in sorted(urgent, reverse=True)]
-    got = {index: most[index] for index in polling}
+    granted = {index: max_pps[index] for index in polling}
     for level in levels:
-        share = _fill(level, most, weight, turn, capacity)
-        got.update(share)
+        share = _fill(level, max_pps, weight, turn, capacity)
+        granted.update(share)
         capacity = max(capacity - sum(share[index] * weight[index] for index in level), 0.0)
-    return got
+    return granted
 
 
 def _fill(
-    level: set[int], most: dict[int, float], weight: dict[int, float], turn: dict[int, float], capacity: float
+    level: set[int], max_pps: dict[int, float], weight: dict[int, float], turn: dict[int, float], capacity: float
 ) -> dict[int, float]:
-    """Raise all rates in proportion to ``turn`` until each has its ``most`` or the capacity is used."""
-    got: dict[int, float] = {}
+    """Raise all rates in proportion to ``turn`` until each has its ``max_pps`` or the capacity is used."""
+    granted: dict[int, float] = {}
     rest = {number: turn[number] * weight[number] for number in level}
-    for index in sorted(level, key=lambda number: most[number] / turn[number]):
+    for index in sorted(level, key=lambda number: max_pps[number] / turn[number]):
         pace = capacity / max(sum(rest.values()), 1e-300)
         del rest[index]
-        got[index] = min(most[index], pace * turn[index])
-        capacity = max(capacity - got[index] * weight[index], 0.0)
-    return got
+        granted[index] = min(max_pps[index], pace * turn[index])
+        capacity = max(capacity - granted[index] * weight[index], 0.0)
+    return granted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slowed:
+class ContendedPool:
     """A pool whose busy units slow each other: ``members`` are ``(task index, units of a grant, units at most)``."""
 
     pool: ResourcePool
     members: tuple[tuple[int, int, int], ...]
 
 
-def slowed_by_each_other(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Slowed, ...]:
+def contended_pools(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[ContendedPool, ...]:
     """Return the pools with contention, and their users."""
     factors = []
     for pool in model.pools:
@@ -172,11 +172,13 @@ def slowed_by_each_other(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple
             units = sum(need.units for need in task.needs if need.pool == pool.name)
             if units:
                 members.append((index, units, max(served_at_once(task, pool.units) * units, 1)))
-        factors.append(Slowed(pool=pool, members=tuple(members)))
+        factors.append(ContendedPool(pool=pool, members=tuple(members)))
     return tuple(factors)
 
 
-def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Sequence[float]], count: int) -> list[float]:
+def mean_contention(
+    contended: Sequence[ContendedPool], busy_units: Mapping[str, Sequence[float]], count: int
+) -> list[float]:
     """Return the contention factor on each task unit's service time, by a mean-field approximation (S5).
 
     A frame in service sees ``k = 1 + the number of other busy units`` of the pool. Its mean is all busy units of the
@@ -190,21 +192,21 @@ def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Sequence[
     ``count``: of task units.
     """
     factor = [1.0] * count
-    for group in slowed:
+    for group in contended:
         if group.pool.name not in busy_units:
             continue
         busy = busy_units[group.pool.name]
         total, spread = sum(busy), 0.0
-        for index, _, most in group.members:
+        for index, _, max_units in group.members:
             used = busy[index]
-            if used < most:
-                spread += used * (1.0 - used / most)
+            if used < max_units:
+                spread += used * (1.0 - used / max_units)
         alike: dict[tuple[float, int, int], float] = {}
-        for index, units, most in group.members:
-            kind = (busy[index], units, most)
+        for index, units, max_units in group.members:
+            kind = (busy[index], units, max_units)
             slower = alike.get(kind)
             if slower is None:
-                own = min(busy[index] / most, 1.0)
+                own = min(busy[index] / max_units, 1.0)
                 k = max(min(1.0 + total - own, float(group.pool.units)), float(units))
                 slower = alike[kind] = _at_mean(group.pool.contention, k, spread - own * (1.0 - own))
             factor[index] *= slower
@@ -248,7 +250,7 @@ def pin_sets(pins: Sequence[frozenset[int]]) -> tuple[list[frozenset[int]], bool
         for other in kinds:
             both = pin | other
             if pin & other and both not in seen:
-                if len(sets) >= _MOST_SETS:
+                if len(sets) >= _MAX_SETS:
                     return sets, False
                 seen.add(both)
                 sets.append(both)
@@ -277,30 +279,32 @@ class Rows:
 
         ``demand`` and ``weight``: by thread; ``level``: threads of each level, the most urgent first.
         """
-        got = demand.copy()
-        if not len(self.rows) or bool(np.all(self.load(demand) <= self.capacity * (1.0 + _EVEN))):
-            return got
+        granted = demand.copy()
+        if not len(self.rows) or bool(np.all(self.load(demand) <= self.capacity * (1.0 + _EQUAL_RATIO))):
+            return granted
         rest = self.capacity.copy()
         for position, threads in enumerate(level):
             wanted = np.zeros(self.threads + 1)
             wanted[threads] = demand[threads]
             loads = (self.at_once * wanted[self.member]).sum(axis=1)
-            if np.any(loads > rest * (1.0 + _EVEN)):
-                got[threads] = self._fill(wanted, weight, rest)[threads]
-                wanted[threads] = got[threads]
+            if np.any(loads > rest * (1.0 + _EQUAL_RATIO)):
+                granted[threads] = self._fill(wanted, weight, rest)[threads]
+                wanted[threads] = granted[threads]
                 loads = (self.at_once * wanted[self.member]).sum(axis=1)
             if position + 1 < len(level):
                 rest = np.maximum(rest - loads, 0.0)
-        return got
+        return granted
 
-    def entitled(self, demand: Vector, granted: Vector, weight: Vector, level: Sequence[Index], most: Vector) -> Vector:
+    def entitled(
+        self, demand: Vector, granted: Vector, weight: Vector, level: Sequence[Index], max_grants: Vector
+    ) -> Vector:
         """Return the share of each thread if it requested everything and the others their demand.
 
         Each row stands by itself: a thread that another row limits counts here with its grant.
         """
-        entitled = np.append(most, 0.0)
+        entitled = np.append(max_grants, 0.0)
         if not len(self.rows):
-            return most
+            return max_grants
         rest = self.capacity.copy()
         for position, threads in enumerate(level):
             mine = np.zeros(self.threads + 1, dtype=bool)
@@ -320,13 +324,13 @@ class Rows:
 
     def _fill(self, wanted: Vector, weight: Vector, rest: Vector) -> Vector:
         weights = np.append(weight, 0.0)
-        got = wanted.copy()
-        open_ = wanted > 0.0
+        granted = wanted.copy()
+        is_open = wanted > 0.0
         loads = (self.at_once * wanted[self.member]).sum(axis=1)
-        rows = np.flatnonzero(loads > rest * (1.0 + _EVEN))
+        rows = np.flatnonzero(loads > rest * (1.0 + _EQUAL_RATIO))
         member, at_once, rest = self.member[rows], self.at_once[rows], rest[rows]
         while rows.size:
-            rising = open_[member]
+            rising = is_open[member]
             heights = surface(
                 np.where(rising, wanted[member], 0.0), np.where(rising, weights[member], 0.0), rest, at_once=at_once
             )
@@ -338,26 +342,26 @@ class Rows:
             first = full & np.all(~rising | (lowest[member] >= heights[:, None]), axis=1)
             done = np.zeros(self.threads + 1, dtype=bool)
             done[member[first][rising[first]]] = True
-            got[done] = np.minimum(wanted[done], weights[done] * lowest[done])
-            open_ &= ~done
-            rest = np.maximum(rest - (at_once * np.where(done[member], got[member], 0.0)).sum(axis=1), 0.0)
-            keep = full & ~first & open_[member].any(axis=1)
+            granted[done] = np.minimum(wanted[done], weights[done] * lowest[done])
+            is_open &= ~done
+            rest = np.maximum(rest - (at_once * np.where(done[member], granted[member], 0.0)).sum(axis=1), 0.0)
+            keep = full & ~first & is_open[member].any(axis=1)
             rows, member, at_once, rest = rows[keep], member[keep], at_once[keep], rest[keep]
-        return got
+        return granted
 
 
-def rows_of(rows: Sequence[UnitGroup], most: Vector) -> Rows:
+def rows_of(rows: Sequence[UnitGroup], max_grants: Vector) -> Rows:
     """Return the rows that can be full: those whose threads could use more units at once than there are.
 
-    ``most``: by thread, grants that it may have at once.
+    ``max_grants``: by thread, grants that it may have at once.
     """
     kept = tuple(
         row
         for row in rows
-        if sum(units * float(most[thread]) for thread, units in row.members) > len(row.units) + _EVEN
+        if sum(units * float(max_grants[thread]) for thread, units in row.members) > len(row.units) + _EQUAL_RATIO
     )
     width = max((len(row.members) for row in kept), default=1)
-    member = np.full((len(kept), width), len(most), dtype=np.intp)
+    member = np.full((len(kept), width), len(max_grants), dtype=np.intp)
     at_once = np.zeros((len(kept), width))
     for number, row in enumerate(kept):
         for column, (thread, units) in enumerate(row.members):
@@ -367,7 +371,7 @@ def rows_of(rows: Sequence[UnitGroup], most: Vector) -> Rows:
         member=member,
         at_once=at_once,
         capacity=np.array([float(len(row.units)) for row in kept]),
-        threads=len(most),
+        threads=len(max_grants),
     )
 
 
@@ -413,8 +417,8 @@ def _surface_of_one(wanted: Vector, weight: Vector, capacity: Vector, at_once: V
     while (position < above).any():
         at = np.minimum((position + above) // 2, last)
         dry = filled[rows, at] + np.maximum(own * step[rows, at] - rim, 0.0) < capacity[:, None]
-        open_ = position < above
-        position, above = np.where(open_ & dry, at + 1, position), np.where(open_ & ~dry, at, above)
+        is_open = position < above
+        position, above = np.where(is_open & dry, at + 1, position), np.where(is_open & ~dry, at, above)
     at = np.minimum(position, last)
     # Vessels from ``at`` on are open; where all are full, only the one without a rim is.
     full_below = np.where(position > last, below[rows, at] + volume[rows, at], below[rows, at])

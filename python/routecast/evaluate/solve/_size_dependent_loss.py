@@ -23,9 +23,9 @@ from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.offered import line_rate_pps
 
 _GRID = 48
-_MOST_PLACES = 24
-_MOST_STEPS = 400
-_MOST_ROUNDS = 12
+_MAX_PLACES = 24
+_MAX_STEPS = 400
+_MAX_ROUNDS = 12
 _POINTS = 6
 
 Points = tuple[tuple[float, float], ...]
@@ -59,7 +59,7 @@ def admitted_by_size(
     else:
         gaps = _poisson_gaps(wire_s, mix.shares, offered)
     steps = _steps(fluid, mix, min(rate_pps / offered, 1.0))
-    return _admission(steps, tuple(gaps), mix, servers, min(room - servers, _MOST_PLACES))
+    return _admission(steps, tuple(gaps), mix, servers, min(room - servers, _MAX_PLACES))
 
 
 def _even_gaps(wire_s: list[float], shares: tuple[float, ...], period_s: float) -> list[float]:
@@ -90,15 +90,15 @@ def _poisson_gaps(wire_s: list[float], shares: tuple[float, ...], rate_pps: floa
     return points
 
 
-def _steps(fluid: Fluid, mix: ServiceMix, mine: float) -> Steps:
+def _steps(fluid: Fluid, mix: ServiceMix, here_ratio: float) -> Steps:
     """Return the order of the sizes: one mixed step if they are drawn at random, else one after the other."""
     frames = fluid.load.frames
     if frames.order == "random":
-        return (tuple((share, number, mine) for number, share in enumerate(mix.shares)),)
+        return (tuple((share, number, here_ratio) for number, share in enumerate(mix.shares)),)
     number_of = {size: number for number, size in enumerate(frames.share_by_bytes)}
-    if len(frames.sequence_bytes) > _MOST_STEPS:
-        return (tuple((share, number, mine) for number, share in enumerate(mix.shares)),)
-    return tuple(((1.0, number_of[size], mine),) for size in frames.sequence_bytes)
+    if len(frames.sequence_bytes) > _MAX_STEPS:
+        return (tuple((share, number, here_ratio) for number, share in enumerate(mix.shares)),)
+    return tuple(((1.0, number_of[size], here_ratio),) for size in frames.sequence_bytes)
 
 
 @lru_cache(maxsize=64)
@@ -110,7 +110,7 @@ def _admission(steps: Steps, gaps: tuple[Points, ...], mix: ServiceMix, servers:
     state[0, _GRID // 2] = 1.0
     ratio = np.ones(len(times))
     mean_s = 0.0
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         inside = np.array(mix.shares) * ratio / float(np.array(mix.shares) @ ratio)
         previous, mean_s = mean_s, float(inside @ times)
         if abs(mean_s - previous) < 1e-4 * mean_s:
@@ -121,22 +121,22 @@ def _admission(steps: Steps, gaps: tuple[Points, ...], mix: ServiceMix, servers:
             for quantum, weight in quanta
         ]
         passing = [_passing(points, law, unit_s, len(state)) for points in gaps]
-        for _ in range(max(_MOST_STEPS // len(steps), 2)):
-            before, got, wanted = state, np.zeros(len(times)), np.zeros(len(times))
+        for _ in range(max(_MAX_STEPS // len(steps), 2)):
+            before, admitted, offered = state, np.zeros(len(times)), np.zeros(len(times))
             for step in steps:
                 after = np.zeros_like(state)
-                for weight, size, mine in step:
+                for weight, size, here_ratio in step:
                     moved = _moved(state, passing[size])
                     taken = np.zeros_like(moved)
                     taken[:-1] = moved[1:]
-                    got[size] += weight * mine * float(taken.sum())
-                    wanted[size] += weight * mine
+                    admitted[size] += weight * here_ratio * float(taken.sum())
+                    offered[size] += weight * here_ratio
                     taken[0] += moved[0]
-                    after += weight * (mine * taken + (1.0 - mine) * moved)
+                    after += weight * (here_ratio * taken + (1.0 - here_ratio) * moved)
                 state = after
             if float(np.abs(state - before).sum()) < 1e-5:
                 break
-        ratio = np.divide(got, wanted, out=np.ones_like(got), where=wanted > 0.0)
+        ratio = np.divide(admitted, offered, out=np.ones_like(admitted), where=offered > 0.0)
     return tuple(float(size_ratio) for size_ratio in ratio)
 
 

@@ -22,7 +22,7 @@ from routecast.evaluate._queueing import (
     Queue,
     ServiceMix,
 )
-from routecast.evaluate.solve._arrivals import Arriving, NoWaiting
+from routecast.evaluate.solve._arrivals import ArrivalProcess, NoWaiting
 from routecast.evaluate.solve._scheduling_shares import Component
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
@@ -30,11 +30,11 @@ from routecast.quantity.schema import field, value
 
 _NOTABLE = 0.01
 OVERLOADED = 1.02
-_MOST_STATES = 2048
+_MAX_STATES = 2048
 _NO_LOSS = 1e-9
-_MOST_ARRIVAL_SCV = 2.0
+_MAX_ARRIVAL_SCV = 2.0
 _FULL_FRAMES = 10.0
-_FEWEST_PLACES = 4.0
+_MIN_PLACES = 4.0
 """By the variation of gaps and services together: with fewer, two moments say little about the loss."""
 
 
@@ -61,7 +61,7 @@ class SharedUnits:
                 and len(tasks[member].needs) == 1
                 and units == 1
                 and fluid.costs[member].batch_s == 0.0
-                and not fluid.costs[member].rest
+                and not fluid.costs[member].sleep_states
                 for member, units in part.members
             )
         )
@@ -69,7 +69,7 @@ class SharedUnits:
         times = [mix.mean_s for mix in mixes]
         self.mean_s = np.array(times)
         self.square_s2 = np.array([mean_s**2 for mean_s in times])
-        self.more = np.array([1.0 + mix.squared_cv for mix in mixes])
+        self.second_moment_factor = np.array([1.0 + mix.squared_cv for mix in mixes])
         exponential = all(mix.law == "exponential" and mix.is_one_size for mix in mixes)
         self.product_form = self.plain and exponential and max(times) <= min(times) * (1.0 + 1e-6)
         self.in_order = all(tasks[member].request == "frame" for member, _ in part.members)
@@ -85,7 +85,7 @@ class SharedUnits:
             waiting_s = MMc(arrival_pps=total, service_s=mean_s, servers=self.servers).waiting_mean_s
             method = "Jackson network" if self.in_order else "Jackson network (order of service approximated)"
         else:
-            second = _sum(rates * self.more * self.square_s2) / total
+            second = _sum(rates * self.second_moment_factor * self.square_s2) / total
             common = GIGc(
                 arrival_pps=total,
                 arrival_scv=1.0,
@@ -204,7 +204,7 @@ class Station:
         )
 
 
-def law_of(station: Station, arriving: Arriving, note: Callable[[str], None]) -> tuple[Queue | None, str]:
+def law_of(station: Station, arriving: ArrivalProcess, note: Callable[[str], None]) -> tuple[Queue | None, str]:
     """Return the queueing result of a station; or None and the reason."""
     mix, load = station.mix, station.load
     constant = mix.law == "deterministic" and station.exact
@@ -223,11 +223,11 @@ def law_of(station: Station, arriving: Arriving, note: Callable[[str], None]) ->
     return _two_moments(station, arriving, note)
 
 
-def _two_moments(station: Station, arriving: Arriving, note: Callable[[str], None]) -> tuple[Queue | None, str]:
+def _two_moments(station: Station, arriving: ArrivalProcess, note: Callable[[str], None]) -> tuple[Queue | None, str]:
     mix, load = station.mix, station.load
-    known = arriving.kind in {"renewal", "poisson", "regular"} and arriving.scv <= _MOST_ARRIVAL_SCV
-    apart = arriving.kind != "regular" or station.independent
-    if known and apart and station.servers == 1 and arriving.scv + mix.squared_cv > 0.0:
+    is_known = arriving.kind in {"renewal", "poisson", "regular"} and arriving.scv <= _MAX_ARRIVAL_SCV
+    is_independent = arriving.kind != "regular" or station.independent
+    if is_known and is_independent and station.servers == 1 and arriving.scv + mix.squared_cv > 0.0:
         finite = GIG1K(
             arrival_pps=station.rate_pps,
             arrival_scv=arriving.scv,
@@ -237,14 +237,14 @@ def _two_moments(station: Station, arriving: Arriving, note: Callable[[str], Non
         )
         if load < 1.0 and finite.loss_ratio <= _NO_LOSS:
             return _unlimited(station, arriving), ""
-        if finite.loss_ratio > _NO_LOSS and _FEWEST_PLACES * (arriving.scv + mix.squared_cv) > station.room:
+        if finite.loss_ratio > _NO_LOSS and _MIN_PLACES * (arriving.scv + mix.squared_cv) > station.room:
             varies = f"{arriving.scv:.3g} and {mix.squared_cv:.3g}"
             return None, f"has {station.room} places, too few for gaps and services that vary by {varies}"
         return finite, ""
     # Full enough that chance empties no queue: it drifts to its end faster than it spreads.
     if load >= OVERLOADED and (load - 1.0) * station.room >= _FULL_FRAMES:
         return station.full_queue, ""
-    if known and apart and load < 1.0:
+    if is_known and is_independent and load < 1.0:
         queue = _unlimited(station, arriving)
         waiting = queue.waiting_mean_s * station.rate_pps
         # The number waiting falls off about exponentially.
@@ -254,12 +254,12 @@ def _two_moments(station: Station, arriving: Arriving, note: Callable[[str], Non
         return (None, f"has a queue of {station.room - station.servers} frames, too short for its load of {load:.3g}")
     if arriving.kind == "regular" and not station.independent:
         return None, "serves a fixed sequence of frame sizes at equal gaps, without a known closed form"
-    if arriving.kind == "renewal" and arriving.scv > _MOST_ARRIVAL_SCV:
+    if arriving.kind == "renewal" and arriving.scv > _MAX_ARRIVAL_SCV:
         return None, f"gets long bursts (variation of gaps {arriving.scv:.3g}), which no approximation covers"
     return None, arriving.why or f"is at a load of {load:.3g}, where no queueing result applies"
 
 
-def _unlimited(station: Station, arriving: Arriving) -> GIGc:
+def _unlimited(station: Station, arriving: ArrivalProcess) -> GIGc:
     return GIGc(
         arrival_pps=station.rate_pps,
         arrival_scv=arriving.scv,
@@ -271,7 +271,7 @@ def _unlimited(station: Station, arriving: Arriving) -> GIGc:
 
 def _poisson(station: Station) -> Queue | None:
     rate, mix, servers, load = station.rate_pps, station.mix, station.servers, station.load
-    small = station.room <= _MOST_STATES
+    small = station.room <= _MAX_STATES
     if not small and load < 1.0 and not _roomy(station):
         return None
     if mix.law == "exponential" and mix.is_one_size:

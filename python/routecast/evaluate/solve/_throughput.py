@@ -14,28 +14,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from routecast.evaluate.solve._busy_polling import away_s, kept_pps
-from routecast.evaluate.solve._flow_propagation import Flowing
+from routecast.evaluate.solve._flow_propagation import NodeRates
 from routecast.evaluate.solve._machine import ThreadMachine
 from routecast.evaluate.solve._scheduling_shares import surface
 from routecast.evaluate.solve.flow import Vector
 from routecast.quantity.schema import field, value
 
-_AS_LONG_AS_IT_LIKES = 1e15
-_LEAST = 1e-300
+_UNLIMITED_S = 1e15
+_TINY = 1e-300
 _EVEN = 1e-9
 _SLOPE = 5.0
 # Chosen: random virtual routers and the shipped examples agree with the simulator from 0.3 to 0.4, at 0 and 1 not.
-_NOW_AND_THEN = 0.4
-_MOST_ROUNDS = 200
+_REVOKE_RATIO = 0.4
+_MAX_ROUNDS = 200
 _UNDAMPED_ROUNDS = 3
 _SHORTEST_STEP = 0.02
 _TOLERANCE = 1e-7
-_ROUGHLY = 1e-4
+_ROUGH_TOLERANCE = 1e-4
 _WAKES_DECAY = 0.7
 _FREE_ROUNDS = 12
-_PRECISELY = 1e-4
-_LOST = 1e-6
-_FROZEN = 22
+_FINE_TOLERANCE = 1e-4
+_LOSS_RATIO = 1e-6
+_FROZEN_ROUND = 22
 
 
 def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vector) -> Vector:
@@ -54,11 +54,11 @@ def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vect
     if not turns.any():
         return weight
     real_time = machine.real_time
-    backlog_s = machine.by(machine.queue_frames * work_s)
-    meanwhile = machine.by(np.where(machine.fed_within, 0.0, wanted * work_s)) / machine.most
+    backlog_s = machine.sum_by_thread(machine.queue_frames * work_s)
+    meanwhile = machine.sum_by_thread(np.where(machine.fed_within, 0.0, wanted * work_s)) / machine.max_grants
     longest = backlog_s / np.maximum(1.0 - meanwhile, 1e-12)
-    turn_s = np.minimum(machine.by(machine.turn_frames * work_s), machine.quantum_s) * machine.most
-    chosen = np.where(real_time, np.minimum(longest, _AS_LONG_AS_IT_LIKES), turn_s)
+    turn_s = np.minimum(machine.sum_by_thread(machine.turn_frames * work_s), machine.quantum_s) * machine.max_grants
+    chosen = np.where(real_time, np.minimum(longest, _UNLIMITED_S), turn_s)
     return np.where(turns, np.maximum(chosen, 1e-300), weight)
 
 
@@ -111,62 +111,66 @@ def wakes_of(
     were lost or held back; ``entitled``: units that each thread would get if it wanted more: as starts fill what is
     left of it, batches grow; ``factor``: contention; ``before``: the result of the last round.
     """
-    asleep = np.where(machine.polling | (demand > entitled * (1.0 + _EVEN)), 0.0, 1.0 - work / machine.most)
-    asleep = np.maximum(asleep, 0.0)
+    asleep_units = np.where(machine.polling | (demand > entitled * (1.0 + _EVEN)), 0.0, 1.0 - work / machine.max_grants)
+    asleep_units = np.maximum(asleep_units, 0.0)
     if not machine.starts_cost:
-        freely = _woken(machine, rate, asleep, machine.start_s, 0.0)
-        return Wakes(per_s=freely, start=np.zeros_like(rate), least_start=np.zeros_like(rate))
-    busy = np.minimum(work + before.start, machine.most)
-    at_once, victims = _at_once(machine, busy, demand, pressure)
+        unhindered = _wakes_per_s(machine, rate, asleep_units, machine.start_s, 0.0)
+        return Wakes(per_s=unhindered, start=np.zeros_like(rate), least_start=np.zeros_like(rate))
+    busy = np.minimum(work + before.start, machine.max_grants)
+    at_once, victims = _preemption(machine, busy, demand, pressure)
     interrupted = victims.sum(axis=1)
     start_s = machine.start_s * factor + _switch_s(machine, before.per_s, busy, demand + before.start, interrupted)
-    fits = np.maximum(entitled - demand, 0.0) / np.maximum(start_s, _LEAST)
-    freely = np.minimum(_woken(machine, rate, asleep, start_s, 0.0), fits)
-    late = np.minimum(_woken(machine, rate, asleep, start_s, _longest_wait_s(machine, rate)), freely)
-    least = late + at_once * (freely - late)
+    fitting = np.maximum(entitled - demand, 0.0) / np.maximum(start_s, _TINY)
+    unhindered = np.minimum(_wakes_per_s(machine, rate, asleep_units, start_s, 0.0), fitting)
+    queue_limited = np.minimum(
+        _wakes_per_s(machine, rate, asleep_units, start_s, _longest_wait_s(machine, rate)), unhindered
+    )
+    immediate = queue_limited + at_once * (unhindered - queue_limited)
     rows = machine.rows
-    per_s = freely.copy()
+    per_s = unhindered.copy()
     rest = rows.capacity.copy()
     for threads in machine.levels:
-        here = np.zeros(rows.threads + 1)
-        here[threads] = (work + least * start_s)[threads]
+        used = np.zeros(rows.threads + 1)
+        used[threads] = (work + immediate * start_s)[threads]
         wanted = np.zeros(rows.threads + 1)
-        wanted[threads] = ((freely - least) * start_s)[threads]
+        wanted[threads] = ((unhindered - immediate) * start_s)[threads]
         if len(rows.rows):
-            room = rest - (rows.at_once * here[rows.member]).sum(axis=1)
+            room = rest - (rows.at_once * used[rows.member]).sum(axis=1)
             requested = (rows.at_once * wanted[rows.member]).sum(axis=1)
-            scale = np.clip(room / np.maximum(requested, _LEAST), 0.0, 1.0)
-            lowest = np.ones(rows.threads + 1)
-            np.minimum.at(lowest, rows.member, np.broadcast_to(scale[:, None], rows.member.shape))
-            per_s[threads] = (least + (freely - least) * lowest[:-1])[threads]
-            here[threads] = (work + per_s * start_s)[threads]
-            rest = np.maximum(rest - (rows.at_once * here[rows.member]).sum(axis=1), 0.0)
+            scale = np.clip(room / np.maximum(requested, _TINY), 0.0, 1.0)
+            granted_ratio = np.ones(rows.threads + 1)
+            np.minimum.at(granted_ratio, rows.member, np.broadcast_to(scale[:, None], rows.member.shape))
+            per_s[threads] = (immediate + (unhindered - immediate) * granted_ratio[:-1])[threads]
+            used[threads] = (work + per_s * start_s)[threads]
+            rest = np.maximum(rest - (rows.at_once * used[rows.member]).sum(axis=1), 0.0)
     # Who is interrupted pays for the switch back.
-    back = machine.switch_s * (per_s @ victims)
-    return Wakes(per_s=per_s, start=per_s * start_s + back, least_start=least * start_s + back)
+    switch_back = machine.switch_s * (per_s @ victims)
+    return Wakes(per_s=per_s, start=per_s * start_s + switch_back, least_start=immediate * start_s + switch_back)
 
 
-def _woken(machine: ThreadMachine, rate: Vector, asleep: Vector, start_s: Vector, wait_s: Vector | float) -> Vector:
+def _wakes_per_s(
+    machine: ThreadMachine, rate: Vector, asleep_units: Vector, start_s: Vector, wait_s: Vector | float
+) -> Vector:
     """Return the wakes per second of a thread that waits ``wait_s`` before it starts."""
     if machine.load.arrivals.kind == "cbr":
-        woken = np.minimum(rate, asleep / np.maximum(start_s + wait_s, _LEAST))
+        wakes = np.minimum(rate, asleep_units / np.maximum(start_s + wait_s, _TINY))
         # At equal gaps whole frames come during a start.
-        whole = rate / np.maximum(np.ceil(rate * start_s / np.maximum(asleep, _LEAST) - 1e-9), 1.0)
-        woken = np.where(machine.fresh, np.minimum(whole, woken), woken)
+        whole_gaps = rate / np.maximum(np.ceil(rate * start_s / np.maximum(asleep_units, _TINY) - 1e-9), 1.0)
+        wakes = np.where(machine.is_fed_by_one_port, np.minimum(whole_gaps, wakes), wakes)
     else:
-        woken = asleep / (1.0 / np.maximum(rate, _LEAST) + start_s + wait_s)
-    often: Vector = np.minimum(woken, 1.0 / np.maximum(machine.moderation_s, _LEAST))
-    return often
+        wakes = asleep_units / (1.0 / np.maximum(rate, _TINY) + start_s + wait_s)
+    moderated: Vector = np.minimum(wakes, 1.0 / np.maximum(machine.moderation_s, _TINY))
+    return moderated
 
 
 def _longest_wait_s(machine: ThreadMachine, rate: Vector) -> Vector:
     """Return the time that an awake thread may wait for its unit before its queues are full, s."""
-    room = machine.by(machine.queue_frames)
-    wait_s: Vector = np.where(machine.shares_units, room / np.maximum(rate, _LEAST), 0.0)
+    room = machine.sum_by_thread(machine.queue_frames)
+    wait_s: Vector = np.where(machine.shares_units, room / np.maximum(rate, _TINY), 0.0)
     return wait_s
 
 
-def _at_once(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vector) -> tuple[Vector, Vector]:
+def _preemption(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vector) -> tuple[Vector, Vector]:
     """Return the share of wakes that get a unit at once, by thread, and the chance that they preempt each other thread.
 
     Under Linux's fair scheduler a thread that has used less than the one that runs revokes it, if half a quantum, the
@@ -175,11 +179,11 @@ def _at_once(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vec
     softirqs break the turns, threads take turns frame by frame then too.
     """
     used = np.divide(busy, machine.weight, out=np.zeros_like(busy), where=machine.fair)
-    both = used[:, None] + used[None, :]
+    used_sum = used[:, None] + used[None, :]
     # Continuous where two have used alike, as the fixed point needs. Where a lead must be more than the granularity,
     # two that have used alike revoke each other only now and then.
-    alike = np.where(machine.granularity_s > 0.0, _NOW_AND_THEN, 1.0)[:, None]
-    behind = np.clip(alike + _SLOPE * (used[None, :] - used[:, None]) / np.maximum(both, _LEAST), 0.0, 1.0)
+    revoke_ratio = np.where(machine.granularity_s > 0.0, _REVOKE_RATIO, 1.0)[:, None]
+    behind = np.clip(revoke_ratio + _SLOPE * (used[None, :] - used[:, None]) / np.maximum(used_sum, _TINY), 0.0, 1.0)
     behind *= machine.rivals
     # One that may use several units finds one free, as a rule, that the one that has used most leaves.
     at_once = behind.max(axis=1, initial=0.0) * machine.may_revoke * (machine.pinned_to == 1.0)
@@ -188,10 +192,12 @@ def _at_once(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vec
         fullest = np.zeros(machine.rows.threads + 1)
         np.maximum.at(fullest, machine.rows.member, np.broadcast_to(loads[:, None], machine.rows.member.shape))
         at_once *= np.where(
-            machine.calm & (machine.granularity_s > 0.0), np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0), 1.0
+            machine.is_never_preempted & (machine.granularity_s > 0.0),
+            np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0),
+            1.0,
         )
-    running = behind * np.minimum(demand, machine.most) / machine.pinned_to[:, None]
-    running /= np.maximum(1.0 - busy, _LEAST)[:, None]
+    running = behind * np.minimum(demand, machine.max_grants) / machine.pinned_to[:, None]
+    running /= np.maximum(1.0 - busy, _TINY)[:, None]
     victims = running / np.maximum(running.sum(axis=1), 1.0)[:, None] * at_once[:, None]
     return at_once, victims
 
@@ -201,19 +207,19 @@ def _switch_s(machine: ThreadMachine, wakes: Vector, busy: Vector, demand: Vecto
     if not machine.switch_s.any() and not machine.migration_s.any():
         return np.zeros_like(wakes)
     on_unit = machine.on_unit
-    lower = np.zeros_like(busy)
+    lower_ratio = np.zeros_like(busy)
     below = np.zeros(on_unit.shape[0])
     for threads in reversed(machine.levels):
         # A less urgent thread with work runs whenever no other one does.
-        lower[threads] = (on_unit.T @ below)[threads]
+        lower_ratio[threads] = (on_unit.T @ below)[threads]
         below = np.minimum(below + on_unit[:, threads] @ demand[threads], 1.0)
-    lower = np.clip(lower / np.maximum(1.0 - busy, _LEAST), 0.0, 1.0)
-    runs = np.maximum(lower, interrupted)
+    lower_ratio = np.clip(lower_ratio / np.maximum(1.0 - busy, _TINY), 0.0, 1.0)
+    running_ratio = np.maximum(lower_ratio, interrupted)
     turns = on_unit.T @ (on_unit @ np.where(machine.borrows, 0.0, wakes))
-    own = (on_unit * on_unit).sum(axis=0) * wakes
-    other = np.clip(np.where(turns > 0.0, 1.0 - own / np.maximum(turns, _LEAST), 0.0), 0.0, 1.0)
-    taken = runs + (1.0 - runs) * other
-    cost: Vector = machine.switch_s * (taken + lower) + machine.migration_s * machine.moves * taken
+    own_turns = (on_unit * on_unit).sum(axis=0) * wakes
+    other_ratio = np.clip(np.where(turns > 0.0, 1.0 - own_turns / np.maximum(turns, _TINY), 0.0), 0.0, 1.0)
+    switch_ratio = running_ratio + (1.0 - running_ratio) * other_ratio
+    cost: Vector = machine.switch_s * (switch_ratio + lower_ratio) + machine.migration_s * machine.moves * switch_ratio
     return cost
 
 
@@ -224,7 +230,7 @@ class Steady:
     machine: ThreadMachine
     intended_pps: float
     offered: Vector
-    flowing: Flowing
+    node_rates: NodeRates
     work_s: Vector = field("Seconds per frame by node, with contention")
     factor: Vector = field("Contention by thread")
     demand: Vector = field("Units that each thread requests for its arriving frames")
@@ -239,87 +245,97 @@ class Steady:
     @property
     def lost_pps(self) -> Vector:
         """Frames of the load that each node drops, without copies, frames/s."""
-        flowing = self.flowing
-        lost_ratio = 1.0 - flowing.served / np.maximum(flowing.arriving, _LEAST)
-        lost: Vector = np.maximum(flowing.arriving - flowing.copies, 0.0) * lost_ratio
+        node_rates = self.node_rates
+        lost_ratio = 1.0 - node_rates.served / np.maximum(node_rates.arriving, _TINY)
+        lost: Vector = np.maximum(node_rates.arriving - node_rates.copies, 0.0) * lost_ratio
         return lost
 
 
 def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
     """Return the fixed point at a load; of two steady states the one that is reached from an idle router."""
-    passage = machine.passage
+    propagation = machine.propagation
     offered = machine.graph.offered(intended_pps)
-    wanted_in = np.bincount(machine.graph.ingress, weights=intended_pps * machine.graph.share)
-    taken_in = np.bincount(machine.graph.ingress, weights=offered)
-    entering = passage.entry(intended_pps, taken_in / np.maximum(wanted_in, _LEAST))
+    intended_by_port = np.bincount(machine.graph.ingress, weights=intended_pps * machine.graph.share)
+    offered_by_port = np.bincount(machine.graph.ingress, weights=offered)
+    entering = propagation.entry(intended_pps, offered_by_port / np.maximum(intended_by_port, _TINY))
     costly = machine.costly
-    threads, nodes = len(machine.threads), len(passage.order)
+    threads, nodes = len(machine.threads), len(propagation.order)
     factor, copies = np.ones(threads), np.zeros(nodes)
     limit, served = machine.limit_pps, np.zeros(nodes)
     wakes = Wakes(per_s=np.zeros(threads), start=np.zeros(threads), least_start=np.zeros(threads))
-    scale = max(float(offered.sum()), _LEAST)
-    unlimited = passage.flow(entering, np.full(nodes, np.inf), copies)
-    pressure = machine.by(unlimited.served * machine.busy_s)
+    scale = max(float(offered.sum()), _TINY)
+    unlimited = propagation.flow(entering, np.full(nodes, np.inf), copies)
+    pressure = machine.sum_by_thread(unlimited.served * machine.busy_s)
     state = None
-    tolerance = _ROUGHLY if machine.starts_cost else _TOLERANCE
-    rounds, settled, step, last, away = 0, False, 1.0, np.zeros(nodes), np.zeros(threads)
-    while rounds < _MOST_ROUNDS and not settled:
+    tolerance = _ROUGH_TOLERANCE if machine.starts_cost else _TOLERANCE
+    rounds, settled, step, last_residual, away = 0, False, 1.0, np.zeros(nodes), np.zeros(threads)
+    while rounds < _MAX_ROUNDS and not settled:
         rounds += 1
-        flowing = passage.flow(entering, limit, copies)
+        node_rates = propagation.flow(entering, limit, copies)
         work_s = machine.busy_s * np.append(factor, 1.0)[machine.thread]
-        wanted = np.minimum(np.where(passage.held_towards, flowing.could_arrive, flowing.arriving), flowing.room_ahead)
-        work = machine.by(wanted * work_s)
-        hard, least_start = _hard(machine, wakes, work)
-        demand = np.minimum(work + hard, machine.most)
-        requested = np.where(machine.polling, machine.most, demand)
+        wanted = np.minimum(
+            np.where(propagation.is_looked_ahead_to, node_rates.could_arrive, node_rates.arriving),
+            node_rates.room_ahead,
+        )
+        work = machine.sum_by_thread(wanted * work_s)
+        start_time, least_start = _start_time(machine, wakes, work)
+        demand = np.minimum(work + start_time, machine.max_grants)
+        requested = np.where(machine.polling, machine.max_grants, demand)
         weight = weights(machine, work_s, wanted, demand)
         granted = machine.rows.divide(requested, weight, machine.levels)
-        entitled = machine.rows.entitled(requested, granted, weight, machine.levels, machine.most)
+        entitled = machine.rows.entitled(requested, granted, weight, machine.levels, machine.max_grants)
         new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - least_start, 0.0))
-        if machine.feeding is not None:
-            share, away = _turns(machine, work, granted, work_s)
-            coming = np.where(passage.held_towards, flowing.could_arrive, flowing.arriving)
-            kept = kept_pps(machine.feeding, machine.thread, away, share, coming, machine.queue_frames)
+        if machine.upstream is not None:
+            share, away = _shares_in_turns(machine, work, granted, work_s)
+            coming = np.where(propagation.is_looked_ahead_to, node_rates.could_arrive, node_rates.arriving)
+            kept = kept_pps(machine.upstream, machine.thread, away, share, coming, machine.queue_frames)
             new_limit = np.minimum(new_limit, kept)
-        used = machine.by(flowing.served * work_s)
+        used = machine.sum_by_thread(node_rates.served * work_s)
         new_wakes = wakes
-        if rounds < _FROZEN:
+        if rounds < _FROZEN_ROUND:
             new_wakes = wakes_of(
-                machine, machine.by(flowing.served), used, work, pressure * factor, entitled, factor, wakes
+                machine,
+                machine.sum_by_thread(node_rates.served),
+                used,
+                work,
+                pressure * factor,
+                entitled,
+                factor,
+                wakes,
             )
-        busy = np.minimum(used + wakes.start, machine.most)
-        new_factor = machine.contended.factor(busy)
-        near = 2.0 * flowing.arriving
-        residual = np.minimum(new_limit, near) - np.minimum(limit, near)
-        moved = max(
-            float(np.abs(flowing.served - served).max()) / scale,
+        busy = np.minimum(used + wakes.start, machine.max_grants)
+        new_factor = machine.contention.factor(busy)
+        near_limit = 2.0 * node_rates.arriving
+        residual = np.minimum(new_limit, near_limit) - np.minimum(limit, near_limit)
+        change = max(
+            float(np.abs(node_rates.served - served).max()) / scale,
             # A limit far above what comes may still move; one that comes near it matters next.
             float(np.abs(residual).max()) / scale,
             float(np.abs(new_factor - factor).max()),
             # Wakes are approximate anyway.
             0.1 * float(np.abs(new_wakes.start - wakes.start).max()),
-            float(np.abs(flowing.copies - copies).max()) / scale,
+            float(np.abs(node_rates.copies - copies).max()) / scale,
         )
-        settled = rounds > 2 and moved < tolerance
-        state = (flowing, work_s, factor, work + hard, granted, busy)
+        settled = rounds > 2 and change < tolerance
+        state = (node_rates, work_s, factor, work + start_time, granted, busy)
         if settled:
             break
-        step = _next_step(step, residual, last) if rounds > _UNDAMPED_ROUNDS else 1.0
-        last = residual
+        step = _next_step(step, residual, last_residual) if rounds > _UNDAMPED_ROUNDS else 1.0
+        last_residual = residual
         if rounds > 1:
             new_limit[costly] = limit[costly] + step * (new_limit[costly] - limit[costly])
         limit = new_limit
         factor = factor + step * (new_factor - factor)
-        copies = copies + step * (flowing.copies - copies)
+        copies = copies + step * (node_rates.copies - copies)
         wakes = wakes.towards(new_wakes, _wakes_step(rounds))
-        served = flowing.served
+        served = node_rates.served
     assert state is not None
-    flowing, work_s, factor, demand, granted, busy = state
+    node_rates, work_s, factor, demand, granted, busy = state
     return Steady(
         machine=machine,
         intended_pps=intended_pps,
         offered=offered,
-        flowing=flowing,
+        node_rates=node_rates,
         work_s=work_s,
         factor=factor,
         demand=demand,
@@ -332,21 +348,21 @@ def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
     )
 
 
-def _hard(machine: ThreadMachine, wakes: Wakes, work: Vector) -> tuple[Vector, Vector]:
+def _start_time(machine: ThreadMachine, wakes: Wakes, work: Vector) -> tuple[Vector, Vector]:
     """Return the time that starts take from work, by thread: all of it where others are less urgent, and the least.
 
     A thread that has its units to itself starts only when its work is done, so its starts take nothing from that.
     """
-    room = np.where(machine.shares_units, np.inf, np.maximum(machine.most - work, 0.0))
+    room = np.where(machine.shares_units, np.inf, np.maximum(machine.max_grants - work, 0.0))
     least = np.minimum(wakes.least_start, room)
     return np.minimum(np.where(machine.last_level, least, wakes.start), room), least
 
 
-def _turns(machine: ThreadMachine, work: Vector, granted: Vector, work_s: Vector) -> tuple[Vector, Vector]:
+def _shares_in_turns(machine: ThreadMachine, work: Vector, granted: Vector, work_s: Vector) -> tuple[Vector, Vector]:
     """Return the share of a unit by thread, and for how long at a time a polling thread is off its unit, s."""
-    share = np.minimum(granted / machine.most, 1.0)
+    share = np.minimum(granted / machine.max_grants, 1.0)
     greedy = work > granted * (1.0 + _TOLERANCE)
-    drain_s = machine.by(machine.queue_frames * work_s) / np.maximum(1.0 - work, _LEAST)
+    drain_s = machine.sum_by_thread(machine.queue_frames * work_s) / np.maximum(1.0 - work, _TINY)
     if not machine.polling.any():
         return share, np.zeros_like(share)
     # What blocks soon takes its time in pieces, not in turns. Threads that may use the same units are one column.
@@ -354,13 +370,13 @@ def _turns(machine: ThreadMachine, work: Vector, granted: Vector, work_s: Vector
     meet = uses.T.astype(np.int64) @ uses > 0
     blocking = np.bincount(alike, weights=np.where(machine.polling | greedy, 0.0, granted), minlength=uses.shape[1])
     in_pieces = (meet @ blocking)[alike]
-    spins = machine.polling & machine.fair & (machine.most - granted > in_pieces + _ROUGHLY)
+    spins = machine.polling & machine.fair & (machine.max_grants - granted > in_pieces + _ROUGH_TOLERANCE)
     return share, away_s(spins, machine.rivals, machine.quantum_s, share, greedy, drain_s)
 
 
 def _next_step(step: float, residual: Vector, last: Vector) -> float:
     """Return the step: shorter where the residual changes its sign from round to round, longer where it does not."""
-    turn = float(residual @ last) / max(float(np.linalg.norm(residual) * np.linalg.norm(last)), _LEAST)
+    turn = float(residual @ last) / max(float(np.linalg.norm(residual) * np.linalg.norm(last)), _TINY)
     if turn < -0.2:
         return max(0.6 * step, _SHORTEST_STEP)
     return min(1.2 * step, 1.0) if turn > 0.2 else step
@@ -382,17 +398,17 @@ def _limits(machine: ThreadMachine, wanted: Vector, work_s: Vector, entitled: Ve
     """Return the rate that each task unit could serve, frames/s: equal turns, and the time left by its thread."""
     table = machine.by_thread
     turn_s = np.append(machine.turn_frames * work_s, 0.0)[table]
-    want = np.append(wanted * work_s, 0.0)[table]
-    spare = entitled - want.sum(axis=1)
-    highest = np.divide(want, turn_s, out=np.zeros_like(want), where=turn_s > 0.0).max(axis=1)
-    height = np.where(spare >= 0.0, highest, 0.0)
-    over = spare < 0.0
-    if over.any():
-        height[over] = surface(want[over], turn_s[over], entitled[over])
-    by_turns = np.append(height, 0.0)[machine.thread] * machine.turn_frames
-    if_free = wanted + np.append(np.maximum(spare, 0.0), 0.0)[machine.thread] / np.maximum(work_s, _LEAST)
-    could = np.where(np.append(over, False)[machine.thread], by_turns, np.maximum(by_turns, if_free))
-    limits: Vector = np.where(machine.costly, could, machine.limit_pps)
+    wanted_time = np.append(wanted * work_s, 0.0)[table]
+    spare = entitled - wanted_time.sum(axis=1)
+    highest = np.divide(wanted_time, turn_s, out=np.zeros_like(wanted_time), where=turn_s > 0.0).max(axis=1)
+    level_height = np.where(spare >= 0.0, highest, 0.0)
+    is_over = spare < 0.0
+    if is_over.any():
+        level_height[is_over] = surface(wanted_time[is_over], turn_s[is_over], entitled[is_over])
+    by_turns = np.append(level_height, 0.0)[machine.thread] * machine.turn_frames
+    rate_if_free = wanted + np.append(np.maximum(spare, 0.0), 0.0)[machine.thread] / np.maximum(work_s, _TINY)
+    served = np.where(np.append(is_over, False)[machine.thread], by_turns, np.maximum(by_turns, rate_if_free))
+    limits: Vector = np.where(machine.costly, served, machine.limit_pps)
     return limits
 
 
@@ -414,56 +430,56 @@ def lossless_of(machine: ThreadMachine) -> Lossless:
     the units that it may have at once, every link must carry its frames. Where threads that poll share units, they take
     theirs whatever they need, so the rate is that from which on the fixed point loses frames.
     """
-    passage = machine.passage
+    propagation = machine.propagation
     intended = np.bincount(machine.graph.ingress, weights=machine.graph.share, minlength=machine.graph.ports)
-    entering = passage.entry(1.0, np.ones(machine.graph.ports))
-    nodes = len(passage.order)
+    entering = propagation.entry(1.0, np.ones(machine.graph.ports))
+    nodes = len(propagation.order)
     unlimited, copies = np.full(nodes, np.inf), np.zeros(nodes)
-    visits = passage.flow(entering, unlimited, copies)
+    visits = propagation.flow(entering, unlimited, copies)
     copies = visits.copies
     rate_of = visits.forwarded + copies
     links = np.where(
         np.isfinite(machine.limit_pps), rate_of / np.where(np.isfinite(machine.limit_pps), machine.limit_pps, 1.0), 0.0
     )
-    best = 1.0 / max(float(links.max()), float((intended / machine.graph.ingress_cap).max()), _LEAST)
-    frames, threads = machine.by(rate_of), len(machine.threads)
+    best = 1.0 / max(float(links.max()), float((intended / machine.graph.ingress_cap).max()), _TINY)
+    frames, threads = machine.sum_by_thread(rate_of), len(machine.threads)
     factor = np.ones(threads)
     demand = np.zeros(threads)
-    tolerance = 0.1 * _ROUGHLY if machine.starts_cost else 1e-9
+    tolerance = 0.1 * _ROUGH_TOLERANCE if machine.starts_cost else 1e-9
     wakes = Wakes(per_s=np.zeros(threads), start=np.zeros(threads), least_start=np.zeros(threads))
     rate = best
     for rounds in range(1, 200):
         work_s = machine.busy_s * np.append(factor, 1.0)[machine.thread]
-        unit_work = machine.by(rate_of * work_s)
-        hard, _ = _hard(machine, wakes, unit_work * rate)
-        demand = unit_work + hard / max(rate, _LEAST)
-        fullest = float((demand / machine.most).max(initial=0.0))
+        unit_work = machine.sum_by_thread(rate_of * work_s)
+        start_time, _ = _start_time(machine, wakes, unit_work * rate)
+        demand = unit_work + start_time / max(rate, _TINY)
+        fullest = float((demand / machine.max_grants).max(initial=0.0))
         if len(machine.rows.rows):
             fullest = max(fullest, float((machine.rows.load(demand) / machine.rows.capacity).max()))
-        new_rate = min(best, 1.0 / max(fullest, _LEAST))
+        new_rate = min(best, 1.0 / max(fullest, _TINY))
         settled = rounds > 2 and abs(new_rate - rate) <= tolerance * rate
         step = _step(rounds)
         rate = rate + step * (new_rate - rate)
         if settled:
             break
-        work = np.minimum(unit_work * rate, machine.most)
-        new_wakes = wakes_of(machine, frames * rate, work, work, work, machine.most, factor, wakes)
-        new_factor = machine.contended.factor(np.minimum(work + new_wakes.start, machine.most))
+        work = np.minimum(unit_work * rate, machine.max_grants)
+        new_wakes = wakes_of(machine, frames * rate, work, work, work, machine.max_grants, factor, wakes)
+        new_factor = machine.contention.factor(np.minimum(work + new_wakes.start, machine.max_grants))
         factor = factor + step * (new_factor - factor)
         wakes = wakes.towards(new_wakes, _wakes_step(rounds))
-    if machine.feeding is None:
+    if machine.upstream is None:
         return Lossless(rate_pps=rate, visits=rate_of, demand=demand * rate)
-    turned, first_lost = _before_loss(machine, rate)
+    turned, first_lost = _greatest_without_loss(machine, rate)
     return Lossless(rate_pps=turned, visits=rate_of, demand=demand * turned, first_lost=first_lost)
 
 
-def _before_loss(machine: ThreadMachine, most_pps: float) -> tuple[float, int]:
+def _greatest_without_loss(machine: ThreadMachine, most_pps: float) -> tuple[float, int]:
     """Return the greatest rate up to ``most_pps`` without loss in the fixed point, and the node that loses first."""
     low, high, first_lost, rate = 0.0, most_pps, -1, most_pps
-    while high - low > _PRECISELY * high and high > _PRECISELY * most_pps:
+    while high - low > _FINE_TOLERANCE * high and high > _FINE_TOLERANCE * most_pps:
         steady = steady_state(machine, rate)
         lost = steady.lost_pps
-        if float(lost.sum()) > _LOST * rate:
+        if float(lost.sum()) > _LOSS_RATIO * rate:
             high, first_lost = rate, int(np.argmax(lost))
         else:
             low = rate

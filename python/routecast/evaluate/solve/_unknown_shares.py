@@ -51,7 +51,10 @@ class Absences:
 
     def on_link_frames(self, stations: Iterable[int], frame_s: float) -> float:
         """Return the number of frames of polls at these stations that wait for a link when the last of them arrives."""
-        return sum(self.polls_frames[at] * max(1.0 - 1.0 / (self.pace_pps[at] * frame_s), 0.0) for at in stations)
+        return sum(
+            self.polls_frames[station] * max(1.0 - 1.0 / (self.pace_pps[station] * frame_s), 0.0)
+            for station in stations
+        )
 
 
 def absences_of(fluid: Fluid) -> Absences:
@@ -67,25 +70,29 @@ class _Bounds:
         self.frame_s = [cost.busy_s * float(factor) for cost, factor in zip(fluid.costs, fluid.factor, strict=True)]
         self.servers = [self._servers(index) for index in range(self.count)]
         self.pace_pps = [n / s if s > 0.0 else math.inf for n, s in zip(self.servers, self.frame_s, strict=True)]
-        self.most = [self._most(index) for index in range(self.count)]
-        self.before: list[list[int]] = [[] for _ in range(fluid.graph.exit + 1)]
-        for at, edges in enumerate(fluid.graph.edges):
+        self.full_poll_frames = [self._full_poll_frames(index) for index in range(self.count)]
+        self.feeders: list[list[int]] = [[] for _ in range(fluid.graph.exit + 1)]
+        for station, edges in enumerate(fluid.graph.edges):
             for node, fraction in edges:
-                if float(fluid.rates[at] @ fraction) > 0.0:
-                    self.before[node].append(at)
-        self.own_s = [self._own_s(index) for index in range(self.count)]
+                if float(fluid.rates[station] @ fraction) > 0.0:
+                    self.feeders[node].append(station)
+        self.start_delay_s = [self._start_delay_s(index) for index in range(self.count)]
         self.part_load = [self._part_load(part) for part in fluid.components]
         self.load = [self._load(index) for index in range(self.count)]
 
     def absences(self) -> Absences:
-        polls, bursts, away = list(self.most), [0.0] * self.count, [0.0] * self.count
+        polls, bursts, away = list(self.full_poll_frames), [0.0] * self.count, [0.0] * self.count
         for _ in range(_ROUNDS):
             bursts = []
             for index in range(self.count):
-                bursts.append(sum(self._handed(at, index, polls, bursts) for at in self.before[index]))
+                bursts.append(
+                    sum(self._handed_frames(station, index, polls, bursts) for station in self.feeders[index])
+                )
             periods = [self._busy_period_s(part, bursts) for part in self.fluid.components]
             away = [self._away_s(index, periods) for index in range(self.count)]
-            polls = [min(self.most[index], self._waiting(index, away, bursts)) for index in range(self.count)]
+            polls = [
+                min(self.full_poll_frames[index], self._waiting(index, away, bursts)) for index in range(self.count)
+            ]
         passed = [
             burst if frame_s <= 0.0 else poll for poll, burst, frame_s in zip(polls, bursts, self.frame_s, strict=True)
         ]
@@ -104,27 +111,27 @@ class _Bounds:
         part, units = uses[0]
         return max(served_at_once(task, len(part.units) // units), 1)
 
-    def _most(self, index: int) -> float:
+    def _full_poll_frames(self, index: int) -> float:
         """Return the number of frames of a full poll."""
         task = self.fluid.graph.tasks[index]
         if task.activation.kind in {"interrupt", "thread"}:
             return float(min(task.activation.budget_frames, task.queue_frames))
         return float(task.batch_frames)
 
-    def _own_s(self, index: int) -> float:
+    def _start_delay_s(self, index: int) -> float:
         """Return the time before it requests its unit, and at the start of its work, s."""
         task, cost, factor = self.fluid.graph.tasks[index], self.fluid.costs[index], float(self.fluid.factor[index])
-        own_s = cost.moderation_s + (cost.interrupt_s + cost.batch_s) * factor
+        start_delay_s = cost.moderation_s + (cost.interrupt_s + cost.batch_s) * factor
         if task.activation.wakeup is not None:
-            own_s += task.activation.wakeup.quantile_s(1.0 - _RARE)
-        return own_s + max((exit_s for _, exit_s in cost.rest), default=0.0)
+            start_delay_s += task.activation.wakeup.quantile_s(1.0 - _RARE)
+        return start_delay_s + max((exit_s for _, exit_s in cost.sleep_states), default=0.0)
 
     def _part_load(self, part: Component) -> float:
         """Return the share of units for work and polling: in full batches, or at most where others take turns."""
         fluid = self.fluid
         apart = len(part.members) > 1 and fluid.steady is None
         busy, rate = [0.0] * self.count, self.rate.tolist()
-        turns_s = frames_s(part, fluid.graph.tasks, fluid.costs, rate) if apart else {}
+        turns_s = frame_times_s(part, fluid.graph.tasks, fluid.costs, rate) if apart else {}
         for index, units in part.members:
             frame_s = max(turns_s.get(index, 0.0) * float(fluid.factor[index]), self.frame_s[index])
             busy[index] = units * rate[index] * frame_s
@@ -137,13 +144,15 @@ class _Bounds:
         shared = [self.part_load[part.number] for part, _ in self.fluid.uses[index] if len(part.members) > 1]
         return max([load, *shared])
 
-    def _handed(self, at: int, to: int, polls: list[float], bursts: list[float]) -> float:
+    def _handed_frames(self, station: int, to: int, polls: list[float], bursts: list[float]) -> float:
         """Return the frames of a poll at one station that the next has not served when the last of them arrives."""
-        if self.frame_s[at] <= 0.0:
-            return bursts[at]
-        shares = {part.number for part, _ in self.fluid.uses[at]} & {part.number for part, _ in self.fluid.uses[to]}
+        if self.frame_s[station] <= 0.0:
+            return bursts[station]
+        shares = {part.number for part, _ in self.fluid.uses[station]} & {
+            part.number for part, _ in self.fluid.uses[to]
+        }
         alone = not shares and all(len(part.members) == 1 for part, _ in self.fluid.uses[to])
-        return polls[at] * max(1.0 - self.pace_pps[to] / self.pace_pps[at], 0.0) if alone else polls[at]
+        return polls[station] * max(1.0 - self.pace_pps[to] / self.pace_pps[station], 0.0) if alone else polls[station]
 
     def _busy_period_s(self, part: Component, bursts: list[float]) -> float:
         """Return the longest busy period of the units of a component, s."""
@@ -155,14 +164,14 @@ class _Bounds:
             rate, frame_s = float(self.rate[index]), self.frame_s[index] * units
             if rate <= 0.0:
                 continue
-            at_once = bursts[index] + rate * self.own_s[index] + 1.0
-            begin_s += at_once * frame_s + self.own_s[index]
+            at_once = bursts[index] + rate * self.start_delay_s[index] + 1.0
+            begin_s += at_once * frame_s + self.start_delay_s[index]
             variance += rate * frame_s**2 * (1.0 + self.fluid.graph.tasks[index].service.squared_cv)
         root = SPREAD * math.sqrt(variance)
         return float(((root + math.sqrt(root**2 + 4.0 * (1.0 - load) * begin_s)) / (2.0 * (1.0 - load))) ** 2)
 
     def _away_s(self, index: int, periods: list[float]) -> float:
-        away_s = self.own_s[index]
+        away_s = self.start_delay_s[index]
         for part, _ in self.fluid.uses[index]:
             away_s += min(periods[part.number], self._turns_s(part, index)) if len(part.members) > 1 else 0.0
             if part.pool.interruptions is not None:
@@ -186,7 +195,7 @@ class _Bounds:
         return waiting
 
 
-def frames_s(
+def frame_times_s(
     part: Component, tasks: Sequence[TaskUnit], costs: Sequence[Cost], visits: Sequence[float]
 ) -> dict[int, float]:
     """Return the time for a frame at the least batches under turns, without contention, by member of a component, s.
@@ -200,9 +209,12 @@ def frames_s(
     ``visits``: by task unit: frames that come to it, in any unit.
     """
     reached = [index for index, _ in part.members if visits[index] > 0.0]
-    turns = [costs[index].batch_frames / visits[index] for index in reached if not polls_for_good(part, tasks[index])]
+    turns = [costs[index].batch_frames / visits[index] for index in reached if not never_releases(part, tasks[index])]
     cycle = math.inf if part.pool.policy.kind == "fair" or not turns else min(turns)
-    urgent = part.pool.policy.kind in {"priority", "preemptive"} and len({tasks[at].priority for at in reached}) > 1
+    urgent = (
+        part.pool.policy.kind in {"priority", "preemptive"}
+        and len({tasks[station].priority for station in reached}) > 1
+    )
     frames = {}
     for index, _ in part.members:
         cost = costs[index]
@@ -213,7 +225,7 @@ def frames_s(
     return frames
 
 
-def polls_for_good(part: Component, task: TaskUnit) -> bool:
+def never_releases(part: Component, task: TaskUnit) -> bool:
     """Whether a task unit never releases its units."""
     return task.activation.kind == "polling" and part.pool.policy.kind != "linux"
 
@@ -222,7 +234,7 @@ def held_units(part: Component, tasks: Sequence[TaskUnit]) -> int:
     """Return the number of units that polling task units hold."""
     held: dict[str, int] = {}
     for index, units in part.members:
-        if polls_for_good(part, tasks[index]):
+        if never_releases(part, tasks[index]):
             # Task units of one thread hold the same units.
             at_once = served_at_once(tasks[index], len(part.units) // units)
             held[tasks[index].thread or tasks[index].name] = units * at_once
@@ -234,16 +246,16 @@ def fill_of(part: Component, tasks: Sequence[TaskUnit], work: Sequence[float]) -
 
     ``work``: by task unit: busy units.
     """
-    others = [index for index, _ in part.members if not polls_for_good(part, tasks[index])]
+    others = [index for index, _ in part.members if not never_releases(part, tasks[index])]
     wanted = sum(work[index] for index in others)
     if wanted <= 0.0:
         return 0.0
     free = len(part.units) - held_units(part, tasks)
     fill = wanted / free if free > 0 else math.inf
-    where = {index: _where(part, tasks[index]) for index in others}
-    sets, _ = pin_sets([units for units in where.values() if len(units) < len(part.units)])
+    usable_units = {index: _usable_units(part, tasks[index]) for index in others}
+    sets, _ = pin_sets([units for units in usable_units.values() if len(units) < len(part.units)])
     for units in sets:
-        fill = max(fill, sum(work[index] for index in others if where[index] <= units) / len(units))
+        fill = max(fill, sum(work[index] for index in others if usable_units[index] <= units) / len(units))
     return fill
 
 
@@ -263,42 +275,46 @@ def why_unknown(
     """
     if len(part.members) < 2:
         return ""
-    if poller := _in_the_way(part, tasks):
+    if poller := _blocking_poller(part, tasks):
         return f'"{poller}" polls and never gives its unit back, so that who came first decides'
     if threads:
         return ""
     work = [0.0] * len(tasks)
-    each_s = frames_s(part, tasks, costs, rates_pps)
+    frame_s = frame_times_s(part, tasks, costs, rates_pps)
     for index, units in part.members:
-        work[index] = units * rates_pps[index] * each_s[index] * factor[index]
+        work[index] = units * rates_pps[index] * frame_s[index] * factor[index]
     if fill_of(part, tasks, work) < _FULL:
         return ""
-    if any(_starts(part, costs[index]) for index, _ in part.members):
+    if any(_has_start_cost(part, costs[index]) for index, _ in part.members):
         return "how many frames a poll finds depends on the turns of the others"
-    if len({_where(part, tasks[index]) for index, _ in part.members}) > 1:
+    if len({_usable_units(part, tasks[index]) for index, _ in part.members}) > 1:
         return "pins leave some task units fewer units than others"
     return ""
 
 
-def _starts(part: Component, cost: Cost) -> bool:
+def _has_start_cost(part: Component, cost: Cost) -> bool:
     return cost.batch_s + cost.interrupt_s > 0.0 or (part.pool.switch_cost_s > 0.0 and cost.batch_frames > 1)
 
 
-def _where(part: Component, task: TaskUnit) -> frozenset[int]:
+def _usable_units(part: Component, task: TaskUnit) -> frozenset[int]:
     """Return the units that a task unit may use; its pin is for the pool that it needs first."""
     pinned = task.pin and task.needs[0].pool == part.pool.name
     return frozenset(task.pin if pinned else part.units)
 
 
-def _in_the_way(part: Component, tasks: Sequence[TaskUnit]) -> str:
+def _blocking_poller(part: Component, tasks: Sequence[TaskUnit]) -> str:
     """Return a task unit that may hold the only unit left to another one; empty if there is none."""
-    holding = [(index, units) for index, units in part.members if polls_for_good(part, tasks[index])]
+    holding = [(index, units) for index, units in part.members if never_releases(part, tasks[index])]
     for index, needed in part.members:
-        task, own = tasks[index], _where(part, tasks[index])
+        task, own = tasks[index], _usable_units(part, tasks[index])
         held: dict[str, int] = {}
         for other, units in holding:
             poller = tasks[other]
-            if other != index and not (poller.thread and poller.thread == task.thread) and _where(part, poller) & own:
+            if (
+                other != index
+                and not (poller.thread and poller.thread == task.thread)
+                and _usable_units(part, poller) & own
+            ):
                 held[poller.thread or poller.name] = units * served_at_once(poller, len(part.units) // units)
         if held and len(own) - sum(held.values()) < needed:
             return next(iter(held))

@@ -34,27 +34,27 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 from routecast.router.window import Window, windows_among
 
-_MOST_ROUNDS = 400
-_PATTERNS = (0, 20)
+_MAX_ROUNDS = 400
+_PATTERN_ROUNDS = (0, 20)
 _TOLERANCE = 1e-9
-_LEAST = 1e-300
+_TINY = 1e-300
 _AT_THE_BOUND = 0.999
-_IN_STEP = 0.5
+_IN_STEP_RATIO = 0.5
 """Constant services fall into step and wait less for each other than chance says: by so much. Calibrated on packet
 simulations of 40 routers drawn at random (2 to 5 engines, 1 to 8 threads, up to 4 accesses to one memory, in overload):
 1 % off on average, at most 6 %."""
-_DISTURBED = 0.2
+_DISTURBED_SPREAD = 0.2
 """How much the delays of a window vary where it shares stations with others; calibrated on packet simulations of twenty
 routers on network processors whose threads and engines limit alike, of whose rates it is within 5 %."""
 
 
 @value
-class Inside:
+class WindowRates:
     """Rates through the windows, in the order of :attr:`Windows.enter`."""
 
     pps: Vector = field("Rate of frames")
     residence_s: Vector = field("Time from the grant of the units to their return, waits inside included, s")
-    most_pps: Vector = field(
+    max_pps: Vector = field(
         "Rate that each window would let through if enough frames came, the others unchanged, frames/s"
     )
     alone_pps: Vector = field("Capacity of the units themselves, if no station were full, frames/s")
@@ -75,7 +75,7 @@ class Windows:
     servers: Vector = field("Servers of each station; for a window inside another one its units")
     delay_s: Vector = field("Time of each window's frames at no station")
     inner: tuple[int, ...] = field("Window that each station stands for, -1 for one of units")
-    ways: tuple[tuple[Visit, ...], ...] = field(
+    paths: tuple[tuple[Visit, ...], ...] = field(
         "Visits in order by window, where all frames take the same path; else empty"
     )
     scv: Vector = field("Squared coefficient of variation of the service times by station")
@@ -93,97 +93,97 @@ class Windows:
         """Task units inside that serve all frames at once: delays."""
         return self.inside - frozenset(self.station)
 
-    def passing(self, coming_pps: Vector) -> Inside:
+    def rates_through(self, arriving_pps: Vector) -> WindowRates:
         """Return the rates that the windows let through, of the arriving rates."""
         shared = (self.visits > 0.0).sum(axis=0) > 1
         per_server = np.where(shared, self.demand_s / self.servers, 0.0)
-        in_step = _IN_STEP + (1.0 - _IN_STEP) * np.minimum(self.scv, 1.0)
-        own_s = self.demand_s.sum(axis=1) + self.delay_s
+        in_step = _IN_STEP_RATIO + (1.0 - _IN_STEP_RATIO) * np.minimum(self.scv, 1.0)
+        alone_s = self.demand_s.sum(axis=1) + self.delay_s
         wait, full_s = np.zeros_like(self.demand_s), np.zeros(len(self.servers))
-        held = np.ones(len(self.units))
-        rate = np.minimum(coming_pps, self.units / np.maximum(own_s, _LEAST))
-        residence = most = own_s
-        for number in range(_MOST_ROUNDS):
-            before = rate, full_s
-            free_s = own_s + wait.sum(axis=1)
-            if number in _PATTERNS:
-                held = self._held_up(free_s, coming_pps)
+        bound_ratio = np.ones(len(self.units))
+        rate = np.minimum(arriving_pps, self.units / np.maximum(alone_s, _TINY))
+        residence = most = alone_s
+        for number in range(_MAX_ROUNDS):
+            previous = rate, full_s
+            free_s = alone_s + wait.sum(axis=1)
+            if number in _PATTERN_ROUNDS:
+                bound_ratio = self._bound_ratios(free_s, arriving_pps)
             residence = free_s + self.visits @ full_s
-            most = held * self.units / np.maximum(residence, _LEAST)
-            rate = 0.5 * (rate + np.minimum(coming_pps, most)) if number else np.minimum(coming_pps, most)
-            inside = np.maximum(rate * residence, 1.0)
+            most = bound_ratio * self.units / np.maximum(residence, _TINY)
+            rate = 0.5 * (rate + np.minimum(arriving_pps, most)) if number else np.minimum(arriving_pps, most)
+            frames_inside = np.maximum(rate * residence, 1.0)
             used = rate[:, None] * per_server
             queue = rate[:, None] * (per_server + wait)
-            others = (queue.sum(axis=0) - queue / inside[:, None]) - 0.5 * (1.0 - self.scv) * (
-                used.sum(axis=0) - used / inside[:, None]
+            others = (queue.sum(axis=0) - queue / frames_inside[:, None]) - 0.5 * (1.0 - self.scv) * (
+                used.sum(axis=0) - used / frames_inside[:, None]
             )
             wait = 0.5 * (wait + in_step * per_server * np.maximum(others, 0.0))
-            full_s = self._filled(rate, residence, full_s)
-            settled = np.allclose(rate, before[0], rtol=_TOLERANCE, atol=0.0) and np.allclose(
-                full_s, before[1], rtol=1e-6, atol=1e-6 * float(residence.max())
+            full_s = self._adjusted_waits_s(rate, residence, full_s)
+            settled = np.allclose(rate, previous[0], rtol=_TOLERANCE, atol=0.0) and np.allclose(
+                full_s, previous[1], rtol=1e-6, atol=1e-6 * float(residence.max())
             )
-            if settled and number > _PATTERNS[-1] + 3:
+            if settled and number > _PATTERN_ROUNDS[-1] + 3:
                 break
         # The last rounding: a full station serves what it can, no more and no less.
         load = np.where(full_s > 0.0, rate @ self.demand_s / self.servers, 0.0)
         fullest = np.where(self.visits > 0.0, load, 0.0).max(axis=1, initial=0.0)
-        rate = np.where(fullest > 1.0 - 1e-6, rate / np.maximum(fullest, _LEAST), rate)
-        return Inside(
-            pps=np.where(most >= coming_pps * (1.0 - 1e-6), coming_pps, np.minimum(rate, coming_pps)),
-            residence_s=np.minimum(residence, self.units / np.maximum(rate, _LEAST)),
-            most_pps=most,
-            alone_pps=held * self.units / np.maximum(free_s, _LEAST),
+        rate = np.where(fullest > 1.0 - 1e-6, rate / np.maximum(fullest, _TINY), rate)
+        return WindowRates(
+            pps=np.where(most >= arriving_pps * (1.0 - 1e-6), arriving_pps, np.minimum(rate, arriving_pps)),
+            residence_s=np.minimum(residence, self.units / np.maximum(rate, _TINY)),
+            max_pps=most,
+            alone_pps=bound_ratio * self.units / np.maximum(free_s, _TINY),
             wait_s=full_s + np.divide(wait, self.visits, out=np.zeros_like(wait), where=self.visits > 0.0).max(axis=0),
         )
 
-    def _filled(self, rate: Vector, residence: Vector, full_s: Vector) -> Vector:
+    def _adjusted_waits_s(self, rate: Vector, residence: Vector, full_s: Vector) -> Vector:
         """Return longer waits at stations that get more than they serve, shorter waits where they get less (Newton)."""
         work = rate @ self.demand_s
         for station, window in enumerate(self.inner):
             if window >= 0:
                 work[station] = rate[window] * residence[window]
-        slope = ((rate / np.maximum(residence, _LEAST))[:, None] * self.demand_s * self.visits).sum(axis=0)
+        slope = ((rate / np.maximum(residence, _TINY))[:, None] * self.demand_s * self.visits).sum(axis=0)
         step = np.divide(work - self.servers, slope, out=np.zeros_like(work), where=slope > 0.0)
         longer: Vector = np.maximum(full_s + 0.7 * step, 0.0)
         return longer
 
-    def _held_up(self, free_s: Vector, coming_pps: Vector) -> Vector:
+    def _bound_ratios(self, free_s: Vector, arriving_pps: Vector) -> Vector:
         """Return the share of the bound, by window, when its frames wait for each other at its own stations."""
-        held = np.ones(len(self.enter))
-        for number, way in enumerate(self.ways):
-            if not way:
+        bound_ratio = np.ones(len(self.enter))
+        for number, path in enumerate(self.paths):
+            if not path:
                 continue
-            own = [
+            own_stations = [
                 station
-                for station in dict.fromkeys(station for station, _ in way if station >= 0)
+                for station in dict.fromkeys(station for station, _ in path if station >= 0)
                 if (self.visits[:, station] > 0.0).sum() == 1 and self.servers[station] < self.units[number]
             ]
-            if not own:
+            if not own_stations:
                 continue
             # The others' stations are delays to it, with the waits there.
-            place = {station: index for index, station in enumerate(own)}
-            extra_s = float(free_s[number]) - sum(time_s for _, time_s in way)
-            mine = (*((place.get(station, -1), time_s) for station, time_s in way), (-1, max(extra_s, 0.0)))
-            servers, customers = tuple(int(self.servers[station]) for station in own), int(self.units[number])
-            highest = bound_pps(mine, servers, customers)
-            scv = float(max(self.scv[station] for station in own))
-            spread = _DISTURBED if len(own) < int((self.visits[number] > 0.0).sum()) else 0.0
-            gap_s = 1.0 / max(float(coming_pps[number]), highest)
-            steady = constant_pps(*_rounded(mine, gap_s, servers, customers, spread)) if scv < 1.0 else 0.0
-            random = exponential_pps(mine, servers, customers) if scv > 0.0 else 0.0
+            number_of = {station: index for index, station in enumerate(own_stations)}
+            extra_s = float(free_s[number]) - sum(time_s for _, time_s in path)
+            own_path = (*((number_of.get(station, -1), time_s) for station, time_s in path), (-1, max(extra_s, 0.0)))
+            servers, customers = tuple(int(self.servers[station]) for station in own_stations), int(self.units[number])
+            bound = bound_pps(own_path, servers, customers)
+            scv = float(max(self.scv[station] for station in own_stations))
+            spread = _DISTURBED_SPREAD if len(own_stations) < int((self.visits[number] > 0.0).sum()) else 0.0
+            gap_s = 1.0 / max(float(arriving_pps[number]), bound)
+            steady = constant_pps(*_rounded(own_path, gap_s, servers, customers, spread)) if scv < 1.0 else 0.0
+            random = exponential_pps(own_path, servers, customers) if scv > 0.0 else 0.0
             scv = min(scv, 1.0)
-            reached = (1.0 - scv) * steady + scv * random
-            if reached < _AT_THE_BOUND * min(highest, customers / float(free_s[number])):
-                held[number] = reached * float(free_s[number]) / customers
-        return held
+            rate = (1.0 - scv) * steady + scv * random
+            if rate < _AT_THE_BOUND * min(bound, customers / float(free_s[number])):
+                bound_ratio[number] = rate * float(free_s[number]) / customers
+        return bound_ratio
 
 
 def _rounded(
-    way: Sequence[Visit], gap_s: float, servers: tuple[int, ...], customers: int, spread: float
+    path: Sequence[Visit], gap_s: float, servers: tuple[int, ...], customers: int, spread: float
 ) -> tuple[tuple[Visit, ...], tuple[int, ...], int, float, float]:
     """Round times to a thousandth of their sum, so that nearly equal patterns are computed once."""
-    digits = 3 - math.floor(math.log10(sum(time_s for _, time_s in way)))
-    rounded = tuple((station, round(time_s, digits)) for station, time_s in way)
+    digits = 3 - math.floor(math.log10(sum(time_s for _, time_s in path)))
+    rounded = tuple((station, round(time_s, digits)) for station, time_s in path)
     return rounded, servers, customers, round(gap_s, digits), spread
 
 
@@ -206,25 +206,27 @@ def windows_in(
     stations = _Stations(graph.tasks, parts, enters, insides, units)
     shape = (len(windows), len(stations.names))
     visits, demand, spread = np.zeros(shape), np.zeros(shape), np.zeros(shape[1])
-    delay, ways = np.zeros(len(windows)), []
-    for place, enter in enumerate(enters):
-        passed = _passed(graph, rates, enter, insides[place])
-        way: list[Visit] = []
-        for index, often in passed.items():
-            where = stations.of.get(index, -1) if index != enter else -1
-            if where >= 0:
-                visits[place, where] += often
-            if where >= 0 and stations.inner[where] < 0:
-                demand[place, where] += often * busy_s[index]
-                spread[where] = max(spread[where], spreads[index])
+    delay, paths = np.zeros(len(windows)), []
+    for row, enter in enumerate(enters):
+        visits_of_task = _visits_by_task(graph, rates, enter, insides[row])
+        path: list[Visit] = []
+        for index, visits_per_frame in visits_of_task.items():
+            station = stations.of.get(index, -1) if index != enter else -1
+            if station >= 0:
+                visits[row, station] += visits_per_frame
+            if station >= 0 and stations.inner[station] < 0:
+                demand[row, station] += visits_per_frame * busy_s[index]
+                spread[station] = max(spread[station], spreads[index])
             else:
                 # The task unit where a window begins takes its time outside all stations.
-                delay[place] += often * busy_s[index]
-                where = -1
+                delay[row] += visits_per_frame * busy_s[index]
+                station = -1
             if busy_s[index] > 0.0:
-                way.append((where, float(busy_s[index])))
-        straight = all(math.isclose(often, 1.0, rel_tol=1e-9) for often in passed.values())
-        ways.append(tuple(way) if straight else ())
+                path.append((station, float(busy_s[index])))
+        straight = all(
+            math.isclose(visits_per_frame, 1.0, rel_tol=1e-9) for visits_per_frame in visits_of_task.values()
+        )
+        paths.append(tuple(path) if straight else ())
     return Windows(
         enter=tuple(enters),
         pools=tuple(window.pool for window in windows),
@@ -234,7 +236,7 @@ def windows_in(
         servers=np.array(stations.servers),
         delay_s=delay,
         inner=tuple(stations.inner),
-        ways=tuple(ways),
+        paths=tuple(paths),
         scv=spread,
         station=stations.of,
         names=tuple(stations.names),
@@ -309,14 +311,14 @@ def _units(windows: Sequence[Window], parts: Sequence[Component], rates: Vector,
     )
 
 
-def _passed(graph: FlowGraph, rates: Vector, enter: int, inside: frozenset[int]) -> dict[int, float]:
+def _visits_by_task(graph: FlowGraph, rates: Vector, enter: int, inside: frozenset[int]) -> dict[int, float]:
     """Return the number of visits of a frame of a window to each task unit, in the order of its path."""
     local = np.zeros_like(rates)
     local[enter] = rates[enter]
-    whole = float(rates[enter].sum())
-    passed = {}
+    entering = float(rates[enter].sum())
+    visits = {}
     for index in range(len(graph.tasks)):
         if index == enter or (index in inside and local[index].any()):
-            passed[index] = float(local[index].sum()) / whole
+            visits[index] = float(local[index].sum()) / entering
             graph.pass_on(index, local, 1.0)
-    return passed
+    return visits

@@ -21,12 +21,12 @@ from routecast.quantity.schema import field, value
 from routecast.router.graph import topological_order
 from routecast.router.model import Route, RouterModel, TaskUnit
 
-__all__ = ["FlowGraph", "Foreseen", "Vector", "flow_graph"]
+__all__ = ["FlowGraph", "RatesUnderLoss", "Vector", "flow_graph"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-_MOST_FLOWS_KEPT = 4096
+_MAX_CACHED_FLOWS = 4096
 """What more flows make is not kept for the next run: a million would take too much room."""
 
 
@@ -55,11 +55,11 @@ class FlowGraph:
 
     def offered(self, intended_pps: float) -> Vector:
         """Return the offered rate of each stream: the intended rate, limited to line rate where a port is too slow."""
-        wanted = intended_pps * self.share
-        by_port = self.by_port(wanted)
+        intended = intended_pps * self.share
+        by_port = self.by_port(intended)
         ratio = np.minimum(1.0, self.ingress_cap / np.maximum(by_port, 1e-9 * self.ingress_cap))
-        cut: Vector = wanted * ratio[self.ingress_index]
-        return cut
+        offered: Vector = intended * ratio[self.ingress_index]
+        return offered
 
     def arriving(self, offered: Vector, admitted_ratio: Vector | Sequence[float]) -> Vector:
         """Return the rate of each stream at each node (rows) if node i admits ``admitted_ratio[i]`` of its frames."""
@@ -99,7 +99,7 @@ class FlowGraph:
         return survive
 
 
-class Foreseen:
+class RatesUnderLoss:
     """Rates at the task units of a graph while their losses are computed one after the other.
 
     ``rates`` and ``admitted_ratio`` are as in :meth:`FlowGraph.arriving`, ``total`` are the rates of all streams.
@@ -110,53 +110,53 @@ class Foreseen:
         self.entering = graph.entering(offered)
         self.rates = graph.arriving(offered, admitted_ratio)
         self.total = self.rates.sum(axis=1)
-        self.before: list[list[tuple[int, Vector]]] = [[] for _ in range(graph.exit + 1)]
+        self.feeders: list[list[tuple[int, Vector]]] = [[] for _ in range(graph.exit + 1)]
         for index, edges in enumerate(graph.edges):
             for node, fraction in edges:
-                self.before[node].append((index, fraction))
+                self.feeders[node].append((index, fraction))
 
-    def lose(self, indices: Sequence[int]) -> bool:
+    def apply_losses(self, indices: Sequence[int]) -> bool:
         """Update the rates for the losses of ``admitted_ratio``; return whether other task units get less."""
         edges, count = self.graph.edges, len(self.graph.edges)
         reached = {node for index in indices for node, _ in edges[index] if node < count}
-        pending, some = sorted(reached), bool(reached)
+        pending, has_changed = sorted(reached), bool(reached)
         while pending:
             node = heappop(pending)
             row = self.entering[node].copy()
-            for before, fraction in self.before[node]:
-                row += self.rates[before] * self.admitted_ratio[before] * fraction
+            for feeders, fraction in self.feeders[node]:
+                row += self.rates[feeders] * self.admitted_ratio[feeders] * fraction
             self.rates[node], self.total[node] = row, row.sum()
             for following, _ in edges[node]:
                 if following < count and following not in reached:
                     reached.add(following)
                     heappush(pending, following)
-        return some
+        return has_changed
 
 
 def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
     """Return the graph of a load: its flows grouped to streams and routed."""
     routes = tuple([(task.name, task.route) for task in model.tasks])
     ports = tuple([(port.name, port.entry) for port in model.ports])
-    wired = _wired if len(load.flows.flows) <= _MOST_FLOWS_KEPT else _wired.__wrapped__
-    wiring = wired(routes, ports, load.flows)
+    route_flows = _route_flows if len(load.flows.flows) <= _MAX_CACHED_FLOWS else _route_flows.__wrapped__
+    routing = route_flows(routes, ports, load.flows)
     mean_bytes = load.frames.mean_bytes
     return FlowGraph(
-        tasks=tuple([model.tasks[number] for number in wiring.order]),
+        tasks=tuple([model.tasks[number] for number in routing.order]),
         ports=len(ports),
-        ingress=wiring.ingress,
-        egress=wiring.egress,
-        share=wiring.share,
+        ingress=routing.ingress,
+        egress=routing.egress,
+        share=routing.share,
         ingress_cap=np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports]),
-        entry=wiring.entry,
-        edges=wiring.edges,
+        entry=routing.entry,
+        edges=routing.edges,
         exit=len(routes) + len(ports),
-        ingress_index=wiring.ingress_index,
-        entered=wiring.entered,
+        ingress_index=routing.ingress_index,
+        entered=routing.entered,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Wiring:
+class _FlowRouting:
     """The routing of flows, which does not depend on the work for a frame: the same for many runs of an experiment.
 
     ``order`` are the numbers of the task units in topological order; the rest is of :class:`FlowGraph`.
@@ -173,7 +173,9 @@ class _Wiring:
 
 
 @lru_cache(maxsize=16)
-def _wired(routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], ...], flows: FlowSet) -> _Wiring:
+def _route_flows(
+    routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], ...], flows: FlowSet
+) -> _FlowRouting:
     order = topological_order([TaskUnit(name=name, route=route) for name, route in routes])
     numbers = {name: number for number, (name, _) in enumerate(routes)}
     names = [name for name, _ in ports]
@@ -195,7 +197,7 @@ def _wired(routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], 
     edges = {route: _edges(route, streams, nodes, names) for route in {task.route for task in order}}
     ingress = tuple(stream[0] for stream in streams)
     entry = tuple(nodes[entry] for _, entry in ports)
-    return _Wiring(
+    return _FlowRouting(
         order=tuple(numbers[task.name] for task in order),
         ingress=ingress,
         egress=tuple(stream[1] for stream in streams),
@@ -229,5 +231,5 @@ def _edges(
         for target, weight in zip(targets, weights, strict=True):
             parts[target] += weight / total
         return tuple((target, np.full(count, part)) for target, part in parts.items() if part > 0.0)
-    ways = np.array(chosen)
-    return tuple((target, (ways == target).astype(np.float64)) for target in dict.fromkeys(chosen))
+    target_of_stream = np.array(chosen)
+    return tuple((target, (target_of_stream == target).astype(np.float64)) for target in dict.fromkeys(chosen))

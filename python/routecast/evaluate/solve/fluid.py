@@ -15,16 +15,16 @@ import numpy as np
 from routecast.evaluate.solve._cost import Cost, costs_of
 from routecast.evaluate.solve._scheduling_shares import (
     Component,
-    Slowed,
+    ContendedPool,
     components,
+    contended_pools,
     divide,
     mean_contention,
     served_at_once,
-    slowed_by_each_other,
     uses_of,
 )
 from routecast.evaluate.solve._throughput import Steady
-from routecast.evaluate.solve._windows import Inside, Windows, scv_of, windows_in
+from routecast.evaluate.solve._windows import WindowRates, Windows, scv_of, windows_in
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_ratio
@@ -33,9 +33,9 @@ from routecast.router.model import RouterModel, TaskUnit
 
 __all__ = ["Fluid", "Sharing", "intended_of", "sharing_of", "solve_fluid", "switching_s"]
 
-_MOST_TURNS = 20
-_SAME = 1e-12
-_MOST_ROUNDS = 400
+_MAX_TURNS = 20
+_SAME_RATIO = 1e-12
+_MAX_ROUNDS = 400
 _UNDAMPED_ROUNDS = 12
 _TOLERANCE = 1e-10
 
@@ -48,34 +48,36 @@ class Sharing:
     costs: tuple[Cost, ...]
     parts: tuple[Component, ...]
     full_s: tuple[float, ...] = field("Service time by task unit under overload, without contention, s")
-    even: Sequence[bool] = field("Whether frames arrive at equal gaps, by task unit")
+    equal_gaps: Sequence[bool] = field("Whether frames arrive at equal gaps, by task unit")
     # By task unit: whether a batch or an interrupt costs something, so that the work for a frame depends on the rate.
     starts_cost: tuple[bool, ...]
     # By task unit: frames that it may serve at once on units of its own; infinite where it shares all.
     own_lanes: tuple[float, ...]
     shared: tuple[Component, ...] = field("Whether the share of a task unit depends on others, or on its other needs")
 
-    def served(self, wanted_pps: Sequence[float], each_s: Sequence[float]) -> list[float]:
+    def served(self, wanted_pps: Sequence[float], frame_s: Sequence[float]) -> list[float]:
         """Return the rate that each task unit gets of what it wants, of all the pools that it needs."""
-        got = [
-            min(rate, lanes / one_s) if one_s > 0.0 else rate
-            for rate, lanes, one_s in zip(wanted_pps, self.own_lanes, each_s, strict=True)
+        granted = [
+            min(rate, lanes / seconds) if seconds > 0.0 else rate
+            for rate, lanes, seconds in zip(wanted_pps, self.own_lanes, frame_s, strict=True)
         ]
         if not self.shared:
-            return got
-        several = any(len(self.tasks[index].needs) > 1 for part in self.shared for index, _ in part.members)
-        for _ in range(_MOST_TURNS):
-            before = got.copy()
+            return granted
+        has_several_needs = any(len(self.tasks[index].needs) > 1 for part in self.shared for index, _ in part.members)
+        for _ in range(_MAX_TURNS):
+            before = granted.copy()
             for part in self.shared:
-                for index, rate in divide(part, self.tasks, got, each_s, self.costs).items():
-                    got[index] = min(got[index], rate)
+                for index, rate in divide(part, self.tasks, granted, frame_s, self.costs).items():
+                    granted[index] = min(granted[index], rate)
             # What one pool leaves of a task unit's rate frees units of another.
-            if not several or all(abs(new - old) <= _SAME * old for new, old in zip(got, before, strict=True)):
+            if not has_several_needs or all(
+                abs(new - old) <= _SAME_RATIO * old for new, old in zip(granted, before, strict=True)
+            ):
                 break
-        return got
+        return granted
 
     def busy(
-        self, got_pps: Sequence[float], short: Sequence[bool], factor: Sequence[float], switching_s: Sequence[float]
+        self, granted_pps: Sequence[float], short: Sequence[bool], factor: Sequence[float], switching_s: Sequence[float]
     ) -> dict[str, list[float]]:
         """Return by pool the mean units that each task unit keeps busy.
 
@@ -89,19 +91,21 @@ class Sharing:
                 of_pool = busy[part.pool.name] = [0.0] * len(self.tasks)
             most = float(len(part.units))
             for index, units in part.members:
-                rate = got_pps[index]
+                rate = granted_pps[index]
                 if short[index] or not self.starts_cost[index]:
                     used = rate * self.full_s[index] * factor[index]
                 else:
                     lanes = served_at_once(self.tasks[index], max(len(part.units) // units, 1))
-                    used = lanes * self.costs[index].used(rate / lanes, factor[index], even=self.even[index])
+                    used = lanes * self.costs[index].used(
+                        rate / lanes, factor[index], equal_gaps=self.equal_gaps[index]
+                    )
                 taken = (used + rate * switching_s[index]) * units
                 of_pool[index] += taken if taken < most else most
         return busy
 
 
 def sharing_of(
-    tasks: tuple[TaskUnit, ...], costs: tuple[Cost, ...], parts: Sequence[Component], even: Sequence[bool]
+    tasks: tuple[TaskUnit, ...], costs: tuple[Cost, ...], parts: Sequence[Component], equal_gaps: Sequence[bool]
 ) -> Sharing:
     """Return the constants of all rounds: the shared units and the cost of a frame."""
     own = [math.inf if task.needs else float(task.parallel) for task in tasks]
@@ -117,7 +121,7 @@ def sharing_of(
         costs=costs,
         parts=tuple(parts),
         full_s=tuple(cost.busy_s for cost in costs),
-        even=even,
+        equal_gaps=equal_gaps,
         starts_cost=tuple(cost.batch_s + cost.interrupt_s > 0.0 for cost in costs),
         own_lanes=tuple(own),
         shared=tuple(shared),
@@ -145,9 +149,9 @@ class Fluid:
     busy_units: dict[str, Vector] = field("Mean number of units that each task unit keeps busy, by pool")
     active_units: dict[str, Vector] = field("The same with the units that polling holds")
     notes: tuple[str, ...]
-    slowed: tuple[Slowed, ...] = field("Pools whose units slow each other", default=())
+    contended: tuple[ContendedPool, ...] = field("Pools whose units slow each other", default=())
     windows: Windows | None = None
-    inside: Inside | None = None
+    window_rates: WindowRates | None = None
     """What windows let through, where the router has some."""
     steady: Steady | None = None
     """The fixed point of threads, where the router is one of threads."""
@@ -174,43 +178,43 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     offered = graph.offered(intended_pps)
     switching, notes = switching_s(parts, costs)
 
-    slowed = slowed_by_each_other(model, tasks)
+    contended = contended_pools(model, tasks)
 
     count = len(tasks)
     factor, admitted = [1.0] * count, [1.0] * count
     to_links = [1.0] * (graph.ports + 1)
     rates = graph.arriving(offered, [*admitted, *to_links])
     # What a task unit loses is missed by those after it; nothing that links lose is.
-    followed = [any(node < count for node, _ in edges) for edges in graph.edges]
+    feeds_tasks = [any(node < count for node, _ in edges) for edges in graph.edges]
     wanted = rates[:count].sum(axis=1).tolist()
     reached = [part for part in parts if any(wanted[index] > 0.0 for index, _ in part.members)]
-    sharing = sharing_of(tasks, costs, reached, _even(load, graph, rates, costs))
+    sharing = sharing_of(tasks, costs, reached, _at_equal_gaps(load, graph, rates, costs))
     full_s = sharing.full_s
     full = np.array(full_s)
     windows = windows_in(graph, parts, rates, full + switching, lambda: scv_of(model, load, tasks))
-    inside = None
+    window_rates = None
     losing = False
     caps = [math.inf] * count
-    for round_number in range(_MOST_ROUNDS):
+    for round_number in range(_MAX_ROUNDS):
         is_damped = round_number >= _UNDAMPED_ROUNDS
-        each_s = [base * slower + more for base, slower, more in zip(full_s, factor, switching, strict=True)]
-        got = sharing.served(wanted, each_s)
+        frame_s = [base * slower + more for base, slower, more in zip(full_s, factor, switching, strict=True)]
+        granted = sharing.served(wanted, frame_s)
         if windows is not None:
             # Frames inside wait for each other and lose nothing: the window takes in no more than comes through.
-            inside = windows.passing(np.array([wanted[index] for index in windows.enter]))
+            window_rates = windows.rates_through(np.array([wanted[index] for index in windows.enter]))
             for index in windows.inside:
-                got[index] = wanted[index]
-            for index, rate in zip(windows.enter, inside.pps.tolist(), strict=True):
-                got[index] = rate
-        short = [rate < want * (1.0 - 1e-12) for rate, want in zip(got, wanted, strict=True)]
-        busy = sharing.busy(got, short, factor, switching)
-        new_factor = mean_contention(slowed, busy, count)
+                granted[index] = wanted[index]
+            for index, rate in zip(windows.enter, window_rates.pps.tolist(), strict=True):
+                granted[index] = rate
+        short = [rate < want * (1.0 - 1e-12) for rate, want in zip(granted, wanted, strict=True)]
+        busy = sharing.busy(granted, short, factor, switching)
+        new_factor = mean_contention(contended, busy, count)
         if is_damped:
             new_factor = [0.5 * (new + old) for new, old in zip(new_factor, factor, strict=True)]
-        settled = _near(new_factor, factor)
+        settled = _is_settled(new_factor, factor)
         factor = new_factor
         if losing or any(short):
-            new_caps = [rate if is_short else math.inf for rate, is_short in zip(got, short, strict=True)]
+            new_caps = [rate if is_short else math.inf for rate, is_short in zip(granted, short, strict=True)]
             if is_damped:
                 new_caps = [
                     0.5 * (new + old) if math.isfinite(old) else new for new, old in zip(new_caps, caps, strict=True)
@@ -223,9 +227,9 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
                 # Windows in a row that share a full memory take turns in being short: ever smaller steps end that.
                 step = max(0.5 * 0.99 ** (round_number - _UNDAMPED_ROUNDS), 0.1)
                 new_admitted = [old + step * (new - old) for new, old in zip(new_admitted, admitted, strict=True)]
-            settled = settled and _near(new_admitted, admitted, least=1e-12)
+            settled = settled and _is_settled(new_admitted, admitted, least=1e-12)
             if new_admitted != admitted and any(
-                new != old and on for new, old, on in zip(new_admitted, admitted, followed, strict=True)
+                new != old and on for new, old, on in zip(new_admitted, admitted, feeds_tasks, strict=True)
             ):
                 new_rates = graph.arriving(offered, [*new_admitted, *to_links])
                 least = 1e-12 * float(offered.sum())
@@ -246,11 +250,13 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         if cost.batch_s + cost.interrupt_s > 0.0 and admitted[i] >= 1.0:
             rate = float(rates[i].sum()) / tasks[i].parallel
             if rate > 0.0:
-                service_s[i] = cost.used(rate, factor[i], even=sharing.even[i]) / rate
+                service_s[i] = cost.used(rate, factor[i], equal_gaps=sharing.equal_gaps[i]) / rate
     # Some pools stand idle.
     busy_units = {pool.name: np.array(busy.get(pool.name, [0.0] * count)) for pool in model.pools}
-    if windows is not None and inside is not None:
-        for name, index, held in zip(windows.pools, windows.enter, inside.pps * inside.residence_s, strict=True):
+    if windows is not None and window_rates is not None:
+        for name, index, held in zip(
+            windows.pools, windows.enter, window_rates.pps * window_rates.residence_s, strict=True
+        ):
             units = next(need.units for need in tasks[index].needs)
             busy_units[name][index] = min(float(held) * units, float(model.pool(name).units))
     return Fluid(
@@ -269,9 +275,9 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         busy_units=busy_units,
         active_units=_active(parts, tasks, busy_units),
         notes=tuple(notes + _notes(model, parts)),
-        slowed=slowed,
+        contended=contended,
         windows=windows,
-        inside=inside,
+        window_rates=window_rates,
     )
 
 
@@ -286,7 +292,7 @@ def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float
     return load.rate_pps
 
 
-def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost, ...]) -> list[bool]:
+def _at_equal_gaps(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost, ...]) -> list[bool]:
     """Whether frames arrive at a task unit at equal gaps: from one port, or from ports of one rate, which take turns.
 
     It matters only where batches or interrupts have a cost, and is not computed elsewhere.
@@ -298,12 +304,12 @@ def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost,
         return [False] * len(graph.tasks)
     for index in range(len(graph.tasks)):
         by_port = graph.by_port(rates[index])
-        some = by_port[by_port > 0.0]
-        shares.append(some.size > 0 and bool(np.ptp(some) <= 1e-9 * some.max()))
+        used = by_port[by_port > 0.0]
+        shares.append(used.size > 0 and bool(np.ptp(used) <= 1e-9 * used.max()))
     return shares
 
 
-def _near(new: Sequence[float], old: Sequence[float], *, least: float = 0.0) -> bool:
+def _is_settled(new: Sequence[float], old: Sequence[float], *, least: float = 0.0) -> bool:
     """Whether the changes of a round are negligible."""
     return all(abs(after - before) <= least + _TOLERANCE * abs(before) for after, before in zip(new, old, strict=True))
 

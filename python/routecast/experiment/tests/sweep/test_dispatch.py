@@ -257,7 +257,7 @@ def test_an_answer_is_written_though_nothing_comes_after_it(monkeypatch: pytest.
 def test_a_long_sweep_does_not_fill_its_folder_with_small_files(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(ledger_module, "MOST_PARTS", 5)
+    monkeypatch.setattr(ledger_module, "MAX_PARTS", 5)
     monkeypatch.setattr(sweep_module, "WRITES_AFTER_S", 0.0)
     runs = sweep_runs.runs_of(23)
     most = 0
