@@ -138,4 +138,4 @@ def test_where_two_threads_are_as_full_the_one_that_loses_frames_is_named_and_bo
     solved, simulated = (evaluator(model=router).trial(load.at(1.4e6), 0.1) for evaluator in (Solve, Simulate))
     assert solved.bottleneck.name == simulated.bottleneck.name == "vm backend 0"
     assert {"vm backend 0", "vm vcpu 0"} <= {resource.name for resource in solved.resources}
-    assert '"vm vcpu 0" may limit as well' in solved.bottleneck.reason
+    assert '"vm vcpu 0" may limit instead' in solved.bottleneck.reason

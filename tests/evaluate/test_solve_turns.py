@@ -83,7 +83,7 @@ def test_threads_that_spin_serve_what_comes_in_their_turn_and_a_ring_full(count,
     assert trial.forwarded_pps == pytest.approx(by_hand, rel=1e-3)
     # 1 %: the first and the last turn of the trial.
     assert trial.forwarded_pps == pytest.approx(simulated(model, load(rate, count)).forwarded_pps, rel=0.01)
-    assert any("take turns whether they need them or not" in note for note in trial.notes)
+    assert any("take turns whether they have frames or not" in note for note in trial.notes)
 
 
 @pytest.mark.parametrize("rate", [0.2e6, 1e6, 4e6])

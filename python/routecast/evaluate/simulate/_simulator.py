@@ -104,8 +104,8 @@ def bottleneck_of(
         return Bottleneck(
             name=place,
             kind="task" if any(task.name == place for task in model.tasks) else "link",
-            reason=f"limits: it drops {format_pps(drops_pps[place])}, for too few frames may wait there; "
-            f"{first.name}, the fullest, carries more than comes: {busy}",
+            reason=f"limits: it drops {format_pps(drops_pps[place])}, because too few frames may wait there; "
+            f"{first.name}, the fullest resource, carries more than the offered load: {busy}",
             others=tuple(name for name in (first.name, *others) if name != place),
         )
     if drops_text or (share >= 1.0 - _BUSY_MARGIN and forwarded_pps < intended_pps * _ALL_RATIO):

@@ -29,20 +29,18 @@ _MAX_FLOWS = 4096
 
 @value
 class Spacing:
-    """Frames of one link or server, delayed by a constant time since then.
+    """The least gap between frames that passed one link or server and have had only constant delays since.
 
-    How far apart frames are that one link or one server let through: what is spaced enough waits for nothing.
-
-    A link lets frames follow each other no closer than they last on it (S1), a server of constant times no closer than
-    those. While all that happens to them is a constant delay, their least gap stays, even over parallel stations that
-    delay alike. A station whose longest service is shorter than that gap has no queue, whatever the arrival process:
-    two frames never meet.
+    A link separates frames by at least their time on the wire (S1), a server with constant times by at least its
+    service time. The least gap stays as long as all frames have the same constant delay, even over parallel stations
+    with equal delays. A station whose longest service is shorter than that gap has no queue, whatever the arrival
+    process, because two frames never meet.
     """
 
-    # Number of the port that they came in by; ``-1 - index`` for the task unit that served them last, one by one.
+    # Number of the port that they entered by; ``-1 - index`` for the task unit that last served them one by one.
     origin: int
-    min_gap_s: float = field("No two frames come closer to each other")
-    delay_s: float = field("Since the origin, the same for all frames", default=0.0)
+    min_gap_s: float = field("Least time between two frames, s")
+    delay_s: float = field("Delay since the origin, equal for all frames, s", default=0.0)
 
     def fits(self, longest_s: float) -> bool:
         """Whether a service or transmission of at most ``longest_s`` ends before the next frame arrives."""
@@ -65,7 +63,7 @@ def spacing_of_link(port: int, wire_s: Sequence[float], even_gap_s: float | None
 
 
 def common_spacing(streams: Sequence[tuple[Spacing, ...]]) -> tuple[Spacing, ...]:
-    """Return the common spacing of streams that meet again, by origin; none where one is disturbed or delays differ."""
+    """Return the common spacings of streams that meet; empty where one stream has no spacing or delays differ."""
     first_by_origin: dict[int, Spacing] = {}
     for spacings in streams:
         if not spacings:
@@ -118,18 +116,18 @@ class ArrivalProcess:
     scv: float
     why: str = ""
     link_wait_s: float = 0.0
-    """Mean time that Poisson arrivals waited for the link in; later stations are spared some of it, or, for one server
-    that gets all frames of one port, exactly this."""
+    """Mean wait of Poisson arrivals for the incoming link. It shortens the wait at later stations by a part of it, and
+    at a single server that gets all frames of one port by exactly this time."""
     is_from_ports: bool = False
-    """It comes straight from the ports: no station has delayed it yet."""
+    """Whether the frames come directly from the ports: no station has delayed them yet."""
     spacings: tuple[Spacing, ...] = ()
-    """By link or server: its frames are still as far apart as it left them. Empty if some are not."""
+    """Spacing by link or server whose frames still have its least gap; empty if some frames have lost theirs."""
     sizes: tuple[float, ...] = ()
     """Share of each frame size, smallest first."""
 
     @property
     def spacing(self) -> Spacing | None:
-        """Least gap of its frames, if all are of one link or server and undisturbed."""
+        """Spacing of all frames, if all of them come from one link or server."""
         return self.spacings[0] if len(self.spacings) == 1 else None
 
 
@@ -187,10 +185,10 @@ def _jitter(fluid: Fluid, ports: list[int], rate_pps: float) -> float:
 
 def _behind_link(fluid: Fluid, port: int) -> Spacing:
     load, link_bps = fluid.load, fluid.model.ports[port].link_bps
-    # A trace brings its own sizes, none below Ethernet's least.
+    # A trace brings its own frame sizes, none below the minimum of Ethernet.
     sizes = load.arrivals.trace_frame_bytes or load.frames.sequence_bytes
     wire_s = [1.0 / line_rate_pps(link_bps, size) for size in set(sizes)]
-    # The gap intended, which the link may stretch.
+    # The intended gap, which the link may stretch.
     intended = float(fluid.graph.by_port(fluid.graph.share)[port])
     gap_s = 1.0 / (intended * fluid.intended_pps) if load.arrivals.kind == "cbr" else None
     return spacing_of_link(port, wire_s, gap_s)
@@ -282,7 +280,7 @@ def departures(
     if isinstance(queue, NoWaiting) and arriving.kind == "unknown":
         return ArrivalProcess(kind="unknown", rate_pps=rate, scv=1.0, why=arriving.why, spacings=spacings, sizes=sizes)
     if isinstance(queue, DD1SetUp | MG1SetUp | SetUpAdded):
-        why = "follows a task unit that sleeps, which lets frames go in bursts"
+        why = "follows a task unit that sleeps, which sends frames in bursts"
         return ArrivalProcess(kind="unknown", rate_pps=rate, scv=1.0, why=why, spacings=spacings, sizes=sizes)
     used = min(utilisation, 1.0) ** 2
     scv = 1.0 + (1.0 - used) * (arriving.scv - 1.0) + used / servers**0.5 * (service.squared_cv - 1.0)
@@ -294,9 +292,9 @@ def split(
 ) -> ArrivalProcess:
     """Return the part of a stream that a route sends to a node, a share of all and a fraction of each flow.
 
-    A part chosen independently frame by frame has ``c² = p·c² + 1 - p`` and stays Poisson (Whitt 1983, eq.
-    36); one of n taken in turn has ``c²/n``. Equal gaps split by flow stay equal where the node's flows are
-    evenly spaced in the cycle. A part is at least as far apart as the whole.
+    A part chosen independently frame by frame has ``c² = p·c² + 1 - p`` and stays Poisson (Whitt 1983, eq. 36); every
+    n-th frame in turn has ``c²/n``. Equal gaps split by flow stay equal where the node's flows are evenly spaced in the
+    cycle. The least gap of a part is at least that of the whole stream.
     """
     if share >= _ALL:
         return stream if rate_pps == stream.rate_pps else replace(stream, rate_pps=rate_pps)

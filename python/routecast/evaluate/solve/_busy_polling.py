@@ -1,18 +1,19 @@
-"""Polling threads that share a unit: each takes its turns, with or without work, and its rings fill in between.
+"""Polling threads that share a unit: each takes its turns, with or without work, and its rings fill between turns.
 
 A polling thread never blocks, so under Linux's fair scheduler ``n`` of them on one unit get ``1/n`` of it each, in
 turns of a quantum q. A thread of the share f is away for ``T = q·max(1, (1 - f)/f)`` at a time (equal weights: for the
-quanta of all the others), once in ``T/(1 - f)``. While it is away only its ring of K frames takes what comes. So of
-frames that come at the rate λ, a part ``a`` of them while it is away, it serves at most ``λ·(1 - a) + K·(1 - f)/T``,
-and loses none up to ``K·(1 - f)/(a·T)``: with ``a = 1 - f``, where frames come at any time, up to ``K/T``.
+quanta of all the others), once in ``T/(1 - f)``. While it is away, only its ring of K frames takes arriving frames. So
+if frames arrive at the rate λ, a part ``a`` of them while the thread is away, it serves at most
+``λ·(1 - a) + K·(1 - f)/T`` and loses none up to ``K·(1 - f)/(a·T)``. Where frames arrive at any time, ``a = 1 - f`` and
+the limit is ``K/T``.
 
-Frames that come only from threads that spin on the same unit come while it is away (``a = 1``), those of its own thread
-never do. Those that went through other threads with turns come in bursts; as the phases of their turns are unknown,
-they are taken to come while it is away too, which is the worst case.
+Frames that arrive only from threads that poll on the same unit arrive while the thread is away (``a = 1``); frames from
+its own task units never do. Frames that went through other threads with turns arrive in bursts. As the phases of these
+turns are unknown, all of them count as arriving while the thread is away, which is the worst case.
 
-Two things are left out: bursts that a thread sends on in its turn may overflow the next ring even if that one's thread
-is never away, and whose frames a ring takes depends on the order of the turns. Turns must be long against the time for
-a frame.
+The module leaves out two effects: bursts that a thread sends in its turn may overflow the next ring even if the thread
+behind that ring is never away, and the order of the turns decides whose frames a ring takes. Turns must be long against
+the service time of a frame.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _EVEN = 1e-9
 
 @value
 class Upstream:
-    """The threads through which frames pass before a node."""
+    """The threads that frames pass through before each node."""
 
     own_only: NDArray[np.bool_] = field("By node: whether all its frames come directly from its own thread")
-    # Whether some frames went through another thread at any time before, shape (nodes, threads).
+    # Whether some frames went through another thread before the node, shape (nodes, threads).
     threads_before: NDArray[np.bool_]
 
 
@@ -47,7 +48,7 @@ def upstream_of(graph: FlowGraph, position: Index, thread_of: Index, threads: in
     direct: Mapping[int, set[int]] = {node: set() for node in range(nodes)}
     for port in set(map(int, graph.ingress)):
         direct[int(position[graph.entry[port]])].add(-1)
-    # Places are in an order in which frames go only onwards.
+    # Positions are ordered so that frames only move forward.
     for position_here, number in enumerate(map(int, order)):
         if number >= len(graph.edges):
             continue
@@ -56,7 +57,7 @@ def upstream_of(graph: FlowGraph, position: Index, thread_of: Index, threads: in
             position_after = int(position[node])
             threads_before[position_after] |= threads_before[position_here]
             threads_before[position_after, own_thread] = True
-            # A node that costs no thread time hands on at once.
+            # A node without a thread hands frames on at once.
             direct[position_after] |= {own_thread} if own_thread < threads else direct[position_here]
     own_only = np.array([direct[node] == {int(thread_of[node])} for node in range(nodes)])
     threads_before[np.arange(nodes), thread_of] = False
@@ -71,11 +72,11 @@ def away_s(
     greedy: NDArray[np.bool_],
     drain_s: Vector,
 ) -> Vector:
-    """Return for how long at a time each polling thread is off its unit, s; 0 where it does not share the unit.
+    """Return the time that each polling thread is off its unit at a stretch, s; 0 where it does not share the unit.
 
-    ``spins`` and ``greedy``: by thread: never blocks; wants more than it gets; ``rivals``: whether two threads may use
-    the same unit, shape (threads, threads); ``share``: of the unit that each has; ``drain_s``: how long a thread works
-    until its rings are empty: it blocks then.
+    ``spins``: by thread: never blocks; ``rivals``: whether two threads may use the same unit, shape (threads, threads);
+    ``share``: each thread's share of its unit; ``greedy``: by thread: requests more than it gets; ``drain_s``: time
+    that a thread works until its rings are empty and it blocks, s.
     """
     turn_s = np.where(spins, quantum_s, np.where(greedy, np.minimum(quantum_s, drain_s), 0.0))
     longest_turn_s = np.zeros_like(turn_s)
@@ -89,9 +90,9 @@ def away_s(
 def kept_pps(
     upstream: Upstream, thread: Index, away: Vector, share: Vector, arriving: Vector, queue_frames: Vector
 ) -> Vector:
-    """Return the rate of the frames that are queued or served on arrival, by node, frames/s; infinite without turns.
+    """Return the rate of frames that are queued or served on arrival, by node, frames/s; infinite without turns.
 
-    ``thread``: by node; ``away`` and ``share``: by thread: time away at a stretch, part of a unit.
+    ``thread``: thread by node; ``away``: time that each thread is away at a stretch, s; ``share``: its share of a unit.
     """
     thread_away_s = np.append(away, 0.0)[thread]
     thread_share = np.append(share, 1.0)[thread]

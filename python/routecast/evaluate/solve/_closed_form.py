@@ -1,10 +1,10 @@
 """The closed-form evaluator: throughput, loss and latency of a router at a load, computed in milliseconds.
 
-Rates are fluid: frames split over the task graph by the flows' hashes and the routes, every resource carries
-what it can (Meyer et al. 2014, eq. 1, generalised to visit counts, shared pools and contention), the rest is dropped
-where it waits. Routers of threads have a fixed point of their own, see
-:mod:`routecast.evaluate.solve._throughput`. Latency and loss from fluctuation come from queueing theory where the model
-is such a queue, see :mod:`routecast.evaluate.solve._delay`; where no result applies the trial says so.
+Rates are fluid: flow hashes and routes split the frames over the task graph, every resource carries up to its capacity
+(Meyer et al. 2014, eq. 1, generalised to visit counts, shared pools and contention), and the excess is dropped where it
+waits. Routers of threads have their own fixed point, see :mod:`routecast.evaluate.solve._throughput`. Latency and loss
+from fluctuation come from queueing theory where the model is a known queue, see
+:mod:`routecast.evaluate.solve._delay`; where no result applies, the trial says so.
 """
 
 from __future__ import annotations
@@ -40,11 +40,9 @@ _NEVER = 1e-9
 def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return every resource with its capacity and margin, the least margin first, and the bottleneck.
 
-    Which resource limits: what each could carry alone, and how far the others are from it (Meyer et al. 2014, eq. 1).
-
     The capacity of a resource is the greatest intended rate of this load that it carries without overload when nothing
-    else limits; the throughput of the whole (RFC 1242: no loss) is the least of the capacities. With
-    ``forwarded_pps``, what the router forwards at this load, no resource carries less than that.
+    else limits; the throughput of the router (RFC 1242: no loss) is the least capacity (Meyer et al. 2014, eq. 1). No
+    capacity is less than ``forwarded_pps``, the rate that the router forwards at this load.
     """
     if fluid.steady is not None:
         return limits_of(fluid, fluid.steady, forwarded_pps)
@@ -86,10 +84,10 @@ def _pool_capacity(
     base_s: Sequence[float],
     switching: Sequence[float],
 ) -> tuple[float, str]:
-    """Return the rate at which the fullest component of a pool is full, with contention, and why it is that component.
+    """Return the rate at which the fullest component of a pool is full, with contention, and the reason.
 
-    Where task units share units and a batch or an interrupt costs something, this is the rate that is safe: with the
-    least batches that turns leave.
+    Where task units share units and batches or interrupts have a cost, the rate is the safe bound: that of the smallest
+    batches that turns allow.
     """
     tasks = fluid.graph.tasks
     frame_s = [base + more for base, more in zip(base_s, switching, strict=True)]
@@ -104,8 +102,8 @@ def _pool_capacity(
     uncertainty = ""
     if safe_part is not None and safe_pps < rate * _SURE:
         uncertainty = (
-            f"; it may carry up to {format_pps(rate)}, for it is not known how many frames a poll finds while others "
-            "have their turns"
+            f"; it may carry up to {format_pps(rate)}, because the number of frames that a poll finds depends on the "
+            "turns of the others"
         )
         rate, fullest, load = safe_pps, safe_part, safe_load
     units = len(fullest.units)
@@ -224,19 +222,17 @@ def _threads_of(machine: ThreadMachine, name: str) -> list[str]:
 def _notes(machine: ThreadMachine, steady: Steady) -> list[str]:
     model, notes = machine.model, []
     if not steady.settled:
-        notes.append(
-            f"the shares of the threads went round in circles for {steady.rounds} rounds: rates are approximate"
-        )
+        notes.append(f"the shares of the threads did not converge within {steady.rounds} rounds: rates are approximate")
     if any(need.until for task in model.tasks for need in task.needs):
-        notes.append("windows among threads are not counted: the rates are upper bounds; simulate")
+        notes.append("windows among threads are left out: the rates are upper bounds; simulate")
     if not machine.complete:
-        notes.append("pins overlap in too many ways to look at all sets of units: the rates are upper bounds")
+        notes.append("pins overlap in too many ways to check all sets of units: the rates are upper bounds")
     if machine.start_s.any() or machine.switch_s.any():
-        notes.append("how often threads wake and switch is that of mean batches, an approximation")
+        notes.append("threads wake and switch as often as with mean batches, an approximation")
     notes += _notes_on_turns(machine, steady) + _notes_on_bursts(machine, steady)
     if machine.shares_units.any() and float(steady.lost_pps.sum()) > 1e-6 * float(steady.offered.sum()):
         notes.append(
-            "threads that share units in overload: who revokes whom and which ring is full is not counted; simulate"
+            "threads that share units in overload: revocations between them and full rings are left out; simulate"
         )
     for pool in model.pools:
         free = any(
@@ -244,13 +240,11 @@ def _notes(machine: ThreadMachine, steady: Steady) -> list[str]:
             for thread in machine.threads
         )
         if pool.migration_cost_s > 0.0 and free:
-            notes.append(
-                f'pool "{pool.name}": how often threads that are not bound move is guessed; the simulator decides'
-            )
+            notes.append(f'pool "{pool.name}": the rate at which unpinned threads move is a guess; simulate')
         if free and len(_threads_of(machine, pool.name)) > 1:
             notes.append(
-                f'pool "{pool.name}": threads that may use several units are taken to find a free one at once, so in '
-                "overload the rate is too high as a rule; simulate"
+                f'pool "{pool.name}": threads that may use several units are taken to find a free unit at once, so the '
+                "rate in overload is usually too high; simulate"
             )
         if pool.interruptions is not None:
             more = format_ratio(pool.interruptions.stretch - 1.0)
@@ -268,15 +262,15 @@ def _notes_on_turns(machine: ThreadMachine, steady: Steady) -> list[str]:
     if away:
         longest = format_duration(float(steady.away_s.max()))
         notes.append(
-            f"{_quoted(away)}: threads that poll on one unit take turns whether they need them or not; what comes in "
-            f"up to {longest} without the unit must fit in the ring. Bursts are taken to come just then, and whose "
-            "frames find room, which the order of the turns decides, is not counted; simulate"
+            f"{_quoted(away)}: threads that poll on one unit take turns whether they have frames or not; the ring must "
+            f"hold the frames of up to {longest} without the unit. Bursts are taken to arrive in that time, and the "
+            "order of the turns, which decides whose frames find room, is left out; simulate"
         )
     elif shared.size:
         names = _quoted([machine.threads[int(number)].name for number in shared])
         notes.append(
-            f"{names}: polls on a unit that others use too and takes its share whatever it needs; the others are taken "
-            "to get theirs as soon as they wake"
+            f"{names}: polls on a shared unit and takes its share whether it has frames or not; the other threads are "
+            "taken to get their share as soon as they wake"
         )
     return notes
 
@@ -301,7 +295,7 @@ def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
         return []
     return [
         f"{_quoted(sorted(places))}: one poll or turn of the task unit before can bring more frames than its queue "
-        "holds; what such bursts lose is not counted; simulate"
+        "holds; the losses of such bursts are left out; simulate"
     ]
 
 
@@ -328,7 +322,7 @@ class _IdleUnits:
             self.wakes_per_s[state] += servers * cycle.share(chance)
 
     def add_unused(self, units: float) -> None:
-        """Return the state of units without work: the deepest sleep."""
+        """Add units without work, which are in the deepest sleep state."""
         if self.asleep:
             self.asleep[-1] += units
 
@@ -351,7 +345,7 @@ def states_of(fluid: Fluid, answer: DelayAnswer) -> tuple[list[UnitStates], list
                 notes.append(note)
         room = max(pool.units - active, 0.0)
         idle_units = idle.spinning + idle.waking + math.fsum(idle.asleep)
-        # Means of different approximations may add up to a little more than there is.
+        # Means of different approximations may add up to slightly more than the units of the pool.
         scale = min(1.0, room / idle_units) if idle_units > 0.0 else 1.0
         states.append(
             UnitStates(
@@ -380,7 +374,7 @@ def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
         is_interrupt = task.activation.kind == "interrupt"
         cycle = _cycle(fluid, answer, index) if is_interrupt else None
         if cycle is not None:
-            # The first frame of a cycle raises an interrupt even where it costs nothing.
+            # The first frame of a cycle raises an interrupt even where interrupts have no cost.
             raised = cycle.interrupts or cycle.idles * cycle.idle_times.released
             interrupts, polls = lanes * raised / cycle.cycle_s, lanes * cycle.polls / cycle.cycle_s
         elif is_interrupt:
@@ -393,7 +387,7 @@ def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
 
 
 def _add_idle_units(part: Component, fluid: Fluid, answer: DelayAnswer, idle: _IdleUnits) -> str:
-    """Add the idle time of the units of one component; return the assumptions."""
+    """Add the idle time of the units of a component to ``idle``; return a note on the assumptions, or an empty text."""
     tasks, units = fluid.graph.tasks, len(part.units)
     polling = [tasks[index].activation.kind == "polling" for index, _ in part.members]
     held = sum(
@@ -430,17 +424,17 @@ def _add_idle_units(part: Component, fluid: Fluid, answer: DelayAnswer, idle: _I
             rate,
             sleep_states=[(state.after_s, state.exit_s) for state in part.pool.power.sleep] if part.pool.power else [],
         )
-        # Idle times and set-ups fill what work leaves.
+        # Idle times and set-ups fill the time without work.
         cycle_s = (1.0 / rate + idle_times.exit_s) / (1.0 - work)
         idle.add(Cycle(cycle_s=cycle_s, work_s=work * cycle_s, idles=1.0, idle_times=idle_times), float(units))
     return (
         f'pool "{part.pool.name}" is shared: the idle times of its units are taken as those of random arrivals, '
-        "and lingering is not counted"
+        "and lingering is left out"
     )
 
 
 def _cycle(fluid: Fluid, answer: DelayAnswer, index: int) -> Cycle | None:
-    """Return the cycle of one server of a task unit; None in overload."""
+    """Return the cycle of a single server of a task unit; None in overload."""
     task, cost = fluid.graph.tasks[index], fluid.costs[index]
     lanes = _max_grants(fluid, index)
     rate = answer.work_pps[task.name] / lanes
@@ -468,7 +462,7 @@ def _max_grants(fluid: Fluid, index: int) -> int:
 
 
 def _constant(fluid: Fluid, index: int) -> bool:
-    """Whether every frame of one size takes a task unit the same time."""
+    """Whether a task unit serves all frames of one size in the same time."""
     return fluid.graph.tasks[index].service.squared_cv == 0.0 and fluid.costs[index].scatter_s == 0.0
 
 
@@ -547,7 +541,7 @@ class Solve:
 def _overflowing_queue(
     first: Bottleneck, resources: Sequence[Resource], fluid: Fluid, answer: DelayAnswer
 ) -> Bottleneck:
-    """Return the queue that loses frames although no resource is overloaded, and the queues of unknown loss."""
+    """Return the queue that loses frames although no resource is overloaded, else ``first``, with possible others."""
     others = tuple(name for name in dict.fromkeys((*first.others, *answer.possible_losses)) if name != first.name)
     place = max(answer.drops_pps, key=lambda name: answer.drops_pps[name], default="")
     is_notable = bool(place) and answer.drops_pps[place] > NO_LOSS * float(fluid.offered.sum())
@@ -556,14 +550,14 @@ def _overflowing_queue(
     return Bottleneck(
         name=place,
         kind="link" if place not in answer.work_pps else "task",
-        reason=f"limits: it drops {format_pps(answer.drops_pps[place])}, for too few frames may wait there; "
+        reason=f"limits: it drops {format_pps(answer.drops_pps[place])}, because too few frames may wait there; "
         f"{first.name} {first.reason}",
         others=tuple(name for name in (first.name, *others) if name != place),
     )
 
 
 def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, float]]:
-    """Return the bounds of loss and latency by the known error of the formulas, not by the chance of a trial."""
+    """Return the bounds of loss and latency from the known error of the formulas."""
     interval = {}
     error = answer.loss_error_ratio
     if not answer.loss_unknown and error + answer.chance_loss_ratio > _NEVER:
@@ -577,10 +571,11 @@ def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, 
 def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
     """Return the greatest forwarding rate: the output when every port that the flows use receives its line rate.
 
-    This is the "maximum throughput" of Meyer et al. 2014, measured under overload; with flows spread unevenly it is
-    more than the rate without loss, :func:`lossless_pps`. Frames of all sizes are taken to be lost alike; behind a
-    busy link with mixed sizes a trial forwards less, see :mod:`routecast.evaluate.solve._size_dependent_loss`. Threads
-    that forward less in overload than without loss (livelock) count with the rate without loss.
+    This is the "maximum throughput" of Meyer et al. 2014, measured under overload; with unevenly spread flows it is
+    more than the rate without loss, :func:`lossless_pps`. The function takes frames of all sizes to be lost alike;
+    behind a busy link with mixed sizes a trial forwards less, see
+    :mod:`routecast.evaluate.solve._size_dependent_loss`. Threads that forward less in overload than without loss
+    (livelock) count with the rate without loss.
 
     ``load``: frames, flows and arrivals; its rate is not used.
     """

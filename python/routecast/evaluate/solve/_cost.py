@@ -26,15 +26,15 @@ class IdleTimes:
         last frame ── linger ──► released ── after ──► asleep ── frame ──► (wake-up) ──► waking ──► interrupt, work …
         |<------------------------- idle time ------------------------>|<------ set-up ------>|<-- busy period -->|
 
-    With Poisson arrivals the idle time is exponential whatever happened before, so the chances of lingering to the end
-    (``e^{-λ·linger}``) and of being found in a sleep state follow at once; with equal gaps it is a known length.
+    With Poisson arrivals the idle time is exponential, so the probabilities of lingering to the end (``e^{-λ·linger}``)
+    and of each sleep state follow directly; with equal gaps the idle time has a known length.
     """
 
-    released: float = field("Chance that it gives its unit back: the idle time outlasts the lingering", default=1.0)
+    released: float = field("Probability that it releases its unit: the idle time outlasts the lingering", default=1.0)
     spin_s: float = field("Lingering, polling without frames", default=0.0)
     asleep_s: tuple[float, ...] = field("Time asleep by sleep state, s", default=())
-    chances: tuple[float, ...] = field("Chance to be woken from each sleep state", default=())
-    exit_s: float = field("Mean time to get out of sleep", default=0.0)
+    chances: tuple[float, ...] = field("Probability that the next frame finds it in each sleep state", default=())
+    exit_s: float = field("Mean time to leave a sleep state, s", default=0.0)
 
     def mixed_with(self, other: IdleTimes, *, chance: float) -> IdleTimes:
         """Return the mean of this cycle and another one, which has a given probability."""
@@ -53,9 +53,9 @@ class IdleTimes:
 
 @value
 class Cycle:
-    """Means of a cycle: its length, work (interrupts included), interrupts, polls, and idle times as ``idle_times``.
+    """Means of a cycle: its length, work (interrupts included), interrupts, polls and idle times.
 
-    ``polls`` are those that found frames, NaN where they are not known; ``idles`` is the chance of an idle time.
+    ``polls``: polls that find frames, NaN if unknown; ``idles``: probability of an idle time.
     """
 
     cycle_s: float
@@ -119,9 +119,9 @@ def poisson_idle_times(
 ) -> IdleTimes:
     """Return the mean times of a server in each state during idle times that Poisson arrivals end.
 
-    Released with probability ``p = e^{-λ·linger}``, it idles on for an exponential time and, its unit still untouched,
-    for the wake-up ``w`` of its task unit: ``P(idle >= a) = e^{-λ(a - w)+}``, and on average ``(w - a)+ + e^{-λ(a -
-    w)+}/λ`` of it comes after a.
+    The server is released with probability ``p = e^{-λ·linger}``. Its unit then idles for an exponential time and for
+    the wake-up ``w`` of its task unit: ``P(idle >= a) = e^{-λ(a - w)+}``, and on average ``(w - a)+ + e^{-λ(a -
+    w)+}/λ`` of the idle time comes after a.
     """
     released = math.exp(-rate_pps * linger_s)
     beyond = [math.exp(-rate_pps * max(after_s - sleep_s, 0.0)) for after_s, _ in sleep_states] + [0.0]
@@ -173,17 +173,17 @@ class Cost:
     moderation_s: float
     short_polls: bool
     exhaustive: bool = False
-    """Polls take also the frames that come meanwhile."""
+    """Whether a poll also takes the frames that arrive during it."""
     sleep_s: float = 0.0
-    """Mean wake-up."""
+    """Mean wake-up time."""
     stretch: float = 1.0
-    """Mean completion time over service time: what interruptions do; it is in all the times above."""
+    """Mean completion time over service time under interruptions; the times above contain it."""
     scatter_s: float = 0.0
-    """Variance that interruptions add for each second of service."""
+    """Variance that interruptions add per second of service."""
     linger_s: float = 0.0
-    """How long it goes on polling when no frame waits, before it enables interrupts."""
+    """Time that it continues to poll without frames before it enables interrupts."""
     sleep_states: tuple[tuple[float, float], ...] = ()
-    """Sleep states of its idle units: idle time before one, and time to get out of it."""
+    """Sleep states of its idle units: idle time before the state, and time to leave it, s."""
 
     @property
     def busy_s(self) -> float:
@@ -209,8 +209,7 @@ class Cost:
         """Return the cycle of one server from one start of work to the next, at a rate > 0 below overload.
 
         Where batches and interrupts have no cost, or polls continue until no frame waits, a cycle is an idle time and
-        the work that arrives until the end of the next: :meth:`_until_empty`. Else each poll is a cycle:
-        :meth:`_poll_by_poll`.
+        the busy period after it (:meth:`_until_empty`). Otherwise each poll is a cycle (:meth:`_poll_by_poll`).
         """
         start_s = (self.batch_s + self.interrupt_s) * factor
         if start_s <= 0.0 or self.drains:
@@ -221,12 +220,13 @@ class Cost:
     def _poll_by_poll(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> Cycle:
         """Return the cycle of polls that each begin with an interrupt, or with the cost of a batch.
 
-        Where a batch or an interrupt costs h and a frame c, a cycle begins with h and serves the b frames that have
-        come since the last cycle began: ``b = λ·cycle``. The next one begins when the work ``T = h + b·c`` is done, the
-        interrupt moderation is over, and a frame has come: after ``m = max(T, moderation)`` on average and, if none has
-        come by then (probability ``e^{-λm}``), another 1/λ. Poisson arrivals, with the mean in place of the random
-        batch: a named approximation, within 3 % of simulations. Frames at equal gaps find no batch under way as
-        long as ``h + c`` is less than a gap, so a cycle lasts exactly ``max(m, 1/λ)``. Full batches are overload.
+        A batch or an interrupt costs h and a frame c. A cycle begins with h and serves the b frames that have arrived
+        since the last cycle began: ``b = λ·cycle``. The next cycle begins when the work ``T = h + b·c`` is done, the
+        interrupt moderation is over, and a frame has arrived: after ``m = max(T, moderation)`` on average and, if no
+        frame has arrived by then (probability ``e^{-λm}``), another 1/λ. For Poisson arrivals the formula uses the mean
+        in place of the random batch, an approximation within 3 % of simulations. Frames at equal gaps find no batch
+        under way as long as ``h + c`` is less than a gap, so a cycle lasts exactly ``max(m, 1/λ)``. Full batches mean
+        overload.
         """
         frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
         gap_s = 1.0 / rate_pps
@@ -234,7 +234,7 @@ class Cost:
         batch, work_s, cycle_s, idle = 1.0, start_s + frame_s, math.inf, 1.0
         for _ in range(_MAX_CYCLES):
             work_s, before, last = start_s + batch * frame_s, batch, away
-            # What moderation leaves idle for certain, once the unit is awake and the work done.
+            # The time of the moderation that stays idle after the unit has woken and done its work.
             spare_s = max(self.moderation_s - work_s - away.exit_s, 0.0)
             if equal_gaps:
                 cycle_s = max(work_s, self.moderation_s, gap_s)
@@ -291,13 +291,13 @@ class Cost:
         return self._with_polls(cycle_s, rate_pps, load, away, batch_s=batch_s, work_s=work_s)
 
     def _even_cycles(self, rate_pps: float, load: float, *, batch_s: float, work_s: float) -> list[Cycle]:
-        """Return the cycles at equal gaps: each idle time decides the sleep state, and so the next idle time."""
+        """Return the cycles at equal gaps: each idle time decides the sleep state, which decides the next idle time."""
         gap_s = 1.0 / rate_pps
         drain_s = gap_s * (1.0 - load)
         away_s = self.sleep_s + batch_s + work_s
         cycles: list[Cycle] = []
         idle_s = drain_s
-        # As many different idle times as ways out of sleep: then the cycles come round.
+        # There are as many different idle times as sleep states, so the cycles repeat.
         for _ in range(len(self.sleep_states) + 3):
             away = fixed_idle_times(
                 idle_s, linger_s=self.linger_s, sleep_s=self.sleep_s, sleep_states=self.sleep_states
@@ -313,10 +313,10 @@ class Cost:
         return cycles
 
     def set_ups(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> list[tuple[float, float, bool]]:
-        """Return probability, time without the wake-up, and whether there is a wake-up, of each start of work.
+        """Return the kinds of set-up: probability, time without the wake-up in seconds, whether there is a wake-up.
 
-        A frame that finds the task unit lingering does not wait; one that finds its unit asleep waits until it is awake
-        and the interrupt is served.
+        A frame that finds the task unit lingering does not wait; a frame that finds the unit asleep waits until the
+        unit is awake and the interrupt is served.
         """
         work_s = self.interrupt_s * factor
         if equal_gaps:
@@ -342,7 +342,7 @@ class Cost:
     ) -> Cycle:
         frames = rate_pps * cycle_s
         again_s = max(frames / self.batch_frames - 1.0, 0.0) * batch_s
-        # Some busy periods are longer than a poll long before the mean one is.
+        # Some busy periods are longer than a poll long before the mean busy period is.
         short = self.exhaustive and frames <= _SHORT_RATIO * self.batch_frames
         start_s = batch_s + away.released * work_s
         most = min(rate_pps * self.busy_s, 1.0) if self.exhaustive else 0.0
@@ -356,7 +356,7 @@ class Cost:
         )
 
     def _drained_load(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> float:
-        """Return the load of the frames alone; where a poll takes all waiting frames, with the cost of the batches."""
+        """Return the load of the frames alone; for polls that take a batch at a time, with the cost of the batches."""
         if self.exhaustive or self.batch_s <= 0.0:
             return rate_pps * self.frame_s * factor
         silent = Cost(

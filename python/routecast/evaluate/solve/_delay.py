@@ -59,16 +59,16 @@ from routecast.router.model import RandomTime, TaskUnit
 _RARE = 1e-6
 _RARE_LOSS = 1e-3
 _MAX_CHANCE_LOSS = 5e-3
-"""What chance may add to a loss that is called known; the answer states it."""
+"""Greatest loss by chance with which the loss still counts as known; the answer states it."""
 _NOTABLE_LOSS = 1e-5
 _LIGHT = 0.6
 _LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
 _LATENCY_ERROR_SET_UPS, _LATENCY_ERROR_INTERRUPTED = 0.25, 0.5
-"""How far a mean latency lies from the simulator's, as a share of it: in general, with windows, and where frames at
-equal gaps meet set-ups or interruptions (``benches/fuzz_models.py``; the last two chosen in sight of its seeds)."""
+"""Error of a mean latency against the simulator's, as a share of it: in general, with windows, and where frames at
+equal gaps meet set-ups or interruptions (``benches/fuzz_models.py``; the last two were chosen on its seeds)."""
 _LOSS_ERROR, _LOSS_ERROR_BURSTS = 0.01, 0.04
-"""How far a loss by overload lies from the simulator's in nearly all random routers, as a share of the frames: with
-one size of frames that do not come in bursts, and else (``benches/fuzz_models.py``)."""
+"""Error of a loss by overload against the simulator's in nearly all random routers, as a share of the frames: with one
+frame size and no bursts, and otherwise (``benches/fuzz_models.py``)."""
 _NOTABLE = 0.01
 _LINK = "M/G/1 at the outgoing link (approximation)"
 _IDLE_LINK = 0.01
@@ -93,8 +93,8 @@ def completion_times(mix: ServiceMix, cost: Cost) -> ServiceMix:
 def interrupted_queue(fluid: Fluid, index: int, station: Station, arriving: ArrivalProcess) -> Queue | None:
     """Return the queue of one interrupted server with equal gaps and constant service; None for other queues.
 
-    None, too, where interruptions are so long that the queue often overflows: two-moment laws take its length into
-    account.
+    The result is also None where interruptions are so long that the queue often overflows, because two-moment laws take
+    the length of the queue into account.
     """
     task, cost = fluid.graph.tasks[index], fluid.costs[index]
     constant = task.service.variation == "deterministic" and station.exact and station.mix.is_one_size
@@ -116,7 +116,7 @@ def interrupted_queue(fluid: Fluid, index: int, station: Station, arriving: Arri
 class SetUp:
     """Time between the arrival of the frame that wakes a task unit and the start of its service."""
 
-    sleep: RandomTime | MixedTime = field("The wake-up, and the way out of a sleep state")
+    sleep: RandomTime | MixedTime = field("The wake-up, and the time to leave a sleep state")
     work_s: float = field("Work of the interrupt")
 
     @property
@@ -145,12 +145,12 @@ def set_up_of(fluid: Fluid, index: int, station: Station, arriving: ArrivalProce
 
 
 def sleeping_queue(station: Station, queue: Queue, arriving: ArrivalProcess, set_up: SetUp) -> tuple[Queue | None, str]:
-    """Return the queue of a server that sleeps, from that of one that does not; or None and the reason."""
+    """Return the queue of a server that sleeps, given the queue without sleep; or None and the reason."""
     if isinstance(queue, FullQueue) or station.load >= 1.0:
         return queue, "" if station.load > 1.0 else "is just full"
     if station.servers > 1:
-        return None, "sleeps until a frame comes and then works on several frames at once"
-    # What comes during a long set-up, with the spread of Poisson arrivals, and what waits anyway.
+        return None, "sleeps until a frame arrives and then works on several frames at once"
+    # The frames that arrive during a long set-up, with the spread of Poisson arrivals, and the frames in the queue.
     frames_during = station.rate_pps * set_up.longest_s
     spread = SPREAD * math.sqrt(frames_during) if arriving.kind == "poisson" else 0.0
     frames_waiting = 10.0 * (station.rate_pps * queue.waiting_mean_s + 1.0) if arriving.kind == "poisson" else 1.0
@@ -166,7 +166,7 @@ def sleeping_queue(station: Station, queue: Queue, arriving: ArrivalProcess, set
         return (set_up_queue if isinstance(queue, DD1) else SetUpAdded(queue=queue, set_up=set_up_queue)), ""
     if arriving.kind == "poisson":
         return None, "sleeps until a frame arrives and loses frames by chance, without a known closed form"
-    return None, "sleeps until a frame comes, and its frames come neither at random nor at equal gaps"
+    return None, "sleeps until a frame arrives, and its frames arrive neither at random nor at equal gaps"
 
 
 class ServiceTimes:
@@ -177,14 +177,14 @@ class ServiceTimes:
         share_by_bytes = fluid.load.frames.share_by_bytes
         self.sizes_bytes = tuple(share_by_bytes)
         self.shares = tuple(share_by_bytes.values())
-        """Of the frame sizes of the load, smallest first."""
+        """Shares of the frame sizes of the load, smallest first."""
         self._known: dict[tuple[object, ...], ServiceMix] = {}
 
     def of(self, index: int, shares: tuple[float, ...] = ()) -> ServiceMix:
-        """Return the service times of a task unit for other shares of the frame sizes, or the load's own."""
+        """Return the service times of a task unit for these shares of the frame sizes, or for those of the load."""
         fluid = self.fluid
         task, cost = fluid.graph.tasks[index], fluid.costs[index]
-        # The interrupt that opens a busy cycle is its set-up, not a part of its services.
+        # The interrupt that begins a busy period is its set-up, not a part of its services.
         is_frame_alone = cost.drains and cost.batch_s <= 0.0
         mean_s = cost.frame_s * float(fluid.factor[index]) if is_frame_alone else float(fluid.service_s[index])
         pool = task.needs[0].pool if task.needs else ""
@@ -219,8 +219,8 @@ def total_delay(
 ) -> tuple[Delay, Delay]:
     """Return latency and waiting time of the forwarded frames.
 
-    ``rates``: arriving rate by node and stream; ``admitted``: by node: share of the arriving frames that is served;
-    ``queues`` and ``port_wait_s``: by node: the station's queue; the wait for the outgoing link.
+    ``rates``: arriving rate by node and stream; ``admitted``: share of the arriving frames that each node serves;
+    ``queues``: queue by station; ``port_wait_s``: wait for the outgoing link by port node.
     """
     through, forwarded, port_s = _through(graph, rates, admitted, queues, port_wait_s)
     sojourn_s = sum(through[i] / forwarded * queue.sojourn_mean_s for i, queue in queues.items()) + port_s
@@ -287,7 +287,7 @@ def _chain(rates: Vector, queues: Mapping[int, Queue], forwarded: float, port_s:
 
 
 def joined_notes(notes: list[str]) -> tuple[str, ...]:
-    """Return the notes with equal ones of several task units joined: ``"core 0" and 3 more: …``."""
+    """Return the notes, with equal notes on several task units joined: ``"core 0" and 3 more: …``."""
     places: dict[str, list[str]] = {}
     for note in dict.fromkeys(notes):
         match = _NOTE.fullmatch(note)
@@ -327,13 +327,13 @@ class DelayAnswer:
         'Arrival process by task unit: ``"poisson"``, ``"regular"``, …', default_factory=dict
     )
     notes: tuple[str, ...] = ()
-    loss_unknown: str = field("Why it is not known what is lost by chance; empty if it is known", default="")
+    loss_unknown: str = field("Reason why the loss by chance is unknown; empty if it is known", default="")
     latency_error_s: tuple[float, float] = field(
         "Bounds of the error of the mean latency, below and above, s", default=(0.0, 0.0)
     )
     loss_error_ratio: float = field("Bound of the error of the loss ratio by overload, where known", default=0.0)
-    chance_loss_ratio: float = field("The most that chance adds to the loss, where it is known", default=0.0)
-    possible_losses: tuple[str, ...] = field("Places that chance may make lose a notable share", default=())
+    chance_loss_ratio: float = field("Upper bound of the loss by chance, where known", default=0.0)
+    possible_losses: tuple[str, ...] = field("Task units and links that may lose a notable share by chance", default=())
 
 
 def delays(fluid: Fluid) -> DelayAnswer:
@@ -357,26 +357,26 @@ class _DelayComputation:
         self.admitted = np.ones(self.graph.exit + 1)
         self.queues: dict[int, Queue] = {}
         self.rates = self.graph.entering(fluid.offered)
-        """Complete for a node once all before it have been taken."""
+        """Complete for a node after all nodes before it."""
         self.service = ServiceTimes(fluid)
         self.notes: list[str] = []
         self.latency_unknown = ""
         self.loss_unknown = ""
-        """Why what is lost by chance is not known."""
+        """Reason why the loss by chance is unknown."""
         self.possible_losses: list[str] = []
         self.interruptions_overflow = False
-        """Whether interruptions overflow a queue, of which two moments say little."""
+        """Whether interruptions overflow a queue, where two moments say little about the loss."""
         self.chance_loss = 0.0
-        """What it is bounded by, of the offered load."""
+        """Upper bound of the loss by chance, as a share of the offered load."""
         self.port_wait_s: dict[int, float] = {}
         self.approximated: list[str] = []
         self.rates_under_loss: RatesUnderLoss | None = None
-        """Members of shared units may come later on the way, where nothing is lost yet."""
+        """Task units that share units may follow later on the path, where losses are not computed yet."""
         self.lost: list[int] = []
-        """Task units with losses that it does not count yet."""
+        """Task units whose losses ``rates_under_loss`` does not contain yet."""
         self.units: dict[int, SharedUnits] = {}
         self.queue_of_component: dict[int, MeanQueue | None] = {}
-        """By the number of a shared component: its queue, until what is lost changes what arrives."""
+        """By number of a shared component: its queue, valid until a loss changes its arrivals."""
         self.sizes: dict[int, tuple[float, ...]] = {}
         self.kinds: dict[str, str] = {}
         for node, arriving in entering_arrivals(fluid).items():
@@ -384,7 +384,7 @@ class _DelayComputation:
 
     @cached_property
     def absences(self) -> Absences:
-        """Causes other than fluctuation that take room in a queue."""
+        """Causes other than fluctuation that fill a queue."""
         return absences_of(self.fluid)
 
     @cached_property
@@ -423,10 +423,10 @@ class _DelayComputation:
         if window_queue is not None:
             self.queues[index] = window_queue
             self.admitted[index] = 1.0 - window_queue.loss_ratio
-            # A frame carries its units: a frame that waits for room holds units that others wait for.
+            # A frame that waits for room in a window keeps the units that other frames wait for.
             loss_bound = self._loss_bound_in_window(index, rate, arriving, self.service.of(index, arriving.sizes))
             self._record_possible_loss(task.name, rate, loss_bound, f'"{task.name}" is in a window and has little room')
-            why = "follows a window, behind which frames go as its units allow"
+            why = "follows a window, which its frames leave as its units allow"
             departing = ArrivalProcess(kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes)
         elif cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
             mix = self.service.of(index, arriving.sizes)
@@ -479,9 +479,9 @@ class _DelayComputation:
         return min(1.0, served / rate)
 
     def _loss_bound(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
-        """Return a bound of the loss by fluctuation at a task unit without a law; 1 where there is none.
+        """Return a bound of the loss by fluctuation at a task unit without a known law; 1 where no bound is known.
 
-        Frames that arrive while the server is away (moderation, wake-up, another's turn) and bursts of the station
+        Frames that arrive while the server is away (moderation, wake-up, turns of others) and bursts of the station
         before reduce the room.
         """
         load = self.absences.load[index]
@@ -503,12 +503,12 @@ class _DelayComputation:
         assert windows is not None
         assert window_rates is not None
         if self._is_held_up():
-            return 1.0  # a unit that is held up holds up all windows that want it
+            return 1.0  # a delayed unit delays all windows that wait for it
         if index not in windows.enter:
             return 0.0
         load = rate / float(window_rates.max_pps[windows.enter.index(index)])
         if load > _LIGHT:
-            return 1.0  # what windows let through together is itself an approximation
+            return 1.0  # the joint throughput of windows is itself an approximation
         return self._overflow(
             load, self.graph.tasks[index].queue_frames - self.absences.bursts_frames[index], arriving, mix
         )
@@ -524,9 +524,9 @@ class _DelayComputation:
     def _overflow(self, load: float, room: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
         """Return a bound of the loss by fluctuation in a queue with ``room`` frames, by the diffusion of GI/G/1/K.
 
-        Unknown arrivals count as random, and all variation counts twice, or three times for on-off arrivals: their
-        bursts pass routes undivided. Of 600 random routers without overload that this bounded to 0.5 % or less, the
-        simulator found none beyond the bound by more than 0.5 %.
+        Unknown arrivals count as random, and all variation counts twice, or three times for on-off arrivals, whose
+        bursts pass routes undivided. For 600 random routers without overload and a bound of at most 0.5 %, no simulated
+        loss exceeded the bound by more than 0.5 %.
         """
         if room <= 0.0 or load <= 0.0:
             return 1.0 if load > 0.0 else 0.0
@@ -560,7 +560,7 @@ class _DelayComputation:
         return abs(float(self.fluid.factor[index]) - 1.0) <= _KNOWN
 
     def _admitted_sizes(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> tuple[float, ...]:
-        """Return the share of each size among the admitted frames of an overloaded queue; empty if unchanged."""
+        """Return the share of each frame size among the frames that an overloaded queue admits; empty if unchanged."""
         fluid, task, servers = self.fluid, self.graph.tasks[index], max(self._units(index), 1)
         if fluid.load.frames.is_fixed or rate * mix.mean_s < OVERLOADED * servers or self._obstacle(index):
             return ()
@@ -577,11 +577,11 @@ class _DelayComputation:
         return tuple(share / math.fsum(admitted) for share in admitted)
 
     def _size_dependence(self, index: int, mix: ServiceMix) -> str:
-        """Return why the loss of an overloaded queue at shared units depends on the sizes; empty if it does not."""
+        """Return why the loss of an overloaded queue at shared units depends on frame sizes; empty if it does not."""
         shared = any(len(part.members) > 1 for part, _ in self.fluid.uses[index])
         if not shared or self.fluid.admitted_ratio[index] >= 1.0 or max(mix.times_s) <= min(mix.times_s):
             return ""
-        return "and large frames find room more often than small ones, which come closer together"
+        return "and large frames find room more often than small frames, which follow each other more closely"
 
     def _obstacle(self, index: int) -> str:
         """Return the reason why a task unit is not a queue of its own; empty if it is one."""
@@ -589,7 +589,7 @@ class _DelayComputation:
         if fluid.steady is not None:
             threaded = task.thread or task.holds_back or task.activation.kind == "thread"
             if threaded or fluid.steady.machine.propagation.is_looked_at(index):
-                return "is a thread, of whose turns and rings no closed form is known"
+                return "is a thread, for whose turns and rings no closed form is known"
         if len(task.needs) > 1:
             return "needs units of several pools at once"
         costs = cost.interrupt_s > 0.0 and not cost.drains
@@ -629,7 +629,7 @@ class _DelayComputation:
         )
         if mix.shares != self.service.of(index, arriving.sizes).shares:
             self.notes.append(
-                f'"{task.name}" drops more small frames than large ones, before which the link leaves longer gaps'
+                f'"{task.name}" drops more small frames than large frames, because links leave longer gaps before these'
             )
             return station.full_queue, ""
         queue, reason = interrupted_queue(self.fluid, index, station, arriving), ""
@@ -669,7 +669,9 @@ class _DelayComputation:
         queue = self._common_queue(parts[0])
         if queue is not None and "approximat" in queue.method:
             name = parts[0].pool.name
-            self.notes.append(f'pool "{name}" is taken as one queue of all its task units\' frames, an approximation')
+            self.notes.append(
+                f'pool "{name}" is taken as one queue of the frames of all its task units, an approximation'
+            )
         return None if queue is None else replace(queue, service_s=self.service.of(index).mean_s)
 
     def _common_queue(self, part: Component) -> MeanQueue | None:
@@ -712,7 +714,7 @@ class _DelayComputation:
             self.admitted[node] = min(1.0 / load, 1.0)
             self.latency_unknown = self.latency_unknown or f'"{port.name} out" is just full'
         else:
-            # No longer than through a full ring.
+            # At most the wait through a full ring.
             longest_s = port.tx_ring_frames * mix.mean_s
             self.port_wait_s[node] = min(MG1(arrival_pps=rate, service=mix).waiting_mean_s, longest_s)
             if arriving.kind != "poisson":
@@ -748,7 +750,7 @@ class _DelayComputation:
             latency, waiting = total_delay(*parts)
             latency_error = self._latency_error(latency.mean_s, parts)
             if self.approximated and link_matters(*parts):
-                self.notes.append("the wait for outgoing links is that of frames at random instants, an approximation")
+                self.notes.append("the wait for outgoing links takes arrivals at random instants, an approximation")
         return DelayAnswer(
             drops_pps=drops,
             work_pps=work,

@@ -1,8 +1,8 @@
 """Propagation of frames through the task graph with limited service rates: level by level, in arrays.
 
-Frames of different streams with the same paths from a node on are one *class* there: a node loses frames of all its
-classes alike, so their earlier path does not matter. Nodes are ordered by *level*, the longest way from a port, and all
-nodes of a level are computed at once. One pass through a router of 200 task units takes some tenths of a millisecond.
+Streams with the same paths from a node on form one *class* at that node: a node loses frames of all its classes alike,
+so the earlier path does not matter. Nodes are ordered by *level*, the longest path from a port, and all nodes of a
+level are computed at once. One pass through a router of 200 task units takes some tenths of a millisecond.
 """
 
 from __future__ import annotations
@@ -19,31 +19,33 @@ from routecast.quantity.schema import field, value
 Index = NDArray[np.intp]
 _TINY = 1e-300
 _UNIFORM_ROUTES = {"single", "round_robin", "random"}
-"""Kinds of routes that treat all streams alike."""
+"""Kinds of routes that send all streams the same way."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Nodes ``first:last`` and classes ``low:high``, and the edges to them."""
+    """The nodes ``first:last`` of one level, their classes ``low:high``, and the edges to these classes."""
 
     first: int
     last: int
     low: int
     high: int
     starts: Index
-    """Where each node's classes begin, from ``low`` on."""
+    """By node: its first class, counted from ``low``."""
     node_of_class: Index
-    """From ``first`` on."""
+    """By class: its node, counted from ``first``."""
     source: Index
-    """Classes that come here from earlier levels."""
+    """By edge: the class of an earlier level that it leaves."""
     target: Index
-    """From ``low`` on."""
+    """By edge: the class that it enters, counted from ``low``."""
     fraction: Vector
+    """By edge: the part of the source class that takes it."""
     holding: Index
-    """Nodes here that hold back, once for every node that they look ahead to."""
+    """Nodes of this level that hold back, once for every node that they look ahead to."""
     ahead: Index
+    """The nodes that they look ahead to, parallel to ``holding``."""
     holding_starts: Index
-    """Where each holding node begins in the two above."""
+    """First position of each holding node in ``holding`` and ``ahead``."""
 
 
 @value
@@ -57,16 +59,15 @@ class NodeRates:
         "Rate for which there is room ahead, by node, frames/s; infinite where a node does not hold back"
     )
     could_arrive: Vector = field("Rate that would arrive if no node held back, by node, frames/s")
-    copies: Vector = field("Copies among what arrives, by node, as the frames served now make them")
-    forwarded: Vector = field("Served by node, without copies")
+    copies: Vector = field("Arriving rate of copies that the served frames make, by node, frames/s")
+    forwarded: Vector = field("Served rate by node without copies, frames/s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propagation:
     """The paths of a load through a router, prepared for repeated computation.
 
-    ``order``: node number in the flow graph (task units, ports, exit) of each position here; ``position``: the reverse;
-    ``share``: by class, share of the offered rate of the port that enters the router there.
+    ``order``: node number in the flow graph (task units, ports, exit) by position; ``position``: the reverse.
     """
 
     order: Index
@@ -79,10 +80,11 @@ class Propagation:
     is_looked_ahead_to: NDArray[np.bool_]
     """By node: whether some node looks ahead to it."""
     copying: Index
-    """Classes of which copies are made, once for every task unit that gets them."""
+    """Copied classes, once for every task unit that gets the copies."""
     copied_to: Index
+    """Nodes that get the copies, parallel to ``copying``."""
     copied_part: Vector
-    """A frame is not copied to where it goes itself."""
+    """Copied part of each class, parallel to ``copying``; a frame is not copied to the node that it goes to itself."""
 
     def is_looked_at(self, index: int) -> bool:
         """Whether a node looks ahead to node ``index`` of the flow graph, or copies frames to it."""
@@ -99,8 +101,8 @@ class Propagation:
     def flow(self, entering: Vector, limit: Vector, copies: Vector) -> NodeRates:
         """Return the rates where node ``i`` serves at most ``limit[i]`` frames/s, arriving copies included.
 
-        A node that holds back serves no more than the nodes ahead allow: each of them divides its service rate among
-        these nodes in proportion to the rates that they could send. It drops excess frames of other nodes.
+        A node that holds back serves no more than the nodes ahead allow: each node ahead divides its service rate among
+        the nodes before it in proportion to the rates that they could send. It drops excess frames of all other nodes.
         """
         room_ahead = np.full(len(self.order), np.inf)
         could_arrive, served, leaving = self._forward(entering, limit, copies)
@@ -247,17 +249,17 @@ def _copies(graph: FlowGraph, partitions: list[_Partition], low: Index, position
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """Streams grouped to the classes of a node; nodes with the same groups have the same ``number``."""
+    """The streams grouped into the classes of a node; nodes with the same groups have the same ``number``."""
 
     number: int
     class_of: Index
-    """By stream."""
+    """By stream: its class."""
     samples: Index
-    """A stream of each class."""
+    """By class: one of its streams."""
 
 
 def _partitions(graph: FlowGraph) -> list[_Partition]:
-    """Return the groups of streams, its classes, by node."""
+    """Return the classes of streams by node."""
     undivided: Index = np.zeros(len(graph.share), dtype=np.intp)
     last = _Partition(0, undivided, np.zeros(1, dtype=np.intp))
     partition_of_groups = {undivided.tobytes(): last}
@@ -286,7 +288,7 @@ def _partitions(graph: FlowGraph) -> list[_Partition]:
 def _class_edges(
     graph: FlowGraph, partitions: list[_Partition], low: Index, position: Index
 ) -> tuple[Index, Index, Vector]:
-    """Return the edges of the classes: from, to, and the part that takes them."""
+    """Return the edges between classes: source class, target class, and the part of the source that takes the edge."""
     sources, targets, fractions = [], [], []
     for index, edges in enumerate(graph.edges):
         sample, begin = partitions[index].samples, low[position[index]]

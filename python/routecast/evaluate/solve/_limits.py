@@ -19,7 +19,7 @@ from routecast.load.offered import line_rate_pps
 from routecast.quantity import format_duration, format_pps, format_ratio
 
 Limit = tuple[Resource, str]
-"""A resource, and why it limits where it does."""
+"""A resource, and the sentence that says why it limits."""
 
 _FROM_WINDOWS = "mean values of windows"
 _MAX_ROUNDS = 10
@@ -31,9 +31,9 @@ _IDLE_RATIO = 0.9
 _MAX_NAMES = 3
 _LOSS_RATIO = 1e-6
 NO_LOSS = 1e-4
-"""A queue that loses a greater share limits, though every resource carries what comes."""
+"""A queue that loses a greater share limits, although every resource carries the offered load."""
 _CLOSE_RATIO = 0.02
-"""Threads whose loads differ by less are told apart by what the load asks of them."""
+"""Of threads whose loads differ by less, the thread with the greatest demand limits."""
 
 
 def queue_in_window(fluid: Fluid, index: int, arriving: ArrivalProcess, rate_pps: float) -> MeanQueue | None:
@@ -71,7 +71,7 @@ def queue_in_window(fluid: Fluid, index: int, arriving: ArrivalProcess, rate_pps
 def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Limit]:
     """Return the windows with the capacity of their units if no station were full.
 
-    The waits inside are those at the greatest rate of this load that all windows and their stations let through.
+    The waits inside are those at the greatest rate of this load that passes all windows and their stations.
 
     ``visits``: frames by node for each frame of the intended load.
     """
@@ -114,7 +114,7 @@ def _critical_rates(windows: Windows, share: Vector) -> WindowRates:
 
 
 def _window_reason(windows: Windows, state: WindowRates, window: int, name: str) -> str:
-    """Return a sentence on the use of all units, and on the location of the frames that hold them."""
+    """Return a sentence that says that all units are held, and where the frames that hold them spend their time."""
     residence_s = float(state.residence_s[window])
     parts: dict[str, float] = {}
     for station, visits in enumerate(windows.visits[window]):
@@ -150,16 +150,16 @@ def window_notes(fluid: Fluid) -> list[str]:
     if shared:
         names = ", ".join(f'"{name}"' for name in dict.fromkeys(shared))
         notes.append(
-            f"{names}: what frames of several windows wait for each other is that of approximate mean value analysis"
+            f"{names}: the waits of frames of several windows for each other come from approximate mean value analysis"
         )
     if fluid.load.arrivals.kind != "cbr":
         notes.append(
-            "the wait for units of windows is that of frames that come to each as irregularly as to the first, an "
+            "the wait for units of windows takes arrivals at every window to vary as much as at the first, an "
             "approximation; percentiles are not known"
         )
     if any(not way for way in windows.paths):
         notes.append(
-            "windows inside which ways part: what their own frames wait for each other is left out below overload"
+            "windows whose inner paths part: below overload the waits of their own frames for each other are left out"
         )
     return notes
 
@@ -168,7 +168,7 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
     """Return every pool and link with its capacity, the limiting thread if there is one, and the bottleneck.
 
     The capacity of a pool is that of its fullest set of units, or of its fullest thread, at the work per frame of the
-    greatest rate without loss; so it is exact for the bottleneck.
+    greatest rate without loss, so it is exact for the bottleneck.
     """
     machine = steady.machine
     lossless = lossless_of(machine)
@@ -192,7 +192,7 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
             why = _thread_reason(machine, steady, thread)
             if close:
                 names = ", ".join(f'"{machine.threads[number].name}"' for number in close)
-                why += f"; {names} may limit as well: within {format_ratio(_CLOSE_RATIO)} the closed form does not tell"
+                why += f"; {names} may limit instead: the closed form is not exact to {format_ratio(_CLOSE_RATIO)}"
             if machine.max_grants[thread] < pool.units or len(pool_threads) > 1:
                 busy = min(float(steady.busy[thread] / machine.max_grants[thread]), 1.0)
                 name = machine.threads[thread].name
@@ -229,8 +229,8 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
 def _fullest_threads(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]:
     """Return the fullest thread at the greatest rate without loss.
 
-    In overload, others may be as full within 2 %. Then the thread with the greatest demand comes first, since it loses
-    the frames, and the others follow, without its equals.
+    In overload, other threads may be as full within 2 %. Then the thread with the greatest demand comes first, since it
+    loses the frames, and the threads with less demand follow.
     """
     if not threads:
         return []
@@ -263,7 +263,7 @@ def unit_loads(machine: ThreadMachine, busy: Vector, pool: int) -> Vector:
         below = np.cumsum(level)
         counts = np.arange(1, len(units) + 1)
         heights = (rest + below) / counts
-        # Water rises over the units that stand lower than the surface.
+        # Water filling: the work rises over the units whose load is below the surface.
         fits = np.flatnonzero(heights >= level)
         surface = float(heights[fits[-1]])
         load[units] = np.maximum(load[units], surface)
@@ -275,9 +275,9 @@ def _turns_limit(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> 
     number = int(machine.thread[lossless.first_lost])
     name = machine.threads[number].name
     away_s, frames = float(steady.away_s[number]), round(float(machine.queue_frames[lossless.first_lost]))
-    why = f'"{name}" shares its unit with threads that poll and so take their turns whatever they need'
+    why = f'"{name}" shares its unit with polling threads, which take their turns whether they have frames or not'
     if away_s > 0.0:
-        why += f", {format_duration(away_s)} at a time, for which its ring of {frames} frames is too short"
+        why += f", {format_duration(away_s)} at a time, too long for its ring of {frames} frames"
     busy = min(float(steady.busy[number] / machine.max_grants[number]), 1.0)
     resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=lossless.rate_pps)
     return resource, why
@@ -329,9 +329,9 @@ def _unit_list(units: tuple[int, ...]) -> str:
 def ranked(fluid: Fluid, limits: list[Limit], forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return resources by capacity, with their margins, and the first as the bottleneck.
 
-    What is found is the rate without loss. A load that falls unevenly on what serves it loses there and passes
-    elsewhere, and work that is shared out over more frames gets less: both forward more than that, and what all of it
-    passes through carries it.
+    The capacities are rates without loss. In overload a router may forward more: an uneven load loses frames at one
+    resource and passes at others, and a batch shares its cost among more frames. A resource on the path of all frames
+    then carries at least the forwarding rate.
     """
     finite = [resource.capacity_pps for resource, _ in limits if math.isfinite(resource.capacity_pps)]
     if not finite:
@@ -361,7 +361,7 @@ def _verdict(fluid: Fluid, lossless_pps: float, forwarded_pps: float) -> str:
         lost_ratio = 1.0 - forwarded_pps / float(fluid.offered.sum())
         lost = ""
         if _LOSS_RATIO < lost_ratio <= NO_LOSS:
-            lost = f" ({format_ratio(lost_ratio)} are lost before, for too few frames may wait)"
+            lost = f" ({format_ratio(lost_ratio)} are lost before, because too few frames may wait)"
         return f"would limit first, at {format_pps(lossless_pps)}{lost}"
     if forwarded_pps <= lossless_pps * _EQUAL_RATIO:
         return f"limits, at {format_pps(lossless_pps)}"

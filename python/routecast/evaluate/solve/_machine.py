@@ -1,4 +1,4 @@
-"""A router under a load, prepared for repeated computation: threads, their work, the units that they share."""
+"""A router under a load, prepared for repeated computation: threads, their work, and the units that they share."""
 
 from __future__ import annotations
 
@@ -100,18 +100,18 @@ def contention_of(model: RouterModel, first_tasks: list[TaskUnit], max_grants: V
 
 @value
 class Thread:
-    """Task units that are one thread for the resource managers, and their units."""
+    """Task units that form one thread for the resource managers, and the units of that thread."""
 
     name: str = field("Name of the thread, or of its only task unit")
-    tasks: tuple[int, ...] = field("Places in the passage")
-    pool: int = field("Number of its first pool; -1 for a processor of its own")
+    tasks: tuple[int, ...] = field("Positions of its task units in the propagation")
+    pool: int = field("Number of its first pool; -1 for a thread with its own processor")
     units: frozenset[int] = field("Units of that pool that it may use")
 
 
 def unit_groups(
     model: RouterModel, first_tasks: list[TaskUnit], threads: list[Thread], pools: dict[str, int]
 ) -> tuple[list[UnitGroup], bool]:
-    """Return every set of units that can be full, of all pools."""
+    """Return every set of units that can be full, over all pools, and whether these are all sets."""
     using: dict[int, list[tuple[int, frozenset[int], float]]] = {}
     for number, task in enumerate(first_tasks):
         for position, need in enumerate(task.needs):
@@ -129,7 +129,7 @@ def unit_groups(
 
 
 def levels_of(model: RouterModel, first_tasks: list[TaskUnit], threads: list[Thread]) -> tuple[Index, ...]:
-    """Return the threads by urgency; in pools without priorities all have the same."""
+    """Return the threads by urgency, the most urgent first; in pools without priorities all are equally urgent."""
     urgent = {"linux", "priority", "preemptive"}
     urgency = [
         (max(task.priority, 0) if _policy(model, thread) == "linux" else task.priority)
@@ -149,7 +149,7 @@ def _policy(model: RouterModel, thread: Thread) -> str:
 def fed_within(
     graph: FlowGraph, position: Index, threads: list[Thread], thread_of: Index, first_tasks: list[TaskUnit]
 ) -> NDArray[np.bool_]:
-    """Whether only threads of its own level on the same, only unit feed a task unit."""
+    """Return by node whether all its feeding threads have the level and the only unit of its own thread."""
     feeders: dict[int, list[int]] = {}
     for index, edges in enumerate(graph.edges):
         for node, _ in edges:
@@ -170,7 +170,7 @@ def fed_within(
 
 
 def never_interrupted(levels: tuple[Index, ...], on_unit: Vector) -> NDArray[np.bool_]:
-    """Whether no more urgent thread uses the units of each thread."""
+    """Return by thread whether no more urgent thread uses its units."""
     is_never_preempted = np.ones(on_unit.shape[1], dtype=bool)
     taken = np.zeros(on_unit.shape[0], dtype=bool)
     for threads in levels:
@@ -193,7 +193,7 @@ def rivals_of(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> NDArr
 
 
 def fed_by_one_port(graph: FlowGraph, position: Index, threads: list[Thread]) -> NDArray[np.bool_]:
-    """Whether each thread gets the frames of one port directly, and no others."""
+    """Return by thread whether it gets the frames of one port directly, and no other frames."""
     used = set(graph.ingress)
     entries = [int(position[node]) for port, node in enumerate(graph.entry) if port in used]
     fed = {int(position[node]) for edges in graph.edges for node, _ in edges}
@@ -206,7 +206,7 @@ def fed_by_one_port(graph: FlowGraph, position: Index, threads: list[Thread]) ->
 
 
 def time_on_units(model: RouterModel, threads: list[Thread]) -> Vector:
-    """Return the share of its time that each thread spends on each unit, if it uses all its units equally."""
+    """Return the share of its time that each thread spends on each unit if it uses all its units equally."""
     first = np.concatenate([[0], np.cumsum([pool.units for pool in model.pools], dtype=np.intp)])
     table = np.zeros((int(first[-1]), len(threads)))
     for number, thread in enumerate(threads):
@@ -216,7 +216,7 @@ def time_on_units(model: RouterModel, threads: list[Thread]) -> Vector:
 
 
 def sharing(threads: list[Thread]) -> NDArray[np.bool_]:
-    """Whether other threads may use the units of each thread."""
+    """Return by thread whether other threads may use its units."""
     users: dict[tuple[int, int], int] = {}
     for thread in threads:
         for unit in thread.units:
@@ -247,8 +247,8 @@ class ThreadMachine:
     thread: Index = field("Thread by node; the number of threads for nodes without one")
     by_thread: Index
     max_grants: Vector = field("Grants that a thread may have at once")
-    # Work at the beginning of a busy time by thread: interrupt or notification, and the part of a batch's cost that
-    # full batches spare.
+    # Work at the start of a busy period by thread: interrupt or notification, and the part of the batch cost that full
+    # batches save.
     start_s: Vector
     moderation_s: Vector = field("Least time between two interrupts")
     weight: Vector = field(
@@ -268,36 +268,36 @@ class ThreadMachine:
     contention: Contended
     switch_s: Vector
     migration_s: Vector
-    """Cost of turning a unit to the thread, and of moving the thread, by thread."""
+    """By thread: cost of a switch to the thread, and of a move of the thread to another unit, s."""
     moves: Vector
-    """Chance that a thread finds another of its units than its last one, if all are used alike."""
+    """Probability that a thread gets another unit than its last unit, if it uses all its units equally."""
     granularity_s: Vector
-    """How far another thread may be ahead of one that wakes before it is revoked; infinite where it is not."""
+    """Lead of a running thread over a waking thread beyond which it is preempted, s; infinite without preemption."""
     is_fed_by_one_port: NDArray[np.bool_]
-    """By thread: whether it gets the frames of one port as they come, and no others."""
+    """By thread: whether it gets the frames of one port directly, and no other frames."""
     is_never_preempted: NDArray[np.bool_]
     """By thread: whether no more urgent thread uses its units."""
     borrows: NDArray[np.bool_]
-    """By thread: softirqs under Linux, which borrow the unit of the thread that they interrupt and switch nothing."""
+    """By thread: whether it is a softirq under Linux, which uses the interrupted thread's unit without a switch."""
     fair: NDArray[np.bool_]
-    """By thread: of the level that Linux shares by weight."""
+    """By thread: whether it is in the level that Linux shares by weight."""
     rivals: NDArray[np.bool_]
-    """1 where two such threads may use the same unit, shape (threads, threads)."""
+    """Whether two threads of that level may use the same unit, shape (threads, threads)."""
     may_revoke: Vector
-    """1 where one that wakes can be behind by more than the wakeup granularity."""
+    """1 where a waking thread can be behind by more than the wakeup granularity, else 0."""
     pinned_to: Vector
-    """Units that each thread may use, at least 1."""
+    """Number of units that each thread may use, at least 1."""
     starts_cost: bool
     on_unit: Vector
-    """Part of a thread's time on each unit if it uses all that it may alike, shape (units of all pools, threads)."""
+    """Share of a thread's time on each unit if it uses all its units equally, shape (units of all pools, threads)."""
     pool_of: Index
-    """By thread, -1 for none."""
+    """Number of the pool by thread; -1 for none."""
     shares_units: NDArray[np.bool_]
-    """By thread: whether others may use its units."""
+    """By thread: whether other threads may use its units."""
     upstream: Upstream | None
-    """Who feeds whom, where polling threads share units with others; None where there are none."""
+    """Threads before each node, where polling threads share units with others; otherwise None."""
     complete: bool
-    """Whether all sets of units were looked at."""
+    """Whether ``rows`` has all sets of units that can be full."""
 
     def sum_by_thread(self, values: Vector) -> Vector:
         """Return the sum over the task units of each thread."""
@@ -308,7 +308,7 @@ class ThreadMachine:
 
 
 def has_threads(model: RouterModel) -> bool:
-    """Whether a model has features of threads: several queues of one, Linux's schedulers, room ahead, copies."""
+    """Whether a model has threads with several queues, Linux schedulers, task units that hold back, or copies."""
     return any(pool.policy.kind == "linux" for pool in model.pools) or any(
         task.activation.kind == "thread" or task.thread or task.holds_back or task.route.copies for task in model.tasks
     )
@@ -450,7 +450,7 @@ def _at_once(task: TaskUnit, thread: Thread, model: RouterModel) -> int:
 
 
 def _slowness(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
-    """Return the time for a second of work on its units, s: their mean speed, interruptions."""
+    """Return the time that a second of work takes on its units at their mean speed with interruptions, s."""
     pool = model.pool(task.needs[0].pool) if task.needs else None
     if pool is None or not pool.unit_speed_ratio:
         return cost.stretch

@@ -1,10 +1,10 @@
 """Shares of threads in common units: by level, then fair by weight, with pins.
 
-Threads that may use units of set A get time together at most |S| on every set S of units that no thread outside can
-help with. As a thread works on one unit at a time but may change units at any instant, these bounds are also enough
-(Hall's theorem, and McNaughton, Management Science 6(1), 1959, for turns without overlap): a fair division under pins
-is water that rises for all threads of a level alike until a set S is full, whose threads then have what they get
-(max-min fairness; Megiddo, Mathematical Programming 7, 1974).
+All threads that may use only units of a set S together get at most |S| units of time per second. As a thread works on
+one unit at a time but may change units at any instant, these bounds are also sufficient (Hall's theorem, and
+McNaughton, Management Science 6(1), 1959, for turns without overlap). A fair division under pins is water that rises
+equally for all threads of a level until a set S is full, whose threads then keep their level (max-min fairness;
+Megiddo, Mathematical Programming 7, 1974).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _EQUAL_RATIO = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """Units of a pool that the same task units may use: ``members`` are ``(task index, units per frame)``.
+    """Units of a pool that the same task units may use; ``members``: pairs ``(task index, units per frame)``.
 
-    Pins cut a pool into components: each core of a multi-core router is one. Within a component all units are taken to
-    be alike, and no unit idles while frames wait.
+    Pins divide a pool into components: each core of a multi-core router is a component. Within a component all units
+    are taken to be alike, and no unit idles while frames wait.
     """
 
     number: int
@@ -51,7 +51,7 @@ def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component
             users[need.pool].append((index, need.units, task.pin if position == 0 else ()))
     parts: list[Component] = []
     for pool in model.pools:
-        # By number, which rises: the units of a group and its members; and by unit the number of its group.
+        # ``groups``: units and members by a rising group number; ``owner``: group number by unit.
         groups: dict[int, tuple[set[int], list[tuple[int, int]]]] = {}
         owner: dict[int, int] = {}
         for number, (index, needed, pin) in enumerate(users[pool.name]):
@@ -90,10 +90,10 @@ def divide(
 ) -> dict[int, float]:
     """Return the rate of each member, at most its request, by the pool's policy.
 
-    With enough units every member gets its request. Otherwise grants go round (``fifo``, and ``round_robin`` where a
-    grant is shorter than the quantum): each backlogged task unit gets equally many grants for each frame it may serve
-    at once; ``round_robin`` with longer grants and ``fair`` divide time; ``priority`` and ``preemptive`` serve the
-    highest level first. What one does not want, the others share (max-min).
+    With enough units every member gets its request. Otherwise grants rotate (``fifo``, and ``round_robin`` where a
+    grant is shorter than the quantum): each backlogged task unit gets the same number of grants for each frame that it
+    may serve at once. ``round_robin`` with longer grants and ``fair`` divide time; ``priority`` and ``preemptive``
+    serve the highest level first. The others share what a member does not request (max-min).
     """
     capacity = float(len(component.units))
     max_pps: dict[int, float] = {}
@@ -106,7 +106,7 @@ def divide(
             max_pps[index] = min(wanted_pps[index], at_once / busy_s[index])
         weight[index] = units * busy_s[index]
         if tasks[index].activation.kind == "polling":
-            # It has its units for itself: only Linux takes them away, and its threads are not divided here.
+            # A polling task unit keeps its units: only Linux revokes them, whose threads are divided elsewhere.
             capacity -= units * served_at_once(tasks[index], len(component.units) // units)
             polling.add(index)
     others = set(max_pps) - polling
@@ -155,7 +155,7 @@ def _fill(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContendedPool:
-    """A pool whose busy units slow each other: ``members`` are ``(task index, units of a grant, units at most)``."""
+    """A pool whose busy units slow each other; ``members``: ``(task index, units per grant, maximum units)``."""
 
     pool: ResourcePool
     members: tuple[tuple[int, int, int], ...]
@@ -181,15 +181,15 @@ def mean_contention(
 ) -> list[float]:
     """Return the contention factor on each task unit's service time, by a mean-field approximation (S5).
 
-    A frame in service sees ``k = 1 + the number of other busy units`` of the pool. Its mean is all busy units of the
-    pool but the frame's own: for a task unit that keeps B_i of B units busy and can occupy m, ``k̄ = 1 + B - B_i/m``.
+    A frame in service sees ``k = 1 + the number of other busy units`` of the pool. The mean of k counts all busy units
+    except the frame's own: for a task unit that keeps B_i of B units busy and can occupy m, ``k̄ = 1 + B - B_i/m``.
     The factor is averaged to second order, ``f(k̄) + Var(k)·f''(k̄)/2``, with the variance of units that are busy
     independently of each other, Σ u(1-u); for the law with sigma and kappa this is the exact mean under independence.
-    In truth units that slow each other down are busy together a little more often. With several pools the factors
+    In fact units that slow each other down are busy together slightly more often. With several pools the factors
     multiply.
 
-    ``busy_units``: by pool name, the mean number of units that each task unit keeps busy; other pools are not regarded;
-    ``count``: of task units.
+    ``busy_units``: mean number of units that each task unit keeps busy, by pool name; other pools do not count;
+    ``count``: number of task units.
     """
     factor = [1.0] * count
     for group in contended:
@@ -228,7 +228,7 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitGroup:
-    """A set of units and the threads that may use no other: ``members`` are ``(thread, units at once)``."""
+    """A set of units and the threads that may use no other units; ``members``: pairs ``(thread, units at once)``."""
 
     pool: int
     units: tuple[int, ...]
@@ -236,9 +236,9 @@ class UnitGroup:
 
 
 def pin_sets(pins: Sequence[frozenset[int]]) -> tuple[list[frozenset[int]], bool]:
-    """Return the sets of units that can be full at once: connected unions of pins; and whether these are all.
+    """Return the sets of units that can be full, which are connected unions of pins, and whether these are all sets.
 
-    A union of two pins without a common unit is full only where both are, so it says nothing new.
+    A union of two pins without a common unit is full only where both pins are, so it adds no bound.
     """
     sets = list(dict.fromkeys(pins))
     seen = set(sets)
@@ -259,11 +259,11 @@ def pin_sets(pins: Sequence[frozenset[int]]) -> tuple[list[frozenset[int]], bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """All sets of units of a router, one a row: threads padded to one width, a thread of no demand as padding."""
+    """All sets of units of a router, one per row; a thread without demand pads the rows to one width."""
 
     rows: tuple[UnitGroup, ...]
     member: Index
-    """Shape (rows, width)."""
+    """Threads of each row, shape (rows, width)."""
     at_once: Vector
     """Units that a grant takes, shape (rows, width)."""
     capacity: Vector
@@ -298,9 +298,9 @@ class Rows:
     def entitled(
         self, demand: Vector, granted: Vector, weight: Vector, level: Sequence[Index], max_grants: Vector
     ) -> Vector:
-        """Return the share of each thread if it requested everything and the others their demand.
+        """Return the share that each thread would get if it requested everything and the others their demand.
 
-        Each row stands by itself: a thread that another row limits counts here with its grant.
+        Each row counts by itself: a thread that another row limits counts with its grant.
         """
         entitled = np.append(max_grants, 0.0)
         if not len(self.rows):
@@ -351,7 +351,7 @@ class Rows:
 
 
 def rows_of(rows: Sequence[UnitGroup], max_grants: Vector) -> Rows:
-    """Return the rows that can be full: those whose threads could use more units at once than there are.
+    """Return the rows that can be full, whose threads could use more units at once than the row has.
 
     ``max_grants``: by thread, grants that it may have at once.
     """
@@ -379,7 +379,7 @@ def surface(wanted: Vector, weight: Vector, capacity: Vector, *, at_once: Vector
     """Return the height of water of the volume ``capacity`` in each row of vessels.
 
     Vessel ``j`` of row ``i`` has the base ``weight[i, j]`` and holds ``wanted[i, j]`` at most: the height θ solves
-    ``Σ at_once·min(wanted, weight·θ) = capacity``. Infinite where all vessels are full before.
+    ``Σ at_once·min(wanted, weight·θ) = capacity``. The height is infinite where the volume exceeds all vessels.
     """
     height = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
     order = np.argsort(height, axis=1)
@@ -408,11 +408,11 @@ def _surface_of_one(wanted: Vector, weight: Vector, capacity: Vector, at_once: V
     below = np.cumsum(volume, axis=1) - volume
     wider = np.cumsum(base[:, ::-1], axis=1)[:, ::-1]
     filled = below + step * wider
-    # Above its own rim, a vessel without one holds what rises over it besides.
+    # The unlimited vessel also holds the water above its own rim.
     own, rim = weight * at_once, np.where(weight > 0.0, wanted, 0.0) * at_once
     last = wanted.shape[1] - 1
     rows = np.arange(len(capacity))[:, None]
-    # How many steps lie below the surface: by bisection, for what is filled rises from step to step.
+    # The number of steps below the surface, by bisection, because the filled volume rises from step to step.
     position, above = np.zeros(wanted.shape, dtype=np.intp), np.full(wanted.shape, last + 1)
     while (position < above).any():
         at = np.minimum((position + above) // 2, last)
@@ -420,7 +420,7 @@ def _surface_of_one(wanted: Vector, weight: Vector, capacity: Vector, at_once: V
         is_open = position < above
         position, above = np.where(is_open & dry, at + 1, position), np.where(is_open & ~dry, at, above)
     at = np.minimum(position, last)
-    # Vessels from ``at`` on are open; where all are full, only the one without a rim is.
+    # Vessels from ``at`` on are open; where all are full, only the unlimited vessel is.
     full_below = np.where(position > last, below[rows, at] + volume[rows, at], below[rows, at])
     open_base = np.where(position > last, 0.0, wider[rows, at])
     beyond = step[rows, at] > height

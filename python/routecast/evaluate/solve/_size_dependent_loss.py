@@ -1,13 +1,14 @@
-"""Frames that a full queue admits: behind a busy link more of the large ones, which arrive after long gaps.
+"""Frames that a full queue admits: behind a busy link more of the large frames, which arrive after long gaps.
 
 A link spaces frames: before the last bit of a frame of ``L`` seconds on the wire there are at least L seconds without
-another frame. A full queue gets a free place at every end of service: the longer the gap before a frame, the likelier
-there is one. So frames that are large on the wire are lost less, and as they also take longer, fewer frames pass.
+another frame. A full queue gets a free place at every end of service, so a free place is the more probable, the longer
+the gap before a frame. Large frames are therefore lost less, and as they also take longer, fewer frames pass.
 
-What is followed is the number of free places and the rest of the service under way: in a gap services end, each of
-which frees a place, and others begin; an arriving frame takes a place or is lost. Seen by the frames of a port this
-is a Markov chain, solved on a grid of rests; the mix taken in is a fixed point. Assumed: the sizes served follow each
-other at random, several servers work like one fast one, and the queue never runs empty.
+The model follows the number of free places and the remaining time of the service under way. In a gap services end, each
+of which frees a place, and others begin; an arriving frame takes a place or is lost. As the frames of a port see it,
+this is a Markov chain, solved on a grid of remaining times; the admitted mix is a fixed point. The model assumes that
+the served sizes follow each other at random, that several servers work like one fast server, and that the queue never
+runs empty.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MAX_ROUNDS = 12
 _POINTS = 6
 
 Points = tuple[tuple[float, float], ...]
-"""Weight and value, as a stand-in for a distribution."""
+"""Pairs of weight and value that represent a distribution."""
 Steps = tuple[tuple[tuple[float, int, float], ...], ...]
 """A cycle of the port's frames; each step is a mixture of (weight, number of the size, share that comes here)."""
 
@@ -39,11 +40,11 @@ def admitted_by_size(
 ) -> tuple[float, ...]:
     """Return the probability that an overloaded queue admits a frame, by frame size (smallest first).
 
-    Valid where the queue is full nearly all the time and its frames come from one port, undisturbed; within 0.8 % of
-    the forwarded rate of packet simulations (IMIX and a genome, links half full to overfull, Poisson and equal gaps).
-    Being blind to sizes is up to 24 % off there.
+    Valid where the queue is full nearly all the time and its frames come from one port without other delays. The
+    forwarding rate is within 0.8 % of packet simulations (IMIX and a genome, links half full to overfull, Poisson
+    arrivals and equal gaps); equal loss for all sizes is up to 24 % off there.
 
-    ``rate_pps``: what arrives at the queue; the other frames of the port go elsewhere, chosen independently; ``mix``:
+    ``rate_pps``: arriving rate at the queue; the other frames of the port, chosen independently, go elsewhere; ``mix``:
     service time by frame size.
     """
     graph, load = fluid.graph, fluid.load
@@ -75,8 +76,8 @@ def _even_gaps(wire_s: list[float], shares: tuple[float, ...], period_s: float) 
 def _poisson_gaps(wire_s: list[float], shares: tuple[float, ...], rate_pps: float) -> list[Points]:
     """Gap before each size behind a link with Poisson arrivals, as weighted points.
 
-    ``gap = L + idle`` with ``P(idle > t | L) = (1 - rho)·e^{-λL}/E[e^{-λL}]·e^{-λt}``: a frame finds the link idle
-    with probability 1 - rho (M/G/1), the less likely the longer it lasts itself, as its last bit counts.
+    ``gap = L + idle`` with ``P(idle > t | L) = (1 - rho)·e^{-λL}/E[e^{-λL}]·e^{-λt}``: a frame finds the link idle with
+    probability 1 - rho (M/G/1). The probability falls with the length of the frame, which arrives with its last bit.
     """
     kept = sum(share * math.exp(-rate_pps * gap) for share, gap in zip(shares, wire_s, strict=True))
     free = max(1.0 - rate_pps * sum(share * gap for share, gap in zip(shares, wire_s, strict=True)), 0.0)
@@ -91,7 +92,7 @@ def _poisson_gaps(wire_s: list[float], shares: tuple[float, ...], rate_pps: floa
 
 
 def _steps(fluid: Fluid, mix: ServiceMix, here_ratio: float) -> Steps:
-    """Return the order of the sizes: one mixed step if they are drawn at random, else one after the other."""
+    """Return the order of the frame sizes: a single mixed step if they are drawn at random, else a step per size."""
     frames = fluid.load.frames
     if frames.order == "random":
         return (tuple((share, number, here_ratio) for number, share in enumerate(mix.shares)),)
@@ -144,7 +145,7 @@ def _quantiles(mix: ServiceMix) -> Points:
     """Return weighted points of the distribution of the service time of one size around 1."""
     if mix.scv <= 0.0:
         return ((1.0, 1.0),)
-    # Two points with the right mean and variance; those of the exponential law reach down to 0.
+    # Two points with the right mean and variance; for the exponential distribution the lower point is 0.
     deviation = min(math.sqrt(mix.scv), 1.0)
     return ((0.5, 1.0 - deviation), (0.5, 1.0 + deviation))
 

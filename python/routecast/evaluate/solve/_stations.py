@@ -35,18 +35,18 @@ _NO_LOSS = 1e-9
 _MAX_ARRIVAL_SCV = 2.0
 _FULL_FRAMES = 10.0
 _MIN_PLACES = 4.0
-"""By the variation of gaps and services together: with fewer, two moments say little about the loss."""
+"""Least room per unit of variation (gaps plus services): with less room, two moments say little about the loss."""
 
 
 class SharedUnits:
     """Units that several task units visit in order of request, as one queue of all their frames.
 
-    With exponential service of one mean this has the product form of Jackson and BCMP (Baskett, Chandy, Muntz and
-    Palacios, Journal of the ACM 22(2), 1975), exactly where every frame asks for itself, else up to the order in which
-    the task units' frames are served; otherwise it is M/G/c with the frames of all. Units are not ``plain`` where other
-    things come in: another policy, switch costs, batches, several units at once, sleep.
+    With exponential service of one mean the queue has the product form of Jackson and BCMP (Baskett, Chandy, Muntz and
+    Palacios, Journal of the ACM 22(2), 1975): exactly where every frame requests its unit itself, otherwise up to the
+    order of service between task units. With any other service it is M/G/c with the frames of all task units. Units
+    with another policy, switch costs, batches, several units per frame or sleep states are not ``plain``.
 
-    ``service``: service times by the number of a task unit.
+    ``service``: returns the service times of a task unit by its number.
     """
 
     def __init__(self, part: Component, fluid: Fluid, service: Callable[[int], ServiceMix]) -> None:
@@ -75,7 +75,7 @@ class SharedUnits:
         self.in_order = all(tasks[member].request == "frame" for member, _ in part.members)
 
     def queue(self, rates_pps: Vector) -> MeanQueue | None:
-        """Return the queue at these arrival rates by task unit, with the mean service of all; None in overload."""
+        """Return the queue at these arrival rates by task unit, with the common mean service; None in overload."""
         rates = rates_pps[self.members]
         total = _sum(rates)
         mean_s = _sum(rates * self.mean_s) / total
@@ -129,10 +129,10 @@ class FullQueue(PlainQueue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolledQueue(DelayedQueue):
-    """An overloaded queue whose polls remove their frames at once, so that others enter meanwhile.
+    """An overloaded queue whose polls remove a batch of frames at once, so that new frames enter during the poll.
 
-    A poll of b frames makes b places, which fill in ``b/(rate)``. A frame that comes in waits for the rest of the poll
-    and all that is before it: on average ``b(1 - 1/load)/2`` services more than if frames left their places one by one.
+    A poll of b frames frees b places, which fill in ``b/rate``. An entering frame waits for the rest of the poll and
+    for all frames before it: on average ``b(1 - 1/load)/2`` services more than if frames left one by one.
     """
 
     service_s: float
@@ -159,9 +159,10 @@ def behind_link(queue: Queue, link_wait_s: float, *, exact: bool) -> Queue:
 class BehindLink(DelayedQueue):
     """A queue whose Poisson arrivals have already waited for their link.
 
-    Constant times in series: all waits together are that for the slowest server alone (Friedman, Operations Research
-    13(1), 1965; Avi-Itzhak, Management Science 11(5), 1965), so behind the link ``W - W_link`` is left. ``exact`` for
-    one server that gets all frames of one link, one size, without loss; else W stays as it is, an upper approximation.
+    For constant times in series, the sum of all waits is the wait for the slowest server alone (Friedman, Operations
+    Research 13(1), 1965; Avi-Itzhak, Management Science 11(5), 1965), so ``W - W_link`` remains behind the link. This
+    is ``exact`` for one server that gets all frames of one link, of one size, without loss; otherwise W stays
+    unchanged, an upper approximation.
     """
 
     link_wait_s: float
@@ -187,7 +188,7 @@ class Station:
     servers: int = field("Frames in service at once")
     room: int = field("Frames in all")
     independent: bool = field(
-        "Whether one frame's service time says nothing about the next one's: one size, or sizes drawn at random"
+        "Whether the service times of successive frames are independent: one size, or sizes drawn at random"
     )
     exact: bool = field("Whether the service time is known and not a mean over contention")
 
@@ -241,7 +242,7 @@ def _two_moments(station: Station, arriving: ArrivalProcess, note: Callable[[str
             varies = f"{arriving.scv:.3g} and {mix.squared_cv:.3g}"
             return None, f"has {station.room} places, too few for gaps and services that vary by {varies}"
         return finite, ""
-    # Full enough that chance empties no queue: it drifts to its end faster than it spreads.
+    # The queue fills faster than it fluctuates, so it never runs empty by chance.
     if load >= OVERLOADED and (load - 1.0) * station.room >= _FULL_FRAMES:
         return station.full_queue, ""
     if is_known and is_independent and load < 1.0:
@@ -249,7 +250,7 @@ def _two_moments(station: Station, arriving: ArrivalProcess, note: Callable[[str
         waiting = queue.waiting_mean_s * station.rate_pps
         # The number waiting falls off about exponentially.
         if waiting <= 0.0 or (station.room - station.servers) / waiting > 7.0:
-            note("losses by chance are not counted where several units serve one queue")
+            note("losses by chance are left out where several units serve one queue")
             return queue, ""
         return (None, f"has a queue of {station.room - station.servers} frames, too short for its load of {load:.3g}")
     if arriving.kind == "regular" and not station.independent:

@@ -1,9 +1,9 @@
 """Throughput of a router of threads at a load: the fluid fixed point of rates, shares of time and room ahead.
 
-Round by round: frames pass through the task graph as far as time and room ahead allow; each thread requests the time
-for its arriving frames; units are divided among the threads (:mod:`routecast.evaluate.solve._scheduling_shares`); a
-thread that gets less than it requests divides it among its task units by turns. A node drops the frames that it cannot
-serve, after the work that earlier nodes spent on them. The fixed point is one of means: it takes rings as so long that
+In each round, frames pass through the task graph as far as time and room ahead allow; each thread requests the time for
+its arriving frames; the threads share the units (:mod:`routecast.evaluate.solve._scheduling_shares`); a thread that
+gets less than it requests divides its time among its task units by turns. A node drops the frames that it cannot serve,
+after earlier nodes have spent work on them. The fixed point holds for means: it takes rings to be so long that
 fluctuation loses no frame.
 """
 
@@ -24,7 +24,7 @@ _UNLIMITED_S = 1e15
 _TINY = 1e-300
 _EVEN = 1e-9
 _SLOPE = 5.0
-# Chosen: random virtual routers and the shipped examples agree with the simulator from 0.3 to 0.4, at 0 and 1 not.
+# Random virtual routers and the shipped examples agree with the simulator for values from 0.3 to 0.4, not for 0 and 1.
 _REVOKE_RATIO = 0.4
 _MAX_ROUNDS = 200
 _UNDAMPED_ROUNDS = 3
@@ -42,9 +42,10 @@ def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vect
     """Return the weight of each thread: its share of full units, relative to the others of its level.
 
     Under a fair policy this is the configured weight, under round robin the length of its turns. A real-time thread of
-    Linux runs until it has no more work: its queues, and the arrivals meanwhile, so ``Σ queue·work/(1 - load)``; a
-    thread that never runs out leaves nothing to its equals. Frames that arrive only while others of its level work do
-    not count as arrivals meanwhile. NAPI returns its unit after each budget, so its equals have turns.
+    Linux runs until it has no more work, which is its queues and the arrivals during its run: ``Σ queue·work/(1 -
+    load)``. A thread that never runs out of work leaves nothing to others of its level. Frames that arrive only while
+    others of its level work do not count as arrivals during its run. NAPI releases its unit after each budget, so
+    others of its level have turns.
 
     ``work_s``: seconds per frame by node; ``wanted``: rate that each node would serve, frames/s; ``demand``: units that
     each thread requests.
@@ -64,19 +65,19 @@ def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wakes:
-    """Wakes per second, units spent on starts, and the least of them, by thread.
+    """By thread: wakes per second, units spent on starts, and the least units spent on starts.
 
-    A thread that wakes spends a start (interrupt, notification, switch of the unit), serves the frames that wait and
-    arrive meanwhile, and sleeps again: one wake for a *batch*. With frames at rate λ, work rho and a start of h, a
-    thread with units of its own wakes ``ω = (1 - rho)/(1/λ + h)`` times a second for Poisson arrivals (M/G/1 with
+    A thread that wakes pays for a start (interrupt, notification, switch of the unit), serves the frames that wait and
+    arrive during its work, and sleeps again: one wake per *batch*. With frames at rate λ, work rho and a start of h, a
+    thread with its own units wakes ``ω = (1 - rho)/(1/λ + h)`` times per second for Poisson arrivals (M/G/1 with
     set-up, exact), and ``ω = min(λ, (1 - rho)/h)`` for frames at equal gaps: each frame wakes it until starts take all
-    the time that work leaves.
+    the time without work.
 
     Where threads share units, a thread that has used less than the running thread preempts it and is served at once,
     frame by frame. The thread that has used most, and threads that cannot preempt each other, wait while more frames
-    arrive: their starts take no more than the work of the same and more urgent levels leaves of every set of units, so
-    batches grow with the load (the cycle of a polling system, ``Σh/(1 - Σrho)``; Takagi, Analysis of Polling Systems,
-    1986), at most until a queue is full.
+    arrive. Their starts take at most the time that the work of the same and more urgent levels leaves on every set of
+    units, so batches grow with the load (the cycle of a polling system, ``Σh/(1 - Σrho)``; Takagi, Analysis of Polling
+    Systems, 1986), at most until a queue is full.
 
     These are means for pinned threads; for other threads the number of moves is a guess.
     """
@@ -106,10 +107,10 @@ def wakes_of(
 ) -> Wakes:
     """Return the wakes of all threads.
 
-    ``rate``: frames per second that each thread serves; ``work``: units that these keep busy; ``demand``: units that
-    each thread would keep busy with what comes to it; ``pressure``: units that each thread would keep busy if nothing
-    were lost or held back; ``entitled``: units that each thread would get if it wanted more: as starts fill what is
-    left of it, batches grow; ``factor``: contention; ``before``: the result of the last round.
+    ``rate``: frames/s that each thread serves; ``work``: units that these frames keep busy; ``demand``: units that all
+    arriving frames would keep busy; ``pressure``: units that each thread would keep busy if nothing were lost or held
+    back; ``entitled``: units that each thread would get if it requested more: batches grow as starts fill the rest of
+    them; ``factor``: contention; ``before``: the result of the last round.
     """
     asleep_units = np.where(machine.polling | (demand > entitled * (1.0 + _EVEN)), 0.0, 1.0 - work / machine.max_grants)
     asleep_units = np.maximum(asleep_units, 0.0)
@@ -143,7 +144,7 @@ def wakes_of(
             per_s[threads] = (immediate + (unhindered - immediate) * granted_ratio[:-1])[threads]
             used[threads] = (work + per_s * start_s)[threads]
             rest = np.maximum(rest - (rows.at_once * used[rows.member]).sum(axis=1), 0.0)
-    # Who is interrupted pays for the switch back.
+    # The interrupted thread pays for the switch back.
     switch_back = machine.switch_s * (per_s @ victims)
     return Wakes(per_s=per_s, start=per_s * start_s + switch_back, least_start=immediate * start_s + switch_back)
 
@@ -154,7 +155,7 @@ def _wakes_per_s(
     """Return the wakes per second of a thread that waits ``wait_s`` before it starts."""
     if machine.load.arrivals.kind == "cbr":
         wakes = np.minimum(rate, asleep_units / np.maximum(start_s + wait_s, _TINY))
-        # At equal gaps whole frames come during a start.
+        # At equal gaps a whole number of frames arrives during a start.
         whole_gaps = rate / np.maximum(np.ceil(rate * start_s / np.maximum(asleep_units, _TINY) - 1e-9), 1.0)
         wakes = np.where(machine.is_fed_by_one_port, np.minimum(whole_gaps, wakes), wakes)
     else:
@@ -171,21 +172,21 @@ def _longest_wait_s(machine: ThreadMachine, rate: Vector) -> Vector:
 
 
 def _preemption(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vector) -> tuple[Vector, Vector]:
-    """Return the share of wakes that get a unit at once, by thread, and the chance that they preempt each other thread.
+    """Return the share of wakes that get a unit at once, by thread, and the probability that they preempt each thread.
 
-    Under Linux's fair scheduler a thread that has used less than the one that runs revokes it, if half a quantum, the
-    most by which it can be behind, is more than the wakeup granularity. Where work alone is more than the units carry,
-    rings are full before it comes to that, and rooms, a turn at a time, set the pace; but without granularity, or where
-    softirqs break the turns, threads take turns frame by frame then too.
+    Under Linux's fair scheduler a waking thread preempts the running thread if it has used less and if half a quantum,
+    the most by which it can be behind, exceeds the wakeup granularity. Where work alone exceeds the units, rings are
+    full before a thread is that far behind, and the room in the rings, one turn at a time, sets the pace. Without
+    granularity, or where softirqs break the turns, threads take turns frame by frame then too.
     """
     used = np.divide(busy, machine.weight, out=np.zeros_like(busy), where=machine.fair)
     used_sum = used[:, None] + used[None, :]
-    # Continuous where two have used alike, as the fixed point needs. Where a lead must be more than the granularity,
-    # two that have used alike revoke each other only now and then.
+    # Continuous where two threads have used the same, as the fixed point needs. With a granularity, two threads that
+    # have used the same preempt each other only in a part of the cases.
     revoke_ratio = np.where(machine.granularity_s > 0.0, _REVOKE_RATIO, 1.0)[:, None]
     behind = np.clip(revoke_ratio + _SLOPE * (used[None, :] - used[:, None]) / np.maximum(used_sum, _TINY), 0.0, 1.0)
     behind *= machine.rivals
-    # One that may use several units finds one free, as a rule, that the one that has used most leaves.
+    # A thread that may use several units usually finds a unit free that the thread that has used most has left.
     at_once = behind.max(axis=1, initial=0.0) * machine.may_revoke * (machine.pinned_to == 1.0)
     if len(machine.rows.rows) and (machine.granularity_s > 0.0).any():
         loads = machine.rows.load(pressure) / machine.rows.capacity
@@ -210,7 +211,7 @@ def _switch_s(machine: ThreadMachine, wakes: Vector, busy: Vector, demand: Vecto
     lower_ratio = np.zeros_like(busy)
     below = np.zeros(on_unit.shape[0])
     for threads in reversed(machine.levels):
-        # A less urgent thread with work runs whenever no other one does.
+        # A less urgent thread with work runs whenever no more urgent thread runs.
         lower_ratio[threads] = (on_unit.T @ below)[threads]
         below = np.minimum(below + on_unit[:, threads] @ demand[threads], 1.0)
     lower_ratio = np.clip(lower_ratio / np.maximum(1.0 - busy, _TINY), 0.0, 1.0)
@@ -235,10 +236,10 @@ class Steady:
     factor: Vector = field("Contention by thread")
     demand: Vector = field("Units that each thread requests for its arriving frames")
     granted: Vector = field("Units that each thread gets")
-    busy: Vector = field("Units at work by thread, what wakes and switches cost included")
+    busy: Vector = field("Units at work by thread, with the cost of wakes and switches")
     wakes: Wakes
     away_s: Vector
-    """By thread: how long one that polls is away from its unit at a time, while others have their turns."""
+    """By thread: time that a polling thread is away from its unit at a stretch, while others have their turns, s."""
     rounds: int
     settled: bool
 
@@ -252,7 +253,7 @@ class Steady:
 
 
 def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
-    """Return the fixed point at a load; of two steady states the one that is reached from an idle router."""
+    """Return the fixed point at a load; of two steady states, the state that an idle router reaches."""
     propagation = machine.propagation
     offered = machine.graph.offered(intended_pps)
     intended_by_port = np.bincount(machine.graph.ingress, weights=intended_pps * machine.graph.share)
@@ -309,10 +310,10 @@ def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
         residual = np.minimum(new_limit, near_limit) - np.minimum(limit, near_limit)
         change = max(
             float(np.abs(node_rates.served - served).max()) / scale,
-            # A limit far above what comes may still move; one that comes near it matters next.
+            # A limit far above the arriving rate may still move; a limit near it matters in the next round.
             float(np.abs(residual).max()) / scale,
             float(np.abs(new_factor - factor).max()),
-            # Wakes are approximate anyway.
+            # Wakes are an approximation, so a tenth of the precision is enough.
             0.1 * float(np.abs(new_wakes.start - wakes.start).max()),
             float(np.abs(node_rates.copies - copies).max()) / scale,
         )
@@ -349,9 +350,9 @@ def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
 
 
 def _start_time(machine: ThreadMachine, wakes: Wakes, work: Vector) -> tuple[Vector, Vector]:
-    """Return the time that starts take from work, by thread: all of it where others are less urgent, and the least.
+    """Return the time that starts take from work, and the least such time, by thread.
 
-    A thread that has its units to itself starts only when its work is done, so its starts take nothing from that.
+    A thread with its own units starts only when its work is done, so its starts take no time from its work.
     """
     room = np.where(machine.shares_units, np.inf, np.maximum(machine.max_grants - work, 0.0))
     least = np.minimum(wakes.least_start, room)
@@ -359,13 +360,13 @@ def _start_time(machine: ThreadMachine, wakes: Wakes, work: Vector) -> tuple[Vec
 
 
 def _shares_in_turns(machine: ThreadMachine, work: Vector, granted: Vector, work_s: Vector) -> tuple[Vector, Vector]:
-    """Return the share of a unit by thread, and for how long at a time a polling thread is off its unit, s."""
+    """Return each thread's share of a unit, and the time that a polling thread is off its unit at a stretch, s."""
     share = np.minimum(granted / machine.max_grants, 1.0)
     greedy = work > granted * (1.0 + _TOLERANCE)
     drain_s = machine.sum_by_thread(machine.queue_frames * work_s) / np.maximum(1.0 - work, _TINY)
     if not machine.polling.any():
         return share, np.zeros_like(share)
-    # What blocks soon takes its time in pieces, not in turns. Threads that may use the same units are one column.
+    # Threads that block soon take their time in pieces, not in turns. Threads with the same units share a column.
     uses, alike = np.unique(machine.on_unit > 0.0, axis=1, return_inverse=True)
     meet = uses.T.astype(np.int64) @ uses > 0
     blocking = np.bincount(alike, weights=np.where(machine.polling | greedy, 0.0, granted), minlength=uses.shape[1])
@@ -390,12 +391,12 @@ def _step(rounds: int) -> float:
 
 
 def _wakes_step(rounds: int) -> float:
-    """Return the step of the wakes: short, since they may have several steady states, and zero in the end."""
+    """Return the step of the wakes: short, since the wakes may have several steady states, and in the end near zero."""
     return 1.0 if rounds <= 2 else 0.4 * _WAKES_DECAY ** max(rounds - _FREE_ROUNDS, 0)
 
 
 def _limits(machine: ThreadMachine, wanted: Vector, work_s: Vector, entitled: Vector) -> Vector:
-    """Return the rate that each task unit could serve, frames/s: equal turns, and the time left by its thread."""
+    """Return the rate that each task unit could serve with equal turns and the spare time of its thread, frames/s."""
     table = machine.by_thread
     turn_s = np.append(machine.turn_frames * work_s, 0.0)[table]
     wanted_time = np.append(wanted * work_s, 0.0)[table]
@@ -419,16 +420,16 @@ class Lossless:
     rate_pps: float
     visits: Vector = field("Frames that each node serves for each frame intended, copies included")
     demand: Vector = field("Units that each thread works at that rate")
-    # The node that loses frames first, where no work is too much but turns of threads that poll are too long; or -1.
+    # The node that loses frames first because the turns of polling threads are too long; -1 where work limits.
     first_lost: int = -1
 
 
 def lossless_of(machine: ThreadMachine) -> Lossless:
     """Return the greatest intended rate of a load without overload.
 
-    At a rate, every set of units must carry the work of the threads that may use no others, every thread must fit in
-    the units that it may have at once, every link must carry its frames. Where threads that poll share units, they take
-    theirs whatever they need, so the rate is that from which on the fixed point loses frames.
+    Every set of units must carry the work of the threads that may use no other units, every thread must fit in the
+    units that it may have at once, and every link must carry its frames. Polling threads that share units take their
+    share whether they have frames or not; the result is then the greatest rate at which the fixed point loses none.
     """
     propagation = machine.propagation
     intended = np.bincount(machine.graph.ingress, weights=machine.graph.share, minlength=machine.graph.ports)

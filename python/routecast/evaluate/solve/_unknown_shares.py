@@ -1,24 +1,24 @@
 """Shared units with unknown shares, and bounds on the wait and on the number of frames that wait for them.
 
-The fluid state divides shared units by turns, with full batches, and takes all units of a component to be alike. Three
-things break that, and then a rate is only bounded:
+The fluid state divides shared units by turns, with full batches, and takes all units of a component to be alike. In
+three cases that does not hold, and the rate is only bounded:
 
-* A task unit that polls never gives its unit back, except under Linux's schedulers. Who else may use that unit depends
-  on who came first.
-* Pins that leave some task units fewer units than others: a set of units may be full while another idles.
-* Batches and interrupts that cost something: a poll that begins soon finds few frames, so that turns decide what a
-  frame costs. Below the rate at which the least batches that turns leave fill the units, only chance loses frames; the
-  loss above that rate is not known.
+* A polling task unit never releases its unit, except under Linux's schedulers. Which other task units may use that unit
+  depends on which came first.
+* Pins leave some task units fewer units than others: a set of units may be full while another set idles.
+* Batches and interrupts have a cost: an early poll finds few frames, so the turns decide the cost of a frame. Up to the
+  rate at which the smallest batches that turns allow fill the units, frames are lost only by chance; above that rate
+  the loss is unknown.
 
-Where no queueing law is known (moderation, wake-ups, threads that share cores), three things use the room of a
-queue: frames that come while the server is away, frames that the stations before hand on faster than it serves, and
-the fluctuation around the mean. The first two are bounded here, the last in :mod:`routecast.evaluate.solve._delay`.
+Where no queueing law is known (moderation, wake-ups, threads that share cores), three effects fill a queue: frames
+that arrive while the server is away, frames that the stations before send faster than it serves, and the fluctuation
+around the mean. This module bounds the first two, :mod:`routecast.evaluate.solve._delay` the last.
 
 A frame that waits for a unit waits in a busy period of the units that it may use, whatever the scheduler, as long as
 no unit idles while frames wait. A busy period that begins with work ``w`` and takes in random work with load ``u`` and
-variance ``s²`` per second ends by ``B = w + uB + z·s·√B``, but for a chance of the normal tail beyond ``z``. What it
-begins with are the frames that are handed on at once, so both are found together, from full polls down: each round is
-a bound if the one before was.
+variance ``s²`` per second ends by ``B = w + uB + z·s·√B``, except with the probability of the normal tail beyond ``z``.
+The busy period begins with the frames that arrive in one burst, so bursts and busy periods are computed together,
+starting from full polls: each round gives a bound if the round before did.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import TaskUnit
 
 SPREAD = 6.0
-"""Standard deviations that are left for what comes in a known time."""
+"""Standard deviations above the mean that count for the frames that arrive in a known time."""
 _RARE = 1e-6
 _ROUNDS = 8
 _FULL = 1.0 - 1e-9
@@ -41,16 +41,16 @@ _FULL = 1.0 - 1e-9
 
 @value
 class Absences:
-    """Bounds by task unit, all but certain: time away, frames of a poll, frames that come at once, load."""
+    """Nearly certain bounds by task unit: time away, frames of a poll, frames of a burst, load."""
 
-    away_s: tuple[float, ...] = field("Longest time that frames wait for the server to begin")
-    polls_frames: tuple[float, ...] = field("Most frames that it hands on in one go")
-    bursts_frames: tuple[float, ...] = field("Most frames that come faster than it serves them")
-    load: tuple[float, ...] = field("Share of the time of its servers, and of the units that it shares, that is used")
+    away_s: tuple[float, ...] = field("Longest time that frames wait for the server to begin, s")
+    polls_frames: tuple[float, ...] = field("Greatest number of frames that it forwards in one poll")
+    bursts_frames: tuple[float, ...] = field("Greatest number of frames that arrive faster than it serves them")
+    load: tuple[float, ...] = field("Used share of the time of its servers, or of its shared units if that is greater")
     pace_pps: tuple[float, ...] = field("Rate at which it forwards the frames of a poll, frames/s")
 
     def on_link_frames(self, stations: Iterable[int], frame_s: float) -> float:
-        """Return the number of frames of polls at these stations that wait for a link when the last of them arrives."""
+        """Return the number of frames from polls at these stations that wait for a link when the last frame arrives."""
         return sum(
             self.polls_frames[station] * max(1.0 - 1.0 / (self.pace_pps[station] * frame_s), 0.0)
             for station in stations
@@ -119,7 +119,7 @@ class _Bounds:
         return float(task.batch_frames)
 
     def _start_delay_s(self, index: int) -> float:
-        """Return the time before it requests its unit, and at the start of its work, s."""
+        """Return the time before a task unit requests its unit, and its time for the start of work, s."""
         task, cost, factor = self.fluid.graph.tasks[index], self.fluid.costs[index], float(self.fluid.factor[index])
         start_delay_s = cost.moderation_s + (cost.interrupt_s + cost.batch_s) * factor
         if task.activation.wakeup is not None:
@@ -127,7 +127,7 @@ class _Bounds:
         return start_delay_s + max((exit_s for _, exit_s in cost.sleep_states), default=0.0)
 
     def _part_load(self, part: Component) -> float:
-        """Return the share of units for work and polling: in full batches, or at most where others take turns."""
+        """Return the share of units for work and polling, in full batches, or an upper bound where units are shared."""
         fluid = self.fluid
         apart = len(part.members) > 1 and fluid.steady is None
         busy, rate = [0.0] * self.count, self.rate.tolist()
@@ -145,7 +145,7 @@ class _Bounds:
         return max([load, *shared])
 
     def _handed_frames(self, station: int, to: int, polls: list[float], bursts: list[float]) -> float:
-        """Return the frames of a poll at one station that the next has not served when the last of them arrives."""
+        """Return the frames of a poll at one station that the next station has not served when the last arrives."""
         if self.frame_s[station] <= 0.0:
             return bursts[station]
         shares = {part.number for part, _ in self.fluid.uses[station]} & {
@@ -179,13 +179,13 @@ class _Bounds:
         return away_s
 
     def _turns_s(self, part: Component, index: int) -> float:
-        """Return the time of one turn of each of the others, s."""
+        """Return the time of one turn of each other member of a component, s."""
         costs, quantum_s = self.fluid.costs, part.pool.policy.quantum_s or 0.0
         others = [other for other, _ in part.members if other != index]
         return math.fsum(quantum_s or costs[other].frame_s * max(costs[other].batch_frames, 1) for other in others)
 
     def _waiting(self, index: int, away: list[float], bursts: list[float]) -> float:
-        """Return the frames that a poll finds, with those that arrive during it where it serves them, too."""
+        """Return the frames that a poll finds; for exhaustive polls, with the frames that arrive during the poll."""
         arrived = float(self.rate[index]) * away[index]
         if not math.isfinite(arrived):
             return math.inf
@@ -198,15 +198,15 @@ class _Bounds:
 def frame_times_s(
     part: Component, tasks: Sequence[TaskUnit], costs: Sequence[Cost], visits: Sequence[float]
 ) -> dict[int, float]:
-    """Return the time for a frame at the least batches under turns, without contention, by member of a component, s.
+    """Return the time per frame with the smallest batches under turns, without contention, by member, s.
 
-    Grants go round. A cycle lasts no longer than the member with the shortest turns allows: it serves what comes in a
-    cycle in one turn. What comes to another member in that time is its batch, which pays for an interrupt, a batch and
-    a switch (the cycle of a polling system; Takagi, Analysis of Polling Systems, 1986). Beside a task unit that serves
-    a frame a turn, polls find few frames; among themselves they find full ones. A fair policy divides time, not turns.
-    Above others of less priority a poll begins at once, with one frame.
+    Grants rotate. The member with the shortest turns bounds the cycle, because one turn serves its arrivals of a cycle.
+    The arrivals of another member during a cycle are its batch, which pays for an interrupt, a batch and a switch (the
+    cycle of a polling system; Takagi, Analysis of Polling Systems, 1986). Beside a task unit that serves one frame per
+    turn, polls find few frames; beside other polls they find full batches. A fair policy divides time, not turns. A
+    poll with more priority than others begins at once, with one frame.
 
-    ``visits``: by task unit: frames that come to it, in any unit.
+    ``visits``: arriving frames by task unit, in any unit.
     """
     reached = [index for index, _ in part.members if visits[index] > 0.0]
     turns = [costs[index].batch_frames / visits[index] for index in reached if not never_releases(part, tasks[index])]
@@ -242,9 +242,9 @@ def held_units(part: Component, tasks: Sequence[TaskUnit]) -> int:
 
 
 def fill_of(part: Component, tasks: Sequence[TaskUnit], work: Sequence[float]) -> float:
-    """Return the share of its units that the fullest set of units of a component needs for its work.
+    """Return the load of the fullest set of units of a component.
 
-    ``work``: by task unit: busy units.
+    ``work``: busy units by task unit.
     """
     others = [index for index, _ in part.members if not never_releases(part, tasks[index])]
     wanted = sum(work[index] for index in others)
@@ -270,13 +270,13 @@ def why_unknown(
 ) -> str:
     """Return the reason why the shares of a component's members are unknown at their arriving rates; empty if known.
 
-    ``rates_pps`` and ``factor``: by task unit: frames that come per second, contention; ``threads``: the router is one
-    of threads, whose pins and wake-ups their own fixed point counts.
+    ``rates_pps``: arriving frames/s by task unit; ``factor``: contention by task unit; ``threads``: whether the router
+    is one of threads, whose own fixed point covers pins and wake-ups.
     """
     if len(part.members) < 2:
         return ""
     if poller := _blocking_poller(part, tasks):
-        return f'"{poller}" polls and never gives its unit back, so that who came first decides'
+        return f'"{poller}" polls and never releases its unit, so that the order of the first requests decides'
     if threads:
         return ""
     work = [0.0] * len(tasks)
@@ -297,13 +297,13 @@ def _has_start_cost(part: Component, cost: Cost) -> bool:
 
 
 def _usable_units(part: Component, task: TaskUnit) -> frozenset[int]:
-    """Return the units that a task unit may use; its pin is for the pool that it needs first."""
+    """Return the units that a task unit may use; its pin applies to its first pool."""
     pinned = task.pin and task.needs[0].pool == part.pool.name
     return frozenset(task.pin if pinned else part.units)
 
 
 def _blocking_poller(part: Component, tasks: Sequence[TaskUnit]) -> str:
-    """Return a task unit that may hold the only unit left to another one; empty if there is none."""
+    """Return the name of a polling task unit that may hold the only units of another; empty if there is none."""
     holding = [(index, units) for index, units in part.members if never_releases(part, tasks[index])]
     for index, needed in part.members:
         task, own = tasks[index], _usable_units(part, tasks[index])

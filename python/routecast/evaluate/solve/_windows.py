@@ -9,12 +9,12 @@ Computing Surveys 10(3), 1978). Between the bounds:
   Reiser & Lavenberg, JACM 27(2), 1980); in between by the squared coefficient of variation (see
   :mod:`routecast.evaluate._closed_networks`);
 - *stations that several windows share* (a memory, an engine with two stages): the wait is that of approximate mean
-  value analysis, an arriving frame finding the mean queue without itself (Schweitzer, Approximate analysis of
-  multiclass closed networks of queues, 1979) less what the service under way has done (Reiser, A queueing network
-  analysis of computer communication networks with window flow control, IEEE Trans. Comm. 27(8), 1979); a full station
-  makes all wait equally long for each visit, so long that what comes is what it serves (first come, first served);
-- a window gets no more than what comes to it, and its frames occupy its units only while they are inside; one window
-  inside another makes its frames wait as a full station does.
+  value analysis: an arriving frame finds the mean queue without itself (Schweitzer, Approximate analysis of multiclass
+  closed networks of queues, 1979), less the finished part of the service under way (Reiser, A queueing network analysis
+  of computer communication networks with window flow control, IEEE Trans. Comm. 27(8), 1979). At a full station every
+  visit waits equally long, so long that the arriving rate equals the service rate (first come, first served);
+- a window passes no more than its arriving rate, and its frames occupy its units only while they are inside; a window
+  inside another window makes frames wait as a full station does.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _TOLERANCE = 1e-9
 _TINY = 1e-300
 _AT_THE_BOUND = 0.999
 _IN_STEP_RATIO = 0.5
-"""Constant services fall into step and wait less for each other than chance says: by so much. Calibrated on packet
-simulations of 40 routers drawn at random (2 to 5 engines, 1 to 8 threads, up to 4 accesses to one memory, in overload):
+"""Frames with constant service times fall into step, so their wait is this share of the random wait. Calibrated on
+packet simulations of 40 random routers (2 to 5 engines, 1 to 8 threads, up to 4 accesses to one memory, in overload):
 1 % off on average, at most 6 %."""
 _DISTURBED_SPREAD = 0.2
-"""How much the delays of a window vary where it shares stations with others; calibrated on packet simulations of twenty
-routers on network processors whose threads and engines limit alike, of whose rates it is within 5 %."""
+"""Spread of the delays of a window that shares stations with others. Calibrated on packet simulations of twenty routers
+on network processors whose threads and engines limit alike; their rates are within 5 %."""
 
 
 @value
@@ -58,8 +58,8 @@ class WindowRates:
         "Rate that each window would let through if enough frames came, the others unchanged, frames/s"
     )
     alone_pps: Vector = field("Capacity of the units themselves, if no station were full, frames/s")
-    # Wait for each visit of a station that is shared or full; shape (stations,). What threads of one engine wait for
-    # each other is in ``residence_s``.
+    # Wait for each visit of a station that is shared or full; shape (stations,). The waits of the threads of one engine
+    # for each other are in ``residence_s``.
     wait_s: Vector
 
 
@@ -67,14 +67,14 @@ class WindowRates:
 class Windows:
     """The windows of a router under a load, prepared for repeated computation."""
 
-    enter: tuple[int, ...] = field("Task unit where each begins")
+    enter: tuple[int, ...] = field("Task unit where each window begins")
     pools: tuple[str, ...]
-    units: Vector = field("Frames that each has room for")
+    units: Vector = field("Frames that each window has room for")
     visits: Vector = field("Visits of a frame of each window to each station, (windows, stations)")
     demand_s: Vector = field("Service demand of a frame of each window at each station, s, (windows, stations)")
     servers: Vector = field("Servers of each station; for a window inside another one its units")
-    delay_s: Vector = field("Time of each window's frames at no station")
-    inner: tuple[int, ...] = field("Window that each station stands for, -1 for one of units")
+    delay_s: Vector = field("Time that each window's frames spend outside all stations, s")
+    inner: tuple[int, ...] = field("Window that each station stands for; -1 for a station of units")
     paths: tuple[tuple[Visit, ...], ...] = field(
         "Visits in order by window, where all frames take the same path; else empty"
     )
@@ -85,16 +85,16 @@ class Windows:
 
     @property
     def inside(self) -> frozenset[int]:
-        """Task units where frames hold units of some window, except those that grant them."""
+        """Task units where frames hold units of a window, except the task units that grant these units."""
         return frozenset().union(*self.tasks) - frozenset(self.enter)
 
     @property
     def never_wait(self) -> frozenset[int]:
-        """Task units inside that serve all frames at once: delays."""
+        """Task units inside windows that serve all frames at once, so that frames are only delayed."""
         return self.inside - frozenset(self.station)
 
     def rates_through(self, arriving_pps: Vector) -> WindowRates:
-        """Return the rates that the windows let through, of the arriving rates."""
+        """Return the rates through the windows at these arriving rates."""
         shared = (self.visits > 0.0).sum(axis=0) > 1
         per_server = np.where(shared, self.demand_s / self.servers, 0.0)
         in_step = _IN_STEP_RATIO + (1.0 - _IN_STEP_RATIO) * np.minimum(self.scv, 1.0)
@@ -124,7 +124,7 @@ class Windows:
             )
             if settled and number > _PATTERN_ROUNDS[-1] + 3:
                 break
-        # The last rounding: a full station serves what it can, no more and no less.
+        # Removes the last error of the iteration: a full station serves exactly its service rate.
         load = np.where(full_s > 0.0, rate @ self.demand_s / self.servers, 0.0)
         fullest = np.where(self.visits > 0.0, load, 0.0).max(axis=1, initial=0.0)
         rate = np.where(fullest > 1.0 - 1e-6, rate / np.maximum(fullest, _TINY), rate)
@@ -137,7 +137,7 @@ class Windows:
         )
 
     def _adjusted_waits_s(self, rate: Vector, residence: Vector, full_s: Vector) -> Vector:
-        """Return longer waits at stations that get more than they serve, shorter waits where they get less (Newton)."""
+        """Return the waits after a Newton step: longer at overloaded stations, shorter at stations with spare time."""
         work = rate @ self.demand_s
         for station, window in enumerate(self.inner):
             if window >= 0:
@@ -148,7 +148,7 @@ class Windows:
         return longer
 
     def _bound_ratios(self, free_s: Vector, arriving_pps: Vector) -> Vector:
-        """Return the share of the bound, by window, when its frames wait for each other at its own stations."""
+        """Return the share of the bound that each window reaches while its frames wait at its own stations."""
         bound_ratio = np.ones(len(self.enter))
         for number, path in enumerate(self.paths):
             if not path:
@@ -160,7 +160,7 @@ class Windows:
             ]
             if not own_stations:
                 continue
-            # The others' stations are delays to it, with the waits there.
+            # Stations shared with other windows count as delays, with their waits.
             number_of = {station: index for index, station in enumerate(own_stations)}
             extra_s = float(free_s[number]) - sum(time_s for _, time_s in path)
             own_path = (*((number_of.get(station, -1), time_s) for station, time_s in path), (-1, max(extra_s, 0.0)))
@@ -192,8 +192,8 @@ def windows_in(
 ) -> Windows | None:
     """Prepare the windows of a router; None where no frame arrives at any.
 
-    ``rates``: by node and stream, where nothing is lost; ``busy_s``: by task unit, mean service time; ``scv``: returns,
-    by task unit, the squared coefficient of variation of the service time over all frames.
+    ``rates``: rates by node and stream without loss; ``busy_s``: mean service time by task unit; ``scv``: function that
+    returns the squared coefficient of variation of the service time over all frames, by task unit.
     """
     number = {task.name: index for index, task in enumerate(graph.tasks)}
     windows = [window for window in windows_among(graph.tasks) if rates[number[window.enter]].any()]

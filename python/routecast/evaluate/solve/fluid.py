@@ -1,8 +1,8 @@
 """The fluid steady state: arriving and admitted rates, service times under contention, busy units.
 
-It is a fixed point. Each round computes the shares of the task units in common units, and how busy these are. There are
-many rounds over few task units, so rates and times are lists of floats by task unit: numpy takes longer on arrays that
-short.
+The steady state is a fixed point. Each round computes the shares of the task units in shared units, and the load of
+these units. There are many rounds over few task units, so rates and times are lists of floats by task unit: numpy is
+slower on such short arrays.
 """
 
 from __future__ import annotations
@@ -42,21 +42,23 @@ _TOLERANCE = 1e-10
 
 @value
 class Sharing:
-    """Task units, and the units that frames reach."""
+    """Task units, and the components of units that frames reach."""
 
     tasks: tuple[TaskUnit, ...]
     costs: tuple[Cost, ...]
     parts: tuple[Component, ...]
     full_s: tuple[float, ...] = field("Service time by task unit under overload, without contention, s")
     equal_gaps: Sequence[bool] = field("Whether frames arrive at equal gaps, by task unit")
-    # By task unit: whether a batch or an interrupt costs something, so that the work for a frame depends on the rate.
+    # By task unit: whether batches or interrupts have a cost, so that the work for a frame depends on the rate.
     starts_cost: tuple[bool, ...]
-    # By task unit: frames that it may serve at once on units of its own; infinite where it shares all.
+    # By task unit: frames that it may serve at once on its own units; infinite where it shares all its units.
     own_lanes: tuple[float, ...]
-    shared: tuple[Component, ...] = field("Whether the share of a task unit depends on others, or on its other needs")
+    shared: tuple[Component, ...] = field(
+        "Components where the share of a task unit depends on other task units or on its other needs"
+    )
 
     def served(self, wanted_pps: Sequence[float], frame_s: Sequence[float]) -> list[float]:
-        """Return the rate that each task unit gets of what it wants, of all the pools that it needs."""
+        """Return the rate that each task unit gets of its requested rate, limited by all pools that it needs."""
         granted = [
             min(rate, lanes / seconds) if seconds > 0.0 else rate
             for rate, lanes, seconds in zip(wanted_pps, self.own_lanes, frame_s, strict=True)
@@ -69,7 +71,7 @@ class Sharing:
             for part in self.shared:
                 for index, rate in divide(part, self.tasks, granted, frame_s, self.costs).items():
                     granted[index] = min(granted[index], rate)
-            # What one pool leaves of a task unit's rate frees units of another.
+            # A rate that one pool limits frees units of another pool.
             if not has_several_needs or all(
                 abs(new - old) <= _SAME_RATIO * old for new, old in zip(granted, before, strict=True)
             ):
@@ -79,9 +81,9 @@ class Sharing:
     def busy(
         self, granted_pps: Sequence[float], short: Sequence[bool], factor: Sequence[float], switching_s: Sequence[float]
     ) -> dict[str, list[float]]:
-        """Return by pool the mean units that each task unit keeps busy.
+        """Return by pool the mean number of units that each task unit keeps busy.
 
-        ``short``: whether a task unit gets less than it wants, so that its batches are full; ``factor``: contention
+        ``short``: whether a task unit gets less than it requests, so that its batches are full; ``factor``: contention
         factor.
         """
         busy: dict[str, list[float]] = {}
@@ -152,9 +154,9 @@ class Fluid:
     contended: tuple[ContendedPool, ...] = field("Pools whose units slow each other", default=())
     windows: Windows | None = None
     window_rates: WindowRates | None = None
-    """What windows let through, where the router has some."""
+    """Rates through the windows, where the router has windows."""
     steady: Steady | None = None
-    """The fixed point of threads, where the router is one of threads."""
+    """The fixed point of threads, where the router has threads."""
 
     def drops_pps(self) -> dict[str, float]:
         """Loss by location: task units by name, ports as ``"port 1 out"``."""
@@ -166,7 +168,7 @@ class Fluid:
 
 
 def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:
-    """Return the fixed point of rates, shares and contention; of two steady states the one reached from an idle router.
+    """Return the fixed point of rates, shares and contention; of two states, the one that an idle router reaches.
 
     ``overload``: offer line rate on every port that a flow enters, whatever the load's rate.
     """
@@ -184,7 +186,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     factor, admitted = [1.0] * count, [1.0] * count
     to_links = [1.0] * (graph.ports + 1)
     rates = graph.arriving(offered, [*admitted, *to_links])
-    # What a task unit loses is missed by those after it; nothing that links lose is.
+    # A loss at a task unit lowers the rates of the task units after it; a loss at a link lowers no other rate.
     feeds_tasks = [any(node < count for node, _ in edges) for edges in graph.edges]
     wanted = rates[:count].sum(axis=1).tolist()
     reached = [part for part in parts if any(wanted[index] > 0.0 for index, _ in part.members)]
@@ -200,7 +202,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         frame_s = [base * slower + more for base, slower, more in zip(full_s, factor, switching, strict=True)]
         granted = sharing.served(wanted, frame_s)
         if windows is not None:
-            # Frames inside wait for each other and lose nothing: the window takes in no more than comes through.
+            # Frames inside a window wait for each other and are not lost: the window takes in the rate through it.
             window_rates = windows.rates_through(np.array([wanted[index] for index in windows.enter]))
             for index in windows.inside:
                 granted[index] = wanted[index]
@@ -224,7 +226,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
                 for cap, want, is_short in zip(new_caps, wanted, short, strict=True)
             ]
             if is_damped and windows is not None:
-                # Windows in a row that share a full memory take turns in being short: ever smaller steps end that.
+                # Successive windows with a common full memory run short by turns: ever smaller steps end that.
                 step = max(0.5 * 0.99 ** (round_number - _UNDAMPED_ROUNDS), 0.1)
                 new_admitted = [old + step * (new - old) for new, old in zip(new_admitted, admitted, strict=True)]
             settled = settled and _is_settled(new_admitted, admitted, least=1e-12)
@@ -239,7 +241,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         if settled:
             break
     else:
-        notes.append("the shares of the resources were not found to full precision")
+        notes.append("the shares of the resources did not converge to full precision")
     if losing:
         rates = graph.arriving(offered, [*admitted, *to_links])
     out, out_cap = rates[count : graph.exit].sum(axis=1), graph.ingress_cap
@@ -251,7 +253,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
             rate = float(rates[i].sum()) / tasks[i].parallel
             if rate > 0.0:
                 service_s[i] = cost.used(rate, factor[i], equal_gaps=sharing.equal_gaps[i]) / rate
-    # Some pools stand idle.
+    # ``busy`` lacks pools that no frame reaches.
     busy_units = {pool.name: np.array(busy.get(pool.name, [0.0] * count)) for pool in model.pools}
     if windows is not None and window_rates is not None:
         for name, index, held in zip(
@@ -293,9 +295,9 @@ def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float
 
 
 def _at_equal_gaps(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost, ...]) -> list[bool]:
-    """Whether frames arrive at a task unit at equal gaps: from one port, or from ports of one rate, which take turns.
+    """Return by task unit whether frames arrive at equal gaps: from one port, or from ports of one rate, by turns.
 
-    It matters only where batches or interrupts have a cost, and is not computed elsewhere.
+    The answer matters only where batches or interrupts have a cost, and is False elsewhere.
     """
     shares = []
     if all(cost.batch_s + cost.interrupt_s <= 0.0 for cost in costs):
@@ -333,7 +335,7 @@ def switching_s(parts: tuple[Component, ...], costs: tuple[Cost, ...]) -> tuple[
         if part.pool.switch_cost_s > 0.0 and len(part.members) > 1:
             for index, _ in part.members:
                 extra[index] += part.pool.switch_cost_s / costs[index].batch_frames
-            notes.append(f'pool "{part.pool.name}": the switch cost is counted at every grant, as under overload')
+            notes.append(f'pool "{part.pool.name}": every grant pays the switch cost, as under overload')
     return extra, notes
 
 
@@ -361,7 +363,7 @@ def _notes(model: RouterModel, parts: tuple[Component, ...]) -> list[str]:
                 f'pool "{pool.name}": units slow each other by a mean factor, so rates and delays are approximate'
             )
         if pool.migration_cost_s > 0.0:
-            notes.append(f'pool "{pool.name}": the migration cost is not counted')
+            notes.append(f'pool "{pool.name}": the migration cost is left out')
     if any(len(task.needs) > 1 for task in model.tasks) and any(len(part.members) > 1 for part in parts):
-        notes.append("units that wait for units of other pools are not counted as busy: an upper bound on the rate")
+        notes.append("units that wait for units of other pools do not count as busy: the rate is an upper bound")
     return notes
