@@ -183,7 +183,7 @@ def compare(
         yield from (tables.power_table(comparison.power), tables.watts_table(comparison.power))
         if comparison.highest is not None:
             yield tables.optima_table(comparison.optimum)
-            yield tables.beside_table(comparison.optimum, comparison.highest)
+            yield tables.distance_table(comparison.optimum, comparison.highest)
         if comparison.simulation is not None:
             yield tables.simulation_table(comparison.simulation)
 
@@ -225,7 +225,7 @@ def optimum(
     def parts() -> Iterable[str | Table]:
         yield tables.optima_table(answer)
         yield from (*tables.optimum_lines(answer, highest), "")
-        yield tables.beside_table(answer, highest)
+        yield tables.distance_table(answer, highest)
 
     _print_answer(answer, parts, as_json=as_json)
     if figure is not None:

@@ -33,8 +33,8 @@ from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [
-    "MOST_SEEDS",
     "POLICY_NAMES",
+    "SEED_COUNT",
     "SIMULATED_POLICIES",
     "NocCase",
     "NocChange",
@@ -126,7 +126,7 @@ class NocCase:
 
 
 _RANGE = re.compile(r"\s*(\d+)\s*-\s*(\d+)\s*")
-_MOST_FLITS = 10_000
+_MAX_FLITS = 10_000
 
 Policy = Literal["xy", "yx", "o1turn", "2p_es", "2p_rs", "4p_es", "romm", "valiant", "adaptive"]
 SimulatedPolicy = Literal[Policy, "west_first", "north_last", "negative_first", "odd_even"]
@@ -140,7 +140,7 @@ def parse_loads(value: object) -> tuple[float, ...]:
     Raises QuantityProblem: it is none of these, or a load is not above 0.
     """
     if isinstance(value, str):
-        entries: list[object] = [_number(part) for part in value.split(",")]
+        entries: list[object] = [_as_number(part) for part in value.split(",")]
     else:
         entries = list(value) if isinstance(value, list | tuple) else [value]
     loads = []
@@ -154,7 +154,7 @@ def parse_loads(value: object) -> tuple[float, ...]:
     return tuple(loads)
 
 
-def _number(text: str) -> object:
+def _as_number(text: str) -> object:
     try:
         return float(text)
     except ValueError:
@@ -169,21 +169,21 @@ def parse_lengths(value: object) -> tuple[int, ...]:
     entries: list[object] = list(value) if isinstance(value, list | tuple) else [value]
     if isinstance(value, str):
         match = _RANGE.fullmatch(value)
-        entries = [*range(int(match[1]), min(int(match[2]), _MOST_FLITS + 1) + 1)] if match else [value]
+        entries = [*range(int(match[1]), min(int(match[2]), _MAX_FLITS + 1) + 1)] if match else [value]
     lengths = [entry for entry in entries if isinstance(entry, int) and not isinstance(entry, bool)]
-    if not entries or len(lengths) < len(entries) or not all(1 <= length <= _MOST_FLITS for length in lengths):
-        what = 'lengths are whole flits from 1: 8, "5-10" (each as likely), or [1, 5]'
-        raise QuantityProblem(str(value), f"got {value!r}: {what}")
+    if not entries or len(lengths) < len(entries) or not all(1 <= length <= _MAX_FLITS for length in lengths):
+        message = 'lengths are whole flits from 1: 8, "5-10" (each as likely), or [1, 5]'
+        raise QuantityProblem(str(value), f"got {value!r}: {message}")
     return tuple(lengths)
 
 
-_ONE_OR_MORE = {
+_LOADS_SCHEMA = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0},
         {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}, "minItems": 1},
     ]
 }
-Loads = Annotated[tuple[float, ...], Parsed(parse_loads), WithJsonSchema(_ONE_OR_MORE)]
+Loads = Annotated[tuple[float, ...], Parsed(parse_loads), WithJsonSchema(_LOADS_SCHEMA)]
 Lengths = Annotated[
     tuple[int, ...],
     Parsed(parse_lengths),
@@ -207,9 +207,9 @@ SimulatedPolicies = Annotated[
 
 
 Side = Annotated[Count, Field(ge=1, le=256)]
-MOST_SEEDS = 2**63
+SEED_COUNT = 2**63
 """Number of seeds, which count from 0."""
-Seed = Annotated[Count, Field(ge=0, lt=MOST_SEEDS)]
+Seed = Annotated[Count, Field(ge=0, lt=SEED_COUNT)]
 Cycles = Annotated[Count, Field(ge=0, le=1000)]
 FullCycles = Annotated[Count, Field(ge=1, le=1000)]
 Positive = Annotated[Number, Field(gt=0.0)]
@@ -424,7 +424,7 @@ class NocFile(FileModel):
 
 
 _TRAFFIC_KINDS = ("pattern", "task_graph", "matrix", "flows")
-_ONLY_OF = {
+_REQUIRED_TRAFFIC = {
     "share": ("pattern", ("hot_spot",)),
     "nodes": ("pattern", ("hot_spot",)),
     "weights": ("pattern", ("hot_spot",)),
@@ -435,7 +435,7 @@ _ONLY_OF = {
     "mapping": ("task_graph", ()),
 }
 """Keys of ``[traffic]`` that need a kind of traffic: the key of the kind, and its values (empty: any)."""
-_MOST_NODES = 4096
+_MAX_NODES = 4096
 """Their traffic matrix takes 128 MiB, and an answer needs several."""
 
 
@@ -466,9 +466,9 @@ def _topology_problems(table: TopologyTable) -> Iterator[Problem]:
     except RoutecastError as problem:
         yield Problem("topology", str(problem))
     nodes = table.columns * table.rows * table.concentration
-    if nodes > _MOST_NODES:
-        what = f"{nodes:,} nodes, but their traffic matrix is kept whole: at most {_MOST_NODES:,}, as many as 64 x 64"
-        yield Problem("topology", what)
+    if nodes > _MAX_NODES:
+        message = f"{nodes:,} nodes, but their traffic matrix is kept whole: at most {_MAX_NODES:,}, as many as 64 x 64"
+        yield Problem("topology", message)
 
 
 def _traffic_problems(table: TrafficTable) -> Iterator[Problem]:
@@ -477,15 +477,15 @@ def _traffic_problems(table: TrafficTable) -> Iterator[Problem]:
         yield Problem("traffic", "names no traffic: give pattern, task_graph, matrix or flows")
     elif len(kinds) > 1:
         yield Problem("traffic", f"names several kinds of traffic: keep one of {', '.join(kinds)}")
-    for name, (key, values) in _ONLY_OF.items():
+    for name, (key, values) in _REQUIRED_TRAFFIC.items():
         if getattr(table, name) is None:
             continue
         if getattr(table, key) is None or (values and getattr(table, key) not in values):
-            fits = " or ".join(f'{key} = "{value}"' for value in values) or f"a {key}"
-            yield Problem(f"traffic.{name}", f"goes with {fits} only")
+            required = " or ".join(f'{key} = "{value}"' for value in values) or f"a {key}"
+            yield Problem(f"traffic.{name}", f"goes with {required} only")
     if table.weights is not None and len(table.weights) != len(table.nodes or ()):
-        what = f"{len(table.weights)} weights for {len(table.nodes or ())} nodes: give one for each"
-        yield Problem("traffic.weights", what)
+        message = f"{len(table.weights)} weights for {len(table.nodes or ())} nodes: give one for each"
+        yield Problem("traffic.weights", message)
 
 
 def _position_problems(file: NocFile) -> Iterator[Problem]:
@@ -505,8 +505,8 @@ def _position_problems(file: NocFile) -> Iterator[Problem]:
 
 def _plane_problems(file: NocFile) -> Iterator[Problem]:
     if not file.power.alpha_max >= 1:
-        what = f"got {file.power.alpha_max:g}: V_max / V_min is at least 1 (1 is no scaling; Li (2012) uses 3)"
-        yield Problem("power.alpha_max", what)
+        message = f"got {file.power.alpha_max:g}: V_max / V_min is at least 1 (1 is no scaling; Li (2012) uses 3)"
+        yield Problem("power.alpha_max", message)
     for name in ("clocks", "asleep"):
         if file.power.table is None and name in file.power.model_fields_set:
             yield Problem(f"power.{name}", "goes with a table of router power only")
@@ -536,10 +536,10 @@ def _simulation_problems(file: NocFile) -> Iterator[Problem]:
         elif table.injection != "on_off" and value is not None:
             yield Problem(f"simulation.{name}", 'goes with injection = "on_off" only')
     stated = table.model_fields_set
-    several = file.planes is not None and (len(file.planes.widths or ()) or file.planes.count or 2) > 1
-    if table.allocation is not None and not several:
+    has_planes = file.planes is not None and (len(file.planes.widths or ()) or file.planes.count or 2) > 1
+    if table.allocation is not None and not has_planes:
         yield Problem("simulation.allocation", "goes with [planes] of more than one plane only")
-    if several and "routing" in stated:
+    if has_planes and "routing" in stated:
         yield Problem("simulation.routing", "planes have planes.routing: leave it out")
     for number, policy in enumerate(table.routing):
         if policy in table.routing[:number]:
@@ -551,7 +551,7 @@ def _simulation_problems(file: NocFile) -> Iterator[Problem]:
 
 
 # Without a link rate only proportions matter, so that rates in bit/s are allowed; sums of larger numbers overflow.
-_LARGEST = 1e18
+_MAX_RATE = 1e18
 
 
 def node_at(topology: Topology, position: tuple[int, ...]) -> int:
@@ -569,41 +569,41 @@ def traffic_of(table: TrafficTable, topology: Topology, *, subject: str, folder:
     kind = next(name for name in ("flows", "matrix", "task_graph", "pattern") if getattr(table, name) is not None)
     try:
         if table.flows is not None:
-            traffic = _flows(table, topology)
+            traffic = _traffic_of_flows(table, topology)
         elif table.matrix is not None:
-            traffic = _matrix(table, topology, folder)
+            traffic = _traffic_of_matrix(table, topology, folder)
         elif table.task_graph is not None:
-            traffic = _task_graph(table, topology, folder)
+            traffic = _traffic_of_task_graph(table, topology, folder)
         else:
-            traffic = _pattern(table, topology)
+            traffic = _traffic_of_pattern(table, topology)
     except FileProblem:
         raise
     except RoutecastError as problem:
         raise FileProblem(subject, [Problem(f"traffic.{kind}", str(problem))]) from problem
     largest = float(traffic.demand.max())
-    if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
-        what = (
-            f"the largest flow is {largest:g} link capacities, and {1.0 / _LARGEST:g} to {_LARGEST:g} make sense: "
+    if largest > _MAX_RATE or 0.0 < largest < 1.0 / _MAX_RATE:
+        message = (
+            f"the largest flow is {largest:g} link capacities, and {1.0 / _MAX_RATE:g} to {_MAX_RATE:g} make sense: "
             "are its units right?"
         )
-        raise FileProblem(subject, [Problem(f"traffic.{kind}", what)])
+        raise FileProblem(subject, [Problem(f"traffic.{kind}", message)])
     return traffic
 
 
-def _flows(table: TrafficTable, topology: Topology) -> Traffic:
+def _traffic_of_flows(table: TrafficTable, topology: Topology) -> Traffic:
     demand = np.zeros((topology.node_count, topology.node_count))
     for flow in table.flows or ():
         demand[node_at(topology, flow.source), node_at(topology, flow.target)] += flow.rate
     return Traffic(name="given flows", demand=demand)
 
 
-def _matrix(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
+def _traffic_of_matrix(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
     path = folder / str(table.matrix)
     demand = read_matrix(path, nodes=topology.node_count, link_rate_bps=table.link_rate)
     return Traffic(name=path.stem, demand=demand)
 
 
-def _task_graph(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
+def _traffic_of_task_graph(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
     name = str(table.task_graph)
     graph = task_graph(folder / name if name.endswith(".toml") else name)
     mapping = None
@@ -613,7 +613,7 @@ def _task_graph(table: TrafficTable, topology: Topology, folder: Path) -> Traffi
     return mapped(graph, topology, mapping, link_rate_bytes_per_s=rate_bytes)
 
 
-def _pattern(table: TrafficTable, topology: Topology) -> Traffic:
+def _traffic_of_pattern(table: TrafficTable, topology: Topology) -> Traffic:
     name = table.pattern or "uniform"
     options: dict[str, object] = {
         key: value
@@ -676,7 +676,7 @@ def parse_noc(
     Raises FileProblem, RoutecastError: as :func:`read_noc`.
     """
     file = validated(NocFile, parse_toml(text, subject), subject)
-    changed = _changed(file, change or NocChange())
+    changed = _with_change(file, change or NocChange())
     return noc_case(changed, subject=subject, folder=folder, on_progress=on_progress)
 
 
@@ -714,12 +714,12 @@ def noc_case(
         routings=tuple(by_policy.values()),
         xy=xy,
         scaling=Scaling(alpha_max=file.power.alpha_max),
-        widths=_widths(file),
+        widths=_plane_widths(file),
         planes=file.planes,
         optimum=file.optimum,
         simulation=file.simulation,
         power=file.power,
-        table=_table(file, subject, folder or Path()),
+        table=_router_table(file, subject, folder or Path()),
         seed=file.routing.seed,
     )
 
@@ -743,7 +743,7 @@ def _at_load_1(raw: Traffic, normalised_by: str, compared: tuple[Routes, ...], x
         raise FileProblem(subject, [Problem("traffic", str(problem))]) from problem
 
 
-def _table(file: NocFile, subject: str, folder: Path) -> RouterTable | None:
+def _router_table(file: NocFile, subject: str, folder: Path) -> RouterTable | None:
     name = file.power.table
     if name is None:
         return None
@@ -755,13 +755,13 @@ def _table(file: NocFile, subject: str, folder: Path) -> RouterTable | None:
         raise FileProblem(subject, [Problem("power.table", str(problem))]) from problem
 
 
-def _widths(file: NocFile) -> tuple[float, ...]:
+def _plane_widths(file: NocFile) -> tuple[float, ...]:
     if file.planes is None:
         return (1.0,)
     return file.planes.widths or (1.0,) * (file.planes.count or 2)
 
 
-def _changed(file: NocFile, change: NocChange) -> NocFile:
+def _with_change(file: NocFile, change: NocChange) -> NocFile:
     traffic, routing, simulation = file.traffic, file.routing, file.simulation
     if change.load is not None:
         try:
@@ -771,29 +771,29 @@ def _changed(file: NocFile, change: NocChange) -> NocFile:
         traffic = traffic.model_copy(update={"load": loads})
         simulation = simulation and simulation.model_copy(update={"loads": None})
     if change.routings is not None:
-        routing = routing.model_copy(update={"policies": _names(change.routings, POLICIES)})
+        routing = routing.model_copy(update={"policies": _parse_policies(change.routings, POLICIES)})
     if change.simulated is not None and simulation is not None:
-        simulation = simulation.model_copy(update={"routing": _names(change.simulated, SIMULATED_POLICIES)})
-    if change.seed is not None and not 0 <= change.seed < MOST_SEEDS:
-        what = f"got {change.seed}: seeds are 0 to {MOST_SEEDS - 1}"
-        raise FileProblem(COMMAND_LINE, [Problem("--seed", what)])
+        simulation = simulation.model_copy(update={"routing": _parse_policies(change.simulated, SIMULATED_POLICIES)})
+    if change.seed is not None and not 0 <= change.seed < SEED_COUNT:
+        message = f"got {change.seed}: seeds are 0 to {SEED_COUNT - 1}"
+        raise FileProblem(COMMAND_LINE, [Problem("--seed", message)])
     if change.seed is not None:
         routing = routing.model_copy(update={"seed": change.seed})
         simulation = simulation and simulation.model_copy(update={"seed": change.seed})
     return file.model_copy(update={"traffic": traffic, "routing": routing, "simulation": simulation})
 
 
-def _names(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_policies(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     problems = [
-        Problem("--routing", f'got "{name}": {did_you_mean(name, known)}')
+        Problem("--routing", f'got "{name}": {did_you_mean(name, allowed)}')
         for name in dict.fromkeys(names)
-        if name not in known
+        if name not in allowed
     ]
     problems += [
         Problem("--routing", f'"{name}" stands there twice')
         for number, name in enumerate(names)
-        if name in known and name in names[:number]
+        if name in allowed and name in names[:number]
     ]
     if problems:
         raise FileProblem(COMMAND_LINE, problems)

@@ -40,11 +40,11 @@ __all__ = [
     "uniform",
 ]
 
-_MOST_FAULTS = 20
+_MAX_REPORTED = 20
 # More than any fabric carries in bit/s; sums of far larger numbers overflow.
-_LARGEST = 1e18
-_MOST_NODES = 4096
-_LOAD, _RATE = "load", "rate_bps"
+_MAX_RATE = 1e18
+_MAX_NODES = 4096
+_LOAD_COLUMN, _RATE_COLUMN = "load", "rate_bps"
 
 
 def read_matrix(path: Path, *, nodes: int | None = None, link_rate_bps: float | None = None) -> NDArray[np.float64]:
@@ -107,8 +107,8 @@ def _from_npy(path: Path) -> NDArray[np.float64]:
     if not loaded.size:
         raise FileProblem(str(path), [Problem("", "is empty: give a square of numbers")])
     demand = loaded.astype(np.float64)
-    wrong = np.argwhere(~((demand >= 0) & (demand <= _LARGEST)))
-    _raise(path, [_fault(int(row), int(column), str(demand[row, column])) for row, column in wrong])
+    wrong = np.argwhere(~((demand >= 0) & (demand <= _MAX_RATE)))
+    _raise_if_any(path, [_rate_problem(int(row), int(column), str(demand[row, column])) for row, column in wrong])
     return demand
 
 
@@ -129,26 +129,26 @@ def _from_square(path: Path, rows: list[list[str]]) -> NDArray[np.float64]:
     demand = np.zeros((size, size))
     for i, row in enumerate(rows):
         for j, cell in enumerate(row):
-            value = _number(cell)
+            value = _parse_rate(cell)
             if value is None:
-                problems.append(_fault(i, j, cell.strip()))
+                problems.append(_rate_problem(i, j, cell.strip()))
             else:
                 demand[i, j] = value
-    _raise(path, problems)
+    _raise_if_any(path, problems)
     return demand
 
 
 def _from_pairs(path: Path, rows: list[list[str]], nodes: int | None, *, has_link_rate: bool) -> NDArray[np.float64]:
     header = [cell.strip().lower() for cell in rows[0]]
-    if len(header) != 3 or header[1] != "target" or header[2] not in (_LOAD, _RATE):
-        wrong = next((cell for cell in header if cell not in ("source", "target", _LOAD, _RATE)), "")
-        hint = f' ("{wrong}": {did_you_mean(wrong, ["target", _LOAD, _RATE])})' if wrong else ""
+    if len(header) != 3 or header[1] != "target" or header[2] not in (_LOAD_COLUMN, _RATE_COLUMN):
+        wrong = next((cell for cell in header if cell not in ("source", "target", _LOAD_COLUMN, _RATE_COLUMN)), "")
+        hint = f' ("{wrong}": {did_you_mean(wrong, ["target", _LOAD_COLUMN, _RATE_COLUMN])})' if wrong else ""
         message = f"has the columns {', '.join(header)}{hint}: give source, target and load or rate_bps"
         raise FileProblem(str(path), [Problem("row 0", message)])
-    if (header[2] == _RATE) != has_link_rate:
+    if (header[2] == _RATE_COLUMN) != has_link_rate:
         message = (
             "states rates in bit/s, and no link rate is given: say what a link carries"
-            if header[2] == _RATE
+            if header[2] == _RATE_COLUMN
             else "states loads in link capacities, and a link rate is given: leave it out, or name the column rate_bps"
         )
         raise FileProblem(str(path), [Problem(f"column {header[2]}", message)])
@@ -158,15 +158,15 @@ def _from_pairs(path: Path, rows: list[list[str]], nodes: int | None, *, has_lin
         if len(row) != 3:
             problems.append(Problem(f"row {i}", f"has {len(row)} cells: source, target and {header[2]}"))
             continue
-        pair = [_node(cell, nodes) for cell in row[:2]]
-        value = _number(row[2])
+        pair = [_parse_node(cell, nodes) for cell in row[:2]]
+        value = _parse_rate(row[2])
         for name, cell, node in zip(header[:2], row[:2], pair, strict=True):
             if node is None:
-                last = (nodes or _MOST_NODES) - 1
+                last = (nodes or _MAX_NODES) - 1
                 message = f'got "{cell.strip()}": nodes are numbered 0 to {last}'
                 problems.append(Problem(f"row {i}, column {name}", message))
         if value is None:
-            problems.append(_fault(i, header[2], row[2].strip()))
+            problems.append(_rate_problem(i, header[2], row[2].strip()))
         source, target = pair
         if source is None or target is None or value is None:
             continue
@@ -175,7 +175,7 @@ def _from_pairs(path: Path, rows: list[list[str]], nodes: int | None, *, has_lin
         stated[source, target] = value
     if not stated and not problems:
         problems.append(Problem("", "names no pair of nodes: at least one sends to another"))
-    _raise(path, problems)
+    _raise_if_any(path, problems)
     size = nodes or 1 + max(max(pair) for pair in stated)
     demand = np.zeros((size, size))
     for (source, target), value in stated.items():
@@ -183,32 +183,32 @@ def _from_pairs(path: Path, rows: list[list[str]], nodes: int | None, *, has_lin
     return demand
 
 
-def _number(cell: str) -> float | None:
+def _parse_rate(cell: str) -> float | None:
     try:
         value = float(cell)
     except ValueError:
         return None
-    return value if 0 <= value <= _LARGEST else None
+    return value if 0 <= value <= _MAX_RATE else None
 
 
-def _node(cell: str, nodes: int | None) -> int | None:
+def _parse_node(cell: str, nodes: int | None) -> int | None:
     text = cell.strip()
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         return None
-    return int(text) if int(text) < (nodes or _MOST_NODES) else None
+    return int(text) if int(text) < (nodes or _MAX_NODES) else None
 
 
-def _fault(row: int, column: int | str, value: str) -> Problem:
+def _rate_problem(row: int, column: int | str, value: str) -> Problem:
     return Problem(
         f"row {row}, column {column}",
-        f'got "{value}": traffic is a finite number, not negative and at most {_LARGEST:g}; 0 where none flows',
+        f'got "{value}": traffic is a finite number, not negative and at most {_MAX_RATE:g}; 0 where none flows',
     )
 
 
-def _raise(path: Path, problems: list[Problem]) -> None:
-    if len(problems) > _MOST_FAULTS:
-        rest = len(problems) - _MOST_FAULTS
-        problems = [*problems[:_MOST_FAULTS], Problem("", f"and {rest} faults more")]
+def _raise_if_any(path: Path, problems: list[Problem]) -> None:
+    if len(problems) > _MAX_REPORTED:
+        rest = len(problems) - _MAX_REPORTED
+        problems = [*problems[:_MAX_REPORTED], Problem("", f"and {rest} faults more")]
     if problems:
         raise FileProblem(str(path), problems)
 
@@ -433,16 +433,16 @@ def _shifted(name: str, topology: Topology, dx: int, dy: int) -> Traffic:
 def _permuted(
     name: str, topology: Topology, target: Callable[[int, int], tuple[int, int]], *, to_itself: bool = False
 ) -> Traffic:
-    each = topology.concentration
+    count = topology.concentration
     demand = np.zeros((topology.node_count, topology.node_count))
     for router in range(topology.router_count):
         other = topology.router_at(*target(*topology.position(router)))
         if other != router or to_itself:
-            _join(demand, router * each, other * each, each)
+            _add_pairs(demand, router * count, other * count, count)
     return Traffic(name=name, demand=demand)
 
 
-def _join(demand: NDArray[np.float64], source: int, target: int, count: int) -> None:
+def _add_pairs(demand: NDArray[np.float64], source: int, target: int, count: int) -> None:
     """Add a demand of 1 from each of ``count`` nodes from ``source`` on to the node as far from ``target`` on."""
     steps = np.arange(count)
     demand[source + steps, target + steps] = 1.0

@@ -94,19 +94,19 @@ class RouterTable:
         if self.ports < 1:
             problems.append(Problem("ports", f"{self.ports}: a router has at least 1 port"))
         for i, point in enumerate(self.points):
-            problems += _faults_of(point, f"point[{i}]")
+            problems += _point_problems(point, f"point[{i}]")
         for i, (slow, fast) in enumerate(pairwise(self.points)):
             if not slow.frequency_hz < fast.frequency_hz:
-                what = f"{fast.frequency_hz:g} Hz after {slow.frequency_hz:g} Hz: clocks rise, each stands once"
-                problems.append(Problem(f"point[{i + 1}].frequency", what))
+                message = f"{fast.frequency_hz:g} Hz after {slow.frequency_hz:g} Hz: clocks rise, each stands once"
+                problems.append(Problem(f"point[{i + 1}].frequency", message))
         stated = [point for point in self.points if point.voltage_v is not None]
         for slow, fast in pairwise(stated):
             if (fast.voltage_v or 0) < (slow.voltage_v or 0):
-                what = (
+                message = (
                     f"{fast.voltage_v:g} V at {fast.frequency_hz:g} Hz is less than {slow.voltage_v:g} V at "
                     f"{slow.frequency_hz:g} Hz: a faster clock needs no less voltage"
                 )
-                problems.append(Problem(f"point[{self.points.index(fast)}].voltage", what))
+                problems.append(Problem(f"point[{self.points.index(fast)}].voltage", message))
         if problems:
             raise ModelProblem(f'router table "{self.name}"', problems)
 
@@ -222,11 +222,11 @@ class RouterTable:
         return below + (frequency - low) / (high - low) * (above - below)
 
 
-def _faults_of(point: RouterPoint, place: str) -> list[Problem]:
+def _point_problems(point: RouterPoint, place: str) -> list[Problem]:
     problems = []
     if not 0 < point.frequency_hz < math.inf:
         problems.append(Problem(f"{place}.frequency", f"{point.frequency_hz:g} Hz: a clock is more than 0"))
-    named = (
+    quantities = (
         ("voltage", point.voltage_v, "V"),
         ("idle", point.idle_w, "W"),
         ("full", point.full_w, "W"),
@@ -234,7 +234,7 @@ def _faults_of(point: RouterPoint, place: str) -> list[Problem]:
     )
     problems += [
         Problem(f"{place}.{name}", f"{value:g} {unit}: it is finite and not negative")
-        for name, value, unit in named
+        for name, value, unit in quantities
         if value is not None and not 0 <= value < math.inf
     ]
     for (low_name, low), (high_name, high) in (
@@ -243,8 +243,8 @@ def _faults_of(point: RouterPoint, place: str) -> list[Problem]:
         (("static", point.static_w), ("full", point.full_w)),
     ):
         if low is not None and high is not None and low > high:
-            what = f"{low:g} W is more than {high_name} power, {high:g} W: it is a part of it"
-            problems.append(Problem(f"{place}.{low_name}", what))
+            message = f"{low:g} W is more than {high_name} power, {high:g} W: it is a part of it"
+            problems.append(Problem(f"{place}.{low_name}", message))
     return problems
 
 
@@ -366,8 +366,8 @@ def _parse_csv(text: str, path: Path) -> RouterTable:
             if value is not None:
                 values[column] = value
             elif cell.strip() or column == "frequency_hz":
-                what = f'got "{cell.strip()}": give a number that is not negative, or nothing if it is not known'
-                problems.append(Problem(f"row {i}, column {column}", what))
+                message = f'got "{cell.strip()}": give a number that is not negative, or nothing if it is not known'
+                problems.append(Problem(f"row {i}, column {column}", message))
         if not problems:
             points.append(
                 RouterPoint(
@@ -453,7 +453,7 @@ def plane_power(
         raise RoutecastError(msg)
     full_clock_loads = router_loads(plane, table.ports)
     if not plane.demand.any():
-        return _asleep(table, full_clock_loads, asleep_ratio)
+        return _sleeping_plane(table, full_clock_loads, asleep_ratio)
     frequency = table.clock_hz(float(plane.link_loads.max(initial=0.0)), clocks)
     # A slower clock has fewer cycles for the same flits.
     loads = full_clock_loads * (table.fastest_hz / frequency)
@@ -509,7 +509,7 @@ def allocation_power(
     )
 
 
-def _asleep(table: RouterTable, loads: NDArray[np.float64], asleep_ratio: float) -> PlanePower:
+def _sleeping_plane(table: RouterTable, loads: NDArray[np.float64], asleep_ratio: float) -> PlanePower:
     # What a router draws without a load, bounded where its idle power is not stated.
     least, greatest = (0.0, 0.0) if asleep_ratio == 0 else table.power_bounds_w(0.0, table.slowest_hz)
     routers = len(loads)

@@ -132,30 +132,30 @@ def best_mapping(
     np.fill_diagonal(flow, 0.0)
     hops = _hops(topology)
     random = np.random.default_rng(seed)
-    mappings = [_descended(flow, hops, random.permutation(nodes)) for _ in range(starts)]
+    mappings = [_local_minimum(flow, hops, random.permutation(nodes)) for _ in range(starts)]
     best = min(mappings, key=lambda tiles: (_cost(flow, hops, tiles), tuple(tiles[:tasks])))
     return tuple(int(tile) for tile in best[:tasks])
 
 
-def _descended(flow: NDArray[np.float64], hops: NDArray[np.float64], tiles: NDArray[np.int64]) -> NDArray[np.int64]:
+def _local_minimum(flow: NDArray[np.float64], hops: NDArray[np.float64], tiles: NDArray[np.int64]) -> NDArray[np.int64]:
     tiles = tiles.copy()
     tolerance = _ROUNDING * max(1.0, float(flow.sum()))
     while True:
-        gains = _change(flow, hops[np.ix_(tiles, tiles)])
-        a, b = np.unravel_index(int(np.argmin(gains)), gains.shape)
-        if gains[a, b] >= -tolerance:
+        changes = _exchange_costs(flow, hops[np.ix_(tiles, tiles)])
+        a, b = np.unravel_index(int(np.argmin(changes)), changes.shape)
+        if changes[a, b] >= -tolerance:
             return tiles
         tiles[[a, b]] = tiles[[b, a]]
 
 
-def _change(flow: NDArray[np.float64], hops: NDArray[np.float64]) -> NDArray[np.float64]:
+def _exchange_costs(flow: NDArray[np.float64], hops: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the change of the cost by every exchange of two nodes; ``hops`` are between the current nodes.
 
     With F and D symmetric and zero on their diagonals: 2 sum_k (F_ak - F_bk)(D_bk - D_ak) over k other than a and b.
     """
     product = flow @ hops
-    own = product.diagonal()
-    change: NDArray[np.float64] = 2 * (product + product.T - own[:, None] - own[None, :] + 2 * flow * hops)
+    diagonal = product.diagonal()
+    change: NDArray[np.float64] = 2 * (product + product.T - diagonal[:, None] - diagonal[None, :] + 2 * flow * hops)
     return change
 
 
@@ -215,7 +215,7 @@ def placed(graph: TaskGraph, topology: Topology) -> tuple[int, ...]:
     """
     if graph.grid:
         return _tiles_of_grid(graph, topology)
-    _check_room(graph, topology)
+    _check_size(graph, topology)
     return best_mapping(graph.rates_bytes_per_s, topology)
 
 
@@ -224,7 +224,7 @@ def tiles_of(graph: TaskGraph, topology: Topology, mapping: Sequence[int] | Mapp
 
     Raises RoutecastError: as :func:`mapped`.
     """
-    _check_room(graph, topology)
+    _check_size(graph, topology)
     faults = []
     if isinstance(mapping, Mapping):
         faults += [
@@ -247,12 +247,12 @@ def tiles_of(graph: TaskGraph, topology: Topology, mapping: Sequence[int] | Mapp
         elif tile in holders:
             faults.append(f'"{holders[tile]}" and "{task}" both stand on node {tile}: give each its own')
         holders.setdefault(tile, task)
-    if isinstance(mapping, Mapping) and (homeless := [task for task in graph.tasks if task not in mapping]):
-        named = ", ".join(f'"{task}"' for task in homeless)
+    if isinstance(mapping, Mapping) and (unplaced := [task for task in graph.tasks if task not in mapping]):
+        named = ", ".join(f'"{task}"' for task in unplaced)
         faults.append(
             f"task {named} has no node: give it one"
-            if len(homeless) == 1
-            else f"the {len(homeless)} tasks {named} have no node: give each its own"
+            if len(unplaced) == 1
+            else f"the {len(unplaced)} tasks {named} have no node: give each its own"
         )
     if faults:
         msg = f'mapping of task graph "{graph.name}": ' + "; ".join(faults)
@@ -276,7 +276,7 @@ def _tiles_of_grid(graph: TaskGraph, topology: Topology) -> tuple[int, ...]:
     return tiles_of(graph, topology, tiles)
 
 
-def _check_room(graph: TaskGraph, topology: Topology) -> None:
+def _check_size(graph: TaskGraph, topology: Topology) -> None:
     if len(graph.tasks) > topology.node_count:
         msg = (
             f'task graph "{graph.name}" has {len(graph.tasks)} tasks and a {topology.columns} x {topology.rows} '

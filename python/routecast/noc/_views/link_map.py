@@ -13,11 +13,11 @@ from routecast.show.drawing import heading_rows
 
 SCALE = ((0.0, "#d5dae1"), (0.3, "#9cc3c9"), (0.55, "#f0c24b"), (0.8, "#e2762f"), (1.0, "#a11d33"))
 """Load of a link and its colour; between them they are mixed."""
-MARK = "#2346c8"
+RIM_COLOUR = "#2346c8"
 MARGIN_PX, BAR_PX, TITLE_PX, GUTTER_PX = 14, 84, 40, 22
-CROWDED_PX = 30
+SMALL_PITCH_PX = 30
 """Routers nearer to each other get broader bars and are smaller themselves."""
-LABELLED_COLUMNS = 8
+WIDE_GRID_COLUMNS = 8
 """Grids of more columns have two panels in a row at most."""
 _ROUNDING = 1e-6
 
@@ -35,7 +35,7 @@ class MapPanel:
 class LinkMap:
     """One or more networks on the same grid, side by side.
 
-    ``name``: the file's stem; ``across``: panels in a row, such as the planes of one allocation; chosen if not given.
+    ``name``: the file's stem; ``panels_per_row``: for instance the planes of one allocation; chosen if not given.
     """
 
     name: str
@@ -43,7 +43,7 @@ class LinkMap:
     caption: str
     topology: Topology
     panels: tuple[MapPanel, ...]
-    across: int | None = None
+    panels_per_row: int | None = None
 
 
 def colour_of(load: float) -> str:
@@ -71,22 +71,22 @@ def draw_link_map(link_map: LinkMap, *, width_px: int = 760, has_heading: bool =
     """
     topology, panels = link_map.topology, link_map.panels
     heading, top = heading_rows(link_map.title, link_map.caption, width_px) if has_heading else ([], MARGIN_PX // 2)
-    across = _across(link_map)
-    panel_px = (width_px - BAR_PX - 2 * MARGIN_PX - (across - 1) * GUTTER_PX) / across
+    panels_per_row = _panels_per_row(link_map)
+    panel_px = (width_px - BAR_PX - 2 * MARGIN_PX - (panels_per_row - 1) * GUTTER_PX) / panels_per_row
     margin = 0.75 if topology.is_torus else 0.36
     pitch = min(panel_px / (topology.columns - 1 + 2 * margin), 96.0)
     grid_px = pitch * (topology.rows - 1 + 2 * margin)
     parts = list(heading)
     for number, panel in enumerate(panels):
-        left = MARGIN_PX + (number % across) * (panel_px + GUTTER_PX)
-        here = top + (number // across) * (grid_px + TITLE_PX + 8)
-        parts += _panel(topology, panel, left, here, pitch, margin)
-    rows = math.ceil(len(panels) / across)
+        left = MARGIN_PX + (number % panels_per_row) * (panel_px + GUTTER_PX)
+        panel_top = top + (number // panels_per_row) * (grid_px + TITLE_PX + 8)
+        parts += _panel(topology, panel, left, panel_top, pitch, margin)
+    rows = math.ceil(len(panels) / panels_per_row)
     height = top + rows * (grid_px + TITLE_PX + 8)
-    used = min(across, len(panels)) * (panel_px + GUTTER_PX) - GUTTER_PX
-    if across == 1:
-        used = pitch * (topology.columns - 1 + 2 * margin)
-    parts += _colour_bar(MARGIN_PX + used + 18, top + TITLE_PX, max(min(grid_px, 260.0), 110.0))
+    used_px = min(panels_per_row, len(panels)) * (panel_px + GUTTER_PX) - GUTTER_PX
+    if panels_per_row == 1:
+        used_px = pitch * (topology.columns - 1 + 2 * margin)
+    parts += _colour_bar(MARGIN_PX + used_px + 18, top + TITLE_PX, max(min(grid_px, 260.0), 110.0))
     height = max(height, top + TITLE_PX + 150.0)
     return "\n".join(
         [
@@ -101,13 +101,13 @@ def draw_link_map(link_map: LinkMap, *, width_px: int = 760, has_heading: bool =
     )
 
 
-def _across(link_map: LinkMap) -> int:
+def _panels_per_row(link_map: LinkMap) -> int:
     count = len(link_map.panels)
-    if link_map.across is not None:
-        return max(1, min(link_map.across, 4))
+    if link_map.panels_per_row is not None:
+        return max(1, min(link_map.panels_per_row, 4))
     if count < 3:
         return max(count, 1)
-    return 2 if link_map.topology.columns > LABELLED_COLUMNS or count == 4 else 3
+    return 2 if link_map.topology.columns > WIDE_GRID_COLUMNS or count == 4 else 3
 
 
 def _panel(topology: Topology, panel: MapPanel, left: float, top: float, pitch: float, margin: float) -> list[str]:
@@ -117,7 +117,7 @@ def _panel(topology: Topology, panel: MapPanel, left: float, top: float, pitch: 
     if panel.note:
         parts.append(f'<text x="{left:.1f}" y="{top + 30:.1f}" font-size="11">{escape(panel.note)}</text>')
     origin = (left + margin * pitch, top + TITLE_PX + margin * pitch)
-    side = (0.34 if pitch >= CROWDED_PX else 0.28) * pitch
+    side = (0.34 if pitch >= SMALL_PITCH_PX else 0.28) * pitch
     largest = max(panel.loads, default=0.0)
     is_labelled = pitch >= 62.0
     for number, link in enumerate(links(topology)):
@@ -157,27 +157,27 @@ def _bar(
 ) -> list[str]:
     """Return an arrow-shaped bar around the middle of its link, on the right side of its direction."""
     dx, dy = direction.step
-    broad, aside = (0.125, 0.092) if pitch >= CROWDED_PX else (0.18, 0.125)
-    half, broad, tip = 0.27 * pitch, broad * pitch, 0.09 * pitch
+    width, offset = (0.125, 0.092) if pitch >= SMALL_PITCH_PX else (0.18, 0.125)
+    half, width, tip = 0.27 * pitch, width * pitch, 0.09 * pitch
     # On the right of the way: east runs below the middle, south on its left.
-    cx, cy = x - dy * aside * pitch, y + dx * aside * pitch
-    along, across = (dx, dy), (-dy, dx)
-    corners = ((-half, -broad / 2), (half - tip, -broad / 2), (half, 0.0), (half - tip, broad / 2), (-half, broad / 2))
+    cx, cy = x - dy * offset * pitch, y + dx * offset * pitch
+    forward, right = (dx, dy), (-dy, dx)
+    corners = ((-half, -width / 2), (half - tip, -width / 2), (half, 0.0), (half - tip, width / 2), (-half, width / 2))
     path = "L".join(
-        f"{cx + a * along[0] + b * across[0]:.1f} {cy + a * along[1] + b * across[1]:.1f}" for a, b in corners
+        f"{cx + a * forward[0] + b * right[0]:.1f} {cy + a * forward[1] + b * right[1]:.1f}" for a, b in corners
     )
     # The rim lies under the bar, so that the colour of thin ones stays visible.
-    width = max(2.6, 0.05 * pitch)
-    stroke = f' class="m" stroke="{MARK}" stroke-width="{width:.1f}" paint-order="stroke"' if rim else ""
+    rim_width = max(2.6, 0.05 * pitch)
+    stroke = f' class="m" stroke="{RIM_COLOUR}" stroke-width="{rim_width:.1f}" paint-order="stroke"' if rim else ""
     parts = [f'<path d="M{path}Z" fill="{colour_of(load)}"{stroke}><title>{escape(name)}</title></path>']
     if is_labelled and load > 0.0:
         # Outside the pair of bars, where no other link's number stands.
-        off = 0.23 * pitch
-        tx, ty = x - dy * off, y + dx * off
-        turn = "" if direction.is_horizontal else f' transform="rotate(-90 {tx:.1f} {ty:.1f})"'
+        label_offset = 0.23 * pitch
+        tx, ty = x - dy * label_offset, y + dx * label_offset
+        rotation = "" if direction.is_horizontal else f' transform="rotate(-90 {tx:.1f} {ty:.1f})"'
         weight = ' font-weight="700"' if rim else ""
         parts.append(
-            f'<text class="v" x="{tx:.1f}" y="{ty + 3:.1f}" text-anchor="middle"{turn}{weight}>{load:.2f}</text>'
+            f'<text class="v" x="{tx:.1f}" y="{ty + 3:.1f}" text-anchor="middle"{rotation}{weight}>{load:.2f}</text>'
         )
     return parts
 
@@ -197,7 +197,7 @@ def _colour_bar(left: float, top: float, height: float) -> list[str]:
     below = top + height + 20
     parts.append(
         f'<rect x="{left:.1f}" y="{below - 9:.1f}" width="11" height="9" fill="none" class="m"'
-        f' stroke="{MARK}" stroke-width="1.6"/>'
+        f' stroke="{RIM_COLOUR}" stroke-width="1.6"/>'
     )
     parts.append(f'<text x="{left + 17:.1f}" y="{below:.1f}" font-size="11">largest</text>')
     return parts

@@ -32,7 +32,7 @@ COLOURS = {
     "optimum": "#7b52ab",
 }
 """Colours of routings and allocations in all figures and reports."""
-_CROWDED = 10.0
+_LOG_SCALE_RATIO = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class LatencyCurve:
 def latency_figure(curves: Sequence[LatencyCurve], *, title: str, caption: str, x_title: str = "load") -> Figure:
     """Return latency against load with its intervals; a dashed upright line stands where it becomes unbounded."""
     values = [value for curve in curves for value in (*curve.cycles, *curve.high) if math.isfinite(value)]
-    is_log = bool(values) and max(values) > _CROWDED * min(v for v in values if v > 0.0)
+    is_log = bool(values) and max(values) > _LOG_SCALE_RATIO * min(v for v in values if v > 0.0)
     bottom = (min(values) / 1.3 if is_log else 0.0) if values else 0.0
     top = (max(values) * (1.5 if is_log else 1.1)) if values else 1.0
     ends = [load for curve in curves for load in curve.loads]
@@ -131,9 +131,9 @@ def power_by_load(answer: PowerAnswer, optimum: OptimumAnswer | None = None) -> 
     )
 
 
-def power_map(answer: PowerAnswer, load: float, *, only: tuple[str, ...] = ()) -> LinkMap:
+def power_map(answer: PowerAnswer, load: float, *, keys: tuple[str, ...] = ()) -> LinkMap:
     """Return the link loads of the routings at a load, or the planes of the allocations where there are several."""
-    rows = [row for row in answer.at(load) if row.key in only] if only else []
+    rows = [row for row in answer.at(load) if row.key in keys] if keys else []
     if not rows:
         rows = [row for row in answer.at(load) if row.key != "no_dvfs"]
         allocations = [row for row in rows if row.is_allocation]
@@ -149,7 +149,7 @@ def power_map(answer: PowerAnswer, load: float, *, only: tuple[str, ...] = ()) -
         for number, loads in enumerate(row.link_loads)
     )
     planes = len(rows[0].planes) if rows and rows[0].is_allocation else None
-    return _map(answer.case, panels, load, across=planes)
+    return _link_map(answer.case, panels, load, panels_per_row=planes)
 
 
 def optimum_map(answer: OptimumAnswer, row: OptimumRow) -> LinkMap:
@@ -171,7 +171,7 @@ def optimum_map(answer: OptimumAnswer, row: OptimumRow) -> LinkMap:
                 note=f"alpha {xy.alphas[0]:.3f}, power {xy.power:.4g}" if xy.alphas else "over capacity",
             )
         )
-    return _map(answer.case, tuple(panels), row.load, name="optimum_map")
+    return _link_map(answer.case, tuple(panels), row.load, name="optimum_map")
 
 
 def latency_by_load(answer: SimulationAnswer) -> Figure:
@@ -232,11 +232,11 @@ def simulation_map(answer: SimulationAnswer) -> LinkMap:
         if row.load == load
         for number, plane in enumerate(row.simulated.planes)
     )
-    return _map(answer.case, panels, load, name="simulation_map")
+    return _link_map(answer.case, panels, load, name="simulation_map")
 
 
-def _map(
-    case: NocCase, panels: tuple[MapPanel, ...], load: float, *, name: str = "links", across: int | None = None
+def _link_map(
+    case: NocCase, panels: tuple[MapPanel, ...], load: float, *, name: str = "links", panels_per_row: int | None = None
 ) -> LinkMap:
     return LinkMap(
         name=name,
@@ -244,5 +244,5 @@ def _map(
         caption=f"{grid_name(case)[:1].upper()}{grid_name(case)[1:]}. {KEEP_RIGHT}",
         topology=case.topology,
         panels=panels,
-        across=across,
+        panels_per_row=panels_per_row,
     )

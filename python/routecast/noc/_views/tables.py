@@ -34,16 +34,16 @@ def with_interval(value: MeanEstimate | None, form: str = ".2f") -> str:
 
 def simulation_table(answer: SimulationAnswer) -> Table:
     """Return latency, throughput, link loads and power of every simulated load."""
-    several = len(answer.keys) > 1
+    has_routings = len(answer.keys) > 1
     percentiles = (95, 99) if all(len(row.simulated.planes) == 1 for row in answer.rows) else ()
     count = answer.table.replications
     sample = f"{count} replications" if count > 1 else "the batches of one replication"
     has_alpha = any(alpha != 1.0 for row in answer.rows for alpha in row.alphas)
     return Table.of(
         answer.rows,
-        several and Column.text("Routing", "name"),
+        has_routings and Column.text("Routing", "name"),
         Column("Load", "", ".3g", "load"),
-        has_alpha and Column("Alpha", getter=lambda row: _each(row.alphas, ".3f")),
+        has_alpha and Column("Alpha", getter=lambda row: _joined(row.alphas, ".3f")),
         Column("Latency", getter=lambda row: with_interval(_latency(row))),
         *(Column(f"p{part}", "", ".0f", partial(_percentile, name=f"p{part}_cycles")) for part in percentiles),
         Column("Accepted", "", ".4f", "simulated.accepted_flits_node_cycle.value"),
@@ -51,7 +51,7 @@ def simulation_table(answer: SimulationAnswer) -> Table:
         Column("Power", "", ".4g", "simulated.power.value"),
         Column("of flow", "%", signed_percent, "of_flow_power_ratio"),
         name="simulation",
-        title="Flit by flit" + ("" if several else f": {answer.rows[0].name}"),
+        title="Flit by flit" + ("" if has_routings else f": {answer.rows[0].name}"),
         caption=(
             "Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % "
             f"intervals of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the "
@@ -104,7 +104,7 @@ def comparison_headline(answer: NocComparison) -> tuple[str, ...]:
     return (*lines, f"The latency of {best.name} is unknown: it could not be simulated, as a note says.")
 
 
-_SHOWN_LINKS = 6
+_MAX_NAMED_LINKS = 6
 
 
 def gap_percent(ratio: float) -> str:
@@ -127,11 +127,11 @@ def grid_name(case: NocCase) -> str:
     """
     grid = case.topology
     kind = str(grid.kind).replace("_", " ")
-    each = f", {grid.concentration} nodes at each router" if grid.concentration > 1 else ""
+    concentration = f", {grid.concentration} nodes at each router" if grid.concentration > 1 else ""
     planes = f", {len(case.widths)} planes" if case.has_planes else ""
     traffic = case.traffic.name.replace("_", " ")
     traffic += "" if traffic.endswith("flows") else " traffic"
-    return f"{traffic} on a {kind} of {grid.columns} × {grid.rows}{each}{planes}"
+    return f"{traffic} on a {kind} of {grid.columns} × {grid.rows}{concentration}{planes}"
 
 
 def load_meaning(case: NocCase) -> str:
@@ -143,7 +143,7 @@ def load_meaning(case: NocCase) -> str:
     }[case.normalised_by]
 
 
-def _each(values: Sequence[float], form: str) -> str:
+def _joined(values: Sequence[float], form: str) -> str:
     return " / ".join(format(value, form) for value in values) or "–"
 
 
@@ -163,13 +163,13 @@ def power_table(answer: PowerAnswer) -> Table:
         if answer.case.has_planes
         else ""
     )
-    over = " A dash: a link is over capacity at full clock." if any(row.power is None for row in answer.rows) else ""
+    dash = " A dash: a link is over capacity at full clock." if any(row.power is None for row in answer.rows) else ""
     return Table.of(
         rows,
         len(answer.case.loads) > 1 and Column("Load", "", ".3g", "load"),
         Column.text("Routing", "name"),
-        Column("Bottleneck", getter=lambda row: _each(row.bottlenecks, ".3f")),
-        Column("Alpha", getter=lambda row: _each(row.alphas, ".3f")),
+        Column("Bottleneck", getter=lambda row: _joined(row.bottlenecks, ".3f")),
+        Column("Alpha", getter=lambda row: _joined(row.alphas, ".3f")),
         Column("Hop flow", "", ".3f", "hop_flow"),
         Column("Power", "", ".4g", "power"),
         Column("of NoDVFS", "%", percent, "of_no_dvfs_ratio"),
@@ -177,7 +177,7 @@ def power_table(answer: PowerAnswer) -> Table:
         name="power",
         title="Power by routing",
         caption=(
-            f"{load_meaning(answer.case)} Power in links that are always busy at full voltage.{planes}{over} "
+            f"{load_meaning(answer.case)} Power in links that are always busy at full voltage.{planes}{dash} "
             "Shaded rows need the least of their load."
         ),
         strong=lambda row: (
@@ -191,12 +191,12 @@ def watts_table(answer: PowerAnswer) -> Table | None:
     table = answer.case.table
     if table is None or all(row.watts is None for row in answer.rows):
         return None
-    known = [row for row in (*answer.rows, *answer.equal_parts) if row.watts is not None]
-    known.sort(key=lambda row: row.load)  # a stable sort: the file's order at each load
-    has_idle = any(row.idle_w is not None for row in known)
-    is_bounded = any(row.watts is not None and row.watts[0] != row.watts[1] for row in known)
+    rows = [row for row in (*answer.rows, *answer.equal_parts) if row.watts is not None]
+    rows.sort(key=lambda row: row.load)  # a stable sort: the file's order at each load
+    has_idle = any(row.idle_w is not None for row in rows)
+    is_bounded = any(row.watts is not None and row.watts[0] != row.watts[1] for row in rows)
     return Table.of(
-        known,
+        rows,
         Column("Load", "", ".3g", "load"),
         Column.text("Routing", "name"),
         is_bounded and Column("Least", "W", ".4g", lambda row: row.watts[0]),
@@ -226,14 +226,16 @@ def crossover_lines(answer: PowerAnswer) -> tuple[str, ...]:
     lines = []
     for key in answer.keys:
         rows = [row for row in answer.of(key) if row.is_allocation and row.watts is not None and row.load in one_plane]
-        less = [row.load for row in rows if row.watts is not None and row.watts[1] < one_plane[row.load][0]]
-        first = min((load for load in less if all(row.load in less for row in rows if row.load >= load)), default=None)
+        cheaper = [row.load for row in rows if row.watts is not None and row.watts[1] < one_plane[row.load][0]]
+        first = min(
+            (load for load in cheaper if all(row.load in cheaper for row in rows if row.load >= load)), default=None
+        )
         if not rows:
             continue
-        since = "at no load"
+        loads = "at no load"
         if first is not None:
-            since = "at every load" if first == min(row.load for row in rows) else f"from load {first:g} on"
-        lines.append(f"{rows[0].name} {since}")
+            loads = "at every load" if first == min(row.load for row in rows) else f"from load {first:g} on"
+        lines.append(f"{rows[0].name} {loads}")
     return (f"Less than XY on one plane: {', '.join(lines)}.",) if lines else ()
 
 
@@ -259,7 +261,7 @@ def optima_table(answer: OptimumAnswer) -> Table:
     return Table.of(
         answer.rows,
         Column("Load", "", ".3g", "load"),
-        Column("Alpha", getter=lambda row: _each([plane.alpha for plane in row.optimum.planes], ".4f")),
+        Column("Alpha", getter=lambda row: _joined([plane.alpha for plane in row.optimum.planes], ".4f")),
         Column("Power", "", ".6g", "optimum.power"),
         Column("Bound", "", ".6g", "optimum.lower_bound"),
         Column("Gap", "%", gap_percent, "optimum.gap"),
@@ -267,35 +269,37 @@ def optima_table(answer: OptimumAnswer) -> Table:
         Column("Time", getter=lambda row: format_duration(row.seconds)),
         name="optimum",
         title="The optimum",
-        caption=f"Flows split over {_paths(answer)} paths"
+        caption=f"Flows split over {_path_set(answer)} paths"
         + (" and all planes" if answer.case.has_planes else "")
         + ". The bound is proven by linear programming duality: no routing needs less.",
     )
 
 
-def _paths(answer: OptimumAnswer) -> str:
+def _path_set(answer: OptimumAnswer) -> str:
     return "any" if answer.case.optimum.paths == "any" else "shortest"
 
 
-def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
+def distance_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
     """Return the distance of every routing and allocation from the bound at a load, the nearest first."""
     # Powers that differ by rounding alone are equal and keep their order.
-    known = sorted(
+    powers = sorted(
         answer.power.at(row.load), key=lambda row: float("inf") if row.power is None else float(f"{row.power:.9g}")
     )
-    base = known[0].no_dvfs_power
-    alphas = _each([plane.alpha for plane in row.optimum.planes], ".3f")
-    whole = [("bound of whole flows", "", row.whole_flow_bound)] if answer.case.has_planes else []
+    no_dvfs = powers[0].no_dvfs_power
+    alphas = _joined([plane.alpha for plane in row.optimum.planes], ".3f")
+    whole_flow_rows = [("bound of whole flows", "", row.whole_flow_bound)] if answer.case.has_planes else []
     return Table.of(
         [
-            (f"optimum, {_paths(answer)} paths", alphas, row.optimum.power),
-            *whole,
-            *((power.name, _each(power.alphas, ".3f"), power.power) for power in known),
+            (f"optimum, {_path_set(answer)} paths", alphas, row.optimum.power),
+            *whole_flow_rows,
+            *((power.name, _joined(power.alphas, ".3f"), power.power) for power in powers),
         ],
         Column.text("Routing", itemgetter(0)),
         Column("Alpha", getter=itemgetter(1)),
         Column("Power", "", ".4g", itemgetter(2)),
-        Column("of NoDVFS", "%", percent, lambda entry: entry[2] / base if base and entry[2] is not None else None),
+        Column(
+            "of NoDVFS", "%", percent, lambda entry: entry[2] / no_dvfs if no_dvfs and entry[2] is not None else None
+        ),
         Column("Above bound", "%", signed_percent, lambda entry: answer.above_bound_ratio(entry[2], row)),
         name="beside",
         title=f"Distance to the optimum at load {row.load:g}",
@@ -311,15 +315,15 @@ def optimum_lines(answer: OptimumAnswer, row: OptimumRow) -> tuple[str, ...]:
     lines = []
     name = answer.case.topology.link_name
     for number, plane in enumerate(row.optimum.planes):
-        here = f"Plane {number + 1}: " if answer.case.has_planes else ""
+        prefix = f"Plane {number + 1}: " if answer.case.has_planes else ""
         links = row.bottlenecks(number)
         if not links:
             lines.append(
-                (f"{here}no" if here else "No") + f" link is full at the slowest clock (alpha {plane.alpha:.4g})."
+                (f"{prefix}no" if prefix else "No") + f" link is full at the slowest clock (alpha {plane.alpha:.4g})."
             )
             continue
-        shown = ", ".join(name(link) for link in links[:_SHOWN_LINKS])
-        more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
-        sentence = f"{here}full at alpha {plane.alpha:.4g}: {shown}{more}."
+        names = ", ".join(name(link) for link in links[:_MAX_NAMED_LINKS])
+        rest = f" and {len(links) - _MAX_NAMED_LINKS} more" if len(links) > _MAX_NAMED_LINKS else ""
+        sentence = f"{prefix}full at alpha {plane.alpha:.4g}: {names}{rest}."
         lines.append(sentence[:1].upper() + sentence[1:])
     return tuple(lines)

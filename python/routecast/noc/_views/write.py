@@ -9,8 +9,8 @@ from pathlib import Path
 from routecast.noc._views.link_map import LinkMap, draw_link_map
 from routecast.noc._views.pictures import latency_by_load, optimum_map, power_by_load, power_map, simulation_map
 from routecast.noc._views.tables import (
-    beside_table,
     comparison_headline,
+    distance_table,
     gap_percent,
     grid_name,
     load_meaning,
@@ -33,18 +33,18 @@ from routecast.show.tables import percent
 def comparison_page(answer: NocComparison) -> Page:
     """Return the page of a comparison."""
     case = answer.case
-    sections = [_answer(answer), _power(answer)]
+    sections = [_answer_section(answer), _power_section(answer)]
     if answer.highest is not None:
-        sections.append(_optimum(answer))
-    sections.append(_links(answer))
+        sections.append(_optimum_section(answer))
+    sections.append(_links_section(answer))
     if answer.simulation is not None:
-        sections.append(_flits(answer.simulation))
+        sections.append(_flits_section(answer.simulation))
     return Page(
         title=case.name,
         question=f"What does {grid_name(case)} burn, how far is that from the optimum, does latency hold?",
         answer=" ".join(comparison_headline(answer)[1:]),
         sections=tuple(sections),
-        made=_made(case),
+        made=_case_facts(case),
         source="; ".join(case.sources),
     )
 
@@ -64,12 +64,12 @@ def comparison_tiles(answer: NocComparison) -> tuple[Tile, ...]:
     if best is not None and highest is not None and highest.load == best.load:
         bound = highest.whole_flow_bound if best.is_allocation else highest.optimum.lower_bound
         if bound and best.power is not None:
-            of_what = "that no whole flows are below" if best.is_allocation else "that nothing beats"
+            meaning = "that no whole flows are below" if best.is_allocation else "that nothing beats"
             tiles.append(
                 Tile(
                     f"{100.0 * max(best.power / bound - 1.0, 0.0):.1f} %",
-                    f"{best.name} above the bound {of_what}",
-                    _proven(highest.optimum.gap),
+                    f"{best.name} above the bound {meaning}",
+                    _proven_gap(highest.optimum.gap),
                 )
             )
     if best is not None and answer.simulation is not None and not answer.is_best_simulated:
@@ -87,9 +87,9 @@ def comparison_tiles(answer: NocComparison) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _proven(gap: float) -> str:
-    shown = gap_percent(gap)
-    return "the optimum is proven" if shown == "0" else f"the optimum is proven within {shown} %"
+def _proven_gap(gap: float) -> str:
+    percent_text = gap_percent(gap)
+    return "the optimum is proven" if percent_text == "0" else f"the optimum is proven within {percent_text} %"
 
 
 def comparison_maps(answer: NocComparison) -> tuple[LinkMap, ...]:
@@ -102,7 +102,7 @@ def comparison_maps(answer: NocComparison) -> tuple[LinkMap, ...]:
     return tuple(maps)
 
 
-def _answer(answer: NocComparison) -> Section:
+def _answer_section(answer: NocComparison) -> Section:
     return Section.of(
         "answer",
         "The answer",
@@ -112,7 +112,7 @@ def _answer(answer: NocComparison) -> Section:
     )
 
 
-def _power(answer: NocComparison) -> Section:
+def _power_section(answer: NocComparison) -> Section:
     watts = watts_table(answer.power)
     lead = "The most loaded link sets voltage and clock of its whole plane; power is hop flow over alpha squared."
     return Section.of(
@@ -125,7 +125,7 @@ def _power(answer: NocComparison) -> Section:
     )
 
 
-def _optimum(answer: NocComparison) -> Section:
+def _optimum_section(answer: NocComparison) -> Section:
     highest = answer.highest
     assert highest is not None  # asked before
     return Section.of(
@@ -133,13 +133,13 @@ def _optimum(answer: NocComparison) -> Section:
         "Distance to the optimum",
         "Flows may be split over paths and planes as one likes; no routing needs less than the bound.",
         optima_table(answer.optimum),
-        beside_table(answer.optimum, highest),
+        distance_table(answer.optimum, highest),
         Prose(optimum_lines(answer.optimum, highest)),
         _drawing(optimum_map(answer.optimum, highest)),
     )
 
 
-def _links(answer: NocComparison) -> Section:
+def _links_section(answer: NocComparison) -> Section:
     return Section.of(
         "links",
         "Where the load is",
@@ -148,7 +148,7 @@ def _links(answer: NocComparison) -> Section:
     )
 
 
-def _flits(answer: SimulationAnswer) -> Section:
+def _flits_section(answer: SimulationAnswer) -> Section:
     lead = " ".join(simulation_headline(answer)[1:])
     return Section.of(
         "flits",
@@ -164,7 +164,7 @@ def _drawing(link_map: LinkMap) -> Drawing:
     return Drawing(svg=draw_link_map(link_map), caption=f"{link_map.title}. {link_map.caption}")
 
 
-def _made(case: NocCase) -> tuple[tuple[str, str], ...]:
+def _case_facts(case: NocCase) -> tuple[tuple[str, str], ...]:
     grid = case.topology
     rows = [
         ("Topology", f"{grid.kind} of {grid.columns} × {grid.rows}, {grid.node_count} nodes"),

@@ -110,7 +110,11 @@ class OptimumAnswer:
 
 
 def optimum_answer(
-    case: NocCase, *, power: PowerAnswer | None = None, on_progress: Progress | None = None, leaves_out: bool = False
+    case: NocCase,
+    *,
+    power: PowerAnswer | None = None,
+    on_progress: Progress | None = None,
+    skips_overload: bool = False,
 ) -> OptimumAnswer:
     """Return the optimum of a file at each of its loads.
 
@@ -121,7 +125,7 @@ def optimum_answer(
         Computed if not given.
     on_progress : callable, optional
         Is called with the finished loads, of all, and the proven gap of the current one.
-    leaves_out : bool
+    skips_overload : bool
         Note a load that no routing carries and continue, instead of refusing it.
 
     Raises
@@ -142,15 +146,17 @@ def optimum_answer(
 
         start = perf_counter()
         try:
-            solved = _optimum(case, case.demand(load), report_bound)
+            optimum = _optimum(case, case.demand(load), report_bound)
         except RoutecastError as problem:
-            if not leaves_out:
+            if not skips_overload:
                 raise
             notes.append(f"no optimum at load {load:g}: {problem}")
             continue
         seconds = perf_counter() - start
-        whole = _whole_flows(case, load) if case.has_planes else None
-        rows.append(OptimumRow(load=load, optimum=solved, seconds=seconds, widths=case.widths, whole_flows=whole))
+        whole_flows = _whole_flows(case, load) if case.has_planes else None
+        rows.append(
+            OptimumRow(load=load, optimum=optimum, seconds=seconds, widths=case.widths, whole_flows=whole_flows)
+        )
     report(len(case.loads), len(case.loads), "")
     return OptimumAnswer(power=power, rows=tuple(rows), notes=tuple(notes))
 

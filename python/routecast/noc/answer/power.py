@@ -77,7 +77,7 @@ def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
     return sum(least for least, _ in bounds), sum(greatest for _, greatest in bounds)
 
 
-def idle_of(case: NocCase, table: RouterTable, key: str, planes: Sequence[Plane]) -> float | None:
+def idle_power_w(case: NocCase, table: RouterTable, key: str, planes: Sequence[Plane]) -> float | None:
     """Return the watts of planes at their clocks without a flit; None where the table does not state idle power.
 
     Because of idle power a second plane costs more than it saves at low load (Li 2012, sec. 7.5). A sleeping plane
@@ -261,15 +261,15 @@ def power_answer(case: NocCase, *, on_progress: Progress | None = None) -> Power
     rows: list[PowerRow] = []
     split: list[PowerRow] = []
     notes: list[str] = []
-    done, is_cut = 0, False
+    done, is_interrupted = 0, False
     for load in case.loads:
         demand = case.demand(load)
-        full = _one_plane(case, case.xy, demand)
+        full = _single_plane(case, case.xy, demand)
         no_dvfs = float(full.link_loads.sum())
         row = partial(_row, case, notes, load=load, no_dvfs_power=no_dvfs, xy_power=_power((full,)))
-        rows.append(row(NO_DVFS, (full,), no_dvfs if _worst((full,)) <= 1 + _ROUNDING else None))
+        rows.append(row(NO_DVFS, (full,), no_dvfs if _max_link_load((full,)) <= 1 + _ROUNDING else None))
         for routing in case.routings:
-            planes = (_one_plane(case, routing, demand),)
+            planes = (_single_plane(case, routing, demand),)
             rows.append(row(routing.policy, planes, _power(planes)))
         if case.has_planes:
             parts = _equal_parts(case, demand)
@@ -283,7 +283,7 @@ def power_answer(case: NocCase, *, on_progress: Progress | None = None) -> Power
                 report(step, total, f"{what}, power {power:.4g}{proven}")
 
             done += 1
-            if is_cut and name == SEARCH:
+            if is_interrupted and name == SEARCH:
                 notes.append(f"{what} left out after Ctrl-C")
                 continue
             try:
@@ -291,15 +291,15 @@ def power_answer(case: NocCase, *, on_progress: Progress | None = None) -> Power
             except RoutecastError as problem:
                 notes.append(f"{what} left out: {problem}")
                 continue
-            if allocation.is_cut:
-                is_cut = True
+            if allocation.is_interrupted:
+                is_interrupted = True
                 notes.append(f"{what} was ended by Ctrl-C: the best until then")
             rows.append(row(name, allocation.planes, _power(allocation.planes)))
         done += 1
         report(done, total, "")
     notes += [
         f"{over.name} at load {over.load:g}: {_bottleneck_name(case, over.planes)} is loaded "
-        f"{_worst(over.planes):.4g} times its capacity at full clock; latency is unbounded"
+        f"{_max_link_load(over.planes):.4g} times its capacity at full clock; latency is unbounded"
         for over in rows
         if over.power is None and over.key != NO_DVFS
     ]
@@ -318,7 +318,7 @@ def _watts(case: NocCase, key: str, planes: tuple[Plane, ...], notes: list[str])
         return None, None
     try:
         watts = watts_at_full_clock(case.table, planes[0]) if key == NO_DVFS else watts_of(case, case.table, planes)
-        return watts, idle_of(case, case.table, key, planes)
+        return watts, idle_power_w(case, case.table, key, planes)
     except RoutecastError as problem:
         note = f"watts left out: {problem}"
         if note not in notes:
@@ -326,7 +326,7 @@ def _watts(case: NocCase, key: str, planes: tuple[Plane, ...], notes: list[str])
         return None, None
 
 
-def _one_plane(case: NocCase, routing: Routes, demand: Floats) -> Plane:
+def _single_plane(case: NocCase, routing: Routes, demand: Floats) -> Plane:
     return Plane(demand=demand, routes=routing, scaling=case.scaling)
 
 
@@ -338,12 +338,12 @@ def _equal_parts(case: NocCase, demand: Floats) -> tuple[Plane, ...]:
     )
 
 
-def _worst(planes: Sequence[Plane]) -> float:
+def _max_link_load(planes: Sequence[Plane]) -> float:
     return max(float(plane.link_loads.max(initial=0.0)) for plane in planes)
 
 
 def _power(planes: tuple[Plane, ...]) -> float | None:
-    if _worst(planes) > 1 + _ROUNDING:
+    if _max_link_load(planes) > 1 + _ROUNDING:
         return None
     return Allocation(policy="", planes=planes).power
 

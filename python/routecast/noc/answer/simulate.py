@@ -96,17 +96,17 @@ def compare(case: NocCase, *, on_progress: Progress | None = None) -> NocCompari
         A simulated routing can deadlock.
     """
     power = power_answer(case, on_progress=on_progress)
-    optimum = optimum_answer(case, power=power, on_progress=on_progress, leaves_out=True)
+    optimum = optimum_answer(case, power=power, on_progress=on_progress, skips_overload=True)
     best = power.recommended
-    also = best.key if best is not None else ""
-    simulation = None if case.simulation is None else simulation_answer(case, also=also, on_progress=on_progress)
+    further = best.key if best is not None else ""
+    simulation = None if case.simulation is None else simulation_answer(case, further=further, on_progress=on_progress)
     return NocComparison(power=power, optimum=optimum, simulation=simulation)
 
 
 # A search that fails at a load is repeated at so much of it, down to a twentieth of the load.
-_LOWER, _LEAST = 0.8, 1 / 20
+_LOAD_STEP, _MIN_LOAD_SHARE = 0.8, 1 / 20
 _ROUNDING = 1e-9
-_STEPS = 100  # of the progress
+_PROGRESS_STEPS = 100  # of the progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -196,7 +196,7 @@ class SimulationAnswer:
         )
 
 
-def simulation_answer(case: NocCase, *, also: str = "", on_progress: Progress | None = None) -> SimulationAnswer:
+def simulation_answer(case: NocCase, *, further: str = "", on_progress: Progress | None = None) -> SimulationAnswer:
     """Simulate a file's fabric with each of its routings, or its allocation to planes, at each of its loads.
 
     Parameters
@@ -214,19 +214,19 @@ def simulation_answer(case: NocCase, *, also: str = "", on_progress: Progress | 
     RoutecastError
         A routing can deadlock (with the cycle), or the file asks for a turn model at a scaled clock.
     """
-    report = on_progress or (lambda done, total, what: None)
+    report = on_progress or (lambda done, total, message: None)
     table = case.simulation
     if table is None:
-        what = "is missing: say at least packet_flits and virtual_channels to simulate flits"
-        raise FileProblem(case.subject, [Problem("simulation", what)])
+        message = "is missing: say at least packet_flits and virtual_channels to simulate flits"
+        raise FileProblem(case.subject, [Problem("simulation", message)])
     fabrics = fabrics_of(case, table)
     notes = []
-    if also and also not in {key for key, _, _ in fabrics}:
+    if further and further not in {key for key, _, _ in fabrics}:
         try:
-            fabrics += _fabrics(also, case, table)
+            fabrics += _fabrics(further, case, table)
         except RoutecastError as problem:
-            notes.append(f"{policy_name(also)} is not simulated: {problem}")
-    what = f"fabrics: {len(fabrics)}, replications of each: {table.replications}"
+            notes.append(f"{policy_name(further)} is not simulated: {problem}")
+    message = f"fabrics: {len(fabrics)}, replications of each: {table.replications}"
 
     results = simulate_all(
         [fabric for _, _, fabric in fabrics],
@@ -238,7 +238,7 @@ def simulation_answer(case: NocCase, *, also: str = "", on_progress: Progress | 
             drain_cycles=table.drain_cycles,
         ),
         names=[load for _, load, _ in fabrics],
-        on_progress=lambda share: report(round(_STEPS * share), _STEPS, what),
+        on_progress=lambda share: report(round(_PROGRESS_STEPS * share), _PROGRESS_STEPS, message),
     )
     rows = tuple(
         SimulationRow(key=key, load=load, simulated=simulated, flow_power=_flow_power(case, fabric))
@@ -266,24 +266,24 @@ def _fabrics(name: str, case: NocCase, table: SimulationTable) -> tuple[tuple[st
     fabrics: list[tuple[str, float, Fabric]] = []
     if case.has_planes and name not in {routing.policy for routing in case.routings}:
         for load in loads:
-            allocation, allocated_load = _placed(name, case, load)
-            allocation = _runnable_on_planes(allocation, case, table)
+            allocation, allocated_load = _feasible_allocation(name, case, load)
+            allocation = _deadlock_free_planes(allocation, case, table)
             # An allocation over capacity runs at full clock, and saturates.
             worst = max(float(plane.link_loads.max(initial=0.0)) for plane in allocation.planes)
             excess = load / allocated_load if allocated_load < load else worst
-            fits = excess <= 1 + _ROUNDING
+            is_carried = excess <= 1 + _ROUNDING
             fabric = allocated(
                 case.topology,
-                case.traffic.scaled(load if fits else load / excess),
-                allocation if fits or allocated_load < load else _shrunk(allocation, 1 / worst),
+                case.traffic.scaled(load if is_carried else load / excess),
+                allocation if is_carried or allocated_load < load else _with_less_demand(allocation, 1 / worst),
                 design=_design(table),
                 packets=packets,
                 injection=injection,
                 busy_ratio=table.busy_ratio,
             )
-            fabrics.append((name, load, fabric if fits else _at_full_clock(fabric.scaled(excess))))
+            fabrics.append((name, load, fabric if is_carried else _at_full_clock(fabric.scaled(excess))))
         return tuple(fabrics)
-    routing = _runnable(_routing(name, case), case, table)
+    routing = _deadlock_free(_routing(name, case), case, table)
     for load in loads:
         fabric = single(
             case.topology,
@@ -293,59 +293,59 @@ def _fabrics(name: str, case: NocCase, table: SimulationTable) -> tuple[tuple[st
             packets=packets,
             injection=injection,
         )
-        if (table.clock == "scaled" or case.has_planes) and _fits(case, fabric, name):
+        if (table.clock == "scaled" or case.has_planes) and _is_carried(case, fabric, name):
             fabric = fabric.slowed(case.scaling, busy_ratio=table.busy_ratio)
         fabrics.append((name, load, fabric))
     return tuple(fabrics)
 
 
-def _placed(name: str, case: NocCase, load: float) -> tuple[Allocation, float]:
+def _feasible_allocation(name: str, case: NocCase, load: float) -> tuple[Allocation, float]:
     """Return an allocation and its load: a lower one where the search finds no allocation that carries ``load``."""
-    lower = load
+    allocated_load = load
     while True:
         try:
-            return allocate(name, case, case.demand(lower)), lower
+            return allocate(name, case, case.demand(allocated_load)), allocated_load
         except RoutecastError:
-            if name != SEARCH or lower < load * _LEAST:
+            if name != SEARCH or allocated_load < load * _MIN_LOAD_SHARE:
                 raise
-            lower *= _LOWER
+            allocated_load *= _LOAD_STEP
 
 
 def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
-    known = {routing.policy: routing for routing in case.routings}
-    if policy in known:
-        return known[policy]
+    compared = {routing.policy: routing for routing in case.routings}
+    if policy in compared:
+        return compared[policy]
     if policy in POLICIES:
         return routes(policy, case.topology, demand=case.demand(1.0), seed=case.seed)
     return AdaptiveRouting.turn_model(policy, case.topology)
 
 
-def _fits(case: NocCase, fabric: Fabric, policy: str) -> bool:
+def _is_carried(case: NocCase, fabric: Fabric, policy: str) -> bool:
     """Return whether the links carry the traffic at full clock; otherwise it is simulated at full clock and saturates.
 
     Raises FileProblem: the routing is a turn model, whose link loads are unknown.
     """
     bottleneck = fabric.planes[0].bottleneck(fabric.topology)
     if math.isnan(bottleneck):
-        what = (
+        message = (
             f"{policy_name(policy)} chooses its links as it goes, and no flow level says how slow it may run: "
             'take "full"'
         )
-        raise FileProblem(case.subject, [Problem("simulation.clock", what)])
+        raise FileProblem(case.subject, [Problem("simulation.clock", message)])
     return bottleneck <= 1 + _ROUNDING
 
 
-def _runnable_on_planes(allocation: Allocation, case: NocCase, table: SimulationTable) -> Allocation:
+def _deadlock_free_planes(allocation: Allocation, case: NocCase, table: SimulationTable) -> Allocation:
     """Return the allocation with virtual-channel classes on each plane that make its paths free of deadlock."""
     planes = []
     for plane in allocation.planes:
-        routing = _runnable(plane.routes, case, table)
+        routing = _deadlock_free(plane.routes, case, table)
         assert isinstance(routing, Routes)  # planes have paths
         planes.append(replace(plane, routes=routing))
     return replace(allocation, planes=tuple(planes))
 
 
-def _shrunk(allocation: Allocation, factor: float) -> Allocation:
+def _with_less_demand(allocation: Allocation, factor: float) -> Allocation:
     planes = tuple(replace(plane, demand=plane.demand * factor) for plane in allocation.planes)
     return replace(allocation, planes=planes)
 
@@ -354,7 +354,9 @@ def _at_full_clock(fabric: Fabric) -> Fabric:
     return replace(fabric, planes=tuple(replace(plane, alpha=1.0) for plane in fabric.planes))
 
 
-def _runnable(routing: Routes | AdaptiveRouting, case: NocCase, table: SimulationTable) -> Routes | AdaptiveRouting:
+def _deadlock_free(
+    routing: Routes | AdaptiveRouting, case: NocCase, table: SimulationTable
+) -> Routes | AdaptiveRouting:
     """Return the routing in at most as many classes as there are virtual channels.
 
     Raises FileProblem: packets can then wait for each other in a cycle, which the message names.
@@ -365,23 +367,23 @@ def _runnable(routing: Routes | AdaptiveRouting, case: NocCase, table: Simulatio
     is_free = channel_cycle(routing) is None
     if is_free and routing.layer_count <= channels:
         return routing
-    flat = replace(routing, paths=tuple(replace(path, layers=(0,) * len(path.links)) for path in routing.paths))
-    cycle = channel_cycle(flat)
+    one_class = replace(routing, paths=tuple(replace(path, layers=(0,) * len(path.links)) for path in routing.paths))
+    cycle = channel_cycle(one_class)
     if cycle is None:
-        return flat
-    freed = layered(routing)
-    if freed.layer_count <= channels:
-        return freed
-    needed = min(freed.layer_count, routing.layer_count) if is_free else freed.layer_count
+        return one_class
+    with_classes = layered(routing)
+    if with_classes.layer_count <= channels:
+        return with_classes
+    needed = min(with_classes.layer_count, routing.layer_count) if is_free else with_classes.layer_count
     has_channels = table.queueing == "virtual_channels"
     key = "simulation.virtual_channels" if has_channels else "simulation.queueing"
-    instead = "" if has_channels else 'instead of output queues (queueing = "virtual_channels"), '
-    what = (
+    change = "" if has_channels else 'instead of output queues (queueing = "virtual_channels"), '
+    message = (
         f"{policy_name(routing.policy)} can deadlock: packets can wait for each other round "
-        f"{describe_cycle(case.topology, cycle)}; give routers {needed} virtual channels, {instead}one for each "
+        f"{describe_cycle(case.topology, cycle)}; give routers {needed} virtual channels, {change}one for each "
         "class of its paths, or take another routing"
     )
-    raise FileProblem(case.subject, [Problem(key, what)])
+    raise FileProblem(case.subject, [Problem(key, message)])
 
 
 def _flow_power(case: NocCase, fabric: Fabric) -> float:

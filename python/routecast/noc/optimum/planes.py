@@ -167,29 +167,29 @@ class PriceBounds:
     def bounds(self, costs: Floats) -> LinearBounds:
         """Return the bounds at these costs that all prices so far prove."""
         planes = self._widths.size
-        known = self._bounds.setdefault(
+        bounds = self._bounds.setdefault(
             tuple(costs.tolist()), LinearBounds(levels=np.zeros(1), slopes=np.zeros((1, planes)))
         )
-        new = [prices.at(costs) for prices in self.prices[known.used_prices :]]
+        new = [prices.at(costs) for prices in self.prices[bounds.used_prices :]]
         if new:
             prices = np.concatenate(new)
             shortest = np.minimum.reduce([self._distances(costs[p] + prices[:, p]) for p in range(planes)])
             # Routers that send nothing to a destination do not count, however far they are.
             proven = np.where(self._demand > 0.0, self._demand * np.where(self._demand > 0.0, shortest, 0.0), 0.0)
-            known.levels = np.concatenate([known.levels, proven.sum(axis=(1, 2))])
-            known.slopes = np.concatenate([known.slopes, prices.sum(axis=2) * self._widths])
-            known.used_prices = len(self.prices)
-        return known
+            bounds.levels = np.concatenate([bounds.levels, proven.sum(axis=(1, 2))])
+            bounds.slopes = np.concatenate([bounds.slopes, prices.sum(axis=2) * self._widths])
+            bounds.used_prices = len(self.prices)
+        return bounds
 
     def _distances(self, lengths: Floats) -> Floats:
         """Return the distances to all destinations for many lengths of the links at once."""
-        many, links = lengths.shape
+        count, links = lengths.shape
         routers = self._grid.ahead.shape[1]
         # A link that does not exist, or that the traffic may not use, is infinitely long.
-        length = np.full((many, links + 1, self._sent_to.size), np.inf)
+        length = np.full((count, links + 1, self._sent_to.size), np.inf)
         length[:, :-1] = np.where(self._arcs.T, lengths[:, :, None], np.inf)
         first = [length[:, leaving] for leaving in self._grid.leaving]
-        distance = np.full((many, routers, self._sent_to.size), np.inf)
+        distance = np.full((count, routers, self._sent_to.size), np.inf)
         distance[:, self._sent_to, np.arange(self._sent_to.size)] = 0.0
         while True:
             shorter = distance
@@ -201,7 +201,7 @@ class PriceBounds:
 
 
 # A ray with a smaller part in a vector does not count: it lies on the cone's other side.
-_SLIGHT = 1e-9
+_MIN_PART = 1e-9
 
 
 class ConeBounds:
@@ -254,13 +254,13 @@ class ConeBounds:
         """Return the rays, shape (rays, planes), that a cost vector is interpolated over, largest part first."""
         cones, parts = self._cones_of(costs[None])
         order = np.argsort(-parts[0], kind="stable")
-        rays: Floats = self._cones[cones[0]][order][parts[0][order] > _SLIGHT]
+        rays: Floats = self._cones[cones[0]][order][parts[0][order] > _MIN_PART]
         return rays
 
     def split(self, costs: Floats) -> bool:
         """Make a cost vector a ray of its own; return False where it already is a ray."""
         cones, parts = self._cones_of(costs[None])
-        within = np.flatnonzero(parts[0] > _SLIGHT)
+        within = np.flatnonzero(parts[0] > _MIN_PART)
         if within.size < 2:
             return False
         rays = self._cones.pop(int(cones[0]))
@@ -338,7 +338,7 @@ class PlaneProgram:
         numbers[used] = np.arange(used.size)
         net_rows = numbers[matrix.rows]
         net_columns = np.repeat(np.arange(count), np.diff(matrix.starts))
-        wanted = demand.T.ravel()[used]
+        net_demand = demand.T.ravel()[used]
         # Of two planes, what enters the first is within 0 and the demand if what enters the second is.
         entering = planes if planes > 2 else planes - 1
         self._first_capacity = (1 + entering) * used.size
@@ -360,8 +360,8 @@ class PlaneProgram:
         program.num_row_, program.num_col_ = shape
         program.col_cost_ = np.zeros(shape[1])
         program.col_lower_, program.col_upper_ = np.zeros(shape[1]), np.full(shape[1], free)
-        program.row_lower_ = np.concatenate([wanted, np.zeros(entering * used.size), capacities - free])
-        program.row_upper_ = np.concatenate([wanted, np.tile(wanted, entering), capacities])
+        program.row_lower_ = np.concatenate([net_demand, np.zeros(entering * used.size), capacities - free])
+        program.row_upper_ = np.concatenate([net_demand, np.tile(net_demand, entering), capacities])
         program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         program.a_matrix_.start_ = constraints.indptr.astype(np.int32)
         program.a_matrix_.index_ = constraints.indices.astype(np.int32)
@@ -378,8 +378,8 @@ class PlaneProgram:
         price = np.concatenate([np.repeat(costs, arcs), self._penalties])
         self._model.changeColsCost(price.size, np.arange(price.size, dtype=np.int32), price)
         capacity = np.repeat(clocks * self._widths, self._links)
-        for row, most in enumerate(capacity.tolist(), start=self._first_capacity):
-            self._model.changeRowBounds(row, -highspy.kHighsInf, most)
+        for row, limit in enumerate(capacity.tolist(), start=self._first_capacity):
+            self._model.changeRowBounds(row, -highspy.kHighsInf, limit)
         if self._is_small:
             self._model.run()
         elif not run(self._model, until=until):
@@ -402,7 +402,7 @@ _TIME_LIMIT_S = 60.0
 # So many cells show well enough where the bound is least.
 _FINE_CELLS = 1000
 # With so many cells, another program is quicker than more cells.
-_MOST_CELLS = 100_000
+_MAX_CELLS = 100_000
 
 
 def optimum_of_planes(
@@ -450,13 +450,13 @@ def optimum_of_planes(
         No planes, another number of widths, a gap outside 0..1; or no routing that carries the traffic is known at the
         time limit.
     """
-    wide = np.ones(len(scalings)) if widths is None else np.array(widths, dtype=np.float64)
-    _check(scalings, wide, gap)
+    plane_widths = np.ones(len(scalings)) if widths is None else np.array(widths, dtype=np.float64)
+    _check(scalings, plane_widths, gap)
     if not demand.any():
         empty = np.zeros((topology.router_count, grid_of(topology).source.size))
         idle = tuple(PlaneFlow(alpha=scaling.alpha_max, flow=empty) for scaling in scalings)
         return Optimum(paths=paths, planes=idle, lower_bound=0.0, programs=0)
-    return _PlaneSearch(topology, demand, scalings, wide, paths).run(gap, time_limit_s, on_progress)
+    return _PlaneSearch(topology, demand, scalings, plane_widths, paths).run(gap, time_limit_s, on_progress)
 
 
 class _PlaneSearch:
@@ -494,7 +494,7 @@ class _PlaneSearch:
     def run(self, gap: float, time_limit_s: float, on_progress: BoundProgress | None) -> Optimum:
         """Search until the power is within ``gap`` of the bound; return the optimum."""
         self._end = time.monotonic() + time_limit_s
-        self._share_out()
+        self._start_from_merged_plane()
         hops = float((self._demand * shortest_hops(self._topology)).sum())
         # No power is below that of all hops at the slowest clock.
         floor = hops * float(self._slowest.min()) ** 2
@@ -509,7 +509,7 @@ class _PlaneSearch:
                     on_progress(self._best_power, proven)
                 if not cells.proven.size or time.monotonic() >= self._end:
                     break
-                self._learn(cells, gap)
+                self._tighten(cells, gap)
         except KeyboardInterrupt:
             pass  # the bound so far still holds
         return self._answer(proven)
@@ -529,12 +529,12 @@ class _PlaneSearch:
             cells = ClockCells(lower=cells.lower, upper=cells.upper, proven=proven).where(~is_out)
             middles = cells.middles
             is_bad = self._bounds.proven(middles, middles) < target
-            if cells.proven.size > (_FINE_CELLS if is_bad.any() else _MOST_CELLS):
+            if cells.proven.size > (_FINE_CELLS if is_bad.any() else _MAX_CELLS):
                 break
             cells = cells.halves()
         return cells, least
 
-    def _learn(self, cells: ClockCells, gap: float) -> None:
+    def _tighten(self, cells: ClockCells, gap: float) -> None:
         """Solve programs at the clocks of the least bound until the power is within the gap of the bound."""
         middles = cells.middles
         clocks = middles[self._bounds.proven(middles, middles).argmin()][None]
@@ -545,7 +545,7 @@ class _PlaneSearch:
                 return
         self._bounds.split(costs)
 
-    def _share_out(self) -> None:
+    def _start_from_merged_plane(self) -> None:
         """Start from the optimum of one plane that is as wide as all planes together, its flows shared out by width.
 
         Raises Overload: that plane cannot carry the traffic; then the planes, which together are as wide, cannot
@@ -561,7 +561,7 @@ class _PlaneSearch:
             time_limit_s=self._end - time.monotonic(),
         )
         self._programs += merged.programs
-        self._take(self._widths[:, None, None] * merged.planes[0].flow)
+        self._keep_if_best(self._widths[:, None, None] * merged.planes[0].flow)
 
     def _solve(self, clocks: Floats, costs: Floats) -> None:
         """Solve a program with all detours worth while; keep its prices and its flows."""
@@ -583,7 +583,7 @@ class _PlaneSearch:
             part = np.divide(demand, total, out=equal, where=total > 0.0)
             distance = distances(self._topology, lengths[plane], self._current)
             flows.append(conserving(self._topology, part * self._demand, solved.flow[plane], self._current, distance))
-        self._take(np.stack(flows))
+        self._keep_if_best(np.stack(flows))
 
     def _widen(self, lengths: Floats) -> bool:
         """Add the detours that are worth while at these lengths of the links; return whether there are any."""
@@ -610,7 +610,7 @@ class _PlaneSearch:
         """Return the cost of all flows, each on its shortest path on its best plane."""
         return float((self._demand * np.where(self._demand > 0.0, np.minimum.reduce(distances), 0.0)).sum())
 
-    def _take(self, flow: Floats) -> None:
+    def _keep_if_best(self, flow: Floats) -> None:
         """Keep flows, shape (planes, routers, links), if the links carry them and they need the least power so far."""
         loads = flow.sum(axis=1).max(axis=1) / self._widths
         if (loads > 1.0 + _ROUNDING).any():

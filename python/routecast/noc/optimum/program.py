@@ -138,7 +138,7 @@ def tight_arcs(topology: Topology, lengths: Floats, arcs: Arcs, distance: Floats
     return np.asarray(arcs & (beyond <= slack), dtype=np.bool_)
 
 
-_PATIENCE_S = 0.05
+_POLL_S = 0.05
 
 
 def silent_solver() -> highspy.Highs:
@@ -160,16 +160,16 @@ class _Solving:
 
     def __init__(self, solver: highspy.Highs) -> None:
         self._solver = solver
-        self._deciding = threading.Lock()
+        self._start_lock = threading.Lock()
         self._has_begun = self._is_stopped = self._is_over = False
-        self._bell = threading.Lock()
-        self._bell.acquire()
+        self._end_event = threading.Lock()
+        self._end_event.acquire()
 
     def _interrupt(self, event: highspy.highs.HighsCallbackEvent) -> None:
         event.interrupt(self._is_stopped)  # HiGHS remembers an earlier stop
 
     def _solve(self) -> None:
-        with self._deciding:
+        with self._start_lock:
             if self._is_stopped:
                 return
             self._has_begun = True
@@ -182,23 +182,23 @@ class _Solving:
             for call in calls:
                 call.unsubscribe(self._interrupt)
             self._is_over = True
-            self._bell.release()
+            self._end_event.release()
 
     def start(self) -> None:
         """Start the thread."""
         threading.Thread(target=self._solve, daemon=True).start()
 
-    def has_ended(self, patience_s: float) -> bool:
+    def has_ended(self, wait_s: float) -> bool:
         """Wait for at most this time; return whether the thread has ended."""
         if not self._is_over:
-            self._bell.acquire(timeout=patience_s)
+            self._end_event.acquire(timeout=wait_s)
         return self._is_over
 
     def stop(self) -> None:
         """Stop the thread and wait for its end."""
-        with self._deciding:
+        with self._start_lock:
             self._is_stopped = True
-        while self._has_begun and not self.has_ended(_PATIENCE_S):
+        while self._has_begun and not self.has_ended(_POLL_S):
             pass
 
 
@@ -210,12 +210,12 @@ def run(solver: highspy.Highs, *, until: float = math.inf) -> bool:
     # HiGHS checks its own limit, on the clock of all its runs, also in places where it cannot be interrupted.
     solver.setOptionValue("time_limit", solver.getRunTime() + max(0.0, until - time.monotonic()))
     solving = _Solving(solver)
-    is_done, patience_s = False, _PATIENCE_S / 50
+    is_done, wait_s = False, _POLL_S / 50
     try:
         solving.start()
         # Wait longer each time: quick programs return at once, slow ones are rarely polled.
-        while not (is_done := solving.has_ended(patience_s)) and time.monotonic() < until:
-            patience_s = min(1.2 * patience_s, _PATIENCE_S)
+        while not (is_done := solving.has_ended(wait_s)) and time.monotonic() < until:
+            wait_s = min(1.2 * wait_s, _POLL_S)
     finally:
         solving.stop()
         solver.setOptionValue("time_limit", highspy.kHighsInf)
@@ -245,28 +245,28 @@ def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, dis
     may be used; ``distance``: that of :func:`distances` over the arcs.
     """
     grid = grid_of(topology)
-    active = np.flatnonzero(demand.any(axis=0))
-    nearer = arcs[active] & (distance[grid.target][:, active] < distance[grid.source][:, active]).T
+    destinations = np.flatnonzero(demand.any(axis=0))
+    nearer = arcs[destinations] & (distance[grid.target][:, destinations] < distance[grid.source][:, destinations]).T
     # Far less than any share that matters: it only gives routers without traffic an outgoing link.
-    faint = 1e-15 * float(demand.sum())
-    parts = np.where(nearer, np.maximum(flow[active], 0.0) + faint, 0.0)
+    tiny = 1e-15 * float(demand.sum())
+    parts = np.where(nearer, np.maximum(flow[destinations], 0.0) + tiny, 0.0)
     # The last column stands for the links that do not exist.
-    parts = np.concatenate([parts, np.zeros((active.size, 1))], axis=1)
+    parts = np.concatenate([parts, np.zeros((destinations.size, 1))], axis=1)
     leaving = parts[:, grid.leaving].sum(axis=1)
-    leaving[np.arange(active.size), active] = 1.0
+    leaving[np.arange(destinations.size), destinations] = 1.0
     share = parts[:, :-1] / leaving[:, grid.source]
-    wanted = demand.T[active]
+    sent = demand.T[destinations]
     carried = np.zeros(parts.shape)
-    through = wanted
+    through = sent
     # Without cycles the flows settle after as many steps as the longest path has links.
     while True:
         carried[:, :-1] = through[:, grid.source] * share
-        settled = wanted + carried[:, grid.arriving].sum(axis=1)
+        settled = sent + carried[:, grid.arriving].sum(axis=1)
         if np.array_equal(settled, through):
             break
         through = settled
     result = np.zeros(flow.shape)
-    result[active] = carried[:, :-1]
+    result[destinations] = carried[:, :-1]
     return result
 
 

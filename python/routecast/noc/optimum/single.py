@@ -36,9 +36,9 @@ __all__ = ["Overload", "optimum"]
 
 
 # Most links that a message names.
-_NAMED = 12
+_MAX_NAMED_LINKS = 12
 # A factor nearer to 1 than this is written as a distance from 1.
-_NEAR = 1e-4
+_SMALL_DISTANCE = 1e-4
 
 
 class Overload(RoutecastError):
@@ -63,12 +63,12 @@ class Overload(RoutecastError):
     def of(cls, topology: Topology, prices: Floats, load: float, paths: PathSet) -> Overload:
         """Return the error for the prices that prove it: the links of positive price are the bottleneck."""
         priced = tuple(int(link) for link in (prices > 1e-4 * prices.max()).nonzero()[0])
-        named = ", ".join(topology.link_name(link) for link in priced[:_NAMED])
-        if len(priced) > _NAMED:
-            named += f" and {len(priced) - _NAMED} more"
-        means = "no routing over shortest paths" if paths is PathSet.MINIMAL else "no routing"
+        named = ", ".join(topology.link_name(link) for link in priced[:_MAX_NAMED_LINKS])
+        if len(priced) > _MAX_NAMED_LINKS:
+            named += f" and {len(priced) - _MAX_NAMED_LINKS} more"
+        subject = "no routing over shortest paths" if paths is PathSet.MINIMAL else "no routing"
         message = (
-            f"{means} carries this traffic at full clock: even the best loads the links {named} with {_factor(load)} "
+            f"{subject} carries this traffic at full clock: even the best loads the links {named} with {_factor(load)} "
             f"times their capacity; at most {_factor(1 / load)} times this traffic fits, so lower the load"
         )
         return cls(priced, load, message)
@@ -76,7 +76,7 @@ class Overload(RoutecastError):
 
 def _factor(value: float) -> str:
     distance = value - 1.0
-    if abs(distance) >= _NEAR:
+    if abs(distance) >= _SMALL_DISTANCE:
         return f"{value:.6g}"
     return f"(1 {'+' if distance > 0 else '-'} {abs(distance):.2e})"
 
@@ -176,11 +176,11 @@ class Frontier:
 
 
 # How many times steeper than the power's own slope the first program is: steep enough to leave no room on its left.
-_STEEP = 4.0
+_FIRST_STEEPNESS = 4.0
 # Prices that differ by rounding alone make no detour worth while.
 _SLACK = 1e-9
 # A search that ends by itself has solved far fewer programs.
-_MOST_PROGRAMS = 200
+_MAX_PROGRAMS = 200
 # A load above capacity by rounding or by the solver's tolerance alone is no overload.
 _ROUNDING = 1e-9
 _TOLERANCE = 1e-8
@@ -229,7 +229,7 @@ def optimum(
     try:
         return search.run(tolerance, on_progress)
     except _TimeIsUpError:
-        return search.best_known()
+        return search.best_so_far()
 
 
 class _TimeIsUpError(Exception):
@@ -257,33 +257,33 @@ class _RoutingSearch:
         self._frontier.tangents.append(Tangent(level=hops / self._unit, slope=0.0))
         shortest = allowed_arcs(topology, self._demand, PathSet.MINIMAL)
         self._program = FlowProgram(topology, self._demand, shortest, least=self._slowest, most=math.inf)
-        self._is_known_to_fit = False
+        self._is_load_limited = False
 
     def run(self, tolerance: float, on_progress: BoundProgress | None) -> Optimum:
         """Search until the bound is within the tolerance; return the optimum."""
         if not self._unit:
             return self._answer(0.0)
-        slope = _STEEP * 2.0 * self._frontier.tangents[0].level / self._frontier.least
-        before = (math.inf, 0.0)
+        slope = _FIRST_STEEPNESS * 2.0 * self._frontier.tangents[0].level / self._frontier.least
+        last_bounds = (math.inf, 0.0)
         is_exact = False
         while True:
             is_wider = self._step(slope, is_exact)
             corner = self._frontier.lowest()
             if on_progress is not None:
                 on_progress(self._best_power * self._unit**3, corner.power * self._unit**3)
-            if corner.power >= self._best_power * (1.0 - tolerance) or self._programs >= _MOST_PROGRAMS:
+            if corner.power >= self._best_power * (1.0 - tolerance) or self._programs >= _MAX_PROGRAMS:
                 return self._answer(corner.power)
-            now = (self._best_power, corner.power)
+            bounds = (self._best_power, corner.power)
             # Where a solution near the optimum does not help any more, a vertex does.
-            is_stuck = now == before and not is_wider
+            is_stuck = bounds == last_bounds and not is_wider
             if is_stuck and is_exact:
                 return self._answer(corner.power)
             is_exact = is_stuck
-            before = now
+            last_bounds = bounds
             if self._best_power < math.inf:
                 slope = self._frontier.next_slope(corner)
 
-    def best_known(self) -> Optimum:
+    def best_so_far(self) -> Optimum:
         """Return the best routing so far; before the first one, shortest paths in equal parts, or XY, or YX.
 
         Raises RoutecastError: each of them loads a link over its capacity.
@@ -294,8 +294,8 @@ class _RoutingSearch:
         for preferred in (np.zeros(arcs.shape[1]), along_x, 1.0 - along_x):
             if self._best_power < math.inf:
                 break
-            wanted = np.where(arcs, preferred, 0.0)
-            self._take(conserving(self._topology, self._demand, wanted, arcs, shortest))
+            split = np.where(arcs, preferred, 0.0)
+            self._keep_if_best(conserving(self._topology, self._demand, split, arcs, shortest))
         if self._best_power == math.inf:
             msg = (
                 "the time limit came before any routing was found that carries this traffic at full clock, and before "
@@ -313,17 +313,17 @@ class _RoutingSearch:
         level = self._shortest_sum(shortest)
         self._frontier.tangents.append(Tangent(level=level, slope=float(solved.prices.sum())))
         flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, current)
-        if _most(flow) > self._full * (1.0 + _ROUNDING):
-            if not self._is_known_to_fit:
+        if _max_load(flow) > self._full * (1.0 + _ROUNDING):
+            if not self._is_load_limited:
                 if not self._widen(lengths, shortest, current):
-                    self._make_fit()
+                    self._limit_link_load()
                 return True
             solved = self._solve(slope, exact=True)
             flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, current)
-        self._take(flow)
+        self._keep_if_best(flow)
         return self._widen(lengths, shortest, current)
 
-    def _make_fit(self) -> None:
+    def _limit_link_load(self) -> None:
         """Limit the link load to full clock in the next programs, once a routing within this limit is known.
 
         Raises Overload: no routing is within the limit.
@@ -341,11 +341,11 @@ class _RoutingSearch:
             if self._frontier.least > self._full * (1.0 + _TOLERANCE):
                 raise Overload.of(self._topology, prices, self._frontier.least * self._unit, self._paths)
             break
-        self._is_known_to_fit = True
+        self._is_load_limited = True
         self._frontier.most = max(self._full, self._frontier.least)
         # A little below where there is room, so that the solver's tolerance does not end above.
-        most = max(self._full * (1.0 - 0.5 * _TOLERANCE), solved.load, self._slowest)
-        self._program.bound_load(self._slowest, most)
+        limit = max(self._full * (1.0 - 0.5 * _TOLERANCE), solved.load, self._slowest)
+        self._program.bound_load(self._slowest, limit)
 
     def _solve(self, slope: float, *, hops: float = 1.0, exact: bool = False) -> FlowSolution:
         if time.monotonic() >= self._end:
@@ -359,9 +359,9 @@ class _RoutingSearch:
     def _shortest_sum(self, shortest: Floats) -> float:
         return float((self._demand * np.where(self._demand > 0.0, shortest, 0.0)).sum())
 
-    def _take(self, flow: Floats) -> None:
+    def _keep_if_best(self, flow: Floats) -> None:
         """Keep a routing as a point of the curve, and as the best one if it needs the least power."""
-        load, hop_flow = _most(flow), float(flow.sum())
+        load, hop_flow = _max_load(flow), float(flow.sum())
         self._frontier.points.append(RoutingPoint(load=max(load, self._frontier.least), hop_flow=hop_flow))
         power = max(load, self._slowest) ** 2 * hop_flow
         if load <= self._full * (1.0 + _TOLERANCE) and power < self._best_power:
@@ -384,7 +384,7 @@ class _RoutingSearch:
         return self._program.widen(new) > 0
 
     def _answer(self, bound: float) -> Optimum:
-        load = min(1.0, _most(self._best_flow) * self._unit) if self._unit else 0.0
+        load = min(1.0, _max_load(self._best_flow) * self._unit) if self._unit else 0.0
         plane = PlaneFlow(alpha=self._scaling.alpha(load), flow=self._best_flow * self._unit)
         return Optimum(
             paths=self._paths,
@@ -394,7 +394,7 @@ class _RoutingSearch:
         )
 
 
-def _most(flow: Floats) -> float:
+def _max_load(flow: Floats) -> float:
     return float(flow.sum(axis=0).max())
 
 

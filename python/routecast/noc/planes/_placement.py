@@ -23,7 +23,7 @@ The last three and the result are arrays of one shape. Routers receive the sum o
 """
 
 # Power of an overload, per capacity above 1: more than any mesh draws, so that no search trades capacity for power.
-_OVERLOAD = 1e9
+_OVERLOAD_PENALTY = 1e9
 
 
 def plane_power(weight: Floats | float, bottleneck: Floats | float, slowest: Floats | float) -> Floats:
@@ -36,7 +36,7 @@ def plane_power(weight: Floats | float, bottleneck: Floats | float, slowest: Flo
 
 
 def _penalty(relative: Floats) -> Floats:
-    return _OVERLOAD * np.maximum(relative - 1.0 - 1e-9, 0.0)
+    return _OVERLOAD_PENALTY * np.maximum(relative - 1.0 - 1e-9, 0.0)
 
 
 def checked_widths(scalings: Sequence[Scaling], widths: Sequence[float] | None) -> tuple[float, ...]:

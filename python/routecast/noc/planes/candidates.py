@@ -32,7 +32,7 @@ __all__ = [
 # the rounding of a rate is below 1e-12 capacities.
 UNIT = 1 << 40
 # Sums of rates must stay below 2^63 parts.
-_LARGEST = 1e5
+_MAX_DEMAND = 1e5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,8 +73,8 @@ def flows_of(topology: Topology, demand: NDArray[np.float64]) -> Flows:
             f"{demand[source, target]:g}: a demand is 0 or more"
         )
         raise RoutecastError(msg)
-    if demand.sum() > _LARGEST:
-        msg = f"a demand of {demand.sum():g} capacities of a link in all, over {_LARGEST:g}: are its units right?"
+    if demand.sum() > _MAX_DEMAND:
+        msg = f"a demand of {demand.sum():g} capacities of a link in all, over {_MAX_DEMAND:g}: are its units right?"
         raise RoutecastError(msg)
     between = demand.astype(np.float64, copy=True)
     np.fill_diagonal(between, 0.0)

@@ -51,7 +51,7 @@ __all__ = ["AS_PRINTED", "Interpretation", "Tie", "balance", "four_phase", "mini
 # Relative differences that do not count: 3 * 1/9 of a link fills it as 1/3 does.
 _ROUNDING = 1e-9
 # Rates are rounded on a scale at which their sum is between half of this and this: at any scale of the demand alike.
-_SUM = 2.0**15
+_MAX_SUM = 2.0**15
 
 
 class Tie(StrEnum):
@@ -86,7 +86,7 @@ def balance(
     *,
     routes: Sequence[Routes] | None = None,
     widths: Sequence[float] | None = None,
-    reading: Interpretation = AS_PRINTED,
+    interpretation: Interpretation = AS_PRINTED,
 ) -> Allocation:
     """Return the allocation of 2P-BALANCE (Algorithm 1): bottleneck flows move while the slave has less.
 
@@ -102,7 +102,7 @@ def balance(
         One unsplit routing for each plane; XY where absent.
     widths : sequence of float, optional
         Capacity of each plane's links relative to the first one's.
-    reading : Interpretation
+    interpretation : Interpretation
         How to read the algorithm where its text is open.
 
     Raises
@@ -111,7 +111,7 @@ def balance(
         Less than two planes, a demand that does not fit the topology or is negative, a routing that splits flows.
     """
     state, routings = _all_on_master(topology, demand, scalings, routes, widths)
-    _balance(state, reading)
+    _balance(state, interpretation)
     return state.allocation("2P-BALANCE", routings)
 
 
@@ -122,14 +122,14 @@ def mini(
     *,
     routes: Sequence[Routes] | None = None,
     widths: Sequence[float] | None = None,
-    reading: Interpretation = AS_PRINTED,
+    interpretation: Interpretation = AS_PRINTED,
 ) -> Allocation:
     """Return the allocation of 2P-MINI (Algorithm 2): every slave is filled up to its slowest clock.
 
     Parameters and Raises as in :func:`balance`.
     """
     state, routings = _all_on_master(topology, demand, scalings, routes, widths)
-    _mini(state, reading)
+    _mini(state, interpretation)
     return state.allocation("2P-MINI", routings)
 
 
@@ -140,15 +140,15 @@ def four_phase(
     *,
     routes: Sequence[Routes] | None = None,
     widths: Sequence[float] | None = None,
-    reading: Interpretation = AS_PRINTED,
+    interpretation: Interpretation = AS_PRINTED,
 ) -> Allocation:
     """Return the allocation of 2P-4PHASE (Algorithm 3): 2P-MINI, then moves that do not raise the power.
 
     Parameters and Raises as in :func:`balance`.
     """
     state, routings = _all_on_master(topology, demand, scalings, routes, widths)
-    _mini(state, reading)
-    _by_power(state, reading)
+    _mini(state, interpretation)
+    _move_by_power(state, interpretation)
     return state.allocation("2P-4PHASE", routings)
 
 
@@ -162,7 +162,7 @@ def _all_on_master(
     width = checked_widths(scalings, widths)
     unscaled = flows_of(topology, demand)
     # A power of two, so that scaling rounds nothing.
-    scale = 2.0 ** math.floor(math.log2(_SUM / unscaled.demand.sum())) if unscaled.demand.any() else 1.0
+    scale = 2.0 ** math.floor(math.log2(_MAX_SUM / unscaled.demand.sum())) if unscaled.demand.any() else 1.0
     flows = replace(flows_of(topology, unscaled.demand * scale), demand=unscaled.demand)
     if routes is None:
         ends = zip(flows.source.tolist(), flows.target.tolist(), strict=True)
@@ -194,64 +194,64 @@ def _levels(rates: Ints) -> Ints:
     return levels
 
 
-def _bottleneck_flows(state: FlowPlacement, reading: Interpretation) -> NDArray[np.bool_]:
+def _bottleneck_flows(state: FlowPlacement, interpretation: Interpretation) -> NDArray[np.bool_]:
     """Return BF of the master, shape (flows,)."""
     loads = state.loads[0]
     is_bottleneck = loads >= loads.max(initial=0) * (1.0 - _ROUNDING)
     crosses = state.candidates.crosses[np.ix_(state.choice, np.flatnonzero(is_bottleneck))] > 0
-    through = np.all(crosses, axis=1) if reading.through_all else np.any(crosses, axis=1)
+    through = np.all(crosses, axis=1) if interpretation.through_all else np.any(crosses, axis=1)
     return np.asarray(through & state.on_plane(0), dtype=np.bool_)
 
 
-def _first(order: Ints, is_included: NDArray[np.bool_]) -> int | None:
+def _first_included(order: Ints, is_included: NDArray[np.bool_]) -> int | None:
     included = order[is_included[order]]
     return int(included[0]) if len(included) else None
 
 
-def _slaves(state: FlowPlacement, flow: int) -> range:
+def _slave_candidates(state: FlowPlacement, flow: int) -> range:
     """Return the candidates of a flow on the slaves."""
     return range(int(state.candidates.first[flow]) + 1, int(state.candidates.first[flow + 1]))
 
 
-def _through_bottlenecks(
-    state: FlowPlacement, reading: Interpretation, attempt: Callable[[int], None]
+def _attempt_bottleneck_flows(
+    state: FlowPlacement, interpretation: Interpretation, attempt: Callable[[int], None]
 ) -> NDArray[np.bool_]:
     """Attempt each flow of BF once (lines 2-9 of Algorithms 1 and 2); return which flows were not attempted."""
-    order = _order(state.candidates, reading.tie)
+    order = _order(state.candidates, interpretation.tie)
     left = np.ones(len(order), dtype=np.bool_)
-    while (flow := _first(order, _bottleneck_flows(state, reading) & left)) is not None:
+    while (flow := _first_included(order, _bottleneck_flows(state, interpretation) & left)) is not None:
         attempt(flow)
         left[flow] = False
     return left
 
 
-def _balance(state: FlowPlacement, reading: Interpretation) -> None:
+def _balance(state: FlowPlacement, interpretation: Interpretation) -> None:
     def attempt(flow: int) -> None:
-        loads = {candidate: state.bottleneck_with(flow, candidate) for candidate in _slaves(state, flow)}
+        loads = {candidate: state.bottleneck_with(flow, candidate) for candidate in _slave_candidates(state, flow)}
         least = min(loads.values())
         if state.bottleneck_without(flow) >= least * (1.0 - _ROUNDING):
             state.move(flow, next(candidate for candidate, load in loads.items() if load <= least * (1.0 + _ROUNDING)))
 
-    _through_bottlenecks(state, reading, attempt)
+    _attempt_bottleneck_flows(state, interpretation, attempt)
 
 
-def _mini(state: FlowPlacement, reading: Interpretation) -> None:
+def _mini(state: FlowPlacement, interpretation: Interpretation) -> None:
     def attempt(flow: int) -> None:
-        for candidate in _slaves(state, flow):
+        for candidate in _slave_candidates(state, flow):
             limit = state.slowest[state.candidates.plane[candidate]]
             if state.bottleneck_with(flow, candidate) <= limit * (1.0 + _ROUNDING):
                 state.move(flow, candidate)
                 return
 
-    left = _through_bottlenecks(state, reading, attempt)
-    for flow in _order(state.candidates, reading.tie).tolist():
+    left = _attempt_bottleneck_flows(state, interpretation, attempt)
+    for flow in _order(state.candidates, interpretation.tie).tolist():
         if left[flow]:
             attempt(flow)
 
 
-def _by_power(state: FlowPlacement, reading: Interpretation) -> None:
+def _move_by_power(state: FlowPlacement, interpretation: Interpretation) -> None:
     """Run phases P3 and P4 (Algorithm 3, lines 2-29)."""
-    order = _order(state.candidates, reading.tie)
+    order = _order(state.candidates, interpretation.tie)
     # The algorithm's W; with hops it equals that of the state.
     weight = state.weight.copy()
     unit = state.capacity[0] / state.widths[0]
@@ -262,14 +262,14 @@ def _by_power(state: FlowPlacement, reading: Interpretation) -> None:
     def shift(flow: int, candidate: int) -> None:
         rate = state.candidates.flows.rate[flow]
         for changed, change in ((state.choice[flow], -rate), (candidate, rate)):
-            hops = 1 if reading.weight_without_hops else len(state.candidates.paths[changed])
+            hops = 1 if interpretation.weight_without_hops else len(state.candidates.paths[changed])
             weight[state.candidates.plane[changed]] += change * hops
         state.move(flow, candidate)
 
     def attempt(flow: int) -> bool:
         before, home = total_power(), int(state.choice[flow])
         best: tuple[float, int] | None = None
-        for candidate in _slaves(state, flow):
+        for candidate in _slave_candidates(state, flow):
             shift(flow, candidate)
             after = total_power()
             if after <= before * (1.0 + _ROUNDING) and (best is None or after < best[0] * (1.0 - _ROUNDING)):
@@ -282,16 +282,16 @@ def _by_power(state: FlowPlacement, reading: Interpretation) -> None:
     moved = True
     while moved:
         moved = False
-        left = _bottleneck_flows(state, reading)
-        while (flow := _first(order, left)) is not None:
+        left = _bottleneck_flows(state, interpretation)
+        while (flow := _first_included(order, left)) is not None:
             if attempt(flow):
                 moved = True
-                left = _bottleneck_flows(state, reading)
+                left = _bottleneck_flows(state, interpretation)
             else:
                 left[flow] = False
         rest = state.on_plane(0)
-        if not reading.everything_in_m:
-            rest &= ~_bottleneck_flows(state, reading)
+        if not interpretation.everything_in_m:
+            rest &= ~_bottleneck_flows(state, interpretation)
         for flow in order[rest[order]].tolist():
             moved = attempt(flow) or moved
-        moved = moved and reading.repeated
+        moved = moved and interpretation.repeated

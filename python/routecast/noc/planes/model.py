@@ -53,13 +53,13 @@ class Allocation:
         Name of the algorithm.
     planes
         The planes; their demands sum to the whole traffic.
-    is_cut
+    is_interrupted
         Whether Ctrl-C ended the search; the allocation is then the best so far.
     """
 
     policy: str
     planes: tuple[Plane, ...]
-    is_cut: bool = False
+    is_interrupted: bool = False
 
     @property
     def power(self) -> float:

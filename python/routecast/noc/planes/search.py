@@ -53,7 +53,7 @@ from routecast.quantity.schema import value
 __all__ = ["FlowShare", "Overloads", "Relaxation", "allocate", "light_paths"]
 
 # Traffic below this part of a capacity is the solver's rounding.
-_NOTHING = 1e-9
+_MIN_RATE = 1e-9
 
 
 @value
@@ -120,7 +120,7 @@ class Relaxation:
         self._merged: float | None = None
         # The path of each flow that carries most of it.
         self._main = candidates.first[:-1]
-        if _have_planes_the_same_paths(candidates):
+        if _have_equal_paths(candidates):
             first = np.flatnonzero(candidates.plane == 0)
             merged = _program(candidates, np.ones(1), candidates.plane == 0)
             self._merged, part = merged.least_stretch(np.ones(1))
@@ -149,7 +149,7 @@ class Relaxation:
             FlowShare(
                 flow=int(flow[candidate]), candidate=candidate, rate=float(part[candidate] * self._rate[candidate])
             )
-            for candidate in np.flatnonzero(part > _NOTHING).tolist()
+            for candidate in np.flatnonzero(part > _MIN_RATE).tolist()
         ]
 
     def filled_power(self, clocks: Floats) -> float:
@@ -165,14 +165,14 @@ class Relaxation:
         for flow in np.argsort(-rates, kind="stable").tolist():
             rate, path = float(rates[flow]), candidates.paths[self._main[flow]]
             for plane in slow_first:
-                if loads[plane, path].max() + rate <= limits[plane] + _NOTHING:
+                if loads[plane, path].max() + rate <= limits[plane] + _MIN_RATE:
                     break
             loads[plane, path] += rate
             power += rate * len(path) * float(clocks[plane]) ** 2
         return power
 
 
-def _have_planes_the_same_paths(candidates: Candidates) -> bool:
+def _have_equal_paths(candidates: Candidates) -> bool:
     """Return whether every flow has the same paths on all planes."""
     by_plane = [
         [candidates.paths[candidate] for candidate in np.flatnonzero(candidates.plane == plane)]
@@ -203,7 +203,7 @@ def _program(candidates: Candidates, widths: Floats, is_included: NDArray[np.boo
 
 
 # An improvement smaller than this part of the power is rounding.
-_SMALLEST = 1e-9
+_MIN_GAIN = 1e-9
 
 
 def descend(state: FlowPlacement, moves: Neighbourhood) -> None:
@@ -213,7 +213,7 @@ def descend(state: FlowPlacement, moves: Neighbourhood) -> None:
     while len(state.choice):
         after = moves.power_after(state, used)
         best = int(np.argmin(after))
-        if after[best] >= power * (1 - _SMALLEST):
+        if after[best] >= power * (1 - _MIN_GAIN):
             break
         flow = int(moves.candidates.flow[best])
         state.move(flow, best)
@@ -223,8 +223,8 @@ def descend(state: FlowPlacement, moves: Neighbourhood) -> None:
 
 # How much longer a full link is than an empty one, and the exponent of the load in between. A detour round a link takes
 # two more links.
-_LONGER = (4.0, 1.0)
-_STEEPNESS = (6.0, 2.0)
+_LENGTH_FACTORS = (4.0, 1.0)
+_LENGTH_EXPONENTS = (6.0, 2.0)
 
 
 def light_paths(flows: Flows, loads: Floats, usable: NDArray[np.bool_]) -> list[list[Links]]:
@@ -235,7 +235,7 @@ def light_paths(flows: Flows, loads: Floats, usable: NDArray[np.bool_]) -> list[
     relative = loads / max(float(loads.max(initial=0.0)), 1e-12)
     return [
         _shortest(flows, 1 + longer * relative**steepness, usable)
-        for longer, steepness in zip(_LONGER, _STEEPNESS, strict=True)
+        for longer, steepness in zip(_LENGTH_FACTORS, _LENGTH_EXPONENTS, strict=True)
     ]
 
 
@@ -263,11 +263,11 @@ Target = tuple[float, Floats, list[FlowShare]]
 # A plane's clock over the fastest plane's: from balance to concentration.
 _RATIOS = (1.0, 0.85, 0.7, 0.55, 0.4)
 # Faster than the slowest clocks that carry the traffic, so that more of it fits on slow planes; for the best ratios.
-_ROOM = (1.04, 1.12)
-_BEST = 2
+_CLOCK_MARGINS = (1.04, 1.12)
+_REFINED_RATIOS = 2
 # Columns of all programs together; where there are more, the filled power chooses the ratios.
-_COLUMNS = 32_000
-_MOST_PROGRAMS = 16
+_MAX_COLUMNS = 32_000
+_MAX_PROGRAMS = 16
 
 
 def targets(
@@ -275,7 +275,7 @@ def targets(
     slowest: Floats,
     *,
     identical: bool,
-    most: int,
+    max_targets: int,
     on_program: Callable[[], None] = lambda: None,
 ) -> list[Target]:
     """Return clocks worth aiming at with their splittable optima, the one of least power first.
@@ -284,14 +284,14 @@ def targets(
     above.
 
     ``slowest``: 1/alpha_max of each plane; ``identical``: whether the planes are alike, so that their order does not
-    matter; ``most``: how many to return; ``on_program``: is called after each program.
+    matter; ``max_targets``: how many to return; ``on_program``: is called after each program.
     """
     solutions: list[tuple[float, Floats, Floats, list[FlowShare]]] = []
     seen: set[tuple[float, ...]] = set()
 
-    def solve(ratio: Floats, room: float) -> None:
+    def solve(ratio: Floats, margin: float) -> None:
         # The solver's tolerance must not make the slowest clocks infeasible.
-        clocks = np.clip(stretches[tuple(ratio)] * ratio * room * (1 + 1e-7), slowest, 1.0)
+        clocks = np.clip(stretches[tuple(ratio)] * ratio * margin * (1 + 1e-7), slowest, 1.0)
         key = tuple(np.round(clocks, 6).tolist())
         if key in seen:
             return
@@ -304,17 +304,17 @@ def targets(
     ratios = _ratios(slowest, identical)
     stretches = {tuple(ratio): relaxation.least_stretch(ratio) for ratio in ratios}
     ratios = [ratio for ratio in ratios if np.isfinite(stretches[tuple(ratio)])]
-    programs = int(np.clip(_COLUMNS // relaxation.columns, 2, min(len(ratios), _MOST_PROGRAMS)))
+    programs = int(np.clip(_MAX_COLUMNS // relaxation.columns, 2, min(len(ratios), _MAX_PROGRAMS)))
     if programs < len(ratios):
         ratios.sort(key=lambda ratio: relaxation.filled_power(np.clip(stretches[tuple(ratio)] * ratio, slowest, 1.0)))
     for ratio in ratios[:programs]:
         solve(ratio, 1.0)
     solutions.sort(key=lambda solution: solution[0])
-    for _, ratio, _, _ in solutions[: _BEST if programs == len(ratios) else 0]:
-        for room in _ROOM:
-            solve(ratio, room)
+    for _, ratio, _, _ in solutions[: _REFINED_RATIOS if programs == len(ratios) else 0]:
+        for margin in _CLOCK_MARGINS:
+            solve(ratio, margin)
     solutions.sort(key=lambda solution: solution[0])
-    return [(power, clocks, shares) for power, _, clocks, shares in solutions[:most]]
+    return [(power, clocks, shares) for power, _, clocks, shares in solutions[:max_targets]]
 
 
 def _ratios(slowest: Floats, identical: bool) -> list[Floats]:
@@ -391,12 +391,12 @@ class Overloads:
 
 
 # Steps for which a moved flow rests: at least, and up to so many more.
-_REST = (4, 12)
+_REST_STEPS = (4, 12)
 # After every so many moves the price of overloaded links grows by a factor.
-_EVERY = 3
+_PRICE_INTERVAL = 3
 _LINK_PRICE_FACTOR = 1.2
 # How fast the price of all overloads moves.
-_PRICE_STEP = 1.15
+_OVERLOAD_PRICE_FACTOR = 1.15
 
 
 def tabu_search(
@@ -420,7 +420,7 @@ def tabu_search(
     first = candidates.first[:-1]
     clocks = np.maximum(target, state.slowest)
     cost = moves.weight * clocks[candidates.plane] ** 2
-    rest = random.integers(_REST[0], _REST[0] + _REST[1], size=steps)
+    rest = random.integers(_REST_STEPS[0], _REST_STEPS[0] + _REST_STEPS[1], size=steps)
     rests_until = np.zeros(len(candidates.flows), dtype=np.int64)
     overloads = Overloads(state, moves, target)
     # A flow's overload counts like its power.
@@ -436,26 +436,28 @@ def tabu_search(
             continue
         start = candidates.first[flow]
         candidate = int(start + np.argmin(total[start : candidates.first[flow + 1]]))
-        overloads.move(flow, candidate, price_factor=_LINK_PRICE_FACTOR if step % _EVERY == _EVERY - 1 else 1.0)
+        overloads.move(
+            flow, candidate, price_factor=_LINK_PRICE_FACTOR if step % _PRICE_INTERVAL == _PRICE_INTERVAL - 1 else 1.0
+        )
         rests_until[flow] = step + 1 + rest[step]
         power = state.power()
         if power < best_power:
             best_power, best_choice = power, state.choice.copy()
-        over = bool(np.any(state.bottlenecks() > target + 1e-9))
-        price *= _PRICE_STEP if over else 1 / _PRICE_STEP
+        is_overloaded = bool(np.any(state.bottlenecks() > target + 1e-9))
+        price *= _OVERLOAD_PRICE_FACTOR if is_overloaded else 1 / _OVERLOAD_PRICE_FACTOR
     return best_choice
 
 
 # Moves of a tabu search: so many, or one for so many flows.
-_STEPS_AT_ONCE = 125
-_FLOWS_A_STEP = 8
+_MIN_TRY_STEPS = 125
+_FLOWS_PER_STEP = 8
 # Tries in vain after which a stage ends, more for few flows, which are quick to search.
 _PATIENCE = (12, 60)
 _PATIENCE_FLOWS = 16_000
 # Candidates of the search beyond XY and YX, about.
-_MOST_CANDIDATES = 40_000
+_MAX_CANDIDATES = 40_000
 # A placement within this of the bound is the best.
-_NEAR = 1e-3
+_BOUND_TOLERANCE = 1e-3
 
 
 def allocate(
@@ -517,13 +519,13 @@ def allocate(
         return FlowPlacement(no_flows, scalings, width, no_flows.first[:-1]).allocation(policy, routings)
     bound = 0.0 if power is not None else whole_flow_bound(topology, demand, scalings, widths=widths)
     search = _PlacementSearch(flows, scalings, width, power, bound, seed, on_progress)
-    is_cut = False
+    is_interrupted = False
     try:
         _run_stages(search, demand, freedom, steps, most_paths)
     except KeyboardInterrupt:
         if search.best is None or not search.best.is_carried:
             raise
-        is_cut = True
+        is_interrupted = True
     assert search.best is not None
     if not search.best.is_carried:
         msg = (
@@ -532,7 +534,7 @@ def allocate(
             + ("" if freedom is Freedom.ANY else f", or allow more than {freedom} paths")
         )
         raise RoutecastError(msg)
-    return replace(search.best.allocation(policy, routings), is_cut=is_cut)
+    return replace(search.best.allocation(policy, routings), is_interrupted=is_interrupted)
 
 
 def _run_stages(search: _PlacementSearch, demand: Floats, freedom: Freedom, steps: int, most_paths: int) -> None:
@@ -546,7 +548,7 @@ def _run_stages(search: _PlacementSearch, demand: Floats, freedom: Freedom, step
 
     first = Freedom.DIMENSION_ORDER if is_wide else freedom
     candidates = candidates_of(flows, paths_by_flow(first, 2))
-    search.use(candidates)
+    search.use_candidates(candidates)
     if freedom is not Freedom.PLANE_ORDER:
         for allocate_li2012 in (four_phase, balance):
             allocation = allocate_li2012(topology, demand, search.scalings, widths=widths)
@@ -557,19 +559,21 @@ def _run_stages(search: _PlacementSearch, demand: Floats, freedom: Freedom, step
         return
     slowest = np.array([scaling.slowest for scaling in search.scalings])
     identical = len({(scaling.alpha_max, width) for scaling, width in zip(search.scalings, widths, strict=True)}) == 1
-    aims = targets(Relaxation(candidates, widths), slowest, identical=identical, most=6, on_program=search.report)
-    search.aim(aims, steps // 2)
+    clock_targets = targets(
+        Relaxation(candidates, widths), slowest, identical=identical, max_targets=6, on_program=search.report
+    )
+    search.aim(clock_targets, steps // 2)
     search.tighten(steps - steps // 2)
     if not is_wide or search.is_near:
         return
-    most = int(np.clip(_MOST_CANDIDATES // (len(flows) * len(widths)), 2, most_paths))
-    more = [[dict.fromkeys(paths) for paths in by_plane] for by_plane in paths_by_flow(freedom, most)]
+    most = int(np.clip(_MAX_CANDIDATES // (len(flows) * len(widths)), 2, most_paths))
+    offered = [[dict.fromkeys(paths) for paths in by_plane] for by_plane in paths_by_flow(freedom, most)]
     assert search.best is not None
     for plane, loads in enumerate(search.best.loads / search.best.capacity[:, None]):
         for paths in light_paths(flows, loads, usable_links(topology, freedom)):
             for flow, path in enumerate(paths):
-                more[flow][plane].setdefault(path)
-    search.use(candidates_of(flows, [[list(paths) for paths in by_plane] for by_plane in more]))
+                offered[flow][plane].setdefault(path)
+    search.use_candidates(candidates_of(flows, [[list(paths) for paths in by_plane] for by_plane in offered]))
     search.tighten(steps)
 
 
@@ -589,7 +593,7 @@ class _PlacementSearch:
         self.flows, self.scalings, self.widths = flows, scalings, widths
         self._objective, self._bound, self._on_progress = power, bound, on_progress
         self._random = np.random.default_rng(seed)
-        self._steps_at_once = max(_STEPS_AT_ONCE, len(flows) // _FLOWS_A_STEP)
+        self._try_steps = max(_MIN_TRY_STEPS, len(flows) // _FLOWS_PER_STEP)
         self._patience = int(np.clip(_PATIENCE_FLOWS // len(flows), *_PATIENCE))
         self.best: FlowPlacement | None = None
         self._power = np.inf
@@ -597,26 +601,26 @@ class _PlacementSearch:
     @property
     def is_near(self) -> bool:
         """Whether the best placement reaches the bound."""
-        return self._power <= self._bound * (1 + _NEAR)
+        return self._power <= self._bound * (1 + _BOUND_TOLERANCE)
 
-    def use(self, candidates: Candidates) -> None:
+    def use_candidates(self, candidates: Candidates) -> None:
         """Replace the candidates of the search; the new ones include those of the best placement."""
         self._candidates = candidates
         self._moves = Neighbourhood(candidates, self.widths)
         if self.best is not None:
             old = self.best.candidates
             choice = [
-                _candidate(candidates, flow, int(old.plane[candidate]), old.paths[candidate])
+                _candidate_of_path(candidates, flow, int(old.plane[candidate]), old.paths[candidate])
                 for flow, candidate in enumerate(self.best.choice.tolist())
             ]
             self.consider(np.array(choice), replace_best=True)
 
-    def _new(self, choice: Ints) -> FlowPlacement:
+    def _placement(self, choice: Ints) -> FlowPlacement:
         return FlowPlacement(self._candidates, self.scalings, self.widths, choice, self._objective)
 
     def consider(self, choice: Ints, *, replace_best: bool = False) -> bool:
         """Descend from a choice and keep the result if it is the best; return whether it is."""
-        state = self._new(choice)
+        state = self._placement(choice)
         descend(state, self._moves)
         power = state.power()
         is_better = power < self._power * (1 - 1e-12)
@@ -630,22 +634,22 @@ class _PlacementSearch:
         if self._on_progress is not None and self.best is not None and self.best.is_carried:
             self._on_progress(self._power, self._bound)
 
-    def aim(self, aims: Sequence[Target], steps: int) -> None:
+    def aim(self, clock_targets: Sequence[Target], steps: int) -> None:
         """Round each splittable optimum, first to the largest shares, then at random, and search at its clocks."""
-        tries = max(len(aims), steps // self._steps_at_once) if aims else 0
-        in_vain = 0
+        tries = max(len(clock_targets), steps // self._try_steps) if clock_targets else 0
+        failures = 0
         for number in range(tries):
-            _, clocks, shares = aims[number % len(aims)]
-            state = self._new(self._rounded(shares, at_random=number >= len(aims)))
-            in_vain = 0 if self._search(state, clocks, max(1, steps // tries)) else in_vain + 1
-            if self.is_near or (number >= len(aims) and in_vain >= self._patience // 2):
+            _, clocks, shares = clock_targets[number % len(clock_targets)]
+            state = self._placement(self._rounded(shares, at_random=number >= len(clock_targets)))
+            failures = 0 if self._search(state, clocks, max(1, steps // tries)) else failures + 1
+            if self.is_near or (number >= len(clock_targets) and failures >= self._patience // 2):
                 return
 
     def tighten(self, steps: int) -> None:
         """Aim at clocks somewhat slower than the best placement's."""
-        in_vain = 0
-        for _ in range(steps // self._steps_at_once):
-            if self.is_near or in_vain >= self._patience:
+        failures = 0
+        for _ in range(steps // self._try_steps):
+            if self.is_near or failures >= self._patience:
                 return
             assert self.best is not None
             target = self.best.bottlenecks()
@@ -658,8 +662,8 @@ class _PlacementSearch:
                 if kind == 1:
                     other = (plane + 1 + self._random.integers(len(target) - 1)) % len(target)
                     target[other] *= 1 + change[1]
-            state = self._new(self.best.choice)
-            in_vain = 0 if self._search(state, np.minimum(target, 1.0), self._steps_at_once) else in_vain + 1
+            state = self._placement(self.best.choice)
+            failures = 0 if self._search(state, np.minimum(target, 1.0), self._try_steps) else failures + 1
 
     def _search(self, state: FlowPlacement, target: Floats, steps: int) -> bool:
         """Search from a state at target clocks; return whether it found a better placement than the best."""
@@ -671,14 +675,14 @@ class _PlacementSearch:
         score = np.full(len(choice), -np.inf)
         for share in shares:
             # The largest log(rate) + Gumbel noise is a draw in proportion to the rates.
-            own = np.log(share.rate) + (self._random.gumbel() if at_random else 0.0)
-            if own > score[share.flow]:
-                score[share.flow] = own
+            share_score = np.log(share.rate) + (self._random.gumbel() if at_random else 0.0)
+            if share_score > score[share.flow]:
+                score[share.flow] = share_score
                 choice[share.flow] = share.candidate
         return choice
 
 
-def _candidate(candidates: Candidates, flow: int, plane: int, path: Links) -> int:
+def _candidate_of_path(candidates: Candidates, flow: int, plane: int, path: Links) -> int:
     candidate = candidates.first_on(flow, plane)
     while candidates.paths[candidate] != path:
         candidate += 1
@@ -694,5 +698,5 @@ def _choice_of(candidates: Candidates, allocation: Allocation) -> Ints:
             # A rate that rounds to 0 is no flow here.
             flow = numbers.get((path.source, path.target))
             if flow is not None:
-                choice[flow] = _candidate(candidates, flow, number, path.links)
+                choice[flow] = _candidate_of_path(candidates, flow, number, path.links)
     return choice

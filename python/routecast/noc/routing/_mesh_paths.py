@@ -35,7 +35,7 @@ def classes_of_rings(topology: Topology) -> int:
 
 
 @lru_cache(maxsize=16)
-def _legs(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ...], ...]:
+def _straight_walks(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ...], ...]:
     """Return the straight shortest walks ``[router][coordinate]``; two where both ways round a ring are as short.
 
     A walk along a ring stays in one virtual-channel class: forward in class 1 if it crosses the link that closes the
@@ -77,12 +77,12 @@ def _legs(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ..
 def walks(topology: Topology, source: int, target: int, *, x_first: bool) -> list[Walk]:
     """Return the dimension-ordered shortest walks: one, or 2 or 4 where both ways round a ring are as short."""
     x, y = topology.position(target)
-    first_to, then_to = (x, y) if x_first else (y, x)
-    then = _legs(topology, not x_first)
+    first_to, second_to = (x, y) if x_first else (y, x)
+    second_walks = _straight_walks(topology, not x_first)
     return [
         Walk(links=first.links + second.links, layers=first.layers + second.layers, end=target)
-        for first in _legs(topology, x_first)[source][first_to]
-        for second in then[first.end][then_to]
+        for first in _straight_walks(topology, x_first)[source][first_to]
+        for second in second_walks[first.end][second_to]
     ]
 
 
@@ -134,7 +134,7 @@ def parts_of_xy(topology: Topology, seed: int) -> Floats:
 
 
 # Above this number of walks (some hundred bytes each) the intermediate routers are a random sample.
-_MOST_WALKS = 300_000
+_MAX_WALKS = 300_000
 
 
 def _four_paths(topology: Topology, seed: int) -> list[Path]:
@@ -154,10 +154,12 @@ def _four_paths(topology: Topology, seed: int) -> list[Path]:
                 (middle, xy, yx),
                 (middle, yx, last_xy),
             ):
-                through = _through(topology, source, over, target, first=first, second=second)
+                walks_over = _walks_over(topology, source, over, target, first=first, second=second)
                 paths += [
-                    Path(source=source, target=target, links=walk.links, layers=walk.layers, share=0.25 / len(through))
-                    for walk in through
+                    Path(
+                        source=source, target=target, links=walk.links, layers=walk.layers, share=0.25 / len(walks_over)
+                    )
+                    for walk in walks_over
                 ]
     return paths
 
@@ -171,20 +173,20 @@ def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> l
     routers, upper = topology.router_count, classes_of_rings(topology)
     flows = [(source, target) for source in range(routers) for target in range(routers) if source != target]
     middles = {flow: _rectangle(topology, *flow) if is_minimal else range(routers) for flow in flows}
-    if sum(len(middle) for middle in middles.values()) > _MOST_WALKS:
-        draw = np.random.default_rng([seed, 2])
-        most = max(1, _MOST_WALKS // len(flows))
+    if sum(len(middle) for middle in middles.values()) > _MAX_WALKS:
+        random = np.random.default_rng([seed, 2])
+        sample_size = max(1, _MAX_WALKS // len(flows))
         for flow, allowed in middles.items():
-            if len(allowed) > most:
-                middles[flow] = draw.choice(np.array(allowed), size=most, replace=False).tolist()
+            if len(allowed) > sample_size:
+                middles[flow] = random.choice(np.array(allowed), size=sample_size, replace=False).tolist()
     paths = []
     for (source, target), allowed in middles.items():
         shares: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
         for middle in allowed:
-            through = _through(topology, source, middle, target, first=(True, 0), second=(True, upper))
-            for walk in through:
+            walks_over = _walks_over(topology, source, middle, target, first=(True, 0), second=(True, upper))
+            for walk in walks_over:
                 key = (walk.links, walk.layers)
-                shares[key] = shares.get(key, 0.0) + 1 / (len(through) * len(allowed))
+                shares[key] = shares.get(key, 0.0) + 1 / (len(walks_over) * len(allowed))
         paths += [
             Path(source=source, target=target, links=chosen, layers=layers, share=share)
             for (chosen, layers), share in shares.items()
@@ -192,18 +194,21 @@ def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> l
     return paths
 
 
-def _through(
+def _walks_over(
     topology: Topology, source: int, middle: int, target: int, *, first: tuple[bool, int], second: tuple[bool, int]
 ) -> list[Walk]:
     """Return the walks over ``middle``; a phase holds whether it goes along x first, and its lowest class."""
     return [
         Walk(
-            links=to.links + on.links,
-            layers=(*[layer + first[1] for layer in to.layers], *[layer + second[1] for layer in on.layers]),
+            links=first_walk.links + second_walk.links,
+            layers=(
+                *[layer + first[1] for layer in first_walk.layers],
+                *[layer + second[1] for layer in second_walk.layers],
+            ),
             end=target,
         )
-        for to in walks(topology, source, middle, x_first=first[0])
-        for on in walks(topology, middle, target, x_first=second[0])
+        for first_walk in walks(topology, source, middle, x_first=first[0])
+        for second_walk in walks(topology, middle, target, x_first=second[0])
     ]
 
 
@@ -211,14 +216,14 @@ def _rectangle(topology: Topology, source: int, target: int, *, has_rim: bool = 
     """Return the routers of all shortest paths; without rim only those outside the rows and columns of the two ends."""
     along_x, along_y = topology.offsets(source, target)
     (ax, ay), (bx, by) = topology.position(source), topology.position(target)
-    columns = _span(ax, along_x, topology.columns)
-    rows = _span(ay, along_y, topology.rows)
+    columns = _coordinates(ax, along_x, topology.columns)
+    rows = _coordinates(ay, along_y, topology.rows)
     if not has_rim:
         columns, rows = columns - {ax, bx}, rows - {ay, by}
     return [topology.router_at(column, row) for row in sorted(rows) for column in sorted(columns)]
 
 
-def _span(start: int, offsets: tuple[int, ...], size: int) -> set[int]:
+def _coordinates(start: int, offsets: tuple[int, ...], size: int) -> set[int]:
     """Return the coordinates of the shortest walks."""
     return {(start + step) % size for offset in offsets for step in range(min(offset, 0), max(offset, 0) + 1)}
 
@@ -339,9 +344,9 @@ class MeshPaths(LazyPaths):
                 quarters = 0.25 * (demand + _over_middles(demand, _middles(topology, seed)))
                 legs = quarters, quarters
             case Rule.OVER_ANY:
-                legs = _over_any(_moving(demand)), None
+                legs = _over_any(_without_diagonal(demand)), None
             case Rule.OVER_RECTANGLE:
-                legs = _over_rectangle(_moving(demand), topology.rows, topology.columns), None
+                legs = _over_rectangle(_without_diagonal(demand), topology.rows, topology.columns), None
         loads = [
             _loads(topology, flows, y_first=bool(y_first)) for y_first, flows in enumerate(legs) if flows is not None
         ]
@@ -374,13 +379,13 @@ def _loads(topology: Topology, demand: Floats, *, y_first: bool) -> Floats:
     # Along a row go the flows that turn, or have turned, in it; along a column the others.
     in_rows = flows.sum(axis=0).transpose(1, 0, 2) if y_first else flows.sum(axis=2)
     in_columns = flows.sum(axis=3).transpose(1, 0, 2) if y_first else flows.sum(axis=1).transpose(2, 0, 1)
-    (east, west), (south, north) = _crossing(in_rows), _crossing(in_columns)
+    (east, west), (south, north) = _line_loads(in_rows), _line_loads(in_columns)
     by_direction = {Direction.EAST: east, Direction.WEST: west, Direction.SOUTH: south.T, Direction.NORTH: north.T}
     starts = ((topology.position(link.source), link.direction) for link in links(topology))
     return np.array([by_direction[direction][y, x] for (x, y), direction in starts], dtype=np.float64)
 
 
-def _crossing(lines: Floats) -> tuple[Floats, Floats]:
+def _line_loads(lines: Floats) -> tuple[Floats, Floats]:
     """Return the loads that leave each position of each line up and down, shape (lines, positions).
 
     ``lines``: shape (lines, positions, positions): flow from position to position along a line. Plain sums: differences
@@ -394,7 +399,7 @@ def _crossing(lines: Floats) -> tuple[Floats, Floats]:
     return up, down
 
 
-def _moving(demand: Floats) -> Floats:
+def _without_diagonal(demand: Floats) -> Floats:
     """Return the demand without the traffic of a router to itself."""
     return demand * (1.0 - np.eye(len(demand)))
 

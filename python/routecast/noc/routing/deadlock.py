@@ -33,13 +33,13 @@ Choices = tuple[tuple[tuple[int, ...], ...], ...]
 _E, _W, _S, _N = Direction.EAST, Direction.WEST, Direction.SOUTH, Direction.NORTH
 
 
-def _odd_even(came: Direction, goes: Direction, column: int) -> bool:
+def _odd_even(before: Direction, after: Direction, column: int) -> bool:
     if column % 2:
-        return not (goes is _W and came in (_N, _S))
-    return not (came is _E and goes in (_N, _S))
+        return not (after is _W and before in (_N, _S))
+    return not (before is _E and after in (_N, _S))
 
 
-_MAY_TURN: dict[str, Callable[[Direction, Direction, int], bool]] = {
+_ALLOWED_TURNS: dict[str, Callable[[Direction, Direction, int], bool]] = {
     "west_first": lambda came, goes, _: goes is not _W or came is _W,
     "north_last": lambda came, goes, _: came is not _N or goes is _N,
     # Coordinates fall to the west, and to the north as row 0 is on top.
@@ -47,7 +47,7 @@ _MAY_TURN: dict[str, Callable[[Direction, Direction, int], bool]] = {
     "odd_even": _odd_even,
 }
 
-TURN_MODELS = tuple(_MAY_TURN)
+TURN_MODELS = tuple(_ALLOWED_TURNS)
 """Names of all turn models."""
 
 
@@ -62,7 +62,7 @@ def choices(model: str, topology: Topology) -> Choices:
     a target. No links at the target itself, nor for packets that never come over that link. Raises RoutecastError: an
     unknown model, or a torus.
     """
-    may_turn = _MAY_TURN.get(model)
+    may_turn = _ALLOWED_TURNS.get(model)
     if may_turn is None:
         msg = f"unknown turn model {model!r}: {did_you_mean(model, TURN_MODELS)}"
         raise RoutecastError(msg)
@@ -94,21 +94,21 @@ def _fill_column(
         for router in by_distance
     }
     # Links of shortest paths over which the target can be reached.
-    leads: set[int] = set()
+    usable: set[int] = set()
 
     def allowed(came: Direction | None, router: int) -> tuple[int, ...]:
         column = router % topology.columns
         return tuple(
             link
             for direction, link in ahead[router]
-            if link in leads and (came is None or may_turn(came, direction, column))
+            if link in usable and (came is None or may_turn(came, direction, column))
         )
 
     for router in by_distance[1:]:
         for direction, link in ahead[router]:
             following = all_links[link].target
             if following == target or allowed(direction, following):
-                leads.add(link)
+                usable.add(link)
     used: set[int] = set()
     for router in reversed(by_distance[1:]):
         rows[len(all_links) + router][target] = chosen = allowed(None, router)
@@ -284,52 +284,58 @@ def layered(routes: Routes) -> Routes:
         return flat
     westward, closing = _kinds_of_links(routes.topology)
     orders = _orders(routes, westward, closing)
-    rises: list[list[tuple[int, ...]]] = [class_0]
+    level_choices: list[list[tuple[int, ...]]] = [class_0]
     if routes.topology.is_torus:
-        rises.insert(0, [tuple(accumulate(int(closing[link]) for link in path.links)) for path in routes.paths])
+        level_choices.insert(0, [tuple(accumulate(int(closing[link]) for link in path.links)) for path in routes.paths])
     best: list[tuple[int, ...]] = []
     fewest = 3 * len(routes.paths) + 3  # more than any attempt needs
-    for rise in rises:
+    for levels in level_choices:
         count = len(closing)
         channels = [
-            [link + count * up for link, up in zip(path.links, ups, strict=True)]
-            for path, ups in zip(routes.paths, rise, strict=True)
+            [link + count * level for link, level in zip(path.links, path_levels, strict=True)]
+            for path, path_levels in zip(routes.paths, levels, strict=True)
         ]
         if any(len(set(channel)) < len(channel) for channel in channels):
             continue
         dependencies = [list(pairwise(channel)) for channel in channels]
-        span = 1 + max(max(ups, default=0) for ups in rise)
+        span = 1 + max(max(path_levels, default=0) for path_levels in levels)
         for order in orders:
             if fewest == 2:  # one class was not enough
                 break
             groups = _first_fit(dependencies, order, span * count, (fewest - 1) // span)
             if groups is not None:
                 fewest = span * (1 + max(groups))
-                best = [tuple([group * span + up for up in ups]) for group, ups in zip(groups, rise, strict=True)]
+                best = [
+                    tuple([group * span + level for level in path_levels])
+                    for group, path_levels in zip(groups, levels, strict=True)
+                ]
     if not best:
-        raise _loop(routes)
+        raise _loop_error(routes)
     return _with_layers(routes, best)
 
 
 def _first_fit(
-    dependencies: Sequence[Sequence[tuple[int, int]]], order: Sequence[int], channels: int, most: int
+    dependencies: Sequence[Sequence[tuple[int, int]]], order: Sequence[int], channels: int, max_groups: int
 ) -> list[int] | None:
-    """Return the group of every path; None if more than ``most`` are needed."""
+    """Return the group of every path; None if more than ``max_groups`` are needed."""
     classes: list[_ClassDependencies] = []
     groups = [0] * len(dependencies)
     for path in order:
-        own = dependencies[path]
-        group = next((group for group, known in enumerate(classes) if known.takes(own)), len(classes))
-        if group == most:
+        path_dependencies = dependencies[path]
+        group = next(
+            (group for group, class_dependencies in enumerate(classes) if class_dependencies.takes(path_dependencies)),
+            len(classes),
+        )
+        if group == max_groups:
             return None
         if group == len(classes):
             classes.append(_ClassDependencies(channels))
-            classes[group].takes(own)
+            classes[group].takes(path_dependencies)
         groups[path] = group
     return groups
 
 
-def _loop(routes: Routes) -> RoutecastError:
+def _loop_error(routes: Routes) -> RoutecastError:
     topology = routes.topology
     path = next(path for path in routes.paths if len(set(path.links)) < len(path.links))
     named = describe_cycle(topology, [(link, 0) for link in path.links])
@@ -360,7 +366,7 @@ def _kinds_of_links(topology: Topology) -> tuple[list[bool], list[bool]]:
 
 def _with_layers(routes: Routes, layers: Sequence[tuple[int, ...]]) -> Routes:
     paths = tuple(
-        Path(source=path.source, target=path.target, links=path.links, layers=own, share=path.share)
-        for path, own in zip(routes.paths, layers, strict=True)
+        Path(source=path.source, target=path.target, links=path.links, layers=path_layers, share=path.share)
+        for path, path_layers in zip(routes.paths, layers, strict=True)
     )
     return Routes(policy=routes.policy, topology=routes.topology, paths=paths)

@@ -109,13 +109,13 @@ class Hops:
 
 
 # Routes do not change, and the same routes serve many demands.
-_KNOWN: WeakKeyDictionary[Routes, Hops] = WeakKeyDictionary()
+_HOPS_OF_ROUTES: WeakKeyDictionary[Routes, Hops] = WeakKeyDictionary()
 
 
 def hops(routes: Routes) -> Hops:
     """Return all hops of the routes, cached by Routes."""
-    known = _KNOWN.get(routes)
-    if known is None:
+    cached = _HOPS_OF_ROUTES.get(routes)
+    if cached is None:
         paths = routes.paths
         count, lengths = len(paths), [len(path.links) for path in paths]
         total = sum(lengths)
@@ -123,7 +123,7 @@ def hops(routes: Routes) -> Hops:
         def flat(values: Iterable[tuple[int, ...]]) -> NDArray[np.intp]:
             return np.fromiter(chain.from_iterable(values), dtype=np.intp, count=total)
 
-        known = Hops(
+        cached = Hops(
             path=np.repeat(np.arange(count), lengths),
             link=flat(path.links for path in paths),
             layer=flat(path.layers for path in paths),
@@ -131,8 +131,8 @@ def hops(routes: Routes) -> Hops:
             target=np.fromiter((path.target for path in paths), dtype=np.intp, count=count),
             share=np.fromiter((path.share for path in paths), dtype=np.float64, count=count),
         )
-        _KNOWN[routes] = known
-    return known
+        _HOPS_OF_ROUTES[routes] = cached
+    return cached
 
 
 def link_loads(routes: Routes, demand: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -83,23 +83,23 @@ class AdaptiveRouting:
 
 def _padded(choices: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.int64]:
     """Return the choices as an array of shape (arrivals, targets, most choices), with -1 where there is none."""
-    most = max((len(allowed) for row in choices for allowed in row), default=0)
+    max_choices = max((len(allowed) for row in choices for allowed in row), default=0)
     return np.array(
-        [[[*allowed, *(-1,) * (most - len(allowed))] for allowed in row] for row in choices], dtype=np.int64
-    ).reshape(len(choices), -1, most)
+        [[[*allowed, *(-1,) * (max_choices - len(allowed))] for allowed in row] for row in choices], dtype=np.int64
+    ).reshape(len(choices), -1, max_choices)
 
 
 # Limits of the compiled simulator (crates/noc/src/check.rs).
-_MOST_BUFFERED_FLITS = 32_767
-_MOST_FLITS = 65_535
-_MOST_CYCLES = 4096
+_MAX_BUFFERED_FLITS = 32_767
+_MAX_FLITS = 65_535
+_MAX_CYCLES = 4096
 
 
 def _check_ranges(subject: str, ranges: Iterable[tuple[str, int | None, int, int]]) -> None:
     problems = [
-        Problem(name, f"got {value}: a whole number from {least} to {most}")
-        for name, value, least, most in ranges
-        if value is not None and not least <= value <= most
+        Problem(name, f"got {value}: a whole number from {low} to {high}")
+        for name, value, low, high in ranges
+        if value is not None and not low <= value <= high
     ]
     if problems:
         raise ModelProblem(subject, problems)
@@ -144,15 +144,15 @@ class RouterDesign:
     def __post_init__(self) -> None:
         ranges = (
             ("virtual_channels", self.virtual_channels, 1, 64),
-            ("buffer_flits", self.buffer_flits, 1, _MOST_BUFFERED_FLITS),
+            ("buffer_flits", self.buffer_flits, 1, _MAX_BUFFERED_FLITS),
             ("iterations", self.iterations, 1, 64),
-            ("routing_cycles", self.routing_cycles, 0, _MOST_CYCLES),
-            ("vc_allocation_cycles", self.vc_allocation_cycles, 0, _MOST_CYCLES),
-            ("switch_allocation_cycles", self.switch_allocation_cycles, 1, _MOST_CYCLES),
-            ("traversal_cycles", self.traversal_cycles, 0, _MOST_CYCLES),
-            ("credit_cycles", self.credit_cycles, 0, _MOST_CYCLES),
-            ("link_cycles", self.link_cycles, 0, _MOST_CYCLES),
-            ("node_link_cycles", self.node_link_cycles, 0, _MOST_CYCLES),
+            ("routing_cycles", self.routing_cycles, 0, _MAX_CYCLES),
+            ("vc_allocation_cycles", self.vc_allocation_cycles, 0, _MAX_CYCLES),
+            ("switch_allocation_cycles", self.switch_allocation_cycles, 1, _MAX_CYCLES),
+            ("traversal_cycles", self.traversal_cycles, 0, _MAX_CYCLES),
+            ("credit_cycles", self.credit_cycles, 0, _MAX_CYCLES),
+            ("link_cycles", self.link_cycles, 0, _MAX_CYCLES),
+            ("node_link_cycles", self.node_link_cycles, 0, _MAX_CYCLES),
             ("ejection_channels", self.ejection_channels, 1, 60),
         )
         _check_ranges("router of the network on chip", ranges)
@@ -228,9 +228,9 @@ class Packets:
         problems = []
         if not self.flits:
             problems.append(Problem("packet_flits", "got none: give at least one length"))
-        wrong = [length for length in self.flits if not 1 <= length <= _MOST_FLITS]
+        wrong = [length for length in self.flits if not 1 <= length <= _MAX_FLITS]
         if wrong:
-            problems.append(Problem("packet_flits", f"got {wrong}: lengths are from 1 to {_MOST_FLITS} flits"))
+            problems.append(Problem("packet_flits", f"got {wrong}: lengths are from 1 to {_MAX_FLITS} flits"))
         if self.weights and len(self.weights) != len(self.flits):
             problems.append(Problem("weights", f"got {len(self.weights)} for {len(self.flits)} lengths: one for each"))
         if any(not (math.isfinite(weight) and weight > 0) for weight in self.weights):
@@ -308,7 +308,7 @@ class OnOff:
 Injection = Bernoulli | OnOff
 
 
-_MOST_PHASE_CYCLES = 10**9
+_MAX_PHASE_CYCLES = 10**9
 
 
 @value
@@ -333,9 +333,9 @@ class SimulationPhases:
         ranges = (
             ("seed", self.seed, 0, 2**63 - 1),
             ("replications", self.replications, 1, 10_000),
-            ("warmup_cycles", self.warmup_cycles, 0, _MOST_PHASE_CYCLES),
-            ("measure_cycles", self.measure_cycles, 1, _MOST_PHASE_CYCLES),
-            ("drain_cycles", self.drain_cycles, 0, _MOST_PHASE_CYCLES),
+            ("warmup_cycles", self.warmup_cycles, 0, _MAX_PHASE_CYCLES),
+            ("measure_cycles", self.measure_cycles, 1, _MAX_PHASE_CYCLES),
+            ("drain_cycles", self.drain_cycles, 0, _MAX_PHASE_CYCLES),
             ("batches", self.batches, 1, 10_000),
         )
         _check_ranges("simulation of the network on chip", ranges)

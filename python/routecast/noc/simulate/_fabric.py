@@ -179,15 +179,15 @@ def allocated(
 
 def _plane_shares(topology: Topology, traffic: Traffic, allocation: Allocation) -> Sequence[NDArray[np.float64]]:
     """Return the part of each flow between nodes on each plane."""
-    routers, each = topology.router_count, topology.concentration
+    routers, concentration = topology.router_count, topology.concentration
     total = traffic.between_routers(topology)
     carried = np.array([plane.demand for plane in allocation.planes])
     if carried.shape[1:] != total.shape:
         message = f"is for {carried.shape[-1]} routers; the topology has {routers}"
         raise ModelProblem("network on chip", [Problem("allocation", message)])
-    unlike = np.argwhere(~np.isclose(np.sum(carried, axis=0), total, rtol=1e-6, atol=1e-12))
-    if unlike.size:
-        source, target = (int(end) for end in unlike[0])
+    differences = np.argwhere(~np.isclose(np.sum(carried, axis=0), total, rtol=1e-6, atol=1e-12))
+    if differences.size:
+        source, target = (int(end) for end in differences[0])
         message = (
             f"its planes carry {carried[:, source, target].sum():.6g} from {topology.router_name(source)} to "
             f"{topology.router_name(target)}, the traffic is {total[source, target]:.6g}: allocate this traffic"
@@ -195,7 +195,7 @@ def _plane_shares(topology: Topology, traffic: Traffic, allocation: Allocation) 
         raise ModelProblem("network on chip", [Problem("allocation", message)])
     shares = np.divide(carried, total, out=np.zeros_like(carried), where=total > 0)
     shares[0][np.eye(routers, dtype=bool)] = 1.0
-    return [share.repeat(each, axis=0).repeat(each, axis=1) for share in shares]
+    return [share.repeat(concentration, axis=0).repeat(concentration, axis=1) for share in shares]
 
 
 def _alpha(scaling: Scaling, bottleneck: float, busy_ratio: float) -> float:

@@ -79,7 +79,7 @@ def table_6_1(run: SimulationPhases | None = None, *, on_progress: ShareProgress
         full = single(topology, traffic, xy, design=design, packets=packets)
         fabrics += [full, full.slowed(scaling)]
     powers = [simulated.power for simulated in simulate_all(fabrics, run, on_progress=on_progress)]
-    most = powers[0].value
+    power_at_load_1 = powers[0].value
     rows = []
     for number, printed in enumerate(TABLE_6_1):
         full_clock, slowed = powers[2 * number], powers[2 * number + 1]
@@ -88,8 +88,8 @@ def table_6_1(run: SimulationPhases | None = None, *, on_progress: ShareProgress
             DvfsRow(
                 load=printed.load,
                 alpha=alpha,
-                without_dvfs=full_clock.scaled(1 / most),
-                with_dvfs=slowed.scaled(1 / most),
+                without_dvfs=full_clock.scaled(1 / power_at_load_1),
+                with_dvfs=slowed.scaled(1 / power_at_load_1),
                 ratio=_ratio(full_clock, slowed),
                 theory=alpha**2,
                 printed=printed,

@@ -29,10 +29,10 @@ __all__ = ["scenario_texts", "signs_of_overload", "simulate", "simulate_all", "s
 
 # A smaller part of the offered flits, or fewer packets for each node, may be in flight when the measurement begins and
 # ends; the second matters in short runs.
-_TOLERATED = 0.01
-_HELD_PACKETS = 2.0
+_TOLERATED_SHARE = 0.01
+_TOLERATED_PACKETS = 2.0
 # Latency that rises by more than this part of its mean from the first to the last third of the measurement.
-_RISE = 0.5
+_TOLERATED_RISE = 0.5
 
 
 def signs_of_overload(outcomes: Sequence[dict[str, Any]], *, nodes: int, packet_flits: float) -> tuple[str, ...]:
@@ -53,15 +53,15 @@ def signs_of_overload(outcomes: Sequence[dict[str, Any]], *, nodes: int, packet_
     created = [sum(outcome["offered_flits"]) for outcome in outcomes]
     if not any(created):
         return ()
-    tolerated = max(_TOLERATED, _HELD_PACKETS * packet_flits * nodes * len(created) / sum(created))
+    tolerated = max(_TOLERATED_SHARE, _TOLERATED_PACKETS * packet_flits * nodes * len(created) / sum(created))
     signs = []
     lost = [flits - sum(outcome["accepted_flits"]) for flits, outcome in zip(created, outcomes, strict=True)]
-    if share := _mean_beyond(_shares(lost, created), tolerated):
+    if share := _significant_mean(_shares(lost, created), tolerated):
         signs.append(f"accepts {100 * (1 - share):.3g} % of the offered flits")
     grown = [outcome["source_flits"][1] - outcome["source_flits"][0] for outcome in outcomes]
-    if share := _mean_beyond(_shares(grown, created), tolerated):
+    if share := _significant_mean(_shares(grown, created), tolerated):
         signs.append(f"the queues of the nodes grow by {100 * share:.3g} % of the offered flits")
-    if rise := _mean_beyond(_rises(outcomes), _RISE):
+    if rise := _significant_mean(_rises(outcomes), _TOLERATED_RISE):
         signs.append(f"latency rises by {100 * rise:.3g} % of its mean during the measurement")
     missing = sum(outcome["undelivered_flits"] for outcome in outcomes)
     if missing > tolerated * sum(created):
@@ -75,7 +75,7 @@ def _shares(parts: Sequence[float], totals: Sequence[float]) -> list[float]:
     return [part / total for part, total in zip(parts, totals, strict=True) if total]
 
 
-def _mean_beyond(values: Sequence[float], tolerated: float) -> float | None:
+def _significant_mean(values: Sequence[float], tolerated: float) -> float | None:
     """Return the mean if it is above the tolerance and significantly above 0; None otherwise."""
     mean = math.fsum(values) / len(values) if values else 0.0
     if mean <= tolerated:
@@ -99,7 +99,7 @@ def _rises(outcomes: Sequence[dict[str, Any]]) -> list[float]:
 
 
 # Queues on one side of a router are bits of a word (crates/noc/src/network.rs).
-_MOST_QUEUES = 64
+_MAX_QUEUES = 64
 
 # Shares are sums of floating point numbers.
 _ROUNDING = 1e-6
@@ -149,15 +149,15 @@ def _plane_text(fabric: Fabric, number: int) -> str:
     demand = plane.demand * (packets.mean_flits / fabric.packets.mean_flits)
     if routing.has_path is not None:
         between = Traffic(name="", demand=demand).between_routers(fabric.topology)
-        lost = np.argwhere((between > 0) & ~routing.has_path)
-        if lost.size:
-            source, target = (fabric.topology.router_name(int(end)) for end in lost[0])
-            message = f"no path leads from {source} to {target}, {len(lost)} flows have none: route them"
+        unrouted = np.argwhere((between > 0) & ~routing.has_path)
+        if unrouted.size:
+            source, target = (fabric.topology.router_name(int(end)) for end in unrouted[0])
+            message = f"no path leads from {source} to {target}, {len(unrouted)} flows have none: route them"
             raise ModelProblem("network on chip", [Problem(f"planes[{number}].routing", message)])
     # A node creates at most a packet in a cycle; more is an overload (packets_a_cycle).
     created = demand / np.maximum(packets_a_cycle(fabric, plane), 1.0)[:, None]
     load = {
-        "demand": _stretches(created, fabric.design.ejection_channels),
+        "demand": _demand_stretches(created, fabric.design.ejection_channels),
         "packet_flits": packets.flits,
         "weights": packets.shares,
         "injection": fabric.injection.scenario(),
@@ -169,7 +169,7 @@ def _plane_text(fabric: Fabric, number: int) -> str:
     )
 
 
-def _stretches(demand: NDArray[np.float64], channels: int) -> list[list[tuple[int, int, float]]]:
+def _demand_stretches(demand: NDArray[np.float64], channels: int) -> list[list[tuple[int, int, float]]]:
     """Return the demand of each node as stretches ``(first, count, rate)`` of target nodes with the same rate.
 
     Channels to a node share its traffic evenly; the nodes added for them send nothing.
@@ -224,15 +224,15 @@ def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> 
         )
         raise ModelProblem("network on chip", [Problem("routing", message)])
     if isinstance(routing, AdaptiveRouting):
-        return _adaptive(routing)
+        return _adaptive_text(routing)
     if isinstance(routing.paths, MeshPaths) and routing.paths.rule.is_simulated:
-        return _grid(routing.paths)
-    return _table(routing) or _paths(routing)
+        return _grid_text(routing.paths)
+    return _table_text(routing) or _paths_text(routing)
 
 
 def _check_classes(routing: Routes | AdaptiveRouting, design: RouterDesign) -> None:
     classes, channels = routing.layer_count, design.virtual_channels
-    ports = _most_ports(routing.topology, design)
+    ports = _max_ports(routing.topology, design)
     problems = []
     if channels is not None and classes > channels:
         message = (
@@ -241,10 +241,10 @@ def _check_classes(routing: Routes | AdaptiveRouting, design: RouterDesign) -> N
         )
         problems.append(Problem("virtual_channels", message))
     queues = ports * (ports * classes if channels is None else channels)
-    if queues > _MOST_QUEUES:
-        each = f"{ports} outputs and {classes} classes" if channels is None else f"{channels} virtual channels"
+    if queues > _MAX_QUEUES:
+        per_port = f"{ports} outputs and {classes} classes" if channels is None else f"{channels} virtual channels"
         message = (
-            f"routers of {ports} ports with {each} have {queues} queues; at most {_MOST_QUEUES} are simulated: "
+            f"routers of {ports} ports with {per_port} have {queues} queues; at most {_MAX_QUEUES} are simulated: "
             "take fewer virtual channels, ejection channels or nodes at a router"
         )
         problems.append(Problem("virtual_channels", message))
@@ -252,7 +252,7 @@ def _check_classes(routing: Routes | AdaptiveRouting, design: RouterDesign) -> N
         raise ModelProblem("network on chip", problems)
 
 
-def _most_ports(topology: Topology, design: RouterDesign) -> int:
+def _max_ports(topology: Topology, design: RouterDesign) -> int:
     """Return the most outputs of a router, links and channels to nodes; inputs are as many."""
     leaving = [0] * topology.router_count
     for link in links(topology):
@@ -260,7 +260,7 @@ def _most_ports(topology: Topology, design: RouterDesign) -> int:
     return max(leaving) + topology.concentration * design.ejection_channels
 
 
-def _adaptive(routing: AdaptiveRouting) -> RoutingText:
+def _adaptive_text(routing: AdaptiveRouting) -> RoutingText:
     count, routers = len(links(routing.topology)), routing.topology.router_count
     # Turn models lead every allowed hop on to the target, so that a first hop is a path.
     has_path = np.array([[bool(allowed) for allowed in row] for row in routing.choices[count:]], dtype=bool)
@@ -271,12 +271,12 @@ def _adaptive(routing: AdaptiveRouting) -> RoutingText:
     return RoutingText(text=text, has_path=has_path)
 
 
-def _grid(paths: MeshPaths) -> RoutingText:
+def _grid_text(paths: MeshPaths) -> RoutingText:
     rule = {"kind": "grid", "columns": paths.topology.columns, "way": paths.rule}
     return RoutingText(text=json.dumps(rule), has_path=None)
 
 
-def _table(routes: Routes) -> RoutingText | None:
+def _table_text(routes: Routes) -> RoutingText | None:
     """Return routes whose next hop depends on router and target alone as a table, which is fast.
 
     None for other routes, and for those that do not join all pairs of routers.
@@ -303,7 +303,7 @@ def _table(routes: Routes) -> RoutingText | None:
     return RoutingText(text=json.dumps(table), has_path=None)
 
 
-def _paths(routes: Routes) -> RoutingText:
+def _paths_text(routes: Routes) -> RoutingText:
     routers, flat = routes.topology.router_count, hops(routes)
     shares = np.zeros((routers, routers))
     np.add.at(shares, (flat.source, flat.target), flat.share)
@@ -315,8 +315,8 @@ def _paths(routes: Routes) -> RoutingText:
         message = f"the paths from {ends} have shares of {shares[source, target]:.6g}; they must sum to 1"
         raise ModelProblem("network on chip", [Problem("routing", message)])
     rows = (
-        f'{{"source":{path.source},"target":{path.target},"links":{_numbers(path.links)},'
-        f'"layers":{_numbers(path.layers)},"share":{float(path.share)!r}}}'
+        f'{{"source":{path.source},"target":{path.target},"links":{_integers(path.links)},'
+        f'"layers":{_integers(path.layers)},"share":{float(path.share)!r}}}'
         for path in routes.paths
         if path.share > 0
     )
@@ -324,7 +324,7 @@ def _paths(routes: Routes) -> RoutingText:
     return RoutingText(text=text, has_path=has_path)
 
 
-def _numbers(values: Sequence[int]) -> str:
+def _integers(values: Sequence[int]) -> str:
     return f"[{','.join(map(str, values))}]"
 
 
@@ -389,9 +389,9 @@ def _plane(fabric: Fabric, plane: SimulatedPlane, run: SimulationPhases, outcome
     channel = busiest_channel(fabric, plane)
     if overload and channel.load > 1:
         overload = (f"{channel.name} is offered {channel.load:.3g} times what it carries", *overload)
-    most = float(packets_a_cycle(fabric, plane).max(initial=0.0))
-    if most > 1 + _OUTCOME_ROUNDING:
-        overload = (f"a node would have to make {most:.3g} packets in a cycle and makes one", *overload)
+    max_packets = float(packets_a_cycle(fabric, plane).max(initial=0.0))
+    if max_packets > 1 + _OUTCOME_ROUNDING:
+        overload = (f"a node would have to make {max_packets:.3g} packets in a cycle and makes one", *overload)
     cycles, nodes = _node_cycles(run, plane), fabric.topology.node_count
     links = np.array([outcome["link_flits"] for outcome in outcomes], dtype=np.float64) / cycles
     routers = np.array([outcome["router_flits"] for outcome in outcomes], dtype=np.float64) / cycles
@@ -432,17 +432,17 @@ def _latency(outcomes: Sequence[Outcome], name: str, alpha: float) -> Latency | 
     if not moments:
         return None
 
-    def of(part: str) -> MeanEstimate:
+    def mean_of(part: str) -> MeanEstimate:
         return estimate([moment[part] for moment in moments]).scaled(alpha)
 
-    mean = of("mean")
+    mean = mean_of("mean")
     if len(outcomes) == 1 and name == _PACKET:
         mean = MeanEstimate(value=mean.value, half_width=_batch_half_width(outcomes[0]) * alpha)
     return Latency(
         mean_cycles=mean,
-        p50_cycles=of("p50"),
-        p95_cycles=of("p95"),
-        p99_cycles=of("p99"),
+        p50_cycles=mean_of("p50"),
+        p95_cycles=mean_of("p95"),
+        p99_cycles=mean_of("p99"),
         max_cycles=max(moment["max"] for moment in moments) * alpha,
     )
 
@@ -487,7 +487,7 @@ def _mean_over_planes(
 
 # Characters of scenarios that are simulated at once: paths of a large mesh take tens of millions for each load, and
 # some hundred scenarios keep all cores busy.
-_AT_ONCE = 200_000_000
+_MAX_CHARACTERS = 200_000_000
 
 
 def simulate(
@@ -577,10 +577,12 @@ def simulate_all(
     done = 0
     for number, (fabric, load) in enumerate(zip(fabrics, loads, strict=True), start=1):
         waiting.append((fabric, load, scenario_texts(fabric, run)))
-        if number < len(fabrics) and sum(len(text) for _, _, texts in waiting for text in texts) < _AT_ONCE:
+        if number < len(fabrics) and sum(len(text) for _, _, texts in waiting for text in texts) < _MAX_CHARACTERS:
             continue
         count = sum(len(texts) for _, _, texts in waiting)
-        answers = iter(_answers([text for _, _, texts in waiting for text in texts], on_progress, done, count, total))
+        answers = iter(
+            _outcome_texts([text for _, _, texts in waiting for text in texts], on_progress, done, count, total)
+        )
         for simulated_fabric, name, texts in waiting:
             outcomes = [json.loads(answer) for answer in islice(answers, len(texts))]
             results.append(simulated(simulated_fabric, run, outcomes, load=name))
@@ -589,7 +591,7 @@ def simulate_all(
     return tuple(results)
 
 
-def _answers(texts: list[str], on_progress: ShareProgress | None, done: int, count: int, total: int) -> list[str]:
+def _outcome_texts(texts: list[str], on_progress: ShareProgress | None, done: int, count: int, total: int) -> list[str]:
     from routecast import _core  # the compiled part is loaded where it is used
 
     report = None if on_progress is None else lambda share: on_progress((done + share * count) / total)

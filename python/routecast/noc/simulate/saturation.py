@@ -17,7 +17,7 @@ from routecast.quantity.schema import field, value
 __all__ = ["Saturation", "overload_throughput", "saturation"]
 
 # A round of the search cuts the bracket into so many parts, whose ends are simulated at once.
-_PARTS = 5
+_BRACKET_PARTS = 5
 # Load of the busiest link or node at overload.
 _OVERLOAD = 2.0
 
@@ -69,10 +69,10 @@ def saturation(
     if not 1e-4 <= tolerance < 1:
         problem = Problem("tolerance", f"got {tolerance:g}: from 0.0001 to below 1")
         raise ModelProblem("network on chip", [problem])
-    low, high = 0.0, min(_full(fabric), _most_created(fabric))
+    low, high = 0.0, min(_full_factor(fabric), _max_creation_factor(fabric))
     results: dict[float, Simulated] = {}
     while high - low > tolerance * high:
-        factors = np.linspace(low, high, _PARTS + 1)[1:-1].tolist()
+        factors = np.linspace(low, high, _BRACKET_PARTS + 1)[1:-1].tolist()
         results |= dict(zip(factors, sweep(fabric, factors, run, on_progress=on_progress), strict=True))
         high = min((factor for factor in factors if results[factor].is_saturated), default=high)
         low = max((factor for factor in factors if factor < high), default=low)
@@ -97,20 +97,20 @@ def overload_throughput(
     """
     # Latency is not needed, so that nothing is drained.
     run = replace(run or SimulationPhases(), drain_cycles=0)
-    factor = min(_OVERLOAD * _full(fabric), _most_created(fabric))
+    factor = min(_OVERLOAD * _full_factor(fabric), _max_creation_factor(fabric))
     return simulate(fabric.scaled(factor), run, on_progress=on_progress).accepted_flits_node_cycle
 
 
-def _full(fabric: Fabric) -> float:
+def _full_factor(fabric: Fabric) -> float:
     """Return the factor at which the first link, or channel of a node, is always busy."""
-    most = max(busiest_channel(fabric, plane).load for plane in fabric.planes)
-    if not most > 0:
+    max_load = max(busiest_channel(fabric, plane).load for plane in fabric.planes)
+    if not max_load > 0:
         raise ModelProblem("network on chip", [Problem("demand", "nothing is sent: there is nothing to scale")])
-    return 1 / most
+    return 1 / max_load
 
 
-def _most_created(fabric: Fabric) -> float:
+def _max_creation_factor(fabric: Fabric) -> float:
     """Return the factor at which the first node creates a packet in every cycle in which it is on."""
-    most = max(float(plane.demand.sum(axis=1).max(initial=0.0)) for plane in fabric.planes)
+    max_rate = max(float(plane.demand.sum(axis=1).max(initial=0.0)) for plane in fabric.planes)
     # A margin for rounding, so that no probability is above 1.
-    return fabric.packets.mean_flits * fabric.injection.on_share / most * (1 - 1e-12)
+    return fabric.packets.mean_flits * fabric.injection.on_share / max_rate * (1 - 1e-12)

@@ -19,10 +19,10 @@ from routecast.quantity.file_model import FileModel
 from routecast.study.document import InWords, Name, Quoted, StudyDocument, taken_names
 from routecast.study.knew import STATEMENTS, Group, group_of
 
-__all__ = ["Case", "NocStudy", "Own", "Saying", "StatedPower"]
+__all__ = ["Case", "CurveStatement", "NocStudy", "OwnCriterion", "StatedPower"]
 
-OURS = "search"
-BEFORE = "four_phase"
+SEARCH = "search"
+FOUR_PHASE = "four_phase"
 
 Load = Annotated[Number, Field(gt=0.0)]
 
@@ -39,7 +39,7 @@ class StatedPower(Quoted):
     at_most: bool = Field(default=False, description="The criterion asks for no more power than this, not for the same")
 
 
-class Saying(InWords):
+class CurveStatement(InWords):
     """``[[case.statement]]``: a statement of a source, in words, about curves at the highest load."""
 
     of: Literal["less", "more", "times", "factor", "least"] = Field(
@@ -51,7 +51,7 @@ class Saying(InWords):
     than: str = Field(default="", description="The curve that it is compared with")
 
 
-class Own(FileModel):
+class OwnCriterion(FileModel):
     """``[[case.own]]``: a criterion of the study itself, which no source states: the greatest power of a curve."""
 
     curve: str = Field(description="Routing, allocation, or optimum")
@@ -71,8 +71,8 @@ class Case(NocFile):
     )
     has_optimum: bool = Field(default=True, description="Whether the least power is proven beside the curves")
     stated: tuple[StatedPower, ...] = ()
-    own: tuple[Own, ...] = ()
-    statement: tuple[Saying, ...] = ()
+    own: tuple[OwnCriterion, ...] = ()
+    statement: tuple[CurveStatement, ...] = ()
     maps: tuple[str, ...] = Field(default=(), description="Curves whose link loads are drawn at the highest load")
 
 
@@ -125,12 +125,14 @@ def _problems(study: NocStudy, folder: Path) -> list[Problem]:
     problems = [*taken_names("case", study.case, "it names a figure")]
     for number, case in enumerate(study.case):
         place = f"case[{number}]"
-        of_file = contradictions(case) or _of_traffic(case, folder)
-        problems += [Problem(f"{place}.{problem.place}", problem.message) for problem in (*of_file, *_of_curves(case))]
-    return [*problems, *_of_criteria(study)]
+        case_problems = contradictions(case) or _traffic_problems(case, folder)
+        problems += [
+            Problem(f"{place}.{problem.place}", problem.message) for problem in (*case_problems, *_curve_problems(case))
+        ]
+    return [*problems, *_criteria_problems(study)]
 
 
-def _of_traffic(case: Case, folder: Path) -> list[Problem]:
+def _traffic_problems(case: Case, folder: Path) -> list[Problem]:
     """Return why the traffic of a case that passed all checks does not fit its grid, or cannot be read."""
     try:
         traffic_of(case.traffic, topology_of(case.topology), subject="", folder=folder)
@@ -141,7 +143,7 @@ def _of_traffic(case: Case, folder: Path) -> list[Problem]:
     return []
 
 
-def _of_curves(case: Case) -> Iterator[Problem]:
+def _curve_problems(case: Case) -> Iterator[Problem]:
     curves: list[str] = [*case.routing.policies, *_allocations(case)]
     curves += ["optimum"] if case.has_optimum else []
     named = [(f"stated[{index}].curve", stated.curve) for index, stated in enumerate(case.stated)]
@@ -151,7 +153,7 @@ def _of_curves(case: Case) -> Iterator[Problem]:
         named += [
             (f"{place}.{key}", name) for key, name in (("curve", statement.curve), ("than", statement.than)) if name
         ]
-        yield from _of_saying(statement, place)
+        yield from _statement_problems(statement, place)
     named += [(f"maps[{index}]", curve) for index, curve in enumerate(case.maps)]
     for where, curve in named:
         if curve not in curves:
@@ -165,13 +167,13 @@ def _of_curves(case: Case) -> Iterator[Problem]:
     for index, stated in enumerate(case.stated):
         yield from stated.quotation_problems(f"stated[{index}]")
         if stated.at_most and stated.within is None:
-            what = 'is a criterion: say how much more is allowed with "within"'
-            yield Problem(f"stated[{index}].at_most", what)
+            message = 'is a criterion: say how much more is allowed with "within"'
+            yield Problem(f"stated[{index}].at_most", message)
     if case.planes is not None and not _allocations(case):
         yield Problem("planes", "is one plane: leave [planes] out, or have more")
 
 
-NEEDS: Mapping[str, tuple[str, ...]] = {
+CURVES_OF_QUANTITY: Mapping[str, tuple[str, ...]] = {
     "less": ("curve", "than"),
     "more": ("curve", "than"),
     "times": ("curve", "than"),
@@ -181,9 +183,9 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 """The curves that a statement names, by what stands beside it."""
 
 
-def _of_saying(statement: Saying, place: str) -> Iterator[Problem]:
+def _statement_problems(statement: CurveStatement, place: str) -> Iterator[Problem]:
     yield from statement.quotation_problems(place)
-    for key in NEEDS[statement.of]:
+    for key in CURVES_OF_QUANTITY[statement.of]:
         if not getattr(statement, key):
             yield Problem(f"{place}.{key}", f'is missing: "{statement.of}" is of this curve')
 
@@ -191,19 +193,19 @@ def _of_saying(statement: Saying, place: str) -> Iterator[Problem]:
 def _allocations(case: Case) -> tuple[str, ...]:
     """Return the allocations of a case with several planes."""
     planes = case.planes
-    several = planes is not None and (len(planes.widths) if planes.widths else planes.count or 2) > 1
-    return planes.allocations if planes is not None and several else ()
+    has_planes = planes is not None and (len(planes.widths) if planes.widths else planes.count or 2) > 1
+    return planes.allocations if planes is not None and has_planes else ()
 
 
-def _of_criteria(study: NocStudy) -> Iterator[Problem]:
-    limits = study.criteria
-    if limits.flit_ratio is not None and study.flits is None:
+def _criteria_problems(study: NocStudy) -> Iterator[Problem]:
+    criteria = study.criteria
+    if criteria.flit_ratio is not None and study.flits is None:
         yield Problem("criteria.flit_ratio", "needs [flits]")
-    if limits.gap is not None and not any(case.has_optimum for case in study.case):
+    if criteria.gap is not None and not any(case.has_optimum for case in study.case):
         yield Problem("criteria.gap", "needs a case with an optimum")
-    needs = {OURS, BEFORE}
-    if limits.closed is not None and not any(
-        case.has_optimum and needs <= set(_allocations(case)) for case in study.case
+    required = {SEARCH, FOUR_PHASE}
+    if criteria.closed is not None and not any(
+        case.has_optimum and required <= set(_allocations(case)) for case in study.case
     ):
-        what = f'needs a case with an optimum and planes.allocations "{BEFORE}" and "{OURS}"'
-        yield Problem("criteria.closed", what)
+        message = f'needs a case with an optimum and planes.allocations "{FOUR_PHASE}" and "{SEARCH}"'
+        yield Problem("criteria.closed", message)

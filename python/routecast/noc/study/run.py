@@ -26,7 +26,7 @@ from routecast.noc.file import NocCase, noc_case, policy_name
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.simulate._design import SimulationPhases
 from routecast.noc.simulate._li2012 import DvfsRow, table_6_1
-from routecast.noc.study.document import BEFORE, OURS, Case, NocStudy, Own, Saying, StatedPower
+from routecast.noc.study.document import FOUR_PHASE, SEARCH, Case, CurveStatement, NocStudy, OwnCriterion, StatedPower
 from routecast.quantity.bounded_file import read_bytes
 from routecast.quantity.comparison import ComparedRow
 from routecast.study.engine import StudyRun, StudyTask
@@ -35,7 +35,7 @@ from routecast.study.result import Criterion, Statement, StudyResult, criteria_o
 __all__ = [
     "BOUND",
     "NO_DVFS",
-    "WHOLE",
+    "WHOLE_FLOWS",
     "CaseResult",
     "NocResult",
     "PowerPoint",
@@ -55,10 +55,10 @@ NO_DVFS = "no_dvfs"
 BOUND = "optimum"
 """The proven lower bound: no splitting over paths and planes needs less."""
 
-WHOLE = "whole_flows"
+WHOLE_FLOWS = "whole_flows"
 """The bound of flows that are not split, whatever their planes and paths."""
 
-SPECIAL = {NO_DVFS: "NoDVFS", WHOLE: "bound, whole", BOUND: "bound, split"}
+REFERENCE_NAMES = {NO_DVFS: "NoDVFS", WHOLE_FLOWS: "bound, whole", BOUND: "bound, split"}
 PRINTED_ALLOCATIONS = ("balance", "mini", "four_phase")
 """Those that Li (2012) prints for two planes."""
 
@@ -71,8 +71,8 @@ def curve_name(curve: str) -> str:
     >>> curve_name("no_dvfs"), curve_name("four_phase")
     ('NoDVFS', '2P-4PHASE')
     """
-    if curve in SPECIAL:
-        return SPECIAL[curve]
+    if curve in REFERENCE_NAMES:
+        return REFERENCE_NAMES[curve]
     return f"2P-{policy_name(curve)}" if curve in PRINTED_ALLOCATIONS else policy_name(curve)
 
 
@@ -94,7 +94,7 @@ class PowerPoint:
     gap: float = 0.0
 
 
-Bound = TypeVar("Bound", StatedPower, Own)
+Bound = TypeVar("Bound", StatedPower, OwnCriterion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class PowerComparison(ComparedRow[Bound]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnComparison(PowerComparison[Own]):
+class OwnComparison(PowerComparison[OwnCriterion]):
     """A criterion of the study itself, which no source states."""
 
     SUMMARY: ClassVar[tuple[str, ...]] = (
@@ -149,12 +149,12 @@ class CaseResult:
             return math.nan
         return fmean(point.relative_power for point in points)
 
-    def least(self, load: float) -> float:
+    def whole_flow_bound(self, load: float) -> float:
         """Return the mean over the matrices of the larger of the two lower bounds for whole flows.
 
         NaN where there is none.
         """
-        bounds = [self.at(curve, load) for curve in (BOUND, WHOLE) if curve in self.curves]
+        bounds = [self.at(curve, load) for curve in (BOUND, WHOLE_FLOWS) if curve in self.curves]
         if not bounds or any(len(points) < self.case.matrices for points in bounds):
             return math.nan
         return fmean(max(point.relative_power for point in points) for points in zip(*bounds, strict=True))
@@ -202,15 +202,15 @@ ROUNDING = 1e-9
 
 def compared(cases: tuple[CaseResult, ...]) -> tuple[PowerComparison[StatedPower], ...]:
     """Return every stated power of every case beside the computed power."""
-    return tuple(PowerComparison(**_fields(case, stated)) for case in cases for stated in case.case.stated)
+    return tuple(PowerComparison(**_comparison_fields(case, stated)) for case in cases for stated in case.case.stated)
 
 
 def own_comparisons(cases: tuple[CaseResult, ...]) -> tuple[OwnComparison, ...]:
     """Return every criterion of the study itself, of every case, beside the computed power."""
-    return tuple(OwnComparison(**_fields(case, own)) for case in cases for own in case.case.own)
+    return tuple(OwnComparison(**_comparison_fields(case, own)) for case in cases for own in case.case.own)
 
 
-def _fields(case: CaseResult, bound: StatedPower | Own) -> dict[str, Any]:
+def _comparison_fields(case: CaseResult, bound: StatedPower | OwnCriterion) -> dict[str, Any]:
     predicted = case.mean(bound.curve, bound.load)
     return {"case": case.case.name, "conditions": bound, "stated": bound.relative_power, "predicted": predicted}
 
@@ -221,11 +221,11 @@ def closed_ratio(result: CaseResult, load: float) -> float:
     The bound is the larger of the bounds for split and for whole flows. The share is 1 also where there is no distance,
     below 0 where routecast's allocation needs more power, and NaN where one of the three powers is missing.
     """
-    before, ours = result.mean(BEFORE, load), result.mean(OURS, load)
-    bound = result.least(load)
-    if before <= bound * (1 + ROUNDING) and not math.isnan(ours):
-        return float(ours <= before * (1 + ROUNDING))
-    return (before - ours) / (before - bound)
+    four_phase, search = result.mean(FOUR_PHASE, load), result.mean(SEARCH, load)
+    bound = result.whole_flow_bound(load)
+    if four_phase <= bound * (1 + ROUNDING) and not math.isnan(search):
+        return float(search <= four_phase * (1 + ROUNDING))
+    return (four_phase - search) / (four_phase - bound)
 
 
 def criteria(result: NocResult) -> tuple[Criterion, ...]:
@@ -235,9 +235,9 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
     for pair in result.compared:
         error = pair.error_ratio if pair.conditions.at_most else abs(pair.error_ratio)
         limits.append((f"{pair.case}, {curve_name(pair.conditions.curve)}", pair.conditions.within, error))
-    for mine in result.own:
-        name = f"{mine.case}, {curve_name(mine.conditions.curve)}, a criterion of our own"
-        limits.append((name, mine.conditions.within, mine.error_ratio))
+    for own in result.own:
+        name = f"{own.case}, {curve_name(own.conditions.curve)}, a criterion of our own"
+        limits.append((name, own.conditions.within, own.error_ratio))
     if result.dvfs_rows:
         worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
         limits.append(("flit level against alpha squared", bounds.flit_ratio, worst))
@@ -253,7 +253,7 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
                 1.0 - closed_ratio(case, max(case.loads)),
             )
             for case in result.cases
-            if {OURS, BEFORE, BOUND} <= set(case.curves)
+            if {SEARCH, FOUR_PHASE, BOUND} <= set(case.curves)
         ]
     return criteria_of(*limits)
 
@@ -265,7 +265,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[PowerPoint]:
 
     Raises RoutecastError: the case contradicts itself, or its traffic does not fit its grid.
     """
-    noc = _of_matrix(case, matrix, folder)
+    noc = _case_of_matrix(case, matrix, folder)
     answer = power_answer(noc)
     # Power without scaling is in proportion to the load: this is that at load 1, even if XY cannot carry it.
     unscaled = answer.rows[0].no_dvfs_power / answer.rows[0].load or 1.0
@@ -275,7 +275,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[PowerPoint]:
         if row.power is not None
     ]
     if noc.has_planes:
-        points += [_whole(noc, matrix, load, unscaled) for load in noc.loads]
+        points += [_whole_flow_point(noc, matrix, load, unscaled) for load in noc.loads]
     if case.has_optimum:
         points += [
             PowerPoint(
@@ -286,15 +286,15 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[PowerPoint]:
                 alphas=tuple(plane.alpha for plane in row.optimum.planes),
                 gap=row.optimum.gap,
             )
-            for row in optimum_answer(noc, power=answer, leaves_out=True).rows
+            for row in optimum_answer(noc, power=answer, skips_overload=True).rows
         ]
     return points
 
 
-def _whole(noc: NocCase, matrix: int, load: float, unscaled: float) -> PowerPoint:
+def _whole_flow_point(noc: NocCase, matrix: int, load: float, unscaled: float) -> PowerPoint:
     scalings = (noc.scaling,) * len(noc.widths)
     power = whole_flow_bound(noc.topology, noc.demand(load), scalings, widths=noc.widths)
-    return PowerPoint(curve=WHOLE, matrix=matrix, load=load, relative_power=power / unscaled, alphas=())
+    return PowerPoint(curve=WHOLE_FLOWS, matrix=matrix, load=load, relative_power=power / unscaled, alphas=())
 
 
 def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:
@@ -303,7 +303,7 @@ def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:
     if not case.maps:
         return ()
     load = max(case.traffic.load)
-    only = case.model_copy(
+    mapped_case = case.model_copy(
         update={
             "traffic": case.traffic.model_copy(update={"load": (load,)}),
             "planes": case.planes
@@ -312,20 +312,20 @@ def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:
             ),
         }
     )
-    answer = power_answer(_of_matrix(only, 0, folder))
-    maps = [power_map(answer, load, only=curves)] if curves else []
+    answer = power_answer(_case_of_matrix(mapped_case, 0, folder))
+    maps = [power_map(answer, load, keys=curves)] if curves else []
     if BOUND in case.maps:
-        optimum = optimum_answer(answer.case, power=answer, leaves_out=True)
+        optimum = optimum_answer(answer.case, power=answer, skips_overload=True)
         maps += [optimum_map(optimum, row) for row in optimum.rows]
     return tuple(maps)
 
 
-def _of_matrix(case: Case, matrix: int, folder: Path) -> NocCase:
+def _case_of_matrix(case: Case, matrix: int, folder: Path) -> NocCase:
     """Return the case with the seeds of one of its matrices."""
     traffic, routing = case.traffic, case.routing
     if traffic.pattern == "normal":
-        first = 1 if traffic.seed is None else traffic.seed
-        traffic = traffic.model_copy(update={"seed": first + matrix})
+        first_seed = 1 if traffic.seed is None else traffic.seed
+        traffic = traffic.model_copy(update={"seed": first_seed + matrix})
     routing = routing.model_copy(update={"seed": routing.seed + matrix})
     changed = case.model_copy(update={"traffic": traffic, "routing": routing})
     return noc_case(changed, subject=case.name, folder=folder)
@@ -338,14 +338,14 @@ def statements(result: NocResult) -> tuple[Statement, ...]:
             says=f"{case.case.name}: {statement.says}",
             where=statement.place,
             stated=statement.stated,
-            here=_beside(statement, case, max(case.loads)),
+            here=_reported_quantity(statement, case, max(case.loads)),
         )
         for case in result.cases
         for statement in case.case.statement
     )
 
 
-def _beside(statement: Saying, result: CaseResult, load: float) -> str:
+def _reported_quantity(statement: CurveStatement, result: CaseResult, load: float) -> str:
     """Return the result for the quantity of a statement."""
     if statement.of == "least":
         least = min(result.mean(curve, load) for curve in result.curves if curve != NO_DVFS)
@@ -372,19 +372,19 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
     """
     study, folder = run.study, run.folder
     matrices = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
-    drawn = [number for number, case in enumerate(study.case) if case.maps]
-    run.work = len(matrices) + len(drawn) + bool(study.flits) + 1
+    mapped = [number for number, case in enumerate(study.case) if case.maps]
+    run.work = len(matrices) + len(mapped) + bool(study.flits) + 1
     with run.ledger(COLUMNS) as ledger, process_pool(workers) as submit:
-        drawing = {number: submit(partial(link_maps, study.case[number], folder)) for number in drawn}
+        map_futures = {number: submit(partial(link_maps, study.case[number], folder)) for number in mapped}
         answers = run.complete(
             ledger,
             [_task(study.case[number], matrix, folder) for number, matrix in matrices],
             submit=submit,
             flush_each=True,
         )
-        maps = {number: answer_of(future) for number, future in drawing.items()}
-    run.done += len(drawn)
-    points = {key: _unpacked(str(row["points"])) for key, row in zip(matrices, answers, strict=True)}
+        maps = {number: answer_of(future) for number, future in map_futures.items()}
+    run.done += len(mapped)
+    points = {key: _points_of_text(str(row["points"])) for key, row in zip(matrices, answers, strict=True)}
     cases = tuple(
         CaseResult(
             case=case,
@@ -417,7 +417,7 @@ def _key(case: Case, matrix: int, folder: Path) -> str:
     traffic = case.traffic
     names = [name for name in (traffic.matrix, traffic.task_graph) if name is not None]
     files = [read_bytes(folder / name, kind="traffic") for name in names if (folder / name).is_file()]
-    decides = {
+    inputs = {
         "version": __version__,
         "case": case.model_dump(
             mode="json",
@@ -426,25 +426,25 @@ def _key(case: Case, matrix: int, folder: Path) -> str:
         "files": [sha256(content).hexdigest() for content in files],
         "matrix": matrix,
     }
-    return sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]
+    return sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _task(case: Case, matrix: int, folder: Path) -> StudyTask:
     return StudyTask(
         key=_key(case, matrix, folder),
         title=f"{case.name}, matrix {matrix + 1} of {case.matrices}",
-        call=partial(_matrix, case, matrix, folder),
+        call=partial(_ledger_row, case, matrix, folder),
         cells={"case": case.name, "matrix": matrix},
     )
 
 
-def _matrix(case: Case, matrix: int, folder: Path) -> Row:
+def _ledger_row(case: Case, matrix: int, folder: Path) -> Row:
     """Return the points of a matrix as rows of the ledger."""
     points = points_of_matrix(case, matrix, folder)
     return {"points": json.dumps([astuple(point) for point in points])}
 
 
-def _unpacked(text: str) -> list[PowerPoint]:
+def _points_of_text(text: str) -> list[PowerPoint]:
     return [
         PowerPoint(curve=curve, matrix=matrix, load=load, relative_power=power, alphas=tuple(alphas), gap=gap)
         for curve, matrix, load, power, alphas, gap in json.loads(text)

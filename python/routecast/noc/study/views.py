@@ -9,8 +9,8 @@ from operator import attrgetter
 from statistics import stdev
 
 from routecast.noc._views.link_map import draw_link_map
-from routecast.noc.study.document import BEFORE, OURS, StatedPower
-from routecast.noc.study.run import BOUND, NO_DVFS, WHOLE, CaseResult, NocResult, closed_ratio, curve_name
+from routecast.noc.study.document import FOUR_PHASE, SEARCH, StatedPower
+from routecast.noc.study.run import BOUND, NO_DVFS, WHOLE_FLOWS, CaseResult, NocResult, closed_ratio, curve_name
 from routecast.show.figures import CURVE_COLOURS, GREY, Axis, Figure, Line, Mark, Points
 from routecast.show.page import Block, Drawing, Facts, Folded, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled, signed_percent
@@ -24,7 +24,7 @@ def power_table(result: NocResult) -> Table:
     return Table.of(
         _policies(result),
         Column.text("Policy", curve_name),
-        *(_of_case(case, case.mean, ".4f") for case in result.cases),
+        *(_case_column(case, case.mean, ".4f") for case in result.cases),
         name="power",
         title="Power at the highest load",
         caption="Relative to NoDVFS (XY without scaling) at load 1. Bounds are proven: what splits flows over paths "
@@ -37,23 +37,23 @@ def factor_table(result: NocResult) -> Table:
     return Table.of(
         _policies(result),
         Column.text("Policy", curve_name),
-        *(_of_case(case, case.factor, ".2f") for case in result.cases),
+        *(_case_column(case, case.factor, ".2f") for case in result.cases),
         name="factors",
         title="Times below no scaling, at the highest load",
         caption="Power of NoDVFS over a policy's: 4 is a quarter of the power. No policy is above its bounds.",
     )
 
 
-def _of_case(result: CaseResult, value: Callable[[str, float], float], form: str) -> Column:
+def _case_column(result: CaseResult, value: Callable[[str, float], float], form: str) -> Column:
     load = max(result.loads)
     return Column(result.case.name, "", form, lambda curve: value(curve, load) if curve in result.curves else None)
 
 
 def _policies(result: NocResult) -> tuple[str, ...]:
     """Return the names of all curves, the bounds last."""
-    there = dict.fromkeys(curve for case in result.cases for curve in case.curves)
-    bounds = [curve for curve in (WHOLE, BOUND) if curve in there]
-    return (*(curve for curve in there if curve not in bounds), *bounds)
+    present = dict.fromkeys(curve for case in result.cases for curve in case.curves)
+    bounds = [curve for curve in (WHOLE_FLOWS, BOUND) if curve in present]
+    return (*(curve for curve in present if curve not in bounds), *bounds)
 
 
 def curves_table(result: CaseResult) -> Table:
@@ -75,11 +75,13 @@ def curves_table(result: CaseResult) -> Table:
 def distance_table(result: NocResult) -> Table:
     """Return the share of the distance from Li's allocation to the bounds that routecast's allocation closes."""
     return Table.of(
-        [case for case in result.cases if {OURS, BEFORE, BOUND} <= set(case.curves)],
+        [case for case in result.cases if {SEARCH, FOUR_PHASE, BOUND} <= set(case.curves)],
         Column.text("Traffic", "case.name"),
-        Column(curve_name(BEFORE), "", ".2f", lambda row: row.factor(BEFORE, max(row.loads))),
-        Column(curve_name(OURS), "", ".2f", lambda row: row.factor(OURS, max(row.loads))),
-        Column("At most", "", ".2f", lambda row: row.mean(NO_DVFS, max(row.loads)) / row.least(max(row.loads))),
+        Column(curve_name(FOUR_PHASE), "", ".2f", lambda row: row.factor(FOUR_PHASE, max(row.loads))),
+        Column(curve_name(SEARCH), "", ".2f", lambda row: row.factor(SEARCH, max(row.loads))),
+        Column(
+            "At most", "", ".2f", lambda row: row.mean(NO_DVFS, max(row.loads)) / row.whole_flow_bound(max(row.loads))
+        ),
         Column("Closed", "%", scaled(100.0, ".0f"), lambda row: closed_ratio(row, max(row.loads))),
         name="distance",
         title="From 2P-4PHASE to the most that is possible",
@@ -156,10 +158,10 @@ def terminal_summary(result: NocResult) -> TerminalSummary:
     )
 
 
-COLOURS, RESERVED = CURVE_COLOURS[:-1], CURVE_COLOURS[-1]
+COLOURS, WHOLE_FLOWS_COLOUR = CURVE_COLOURS[:-1], CURVE_COLOURS[-1]
 """Of policies, in their order; none is like the grey of what no policy is."""
-SPECIAL = {NO_DVFS: GREY, BOUND: "#4b5059", WHOLE: RESERVED}
-DRAWN_ALIKE = 1e-6
+REFERENCE_COLOURS = {NO_DVFS: GREY, BOUND: "#4b5059", WHOLE_FLOWS: WHOLE_FLOWS_COLOUR}
+EQUALITY_RATIO = 1e-6
 
 
 def power_figure(result: CaseResult) -> Figure:
@@ -167,8 +169,8 @@ def power_figure(result: CaseResult) -> Figure:
     full = max(result.loads)
     best = best_curve(result, full)
     spread = _spread(result, best, full)
-    drawn = "random matrices" if result.case.traffic.pattern == "normal" else "draws of the routings that draw"
-    matrices = f" Means of {result.case.matrices} {drawn}{spread}." if result.case.matrices > 1 else ""
+    sample = "random matrices" if result.case.traffic.pattern == "normal" else "draws of the routings that draw"
+    matrices = f" Means of {result.case.matrices} {sample}{spread}." if result.case.matrices > 1 else ""
     crosses = " Crosses are what the source states." if _stated(result) else ""
     return Figure(
         name=f"power_{result.case.name}",
@@ -200,22 +202,22 @@ def saving_figure(result: CaseResult) -> Figure:
 
 def best_curve(result: CaseResult, load: float) -> str:
     """Return the policy of least power at a load, without the curves of no scaling and of the bounds."""
-    powers = {curve: result.mean(curve, load) for curve in result.curves if curve not in SPECIAL}
+    powers = {curve: result.mean(curve, load) for curve in result.curves if curve not in REFERENCE_COLOURS}
     least = min((power for power in powers.values() if not math.isnan(power)), default=math.nan)
     # Of those that are alike but for rounding, the first.
-    return next((curve for curve, power in powers.items() if power <= least * (1 + DRAWN_ALIKE)), next(iter(powers)))
+    return next((curve for curve, power in powers.items() if power <= least * (1 + EQUALITY_RATIO)), next(iter(powers)))
 
 
 def _marks(
     result: CaseResult, value: Callable[[str, float], float], stated: Callable[[StatedPower], float]
 ) -> tuple[Mark, ...]:
     """Return a line for every curve, and a cross in its colour for each stated value."""
-    coloured = [curve for curve in result.curves if curve not in SPECIAL]
-    colours = dict(zip(coloured, cycle(COLOURS), strict=False)) | SPECIAL
+    coloured = [curve for curve in result.curves if curve not in REFERENCE_COLOURS]
+    colours = dict(zip(coloured, cycle(COLOURS), strict=False)) | REFERENCE_COLOURS
     marks: list[Mark] = []
     for curve in result.curves:
         pairs = [(load, power) for load in result.loads if math.isfinite(power := value(curve, load))]
-        dashed = curve in (BOUND, WHOLE)
+        dashed = curve in (BOUND, WHOLE_FLOWS)
         marks.append(Line.of_pairs(pairs, name=curve_name(curve), colour=colours[curve], dashed=dashed))
     named: set[str] = set()
     for statement in _stated(result):
@@ -248,7 +250,7 @@ def _load_axis(result: CaseResult) -> Axis:
 
 def _spread(result: CaseResult, curve: str, load: float) -> str:
     values = [point.relative_power for point in result.at(curve, load)]
-    if len(values) < 2 or stdev(values) < DRAWN_ALIKE:
+    if len(values) < 2 or stdev(values) < EQUALITY_RATIO:
         return ""
     return f", {curve_name(curve)} with a standard deviation of {stdev(values):.3f}"
 
@@ -289,7 +291,7 @@ def flit_figure(result: NocResult) -> Figure:
     )
 
 
-ALWAYS = (
+TERMS = (
     (
         "Load",
         "Traffic relative to the most that the grid carries: at load 1 the link that is loaded most, over all compared "
@@ -307,7 +309,7 @@ ALWAYS = (
     ),
     ("Times below no scaling", "NoDVFS' power over a policy's, at the same load: 4 is a quarter of the power."),
 )
-CURVES = {
+CURVE_MEANINGS = {
     NO_DVFS: "XY on one plane at full voltage and clock: power in proportion to the load.",
     "xy": "First along the row, then along the column; one plane, its voltage and clock scaled.",
     "yx": "First along the column, then along the row.",
@@ -319,19 +321,19 @@ CURVES = {
     "mini": "Heavy flows are concentrated on one plane, the rest may be slow on the other.",
     "four_phase": "Li's best: in four phases, flows move from one plane to the other while that saves power.",
     "search": "Ours: whole flows are moved between planes and shortest paths while power falls.",
-    WHOLE: "Proven: flows that are not split need at least this, for a plane is no slower than its heaviest flow.",
+    WHOLE_FLOWS: "Proven: unsplit flows need at least this, as a plane is at least as fast as its heaviest flow.",
     BOUND: "Proven: nothing needs less, even if flows are split over paths and planes at will.",
 }
 
 
 def glossary(result: NocResult) -> Facts:
     """Return the meanings of load, power, alpha and the curves of a result."""
-    there = {curve for case in result.cases for curve in case.curves}
-    curves = tuple((curve_name(curve), meaning) for curve, meaning in CURVES.items() if curve in there)
-    return Facts(title="What the names mean", rows=(*ALWAYS, *curves))
+    present = {curve for case in result.cases for curve in case.curves}
+    curves = tuple((curve_name(curve), meaning) for curve, meaning in CURVE_MEANINGS.items() if curve in present)
+    return Facts(title="What the names mean", rows=(*TERMS, *curves))
 
 
-ON_MAPS = (
+MAP_CAPTION = (
     "Numbers are parts of what a link carries at full clock. The fullest link of a plane (blue rim) decides by how "
     "much, alpha, the whole plane is slowed down."
 )
@@ -339,23 +341,23 @@ ON_MAPS = (
 
 def page(result: NocResult) -> Page:
     """Return the page of a study of a network on chip."""
-    made = result.provenance
+    provenance = result.provenance
     return result.page(
-        _answer(result),
+        _answer_sentence(result),
         (
-            _summary(result),
-            *map(_case, result.cases),
-            bool(result.dvfs_rows) and _flits(result),
+            _summary_section(result),
+            *map(_case_section, result.cases),
+            bool(result.dvfs_rows) and _flits_section(result),
             statements_section(
                 result.statements, "What it says in words, and the same quantities here.", caption=result.study.source
             ),
         ),
-        ("Matrices", f"{made.trials}, of which {made.resumed_trials} were there from a run before"),
+        ("Matrices", f"{provenance.trials}, of which {provenance.resumed_trials} were there from a run before"),
         result.criteria_row,
     )
 
 
-def _flits(result: NocResult) -> Section:
+def _flits_section(result: NocResult) -> Section:
     return Section.of(
         "flits",
         "Flit by flit",
@@ -366,32 +368,32 @@ def _flits(result: NocResult) -> Section:
     )
 
 
-def _answer(result: NocResult) -> str:
+def _answer_sentence(result: NocResult) -> str:
     parts = []
     for case in result.cases:
         load = max(case.loads)
         best = best_curve(case, load)
         parts.append(
-            f"{case.case.name} **{case.factor(best, load):.2f}** ({curve_name(best)}{_most(case, best, load)})"
+            f"{case.case.name} **{case.factor(best, load):.2f}** ({curve_name(best)}{_proven_limit(case, best, load)})"
         )
     return f"How many times less power than without scaling, at the highest load: {', '.join(parts)}."
 
 
-def _most(result: CaseResult, curve: str, load: float) -> str:
+def _proven_limit(result: CaseResult, curve: str, load: float) -> str:
     """Return the best proven value: with whole flows for an allocation, with split flows for a routing."""
     if BOUND not in result.curves:
         return ""
-    bound = result.least(load) if curve not in result.case.routing.policies else result.mean(BOUND, load)
+    bound = result.whole_flow_bound(load) if curve not in result.case.routing.policies else result.mean(BOUND, load)
     return f"; {result.mean(NO_DVFS, load) / bound:.2f} is the most"
 
 
-def _summary(result: NocResult) -> Section:
+def _summary_section(result: NocResult) -> Section:
     tiles = []
     for case in result.cases:
         load = max(case.loads)
         best = best_curve(case, load)
         beside = ""
-        if {OURS, BEFORE, BOUND} <= set(case.curves):
+        if {SEARCH, FOUR_PHASE, BOUND} <= set(case.curves):
             beside = f"closes {100 * closed_ratio(case, load):.0f} % of 2P-4PHASE's distance to the bounds"
         elif BOUND in case.curves:
             above = 100 * (case.mean(best, load) / case.mean(BOUND, load) - 1)
@@ -418,13 +420,14 @@ def _summary(result: NocResult) -> Section:
     )
 
 
-def _case(result: CaseResult) -> Section:
+def _case_section(result: CaseResult) -> Section:
     blocks: list[Block] = []
     if len(result.loads) > 1:
         blocks.append(power_figure(result))
-        blocks += [saving_figure(result)] if WHOLE in result.curves else []
+        blocks += [saving_figure(result)] if WHOLE_FLOWS in result.curves else []
     blocks += [
-        Drawing(svg=draw_link_map(drawn), caption=f"{drawn.title}. {drawn.caption} {ON_MAPS}") for drawn in result.maps
+        Drawing(svg=draw_link_map(link_map), caption=f"{link_map.title}. {link_map.caption} {MAP_CAPTION}")
+        for link_map in result.maps
     ]
     table = curves_table(result)
     blocks.append(Folded(summary="Every load", table=table) if len(result.loads) > 1 else table)
@@ -434,13 +437,13 @@ def _case(result: CaseResult) -> Section:
 def _lead(result: CaseResult) -> str:
     load = max(result.loads)
     best = best_curve(result, load)
-    saves = (
+    sentence = (
         f"At load {load:g}, {curve_name(best)} needs {result.factor(best, load):.2f} times less power than no scaling"
     )
-    policies = [*result.case.routing.policies, BEFORE]
+    policies = [*result.case.routing.policies, FOUR_PHASE]
     others = [
         f"{curve_name(curve)} {result.factor(curve, load):.2f}"
         for curve in dict.fromkeys(policies)
         if curve in result.curves and curve != best
     ]
-    return saves + (f"; {', '.join(others)}." if others else ".")
+    return sentence + (f"; {', '.join(others)}." if others else ".")

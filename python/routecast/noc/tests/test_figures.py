@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 import routecast
-from routecast.noc._views.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
+from routecast.noc._views.link_map import RIM_COLOUR, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
 from routecast.noc._views.pictures import LatencyCurve, latency_figure, optimum_map, power_by_load, power_map
 from routecast.noc._views.tables import with_interval
 from routecast.noc.answer.optimum import optimum_answer
@@ -79,7 +79,7 @@ def test_arrows_point_where_their_link_leads_and_keep_right() -> None:
 def test_the_most_loaded_links_alone_have_a_rim() -> None:
     topology = Topology(kind=TopologyKind.MESH, columns=3, rows=1)
     drawn = bars(mapped(topology, MapPanel(title="", loads=(0.2, 0.9, 0.9, 0.1))))
-    rimmed = {name for name, path in drawn.items() if path.get("stroke") == MARK}
+    rimmed = {name for name, path in drawn.items() if path.get("stroke") == RIM_COLOUR}
     assert rimmed == {topology.link_name(1), topology.link_name(2)}
     idle = bars(mapped(topology, MapPanel(title="", loads=(0.0,) * 4)))
     assert all(path.get("stroke") is None for path in idle.values())
@@ -157,7 +157,7 @@ def test_maps_of_planes_and_of_the_optimum_have_a_panel_for_each() -> None:
     text = (EXAMPLES / "two-planes.noc.toml").read_text(encoding="utf-8")
     case = parse_noc(text.replace('"balance", "mini", "four_phase", "search"', '"mini"'), change=NocChange(load="1"))
     result = power_answer(case)
-    titles = [panel.title for panel in power_map(result, 1.0, only=("mini",)).panels]
+    titles = [panel.title for panel in power_map(result, 1.0, keys=("mini",)).panels]
     assert titles == ["MINI, plane 1", "MINI, plane 2"]
     best = optimum_answer(case, power=result)
     panels = optimum_map(best, best.rows[0]).panels

@@ -128,7 +128,7 @@ def test_hot_spot_gains_are_those_of_li_2012_and_ties_span_both_of_its_figures()
     # algorithm does.
     demand, no_dvfs = at_load(MESH_5, hot_spot(MESH_5), 1.0)
     assert no_dvfs / mini(MESH_5, demand, TWO).power == pytest.approx(4.4, abs=0.05)
-    gains = [no_dvfs / four_phase(MESH_5, demand, TWO, reading=Interpretation(tie=tie)).power for tie in Tie]
+    gains = [no_dvfs / four_phase(MESH_5, demand, TWO, interpretation=Interpretation(tie=tie)).power for tie in Tie]
     assert min(gains) < 4.4
     assert max(gains) > 4.7
 

@@ -334,8 +334,8 @@ def test_ctrl_c_ends_the_search_with_the_best_until_then() -> None:
     ours = allocate(MESH_3, demand, TWO, steps=800, on_progress=stop)
     assert len(told) == 8
     assert recomputed(ours, demand) == pytest.approx(told[-1], rel=1e-9)
-    assert ours.is_cut
-    assert not allocate(MESH_3, demand, TWO, steps=100).is_cut
+    assert ours.is_interrupted
+    assert not allocate(MESH_3, demand, TWO, steps=100).is_interrupted
 
 
 def test_with_idle_power_a_plane_sleeps_at_low_load_and_wakes_at_high() -> None:

@@ -217,7 +217,7 @@ def test_valiant_is_twice_uniform_traffic_on_a_mesh() -> None:
 
 def test_large_grids_draw_distinct_intermediate_routers(monkeypatch: pytest.MonkeyPatch) -> None:
     topology = mesh(4, 4)
-    monkeypatch.setattr(mesh_paths, "_MOST_WALKS", 3 * 16 * 15)
+    monkeypatch.setattr(mesh_paths, "_MAX_WALKS", 3 * 16 * 15)
     drawn = by_flow(routes("valiant", topology, seed=2))
     assert {round(1 / min(path.share for path in paths)) for paths in drawn.values()} == {3}
     monkeypatch.undo()

@@ -241,7 +241,7 @@ def test_loads_that_are_simulated_one_after_the_other_are_those_simulated_at_onc
     of = fabric(topology, uniform(topology))
     run = SimulationPhases(replications=2, warmup_cycles=100, measure_cycles=1_000)
     at_once = sweep(of, [0.1, 0.2, 0.3], run)
-    monkeypatch.setattr(simulator, "_AT_ONCE", 1)
+    monkeypatch.setattr(simulator, "_MAX_CHARACTERS", 1)
     heard: list[float] = []
     in_turn = sweep(of, [0.1, 0.2, 0.3], run, on_progress=heard.append)
     assert [item.to_json() for item in in_turn] == [entry.to_json() for entry in at_once]

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from routecast.cli.app import app
-from routecast.noc.study.document import Case, NocStudy, Own, StatedPower
+from routecast.noc.study.document import Case, NocStudy, OwnCriterion, StatedPower
 from routecast.noc.study.run import (
     CaseResult,
     NocResult,
@@ -249,7 +249,7 @@ def test_a_limit_may_be_undercut_and_a_stated_value_may_not(
 def test_a_criterion_of_our_own_is_a_limit_and_is_not_called_stated(
     result: NocResult, case: Case, power: float, met: bool
 ) -> None:
-    own = Own(curve="xy", relative_power=0.2, why="ours")
+    own = OwnCriterion(curve="xy", relative_power=0.2, why="ours")
     item = by_hand(case.model_copy(update={"own": (own,)}), xy=(power, power))
     study = NocStudy(kind="noc", name="hand", title="By hand", case=(item.case,))
     judged = replace(result, study=study, cases=(item,), compared=compared((item,)), own=own_comparisons((item,)))
