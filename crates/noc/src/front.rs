@@ -1,11 +1,11 @@
-//! A packet comes to the front of an input: which output it wants, and which of its virtual channels it may have.
+//! A packet at the front of an input: the output that it requests, and the virtual channels that it may allocate there.
 
 use crate::engine::Engine;
 use crate::network::NODE;
 use crate::routes::ANY_CLASS;
 
 impl Engine {
-    /// A packet comes to the front of an input; `from` is the first cycle in which it may ask.
+    /// Handles a packet that reaches the front of an input; from cycle `from` on it may request an output.
     pub(crate) fn begin(&mut self, index: usize, packet: u32, from: u64) {
         let router = (index >> self.setup.tables.shift) as u32;
         let record = self.flight.slab.get_mut(packet);
@@ -17,7 +17,7 @@ impl Engine {
         let hop = self.setup.routes.hop(&self.setup.tables, router, record);
         self.setup.routes.advance(router, record);
         self.channels.allowed[index] = if self.setup.tables.output_queues {
-            // The router before has chosen the output by the queue.
+            // The upstream router chose the output when it chose the queue.
             let vc = (index & self.setup.tables.low) % self.setup.tables.vcs;
             let (port, class) = (vc % self.setup.tables.ports, hop.map_or(ANY_CLASS, |hop| hop.class));
             self.channels.port[index] = port as u8;
@@ -46,7 +46,7 @@ impl Engine {
         if class == ANY_CLASS { self.setup.tables.every } else { self.setup.tables.class[usize::from(class)] }
     }
 
-    /// Virtual output queues that a packet may get behind an output: those of the output that it takes there.
+    /// Virtual output queues of the next router that a packet may enter: the queues of its output there.
     fn queues_ahead(&self, router: usize, port: usize, class: u8, packet: u32) -> u64 {
         let output = router * self.setup.tables.ports + port;
         let next = self.setup.tables.next_router[output];
@@ -56,7 +56,7 @@ impl Engine {
         self.queues(self.port_at(next, self.setup.tables.next_arrival[output], packet), class)
     }
 
-    /// Queues of an output, of one class or of all.
+    /// Virtual output queues of an output, of one class or of all classes.
     pub(crate) fn queues(&self, port: u8, class: u8) -> u64 {
         let mut queues = 0;
         for (number, _) in self.setup.tables.class.iter().enumerate() {
@@ -67,7 +67,7 @@ impl Engine {
         queues
     }
 
-    /// Output that a packet takes at a router, chosen now.
+    /// Output that a packet takes at a router; adaptive routing chooses it now.
     pub(crate) fn port_at(&self, router: u32, arrival: u32, packet: u32) -> u8 {
         let record = self.flight.slab.get(packet);
         match self.setup.routes.hop(&self.setup.tables, router, record) {
@@ -76,8 +76,9 @@ impl Engine {
         }
     }
 
-    /// Among the outputs that adaptive routing allows, the one with the most room ahead; `free` are the output virtual
-    /// channels that may be had at once, and an output without one comes last. Equals take turns from cycle to cycle.
+    /// Among the outputs that adaptive routing allows, the one with the most credits. `free` are the output virtual
+    /// channels that can be allocated at once; an output without a free channel comes last. Equal outputs take turns
+    /// from cycle to cycle.
     pub(crate) fn freest(&self, router: usize, arrival: u32, target: u32, free: u64) -> u8 {
         let choices = self.setup.routes.choices(&self.setup.tables, arrival, target);
         let turn = (self.now as usize + router) % choices.len();

@@ -1,7 +1,8 @@
-//! Adaptive routing of a grid, known before any packet moves: flow after flow over the shortest path that is least
-//! loaded so far (`python/routecast/noc/routing/greedy.py` says how Li (2012) is read).
+//! Adaptive routing of a grid, computed before the simulation: flow after flow takes the shortest path whose most
+//! loaded link is the least loaded so far (`GreedyPaths` in `python/routecast/noc/routing/policies.py` explains this
+//! interpretation of Li (2012)).
 //!
-//! The best path of a flow is found from its target backwards over the rectangle of its two ends:
+//! The search for the best path of a flow goes backwards from its target over the rectangle of its two ends:
 //!
 //! ```text
 //!   least bottleneck from here = min over the two next links of max(load of the link, least bottleneck after it)
@@ -10,14 +11,14 @@
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-/// Loads have 12 decimals: those that differ by rounding alone are equal, so that ties are broken by rule.
+/// Loads have 12 decimals: loads that differ by rounding alone are equal, so that a rule breaks their ties.
 const UNITS: f64 = 1e12;
-/// Flows between two reports.
+/// Number of flows between two reports of progress.
 const LOOK: usize = 1024;
-/// A direction in which there is no link.
+/// Marks a direction without a link.
 const EDGE: u32 = u32::MAX;
 
-/// Routers, row by row.
+/// A grid of routers, numbered row by row.
 #[derive(Debug, Clone, Copy)]
 pub struct Routers {
     /// Routers in a row.
@@ -28,12 +29,12 @@ pub struct Routers {
     pub rings: bool,
 }
 
-/// Returns the links of one shortest path for every two routers, source by source and target by target, without
-/// separators; nothing if `report`, which hears the finished share now and then, answers `Break`.
+/// Returns the links of one shortest path for every pair of routers, source by source and target by target, without
+/// separators. `report` gets the finished share from time to time; if it returns `Break`, the result is empty.
 ///
-/// `demand` has a row for each source. Links are numbered by the router that they leave, and there east, west, south,
-/// north. Flows go from the largest to the smallest, of equal ones the nearer first. Those without demand go along x,
-/// then along y, and load nothing.
+/// `demand` has a row for each source. Links are numbered by the router that they leave, and at a router in the order
+/// east, west, south, north. Larger flows come first; of equal flows, those over a shorter distance. Flows without
+/// demand go along x, then along y, and load no link.
 ///
 /// # Panics
 ///
@@ -52,7 +53,7 @@ pub fn greedy(routers: Routers, demand: &[f64], report: &dyn Fn(f64) -> ControlF
     }));
     let rate = |flow: usize| (demand[flow] * UNITS).round_ties_even() / UNITS;
     let (mut flows, idle): (Vec<usize>, Vec<usize>) = (0..count * count).partition(|&flow| rate(flow) > 0.0);
-    // The sort is stable: flows that are alike stay in the order of their numbers.
+    // The sort is stable: flows of equal rate and distance stay in the order of their numbers.
     flows.sort_by(|&a, &b| rate(b).total_cmp(&rate(a)).then_with(|| distance(a).cmp(&distance(b))));
     let mut paths = vec![EDGE; ends[count * count]];
     let mut search = Search::new(routers);
@@ -70,8 +71,8 @@ pub fn greedy(routers: Routers, demand: &[f64], report: &dyn Fn(f64) -> ControlF
 }
 
 impl Routers {
-    /// The shortest signed ways along x and along y: one each, or forwards and backwards where both round a ring are
-    /// shortest.
+    /// The shortest signed offsets along x and along y, twice the same, or forwards and backwards where both directions
+    /// round a ring are equally short.
     fn ways(self, source: usize, target: usize) -> ([isize; 2], [isize; 2]) {
         let along = |from: usize, to: usize, size: usize| {
             let (straight, size) = (to as isize - from as isize, size as isize);
@@ -108,14 +109,14 @@ impl Routers {
     }
 }
 
-/// The loads of all links so far, and room for the search in one rectangle.
+/// The loads of all links so far, and buffers for the search in one rectangle.
 struct Search {
     routers: Routers,
     leaving: [Vec<u32>; 4],
     loads: Vec<f64>,
-    /// Least bottlenecks of one column of the rectangle, by hops left along y.
+    /// Least bottlenecks of one column of the rectangle, by remaining hops along y.
     least: Vec<f64>,
-    /// Whether the best path goes on along x, by hops left along x and then along y.
+    /// Whether the best path continues along x, by remaining hops along x and then along y.
     goes_along_x: Vec<bool>,
     path: Vec<u32>,
 }
@@ -132,7 +133,7 @@ impl Search {
         }
     }
 
-    /// Puts a flow on the shortest path whose most loaded link is least loaded.
+    /// Puts a flow on the shortest path whose most loaded link is the least loaded.
     fn route(&mut self, source: usize, target: usize, rate: f64, path: &mut [u32]) {
         let (along_x, along_y) = self.routers.ways(source, target);
         let mut best = f64::INFINITY;
@@ -161,7 +162,7 @@ impl Search {
         let (wide, high) = (across.unsigned_abs(), down.unsigned_abs());
         let (horizontal, vertical) = (&leaving[usize::from(across <= 0)], &leaving[2 + usize::from(down <= 0)]);
         let (x, y) = (source % routers.columns, source / routers.columns);
-        // The router with `left` hops to go along x and `below` along y.
+        // The router with `left` remaining hops along x and `below` along y.
         let at = |left: usize, below: usize| {
             step(y, down, high - below, routers.rows) * routers.columns + step(x, across, wide - left, routers.columns)
         };
@@ -208,17 +209,17 @@ impl Search {
     }
 }
 
-/// The coordinate so many hops on, round a ring where the way leads over its end.
+/// The coordinate after `hops` hops in the direction of `way`; past the end of a ring it wraps.
 fn step(from: usize, way: isize, hops: usize, size: usize) -> usize {
     let there = if way > 0 { from + hops } else { from + size - hops };
     if there < size { there } else { there - size }
 }
 
-/// The nearest number of 12 decimals, as written out in full and cut.
+/// The nearest number with 12 decimals, equal to the value that formatting with 12 decimals gives.
 fn rounded(load: f64) -> f64 {
     let scaled = load * UNITS;
     let units = scaled.round_ties_even();
-    // Scaling itself may round across a half: half a unit in the last place at most.
+    // Scaling may round across a half, by half a unit in the last place at most; formatting then decides.
     if scaled.abs() < 1e15 && ((scaled - units).abs() - 0.5).abs() > scaled.abs() * f64::EPSILON {
         units / UNITS
     } else {

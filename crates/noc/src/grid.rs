@@ -1,4 +1,4 @@
-//! Routing along the rows and columns of a mesh, found from places instead of tables.
+//! Routing along the rows and columns of a mesh, computed from positions instead of tables.
 
 use rand::{Rng, RngExt};
 
@@ -6,10 +6,10 @@ use crate::network::Tables;
 use crate::packet::{NONE, Packet};
 use crate::scenario::Way;
 
-/// Output port of a direction in which there is no link.
+/// Output port of a direction without a link.
 const EDGE: u8 = 0;
 
-/// Places of routers, and the ports that lead to their neighbours.
+/// Positions of routers, and the ports that lead to their neighbours.
 #[derive(Debug)]
 pub struct Grid {
     columns: u32,
@@ -20,8 +20,8 @@ pub struct Grid {
     ports: Vec<[u8; 4]>,
 }
 
-/// Number of the direction from a router to its neighbour: along the row up and down, along the column up and down;
-/// `None` if they are no neighbours.
+/// Number of the direction from a router to its neighbour: 0 and 1 for rising and falling columns, 2 and 3 for rising
+/// and falling rows; `None` if they are not neighbours.
 #[must_use]
 pub fn direction(columns: usize, from: usize, to: usize) -> Option<usize> {
     let coordinates = |router: usize| (router % columns, router / columns);
@@ -34,7 +34,7 @@ pub fn direction(columns: usize, from: usize, to: usize) -> Option<usize> {
 }
 
 impl Grid {
-    /// A grid whose neighbours are joined, which was checked.
+    /// A grid in which links join all neighbours, as the check of the scenario ensures.
     #[must_use]
     pub fn new(tables: &Tables, columns: usize, way: Way) -> Self {
         let mut ports = vec![[EDGE; 4]; tables.routers];
@@ -49,7 +49,7 @@ impl Grid {
         Self { columns: columns as u32, way, places, ports }
     }
 
-    /// Draws what a packet's way depends on: its order of dimensions, or the router between.
+    /// Draws the random part of a packet's path: its order of dimensions, or its intermediate router.
     pub fn draw(&self, source: u32, target: u32, stream: &mut impl Rng) -> u32 {
         if source == target {
             return NONE;
@@ -68,7 +68,7 @@ impl Grid {
         }
     }
 
-    /// The router that a packet goes to now, and its virtual-channel class.
+    /// The router that a packet heads for now (its intermediate router or its target), and its virtual-channel class.
     #[inline]
     #[must_use]
     pub fn leg(&self, router: u32, packet: &Packet) -> (u32, u8) {
@@ -82,7 +82,7 @@ impl Grid {
         }
     }
 
-    /// Output port on the way to another router.
+    /// Output port towards another router.
     #[inline]
     #[must_use]
     pub fn port(&self, router: u32, goal: u32, class: u8) -> u8 {
@@ -97,7 +97,7 @@ impl Grid {
         self.ports[router as usize][direction]
     }
 
-    /// Notes that a packet has come to the router between.
+    /// Records that a packet has reached its intermediate router.
     #[inline]
     pub fn advance(&self, router: u32, packet: &mut Packet) {
         if matches!(self.way, Way::OverRectangle | Way::OverAny) && packet.cursor == router {

@@ -1,4 +1,4 @@
-//! What must hold in every cycle inside of the engine.
+//! Invariants of the engine in every cycle.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::network::NODE;
 use crate::packet::NONE;
 use crate::scenario::{Allocator, Queueing, Scenario, Way};
 
-/// Every place of every buffer is free as its sender knows, or filled, or its flit or credit is on the way.
+/// Every place of every buffer is a credit of its sender, or holds a flit, or its flit or credit is in flight.
 fn places_are_accounted_for(engine: &Engine, flits: u32) {
     let tables = &engine.setup.tables;
     let (mut flying, mut returning) = (HashMap::new(), HashMap::new());
@@ -41,7 +41,7 @@ fn places_are_accounted_for(engine: &Engine, flits: u32) {
     }
 }
 
-/// A packet owns its output virtual channel alone, and masks say what the records say.
+/// A packet alone owns its output virtual channel, and the bit masks agree with the records.
 fn owners_agree(engine: &Engine, flits: u32) {
     let tables = &engine.setup.tables;
     for router in 0..tables.routers {

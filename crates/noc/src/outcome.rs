@@ -1,13 +1,13 @@
-//! What one simulation saw.
+//! The results of one simulation.
 
 use serde::Serialize;
 
 /// A distribution of latencies, in cycles of the plane.
 #[derive(Debug, Clone, Serialize)]
 pub struct Latency {
-    /// How many.
+    /// Number of packets or flits.
     pub count: u64,
-    /// Their mean.
+    /// Mean.
     pub mean: f64,
     /// Median.
     pub p50: f64,
@@ -15,24 +15,24 @@ pub struct Latency {
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
 }
 
-/// What one simulation saw. "Measured" packets are those made in the measurement phase.
+/// The results of one simulation. "Measured" packets are those that are created in the measurement phase.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
-    /// Made in the source queue until the tail is ejected, of measured packets.
+    /// Of measured packets: from their creation in the source queue until the tail is ejected.
     pub packet_latency: Latency,
-    /// Head leaves the source queue until the tail is ejected.
+    /// Of measured packets: from the time when the head leaves the source queue until the tail is ejected.
     pub network_latency: Latency,
-    /// Leaves the source queue until ejected, of each flit of measured packets.
+    /// Of each flit of measured packets: from the time when it leaves the source queue until it is ejected.
     pub flit_latency: Latency,
-    /// Mean routers on the way of measured packets.
+    /// Mean number of routers on the paths of measured packets.
     pub mean_routers: f64,
-    /// Mean packet latency of each batch of measured packets, by creation time; NaN-free: batches without packets are left out.
+    /// Mean packet latency of each batch of measured packets, by creation time, without empty batches.
     pub batch_latency: Vec<f64>,
-    /// Flits made in the measurement phase, by node.
+    /// Flits created in the measurement phase, by node.
     pub offered_flits: Vec<u64>,
     /// Flits ejected in the measurement phase, by receiving node.
     pub accepted_flits: Vec<u64>,
@@ -44,16 +44,16 @@ pub struct Outcome {
     pub source_flits: [u64; 2],
     /// Flits of measured packets that had not arrived at the end.
     pub undelivered_flits: u64,
-    /// Whole run: flits made, ejected, and still inside (network and source queues). made = ejected + inside (S12).
+    /// Flits created in the whole run: created = ejected + inside (S12).
     pub created_flits: u64,
-    /// See `created_flits`.
+    /// Flits ejected in the whole run.
     pub ejected_flits: u64,
-    /// See `created_flits`.
+    /// Flits in the network and in source queues at the end of the run.
     pub inside_flits: u64,
     /// Flits through routers in the whole run.
     pub flit_hops: u64,
     /// Cycles simulated, all phases.
     pub cycles: u64,
-    /// Nothing moved for so long with flits inside that it must be a deadlock; the run was ended there.
+    /// Whether the run ended in a deadlock: flits are inside, and none has moved for too long.
     pub deadlocked: bool,
 }

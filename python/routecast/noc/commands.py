@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["compare", "optimum", "power", "simulate"]
 
 
-CHANGES = "In the place of what the file says"
+CHANGES = "Instead of the file's values"
 RESULTS = "Results"
 
 
@@ -73,7 +73,7 @@ SimulatedRoutings = Annotated[
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn.", rich_help_panel=CHANGES)
+    int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of all random draws.", rich_help_panel=CHANGES)
 ]
 FigureFile = Annotated[
     Path | None,
@@ -141,7 +141,7 @@ def _print_answer(
     *,
     as_json: bool,
 ) -> None:
-    """Print an answer as JSON, or its parts: lines and tables; a line that comes first is bold."""
+    """Print an answer as JSON, or its lines and tables with the first line in bold."""
     for note in answer.notes:
         remark(note)
     if as_json:
@@ -167,7 +167,7 @@ def compare(
 ) -> None:
     """Compare everything: power of routings and allocations, their distance to the optimum, and latency.
 
-    With a `[simulation]` section the fabric is simulated flit by flit too: does latency hold at these loads?
+    With a `[simulation]` section it also simulates the fabric flit by flit, to show whether latency holds.
     """
     from routecast.noc._views import tables
     from routecast.noc.answer.simulate import compare as comparison_of
@@ -209,7 +209,7 @@ def optimum(
 ) -> None:
     """Find the least power of any splitting of flows over paths and planes, with a proven bound.
 
-    Ideal power control (Li 2012, eqs. 6.4-6.6 and 7.7-7.12), exactly over the expansion factor. Beside it stands how
+    Solves ideal power control (Li 2012, eqs. 6.4-6.6 and 7.7-7.12) exactly over the expansion factor, and prints how
     far every routing and every allocation is from the bound. The figure maps the optimum's link loads at the highest
     load.
     """
@@ -247,7 +247,7 @@ def power(
     """Print the power of every routing, and of every allocation to planes, at each load.
 
     The most loaded link sets the clock and the voltage of its whole plane: power is hop flow over alpha squared (Li
-    2012, eqs. 6.1-6.3 and 7.3). Beside it stand NoDVFS, XY at full voltage, and XY with scaling.
+    2012, eqs. 6.1-6.3 and 7.3). The table compares it with NoDVFS (XY at full voltage) and with scaled XY.
     """
     from routecast.noc._views import tables
     from routecast.noc.answer.power import power_answer
@@ -283,8 +283,8 @@ def simulate(
 ) -> None:
     """Simulate the fabric flit by flit, from `[simulation]` of the file: latency, throughput, link loads, power.
 
-    A load over saturation is simulated and said to be one: its latency is unbounded. A routing that can deadlock is
-    refused with the cycle. Power stands beside that of the flow level.
+    A load above saturation is simulated and reported as saturated: its latency is unbounded. A routing that can
+    deadlock is refused, and the message names the cycle. The table compares power with that of the flow level.
     """
     from routecast.noc._views import tables
     from routecast.noc.answer.simulate import simulation_answer

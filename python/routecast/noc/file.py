@@ -150,7 +150,7 @@ def parse_loads(value: object) -> tuple[float, ...]:
             raise QuantityProblem(str(value), f"got {entry!r}: a load is a number above 0, such as 0.5")
         loads.append(float(str(entry)))
     if not loads:
-        raise QuantityProblem(str(value), "there is no load: give one above 0")
+        raise QuantityProblem(str(value), "got no load: give a number above 0, such as 0.5")
     return tuple(loads)
 
 
@@ -172,7 +172,7 @@ def parse_lengths(value: object) -> tuple[int, ...]:
         entries = [*range(int(match[1]), min(int(match[2]), _MAX_FLITS + 1) + 1)] if match else [value]
     lengths = [entry for entry in entries if isinstance(entry, int) and not isinstance(entry, bool)]
     if not entries or len(lengths) < len(entries) or not all(1 <= length <= _MAX_FLITS for length in lengths):
-        message = 'lengths are whole flits from 1: 8, "5-10" (each as likely), or [1, 5]'
+        message = 'a length is a whole number of flits from 1: 8, "5-10" (all equally likely), or [1, 5]'
         raise QuantityProblem(str(value), f"got {value!r}: {message}")
     return tuple(lengths)
 
@@ -233,7 +233,7 @@ class FlowTable(FileModel):
 
     source: Position = Field(alias="from", description="Node that sends: [x, y], or [x, y, k] at a shared router")
     target: Position = Field(alias="to", description="Node that receives")
-    rate: Positive = Field(description="In capacities of a link at full clock")
+    rate: Positive = Field(description="Rate in capacities of a link at full clock")
 
 
 class TrafficTable(FileModel):
@@ -243,23 +243,23 @@ class TrafficTable(FileModel):
         Field(default=None, description="A synthetic pattern")
     )
     share: Annotated[Number, Field(ge=0.0, le=1.0)] | None = Field(
-        default=None, description="hot_spot: part of each node's traffic that goes to the hot spot; 0.6"
+        default=None, description="hot_spot: part of each node's traffic that goes to the hot spots; 0.6 if not given"
     )
     nodes: Annotated[tuple[Position, ...], Field(min_length=1)] | None = Field(
-        default=None, description="hot_spot: its nodes; the middle of the grid if not given"
+        default=None, description="hot_spot: nodes that are hot spots; the middle of the grid if not given"
     )
     weights: Annotated[tuple[Positive, ...], Field(min_length=1)] | None = Field(
         default=None, description="hot_spot: how the share is divided among its nodes; evenly if not given"
     )
     permutations: Annotated[Count, Field(ge=1, le=100_000)] | None = Field(
-        default=None, description="normal: permutation matrices that are summed; as many as nodes"
+        default=None, description="normal: number of permutation matrices in the mean; as many as nodes if not given"
     )
-    seed: Seed | None = Field(default=None, description="normal: seed of the permutations; 1")
+    seed: Seed | None = Field(default=None, description="normal: seed of the permutations; 1 if not given")
     to_itself: bool | None = Field(
         default=None, description="uniform: whether a node sends to itself as often as to any other"
     )
     along: Literal["columns", "both"] | None = Field(
-        default=None, description="tornado, neighbour: which coordinates are shifted; columns"
+        default=None, description="tornado, neighbour: coordinates that are shifted; columns if not given"
     )
     task_graph: str | None = Field(default=None, description='A shipped task graph: "mpeg4", "vopd"')
     mapping: dict[str, Position] | None = Field(
@@ -269,7 +269,8 @@ class TrafficTable(FileModel):
         default=None, description="CSV file beside this one: row i, column j goes from node i to node j"
     )
     link_rate: BitRate | None = Field(
-        default=None, description="matrix, task_graph: what a link carries at full clock, to make loads of their rates"
+        default=None,
+        description="matrix, task_graph: rate of a link at full clock, which converts their rates to loads",
     )
     flows: Annotated[tuple[FlowTable, ...], Field(min_length=1)] | None = Field(
         default=None, description="Single flows"
@@ -296,7 +297,7 @@ class RoutingTable(FileModel):
 class NocPowerTable(FileModel):
     """``[power]``: voltage and clock, and the power of a router."""
 
-    alpha_max: Number = Field(default=3.0, description="V_max / V_min, the largest expansion of a bit; from 1")
+    alpha_max: Number = Field(default=3.0, description="V_max / V_min, the largest expansion factor; at least 1")
     table: str | None = Field(
         default=None,
         description=(
@@ -305,10 +306,10 @@ class NocPowerTable(FileModel):
         ),
     )
     clocks: Literal["any", "listed"] = Field(
-        default="any", description="table: whether a plane runs at any clock or at those of the table"
+        default="any", description="table: whether a plane runs at any clock or only at the clocks of the table"
     )
     asleep: Annotated[Number, Field(ge=0.0, le=1.0)] = Field(
-        default=1.0, description="table: part of idle power that a plane without traffic draws; 1 is no sleep mode"
+        default=1.0, description="table: part of idle power that a plane without traffic draws; 1 means no sleep mode"
     )
 
 
@@ -325,13 +326,13 @@ class PlanesTable(FileModel):
         default=("balance", "mini", "four_phase", "search"), description="Allocations of flows to planes"
     )
     routing: Literal["xy", "yx", "adaptive"] = Field(
-        default="xy", description="Routing within each plane, but for search"
+        default="xy", description="Routing within each plane; the allocation search chooses its own paths"
     )
     freedom: Literal["plane", "plane_order", "dimension_order", "minimal", "any"] = Field(
         default="minimal",
         description=(
-            "search: what it chooses for a flow beside its plane: nothing (XY), nothing (XY and YX by plane), XY or "
-            "YX, one of all shortest paths, or any path"
+            "search: paths that it may choose for a flow: XY, XY or YX as the plane prescribes, XY or YX, any shortest "
+            "path, or any path"
         ),
     )
 
@@ -341,17 +342,17 @@ class OptimumTable(FileModel):
 
     paths: Literal["minimal", "any"] = Field(default="any", description="Paths that flows may take")
     gap: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = Field(
-        default=None, description="Proven distance to stop at; 1e-6 for one plane, 0.01 for more"
+        default=None, description="Proven relative gap at which the search stops; 1e-6 for one plane, 0.01 for several"
     )
-    time_limit: Positive | None = Field(default=None, description="Seconds to stop after, with what is proven")
+    time_limit: Positive | None = Field(
+        default=None, description="Seconds after which the search stops with its best flows and bound"
+    )
 
 
 class SimulationTable(FileModel):
     """``[simulation]``: the routers, packets and runs of the flit-level simulation."""
 
-    routing: SimulatedPolicies = Field(
-        default=("xy",), description="One routing or several; or turn models of adaptive hops"
-    )
+    routing: SimulatedPolicies = Field(default=("xy",), description="Routings or turn models to simulate")
     allocation: AllocationName | None = Field(
         default=None, description="Allocation of flows to planes; the first of [planes] if not given"
     )
@@ -368,43 +369,45 @@ class SimulationTable(FileModel):
         default="islip", description="Matching of inputs with outputs"
     )
     iterations: Annotated[Count, Field(ge=1, le=64)] = Field(default=1, description="Rounds of iSLIP in a cycle")
-    routing_cycles: Cycles = Field(default=0, description="Route computation; 0 is look-ahead routing")
-    vc_allocation_cycles: Cycles = Field(default=1, description="Allocation of a virtual channel to a head flit")
-    switch_allocation_cycles: FullCycles = Field(default=1, description="Switch allocation of every flit")
-    traversal_cycles: Cycles = Field(default=1, description="Through the crossbar")
-    credit_cycles: FullCycles = Field(default=1, description="A credit back to the router before")
+    routing_cycles: Cycles = Field(default=0, description="Time of route computation; 0 is look-ahead routing")
+    vc_allocation_cycles: Cycles = Field(default=1, description="Time to allocate a virtual channel to a head flit")
+    switch_allocation_cycles: FullCycles = Field(default=1, description="Time to allocate the switch to a flit")
+    traversal_cycles: Cycles = Field(default=1, description="Time through the crossbar")
+    credit_cycles: FullCycles = Field(default=1, description="Time of a credit to the upstream router")
     link_cycles: Cycles = Field(default=1, description="Time on the wire between routers")
     ejection_channels: Annotated[Count, Field(ge=1, le=60)] = Field(
-        default=1, description="Flits that a router hands to a node in a cycle"
+        default=1, description="Flits per cycle that a router delivers to a node"
     )
     node_link_cycles: Cycles = Field(default=1, description="Time on the wire between a node and its router")
     packet_flits: Lengths = Field(
-        default=(8,), description='Length of packets in flits: 8, "5-10" (each as likely), or [1, 5]'
+        default=(8,), description='Length of packets in flits: 8, "5-10" (all equally likely), or [1, 5]'
     )
-    injection: Literal["bernoulli", "on_off"] = Field(default="bernoulli", description="When packets are made")
-    on_cycles: Positive | None = Field(default=None, description="on_off: mean cycles of a node's bursts")
-    off_cycles: Positive | None = Field(default=None, description="on_off: mean cycles between them")
+    injection: Literal["bernoulli", "on_off"] = Field(default="bernoulli", description="Process that creates packets")
+    on_cycles: Positive | None = Field(default=None, description="on_off: mean length of a node's bursts")
+    off_cycles: Positive | None = Field(default=None, description="on_off: mean length of the pauses between bursts")
     clock: Literal["full", "scaled"] = Field(
         default="full",
-        description="Full clock at every load, or the slowest that busy_ratio allows; planes are always scaled",
+        description="Full clock at every load, or the slowest that busy_ratio allows; several planes are always scaled",
     )
     busy_ratio: Annotated[Number, Field(gt=0.0, le=1.0)] = Field(
         default=0.8,
         description=(
             "Greatest utilisation of the most loaded link at a scaled clock; at 1, Li's rule, latency is unbounded "
-            "wherever alpha is not alpha_max"
+            "wherever alpha is below alpha_max"
         ),
     )
     loads: Loads | None = Field(default=None, description="Loads to simulate; those of [traffic] if not given")
-    warmup_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(default=10_000, description="Before anything counts")
+    warmup_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(
+        default=10_000, description="Cycles before the measurement"
+    )
     measure_cycles: Annotated[Count, Field(ge=100, le=10**9)] = Field(
-        default=20_000, description="Cycles whose packets count"
+        default=20_000, description="Cycles of the measurement, whose packets count"
     )
     drain_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(
-        default=100_000, description="Most further cycles until these packets have arrived"
+        default=100_000, description="Maximum number of further cycles in which these packets arrive"
     )
     replications: Annotated[Count, Field(ge=1, le=1000)] = Field(
-        default=3, description="Runs with other random streams"
+        default=3, description="Independent runs with different random streams"
     )
     seed: Seed = Field(default=1, description="Seed of all random streams")
 
@@ -418,7 +421,7 @@ class NocFile(FileModel):
     traffic: TrafficTable
     routing: RoutingTable = RoutingTable()
     power: NocPowerTable = NocPowerTable()
-    planes: PlanesTable | None = Field(default=None, description="More networks than one; absent: one plane")
+    planes: PlanesTable | None = Field(default=None, description="Several planes; absent: one plane")
     optimum: OptimumTable = OptimumTable()
     simulation: SimulationTable | None = Field(default=None, description="absent: flow level only")
 
@@ -436,7 +439,7 @@ _REQUIRED_TRAFFIC = {
 }
 """Keys of ``[traffic]`` that need a kind of traffic: the key of the kind, and its values (empty: any)."""
 _MAX_NODES = 4096
-"""Their traffic matrix takes 128 MiB, and an answer needs several."""
+"""The traffic matrix of so many nodes takes 128 MiB, and an answer needs several matrices."""
 
 
 def topology_of(table: TopologyTable) -> Topology:
@@ -450,7 +453,7 @@ def topology_of(table: TopologyTable) -> Topology:
 
 
 def contradictions(file: NocFile) -> list[Problem]:
-    """Return every contradiction of a file with its key."""
+    """Return the contradictions between values of a file, each with its key."""
     return [
         *_topology_problems(file.topology),
         *_traffic_problems(file.traffic),
@@ -467,7 +470,7 @@ def _topology_problems(table: TopologyTable) -> Iterator[Problem]:
         yield Problem("topology", str(problem))
     nodes = table.columns * table.rows * table.concentration
     if nodes > _MAX_NODES:
-        message = f"{nodes:,} nodes, but their traffic matrix is kept whole: at most {_MAX_NODES:,}, as many as 64 x 64"
+        message = f"has {nodes:,} nodes: their dense traffic matrix allows at most {_MAX_NODES:,}, as many as 64 x 64"
         yield Problem("topology", message)
 
 
@@ -482,7 +485,7 @@ def _traffic_problems(table: TrafficTable) -> Iterator[Problem]:
             continue
         if getattr(table, key) is None or (values and getattr(table, key) not in values):
             required = " or ".join(f'{key} = "{value}"' for value in values) or f"a {key}"
-            yield Problem(f"traffic.{name}", f"goes with {required} only")
+            yield Problem(f"traffic.{name}", f"needs {required}")
     if table.weights is not None and len(table.weights) != len(table.nodes or ()):
         message = f"{len(table.weights)} weights for {len(table.nodes or ())} nodes: give one for each"
         yield Problem("traffic.weights", message)
@@ -494,7 +497,7 @@ def _position_problems(file: NocFile) -> Iterator[Problem]:
     for number, flow in enumerate(table.flows or ()):
         positions += [(f"flows[{number}].from", flow.source), (f"flows[{number}].to", flow.target)]
         if flow.source == flow.target:
-            yield Problem(f"traffic.flows[{number}]", "goes to where it comes from")
+            yield Problem(f"traffic.flows[{number}]", "has the same source and target")
     positions += [(f"mapping.{task}", position) for task, position in (table.mapping or {}).items()]
     sizes = (grid.columns, grid.rows, grid.concentration)
     for key, position in positions:
@@ -509,20 +512,22 @@ def _plane_problems(file: NocFile) -> Iterator[Problem]:
         yield Problem("power.alpha_max", message)
     for name in ("clocks", "asleep"):
         if file.power.table is None and name in file.power.model_fields_set:
-            yield Problem(f"power.{name}", "goes with a table of router power only")
+            yield Problem(f"power.{name}", "needs a table of router power")
     for number, policy in enumerate(file.routing.policies):
         if policy in file.routing.policies[:number]:
-            yield Problem(f"routing.policies[{number}]", f'"{policy}" stands there twice')
+            yield Problem(f"routing.policies[{number}]", f'"{policy}" is listed twice')
     planes = file.planes
     if planes is None:
         return
     if planes.count is not None and planes.widths is not None and planes.count != len(planes.widths):
-        yield Problem("planes", f"count says {planes.count}, widths {len(planes.widths)}: leave count out")
+        yield Problem("planes", f"count is {planes.count}, but there are {len(planes.widths)} widths: leave count out")
     if (len(planes.widths) if planes.widths is not None else planes.count) == 1:
-        yield Problem("planes", "one plane leaves nothing to allocate: leave the table out, or give 2 or more")
+        yield Problem(
+            "planes", "has one plane, which needs no allocation: leave [planes] out, or give 2 planes or more"
+        )
     for number, name in enumerate(planes.allocations):
         if name in planes.allocations[:number]:
-            yield Problem(f"planes.allocations[{number}]", f'"{name}" stands there twice')
+            yield Problem(f"planes.allocations[{number}]", f'"{name}" is listed twice')
 
 
 def _simulation_problems(file: NocFile) -> Iterator[Problem]:
@@ -534,20 +539,20 @@ def _simulation_problems(file: NocFile) -> Iterator[Problem]:
         if table.injection == "on_off" and value is None:
             yield Problem(f"simulation.{name}", 'is missing: injection = "on_off" needs it')
         elif table.injection != "on_off" and value is not None:
-            yield Problem(f"simulation.{name}", 'goes with injection = "on_off" only')
+            yield Problem(f"simulation.{name}", 'needs injection = "on_off"')
     stated = table.model_fields_set
     has_planes = file.planes is not None and (len(file.planes.widths or ()) or file.planes.count or 2) > 1
     if table.allocation is not None and not has_planes:
-        yield Problem("simulation.allocation", "goes with [planes] of more than one plane only")
+        yield Problem("simulation.allocation", "needs [planes] with more than one plane")
     if has_planes and "routing" in stated:
-        yield Problem("simulation.routing", "planes have planes.routing: leave it out")
+        yield Problem("simulation.routing", "does not apply to several planes, which have planes.routing: leave it out")
     for number, policy in enumerate(table.routing):
         if policy in table.routing[:number]:
-            yield Problem(f"simulation.routing[{number}]", f'"{policy}" stands there twice')
+            yield Problem(f"simulation.routing[{number}]", f'"{policy}" is listed twice')
     if table.queueing == "virtual_output_queues" and "virtual_channels" in stated:
-        yield Problem("simulation.virtual_channels", "virtual output queues have none: leave it out")
+        yield Problem("simulation.virtual_channels", "does not apply to virtual output queues: leave it out")
     if table.allocator != "islip" and "iterations" in stated:
-        yield Problem("simulation.iterations", 'goes with allocator = "islip" only')
+        yield Problem("simulation.iterations", 'needs allocator = "islip"')
 
 
 # Without a link rate only proportions matter, so that rates in bit/s are allowed; sums of larger numbers overflow.
@@ -583,8 +588,8 @@ def traffic_of(table: TrafficTable, topology: Topology, *, subject: str, folder:
     largest = float(traffic.demand.max())
     if largest > _MAX_RATE or 0.0 < largest < 1.0 / _MAX_RATE:
         message = (
-            f"the largest flow is {largest:g} link capacities, and {1.0 / _MAX_RATE:g} to {_MAX_RATE:g} make sense: "
-            "are its units right?"
+            f"the largest flow is {largest:g} link capacities, which is not in {1.0 / _MAX_RATE:g} to {_MAX_RATE:g}: "
+            "check its units"
         )
         raise FileProblem(subject, [Problem(f"traffic.{kind}", message)])
     return traffic
@@ -635,9 +640,9 @@ class NocChange:
     """Options of a command line that replace parts of the file; None keeps the file's part."""
 
     load: str | None = field('Loads, as ``"0.5"`` or ``"0.2, 0.5"``', default=None)
-    routings: str | None = field("Names of routings to compare, with commas between", default=None)
+    routings: str | None = field("Names of routings to compare, separated by commas", default=None)
     seed: int | None = field("Seed of all random draws", default=None)
-    simulated: str | None = field("Names of routings to simulate", default=None)
+    simulated: str | None = field("Names of routings to simulate, separated by commas", default=None)
 
 
 def read_noc(path: str | Path, *, change: NocChange | None = None, on_progress: Progress | None = None) -> NocCase:
@@ -649,7 +654,7 @@ def read_noc(path: str | Path, *, change: NocChange | None = None, on_progress: 
     change : NocChange, optional
         Replaces parts of the file.
     on_progress : callable, optional
-        Is called with the number of finished routings, of all, and the next one: on large grids they take a while.
+        Is called with the number of finished routings, the number of all, and the name of the next.
 
     Raises
     ------
@@ -683,7 +688,7 @@ def parse_noc(
 def noc_case(
     file: NocFile, *, subject: str = "network on chip", folder: Path | None = None, on_progress: Progress | None = None
 ) -> NocCase:
-    """Return what a file describes.
+    """Return the case that a file describes.
 
     Raises FileProblem: parts of it contradict one another, or a matrix cannot be read.
     """
@@ -791,7 +796,7 @@ def _parse_policies(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
         if name not in allowed
     ]
     problems += [
-        Problem("--routing", f'"{name}" stands there twice')
+        Problem("--routing", f'"{name}" is listed twice')
         for number, name in enumerate(names)
         if name in allowed and name in names[:number]
     ]

@@ -2,9 +2,8 @@
 
 After sec. 6.5 of Li (2012) and table 3.2 of W. Dally and B. Towles, "Principles and Practices of Interconnection
 Networks" (Morgan Kaufmann, 2004). Patterns of rows and columns move traffic between routers; the k-th node of a router
-sends to the k-th node of another. A node whose target is itself sends nothing.
-
-Traffic matrices from files are a square of numbers, or rows of source, target and load or rate.
+sends to the k-th node of another. A node whose target is itself sends nothing. :func:`read_matrix` reads matrices from
+files.
 """
 
 from __future__ import annotations
@@ -61,15 +60,15 @@ def read_matrix(path: Path, *, nodes: int | None = None, link_rate_bps: float | 
     ----------
     path : Path
     nodes : int, optional
-        How many nodes the topology has; a square of another size and a node beyond are faults.
+        Number of nodes of the topology; a square of another size and a higher node number are refused.
     link_rate_bps : float, optional
-        What a link carries at full clock. The numbers of the file are bit/s then, and link capacities without it.
+        Rate of a link at full clock. With it the numbers of the file are bit/s, without it link capacities.
 
     Raises
     ------
     routecast.errors.FileProblem
-        Every fault with its row, column, value and what is allowed: no square, not the size of the topology, negative,
-        no number, a node that is not there, a pair named twice, rates without a link rate.
+        Every fault with its row, column and value: not square, not the size of the topology, negative, not a number,
+        an unknown node, a pair given twice, rates without a link rate.
     """
     if link_rate_bps is not None and not 0 < link_rate_bps < math.inf:
         raise FileProblem(str(path), [Problem("", f"link rate {link_rate_bps:g} bit/s: a link carries more than 0")])
@@ -147,9 +146,9 @@ def _from_pairs(path: Path, rows: list[list[str]], nodes: int | None, *, has_lin
         raise FileProblem(str(path), [Problem("row 0", message)])
     if (header[2] == _RATE_COLUMN) != has_link_rate:
         message = (
-            "states rates in bit/s, and no link rate is given: say what a link carries"
+            "states rates in bit/s, but no link rate is given: give the rate of a link"
             if header[2] == _RATE_COLUMN
-            else "states loads in link capacities, and a link rate is given: leave it out, or name the column rate_bps"
+            else "states loads in link capacities, but a link rate is given: leave it out, or name the column rate_bps"
         )
         raise FileProblem(str(path), [Problem(f"column {header[2]}", message)])
     problems: list[Problem] = []
@@ -171,10 +170,10 @@ def _from_pairs(path: Path, rows: list[list[str]], nodes: int | None, *, has_lin
         if source is None or target is None or value is None:
             continue
         if (source, target) in stated:
-            problems.append(Problem(f"row {i}", f"{source} to {target} stands above already: add the two"))
+            problems.append(Problem(f"row {i}", f"{source} to {target} is already given above: add the two"))
         stated[source, target] = value
     if not stated and not problems:
-        problems.append(Problem("", "names no pair of nodes: at least one sends to another"))
+        problems.append(Problem("", "names no pair of nodes: give at least one"))
     _raise_if_any(path, problems)
     size = nodes or 1 + max(max(pair) for pair in stated)
     demand = np.zeros((size, size))
@@ -200,15 +199,14 @@ def _parse_node(cell: str, nodes: int | None) -> int | None:
 
 def _rate_problem(row: int, column: int | str, value: str) -> Problem:
     return Problem(
-        f"row {row}, column {column}",
-        f'got "{value}": traffic is a finite number, not negative and at most {_MAX_RATE:g}; 0 where none flows',
+        f"row {row}, column {column}", f'got "{value}": give a finite number from 0 to {_MAX_RATE:g}, 0 for no traffic'
     )
 
 
 def _raise_if_any(path: Path, problems: list[Problem]) -> None:
     if len(problems) > _MAX_REPORTED:
         rest = len(problems) - _MAX_REPORTED
-        problems = [*problems[:_MAX_REPORTED], Problem("", f"and {rest} faults more")]
+        problems = [*problems[:_MAX_REPORTED], Problem("", f"and {rest} more")]
     if problems:
         raise FileProblem(str(path), problems)
 
@@ -247,9 +245,9 @@ def normal(topology: Topology, *, permutations: int | None = None, seed: int = 1
     ----------
     topology : Topology
     permutations : int, optional
-        How many; as many as there are nodes by default (Li (2012): 25 on a mesh of 5 x 5).
+        Number of permutations; by default that of the nodes (Li (2012): 25 on a mesh of 5 x 5).
     seed : int
-        Of the permutations.
+        Seed of the permutations.
 
     Raises
     ------
@@ -281,12 +279,12 @@ def transpose(topology: Topology, *, to_itself: bool = False) -> Traffic:
     Raises
     ------
     RoutecastError
-        The grid has not as many rows as columns.
+        The numbers of rows and columns differ.
     """
     if topology.columns != topology.rows:
         msg = (
-            f"transpose traffic exchanges rows and columns, and {topology.columns} x {topology.rows} routers are no "
-            "square: take as many rows as columns or another pattern"
+            f"transpose traffic exchanges rows and columns, and {topology.columns} x {topology.rows} routers are "
+            "not a square: take as many rows as columns, or another pattern"
         )
         raise RoutecastError(msg)
     return _permuted("transpose", topology, lambda x, y: (y, x), to_itself=to_itself)
@@ -362,19 +360,19 @@ def hot_spot(
     ----------
     topology : Topology
     nodes : sequence of int, optional
-        The hot spots; :func:`centre` unless said.
+        The hot spots; :func:`centre` by default.
     weights : sequence of float, optional
-        How the share is divided among the hot spots; evenly unless said.
+        Division of the share among the hot spots; even by default.
     share : float
         Part of its traffic that a node sends to hot spots, 0..1.
     to_itself : bool
-        Whether a node may draw itself as a hot spot and as any node. With that, a share of 1 and weights these are the
-        hot spots of BookSim 2.
+        Whether a node may draw itself as a hot spot and as any node. With this, a share of 1 and weights the pattern
+        is that of BookSim 2.
 
     Raises
     ------
     RoutecastError
-        A node that is not there or named twice, weights that are negative or not as many as nodes, a share outside
+        An unknown node, a node named twice, weights that are not positive or not as many as nodes, a share outside
         0..1.
     """
     count = topology.node_count
@@ -387,7 +385,7 @@ def hot_spot(
     if not to_itself:
         np.fill_diagonal(to_hot, 0.0)
     total = to_hot.sum(axis=1, keepdims=True)
-    # A node that finds no other hot spot sends all it has uniformly.
+    # A single hot spot has no other hot spot: it sends all its traffic uniformly.
     to_hot = np.divide(to_hot, total, out=others.copy(), where=total > 0)
     return Traffic(name="hot_spot", demand=share * to_hot + (1 - share) * others)
 
@@ -412,7 +410,7 @@ PATTERNS: dict[str, Callable[..., Traffic]] = {
 def pattern(name: str, topology: Topology, *, seed: int = 1) -> Traffic:
     """Return the pattern of a name, as defined by Li (2012).
 
-    ``name``: one of ``PATTERNS``; ``seed``: for ``normal``; the others draw nothing. Raises RoutecastError: no pattern
+    ``name``: one of ``PATTERNS``; ``seed``: of ``normal``, the only random pattern. Raises RoutecastError: no pattern
     has the name, or it does not fit the topology.
     """
     if name not in PATTERNS:
@@ -443,7 +441,7 @@ def _permuted(
 
 
 def _add_pairs(demand: NDArray[np.float64], source: int, target: int, count: int) -> None:
-    """Add a demand of 1 from each of ``count`` nodes from ``source`` on to the node as far from ``target`` on."""
+    """Add a demand of 1 from node ``source + k`` to node ``target + k``, for all k below ``count``."""
     steps = np.arange(count)
     demand[source + steps, target + steps] = 1.0
 
@@ -451,9 +449,9 @@ def _add_pairs(demand: NDArray[np.float64], source: int, target: int, count: int
 def _check_hot_spots(hot: list[int], heat: list[float], share: float, count: int) -> None:
     faults = []
     if not hot:
-        faults.append("no hot spot is named: name one node or more, or none for the centre")
+        faults.append("no hot spot is named: name at least one node, or leave nodes out for the centre")
     faults += [
-        f"hot spot {node} is no node: they are numbered 0 to {count - 1}" for node in hot if not 0 <= node < count
+        f"hot spot {node} is not a node: nodes are numbered 0 to {count - 1}" for node in hot if not 0 <= node < count
     ]
     faults += [f"hot spot {node} is named twice: give it more weight" for node in {*hot} if hot.count(node) > 1]
     if len(heat) != len(hot):

@@ -20,6 +20,7 @@ from enum import StrEnum
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +68,7 @@ class RouterPoint:
     voltage_v: float | None = field("The least supply voltage at which the router runs at that clock, V", default=None)
     idle_w: float | None = field("Power of a router at no load, P0, W", default=None)
     full_w: float | None = field("Power at one flit per port and cycle, P1, W", default=None)
-    static_w: float | None = field("The part of both that is there without a clock, W", default=None)
+    static_w: float | None = field("Static power, the part of both that needs no clock, W", default=None)
     source: str = field("Source of the figures", default="")
 
 
@@ -85,26 +86,28 @@ class RouterTable:
     name: str
     points: tuple[RouterPoint, ...] = field("Clocks strictly rising")
     ports: int = field("Ports of the router, the local one included", default=5)
-    # Where the figures are from, and how they were read.
+    # Sources of the figures, and how they were read.
     source: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        problems = [] if self.points else [Problem("point", "there is none: at least one clock is stated")]
+        problems = [] if self.points else [Problem("point", "got none: give at least one clock")]
         if self.ports < 1:
             problems.append(Problem("ports", f"{self.ports}: a router has at least 1 port"))
         for i, point in enumerate(self.points):
             problems += _point_problems(point, f"point[{i}]")
         for i, (slow, fast) in enumerate(pairwise(self.points)):
             if not slow.frequency_hz < fast.frequency_hz:
-                message = f"{fast.frequency_hz:g} Hz after {slow.frequency_hz:g} Hz: clocks rise, each stands once"
+                message = (
+                    f"{fast.frequency_hz:g} Hz after {slow.frequency_hz:g} Hz: give clocks in rising order, each once"
+                )
                 problems.append(Problem(f"point[{i + 1}].frequency", message))
         stated = [point for point in self.points if point.voltage_v is not None]
         for slow, fast in pairwise(stated):
             if (fast.voltage_v or 0) < (slow.voltage_v or 0):
                 message = (
                     f"{fast.voltage_v:g} V at {fast.frequency_hz:g} Hz is less than {slow.voltage_v:g} V at "
-                    f"{slow.frequency_hz:g} Hz: a faster clock needs no less voltage"
+                    f"{slow.frequency_hz:g} Hz: a faster clock needs at least as much"
                 )
                 problems.append(Problem(f"point[{self.points.index(fast)}].voltage", message))
         if problems:
@@ -133,8 +136,8 @@ class RouterTable:
         """Return the slowest clock that carries a bottleneck load.
 
         ``bottleneck``: load of the most loaded link, in capacities at the fastest clock of the table; ``clocks``:
-        ``listed``: one of the table's; ``any``: also between them, but not below the slowest. Raises RoutecastError:
-        the load is over capacity at the fastest clock, or no number.
+        ``listed`` allows the clocks of the table, ``any`` also those between them. Raises RoutecastError:
+        the load is over capacity at the fastest clock, or not a number.
         """
         if not 0 <= bottleneck <= 1 + _ROUNDING:
             msg = (
@@ -178,7 +181,7 @@ class RouterTable:
         return idle + load * (self.full_w(frequency_hz) - idle)
 
     def power_bounds_w(self, load: float, frequency_hz: float) -> tuple[float, float]:
-        """Return the lower and the upper bound of the power of a router; they are equal where the table states all.
+        """Return the lower and the upper bound of the power of a router; equal where the table states idle power.
 
         Where it states full power alone, idle power lies between 0 and full power, so that the power lies between
         l P1 and P1.
@@ -210,8 +213,8 @@ class RouterTable:
         if not self._states(field, frequency_hz):
             where = f"from {stated[0][0] / 1e9:.4g} to {stated[-1][0] / 1e9:.4g} GHz only" if stated else "nowhere"
             msg = (
-                f'router table "{self.name}" states {word} {where}, and {frequency_hz / 1e9:.4g} GHz is asked: give a '
-                f"table that states it there"
+                f'router table "{self.name}" states {word} {where}: give a table that states it at '
+                f"{frequency_hz / 1e9:.4g} GHz"
             )
             raise RoutecastError(msg)
         frequency = min(max(frequency_hz, stated[0][0]), stated[-1][0])
@@ -233,7 +236,7 @@ def _point_problems(point: RouterPoint, place: str) -> list[Problem]:
         ("static", point.static_w, "W"),
     )
     problems += [
-        Problem(f"{place}.{name}", f"{value:g} {unit}: it is finite and not negative")
+        Problem(f"{place}.{name}", f"{value:g} {unit}: give a finite value of at least 0")
         for name, value, unit in quantities
         if value is not None and not 0 <= value < math.inf
     ]
@@ -243,33 +246,33 @@ def _point_problems(point: RouterPoint, place: str) -> list[Problem]:
         (("static", point.static_w), ("full", point.full_w)),
     ):
         if low is not None and high is not None and low > high:
-            message = f"{low:g} W is more than {high_name} power, {high:g} W: it is a part of it"
+            message = f"{low:g} W is more than {high_name} power, {high:g} W, of which it is a part"
             problems.append(Problem(f"{place}.{low_name}", message))
     return problems
 
 
 ROUTER_TABLES = ("intel-48-core", "intel-80-core")
-"""Names of the tables that ship. Neither states all that eq. 7.14 needs; ``RouterTable.missing`` says what is not."""
+"""Names of the tables that ship. Neither states all that eq. 7.14 needs; ``RouterTable.missing`` names the gaps."""
 
 _SUFFIX = ".nocpower.toml"
 _COLUMNS = ("frequency_hz", "voltage_v", "idle_w", "full_w", "static_w")
 
 
-# Tables of router power from files: those that ship, ``*.nocpower.toml`` and CSV of people's own.
+# Files of router power: the shipped tables, and users' ``*.nocpower.toml`` and CSV files.
 class _PointTable(FileModel):
     frequency: Frequency = Field(description='the clock, such as "2 GHz"')
     voltage: Voltage | None = Field(default=None, description='the least supply voltage at that clock, such as "1.1 V"')
     idle: Power | None = Field(default=None, description="power of a router at no load")
     full: Power | None = Field(default=None, description="power of a router at one flit per port and cycle")
-    static: Power | None = Field(default=None, description="the part of both that is there without a clock")
-    source: str = Field(default="", description="where the figures are from")
+    static: Power | None = Field(default=None, description="static power, the part of both that needs no clock")
+    source: str = Field(default="", description="source of the figures")
 
 
 class RouterTableFile(FileModel):
     """A ``*.nocpower.toml`` file."""
 
-    name: str = Field(description="what the table is called in messages and reports")
-    source: list[str] = Field(default=[], description="where the figures are from")
+    name: str = Field(description="name of the table in messages and reports")
+    source: list[str] = Field(default=[], description="sources of the figures")
     notes: list[str] = Field(default=[], description="how the figures were read")
     ports: Count = Field(default=5, ge=1, description="ports of a router, the local one included")
     point: list[_PointTable] = Field(min_length=1, description="voltage and power by clock, the slowest first")
@@ -317,7 +320,7 @@ def read_router_table(path: Path) -> RouterTable:
 
 
 def parse_router_table(text: str, subject: str) -> RouterTable:
-    """Return the table that a TOML text states; ``subject`` is what messages call it.
+    """Return the table that a TOML text states; ``subject`` is its name in messages.
 
     Raises FileProblem: with every fault of the text.
     """
@@ -354,30 +357,22 @@ def _parse_csv(text: str, path: Path) -> RouterTable:
         if name not in _COLUMNS
     ]
     if "frequency_hz" not in header:
-        problems.append(Problem("row 0", "has no column frequency_hz: a row is what is known of one clock"))
+        problems.append(Problem("row 0", "has no column frequency_hz: each row describes one clock"))
     points = []
     for i, row in enumerate(rows[1:], start=1):
         if len(row) != len(header):
             problems.append(Problem(f"row {i}", f"has {len(row)} cells and the header {len(header)}"))
             continue
-        values: dict[str, float] = {}
+        values: dict[str, Any] = {}
         for column, cell in zip(header, row, strict=True):
             value = _number(cell)
             if value is not None:
                 values[column] = value
             elif cell.strip() or column == "frequency_hz":
-                message = f'got "{cell.strip()}": give a number that is not negative, or nothing if it is not known'
+                message = f'got "{cell.strip()}": give a number of at least 0, or leave the cell empty'
                 problems.append(Problem(f"row {i}, column {column}", message))
         if not problems:
-            points.append(
-                RouterPoint(
-                    frequency_hz=values["frequency_hz"],
-                    voltage_v=values.get("voltage_v"),
-                    idle_w=values.get("idle_w"),
-                    full_w=values.get("full_w"),
-                    static_w=values.get("static_w"),
-                )
-            )
+            points.append(RouterPoint(**values))
     if problems:
         raise FileProblem(str(path), problems)
     try:
@@ -445,11 +440,11 @@ def plane_power(
 
     ``table``: of the routers of this plane; link capacities are at its fastest clock; ``asleep_ratio``: power of a
     plane without traffic, relative to its idle power at the slowest clock: 1 without a sleep mode, as in Li (2012), 0
-    where the plane is cut off. Raises RoutecastError: the plane is loaded over its capacity, the table states too
+    if the plane is switched off. Raises RoutecastError: the plane is loaded over its capacity, the table states too
     little, or the ratio is out of 0..1.
     """
     if not 0 <= asleep_ratio <= 1:
-        msg = f"asleep_ratio {asleep_ratio:g}: the part of idle power that stays on asleep is in 0..1"
+        msg = f"asleep_ratio {asleep_ratio:g}: the part of idle power that a sleeping plane draws is in 0..1"
         raise RoutecastError(msg)
     full_clock_loads = router_loads(plane, table.ports)
     if not plane.demand.any():
@@ -459,8 +454,8 @@ def plane_power(
     loads = full_clock_loads * (table.fastest_hz / frequency)
     if float(loads.max()) > 1 + _ROUNDING:
         msg = (
-            f"a router receives {loads.max():.4g} flits per port and cycle at {frequency / 1e9:.4g} GHz: nodes send "
-            "more than their ports take"
+            f"a router receives {loads.max():.4g} flits per port and cycle at {frequency / 1e9:.4g} GHz, more than "
+            "its ports take: lower the load"
         )
         raise RoutecastError(msg)
     bounds = np.array([table.power_bounds_w(float(load), frequency) for load in loads])

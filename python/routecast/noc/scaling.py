@@ -15,7 +15,7 @@ _ROUNDING = 1e-9
 class Scaling:
     """The expansion factor of one plane: voltage V_max/alpha and clock f_max/alpha, 1 <= alpha <= alpha_max.
 
-    Power is in units of one link that is always busy at full voltage, so that it has no unit.
+    Power is relative to that of one link that is always busy at full voltage.
 
     The bottleneck, slowed down, is loaded bottleneck * alpha, which must not be above 1. Li (2012) prints this
     "virtual load" upside down, rho = mu/(gamma alpha); its eq. 6.3 needs it as here. With ``alpha_max`` infinite alpha
@@ -45,7 +45,7 @@ class Scaling:
         Raises
         ------
         RoutecastError
-            The load is over capacity: no clock carries it. Or it is negative or no number.
+            The load is over capacity, so that no clock carries it, or it is negative or not a number.
         """
         if not bottleneck >= 0:
             msg = f"bottleneck load {bottleneck:g}: it is 0 or more, in capacities of a link at full clock"

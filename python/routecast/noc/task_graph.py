@@ -53,15 +53,14 @@ class TaskGraph:
     tasks: tuple[str, ...] = field("Their names, each once")
     flows: tuple[Flow, ...] = field("Flows, at most one from a task to another")
     source: tuple[str, ...] = field("Source of the figures", default=())
-    notes: tuple[str, ...] = field("Disagreements of the sources, and the choices", default=())
+    notes: tuple[str, ...] = field("Disagreements of the sources, and the choices made", default=())
     grid: tuple[tuple[str, ...], ...] = field(
-        'Rows of task names as they stand on the routers, ``""`` for a free tile; empty where no mapping is stated',
-        default=(),
+        'Rows of task names by router, ``""`` for a free tile; empty where no mapping is stated', default=()
     )
 
     def __post_init__(self) -> None:
         problems = [
-            Problem(f"tasks[{i}]", f'"{task}" is named twice: every task has a name of its own')
+            Problem(f"tasks[{i}]", f'"{task}" is named twice: each task needs a name of its own')
             for i, task in enumerate(self.tasks)
             if task in self.tasks[:i]
         ]
@@ -76,14 +75,14 @@ class TaskGraph:
             if flow.source == flow.target:
                 problems.append(Problem(place, f'"{flow.source}" sends to itself: a flow leads to another task'))
             if (flow.source, flow.target) in seen:
-                problems.append(Problem(place, f'"{flow.source}" to "{flow.target}" stands twice: add the rates'))
+                problems.append(Problem(place, f'"{flow.source}" to "{flow.target}" is listed twice: add the rates'))
             if not 0 < flow.rate_bytes_per_s < float("inf"):
                 problems.append(
                     Problem(place, f"rate {flow.rate_bytes_per_s:g} B/s: a rate is more than 0; leave idle flows out")
                 )
             seen.add((flow.source, flow.target))
         if not self.flows:
-            problems.append(Problem("flow", "there is none: at least one task sends to another"))
+            problems.append(Problem("flow", "got none: give at least one flow from a task to another"))
         if problems:
             raise ModelProblem(f'task graph "{self.name}"', problems)
 
@@ -97,7 +96,7 @@ class TaskGraph:
         return rates
 
 
-# A gain by rounding alone is none.
+# A smaller relative change is rounding.
 _ROUNDING = 1e-12
 
 
@@ -122,7 +121,7 @@ def best_mapping(
     topology : Topology
         With at least as many nodes as tasks.
     seed : int
-        Of the starts; the same seed gives the same mapping.
+        Seed of the random starts; the same seed gives the same mapping.
     starts : int
     """
     tasks, nodes = len(rates), topology.node_count
@@ -189,13 +188,13 @@ def mapped(
         The node of every task, in the order of ``graph.tasks`` or by name. By default the grid of the graph or, where
         the graph has no grid, :func:`routecast.noc.task_graph.best_mapping`.
     link_rate_bytes_per_s : float, optional
-        What a link carries at full clock. Without it only proportions mean anything: the largest flow is 1.
+        Rate of a link at full clock. Without it only proportions matter, and the largest flow is 1.
 
     Raises
     ------
     RoutecastError
         More tasks than nodes, a mapping or grid that does not fit the topology, an unknown task, two tasks on one
-        node, a link rate that is none.
+        node, an invalid link rate.
     """
     if link_rate_bytes_per_s is not None and not 0 < link_rate_bytes_per_s < float("inf"):
         msg = f"link rate {link_rate_bytes_per_s:g} B/s: a link carries more than 0"
@@ -245,7 +244,7 @@ def tiles_of(graph: TaskGraph, topology: Topology, mapping: Sequence[int] | Mapp
                 f"{topology.node_count - 1}"
             )
         elif tile in holders:
-            faults.append(f'"{holders[tile]}" and "{task}" both stand on node {tile}: give each its own')
+            faults.append(f'"{holders[tile]}" and "{task}" are both on node {tile}: give each its own')
         holders.setdefault(tile, task)
     if isinstance(mapping, Mapping) and (unplaced := [task for task in graph.tasks if task not in mapping]):
         named = ", ".join(f'"{task}"' for task in unplaced)
@@ -280,7 +279,7 @@ def _check_size(graph: TaskGraph, topology: Topology) -> None:
     if len(graph.tasks) > topology.node_count:
         msg = (
             f'task graph "{graph.name}" has {len(graph.tasks)} tasks and a {topology.columns} x {topology.rows} '
-            f"{topology.kind} has {topology.node_count} nodes: take a larger one, each task stands on its own"
+            f"{topology.kind} has {topology.node_count} nodes: take a larger one, as each task needs its own node"
         )
         raise RoutecastError(msg)
 
@@ -294,26 +293,24 @@ _SUFFIX = ".taskgraph.toml"
 class _FlowTable(FileModel):
     source: str = Field(alias="from", description="the task that sends")
     target: str = Field(alias="to", description="the task that receives")
-    rate: ByteRate = Field(description='how much it sends, such as "190 MB/s"')
+    rate: ByteRate = Field(description='rate of the flow, such as "190 MB/s"')
 
 
 class _BothWaysTable(FileModel):
     between: tuple[str, str] = Field(description="the two tasks")
-    rate: ByteRate = Field(description='how much each sends to the other, such as "190 MB/s"')
+    rate: ByteRate = Field(description='rate in each direction, such as "190 MB/s"')
 
 
 class TaskGraphFile(FileModel):
     """A ``*.taskgraph.toml`` file."""
 
-    name: str = Field(description="what the graph is called in tables and figures")
-    source: list[str] = Field(default=[], description="where the figures are from")
-    notes: list[str] = Field(default=[], description="what sources disagree on and what was chosen")
+    name: str = Field(description="name of the graph in tables and figures")
+    source: list[str] = Field(default=[], description="sources of the figures")
+    notes: list[str] = Field(default=[], description="disagreements of the sources, and the choices made")
     tasks: list[str] = Field(min_length=2, description="the names of all tasks")
-    flow: list[_FlowTable] = Field(default=[], description="who sends to whom")
-    both_ways: list[_BothWaysTable] = Field(default=[], description="who exchanges with whom, the same rate both ways")
-    grid: list[list[str]] = Field(
-        default=[], description='rows of task names as they stand on the routers, "" where none stands'
-    )
+    flow: list[_FlowTable] = Field(default=[], description="flows from a task to another")
+    both_ways: list[_BothWaysTable] = Field(default=[], description="pairs of tasks that send each other the same rate")
+    grid: list[list[str]] = Field(default=[], description='rows of task names by router, "" for a free tile')
 
 
 def task_graph(name: str | Path) -> TaskGraph:
@@ -350,7 +347,7 @@ def read_task_graph(path: Path) -> TaskGraph:
 
 
 def parse_task_graph(text: str, subject: str) -> TaskGraph:
-    """Return the task graph that a TOML text states; ``subject`` is what messages call it.
+    """Return the task graph that a TOML text states; ``subject`` is its name in messages.
 
     Raises FileProblem: with every fault of the text.
     """
@@ -382,20 +379,20 @@ def _check_grid(document: TaskGraphFile, subject: str) -> None:
     width = len(document.grid[0]) if document.grid else 0
     for y, row in enumerate(document.grid):
         if len(row) != width or not row:
-            problems.append(Problem(f"grid[{y}]", f"has {len(row)} tiles, the first row {width}: all rows are as long"))
+            problems.append(
+                Problem(f"grid[{y}]", f"has {len(row)} tiles, but the first row {width}: give all rows one length")
+            )
         for x, task in enumerate(row):
             place = f"grid[{y}][{x}]"
             if task and task not in document.tasks:
                 problems.append(Problem(place, f'task "{task}" is not known: {did_you_mean(task, document.tasks)}'))
             elif task in seen:
-                problems.append(Problem(place, f'task "{task}" stands at {seen[task]} already'))
+                problems.append(Problem(place, f'task "{task}" is already at {seen[task]}'))
             if task:
                 seen.setdefault(task, place)
     if document.grid:
         problems += [
-            Problem("grid", f'task "{task}" stands nowhere: put it on a tile')
-            for task in document.tasks
-            if task not in seen
+            Problem("grid", f'task "{task}" has no tile: put it on one') for task in document.tasks if task not in seen
         ]
     if problems:
         raise FileProblem(subject, problems)

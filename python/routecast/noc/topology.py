@@ -95,7 +95,7 @@ class Topology:
             msg = f"a grid of {self.columns} x {self.rows} routers has no links; at least 2 routers are needed"
             raise RoutecastError(msg)
         if self.concentration < 1:
-            msg = f"concentration {self.concentration}: at least 1 node stands at each router"
+            msg = f"concentration {self.concentration}: each router has at least 1 node"
             raise RoutecastError(msg)
         if self.concentration > 1 and self.kind is not TopologyKind.CONCENTRATED_MESH:
             msg = (

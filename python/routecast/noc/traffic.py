@@ -41,8 +41,9 @@ class Traffic:
 
         Only this traffic loads links: nodes at one router exchange their traffic within the router.
         """
-        routers, each = topology.router_count, topology.concentration
-        demand: NDArray[np.float64] = np.sum(self.demand.reshape(routers, each, routers, each), axis=(1, 3))
+        routers, concentration = topology.router_count, topology.concentration
+        by_router = self.demand.reshape(routers, concentration, routers, concentration)
+        demand: NDArray[np.float64] = np.sum(by_router, axis=(1, 3))
         np.fill_diagonal(demand, 0.0)
         return demand
 
@@ -50,7 +51,7 @@ class Traffic:
 def bottleneck(traffic: Traffic, routings: Sequence[Routes]) -> float:
     """Return the load of the most loaded link over all the routings, in capacities (Li 2012, definition 2).
 
-    The normalised load of Li (2012): how much the most loaded link carries (eqs. 6.7 and 7.13).
+    It is the normalised load of Li (2012) (eqs. 6.7 and 7.13).
     """
     return max(
         (float(link_loads(routes, traffic.between_routers(routes.topology)).max(initial=0.0)) for routes in routings),
@@ -61,8 +62,8 @@ def bottleneck(traffic: Traffic, routings: Sequence[Routes]) -> float:
 def normalised(traffic: Traffic, routings: Sequence[Routes], load: float, *, may_overload: bool = False) -> Traffic:
     """Return the traffic scaled so that the most loaded link over all the routings carries ``load``.
 
-    With several routings this is eq. 6.7, lambda' = eta mu lambda / max_R gamma_R: at load 1 the worst of them fills
-    its worst link and all the others can be sustained too. With XY alone it is eq. 7.13.
+    With several routings this is eq. 6.7, lambda' = eta mu lambda / max_R gamma_R: at load 1 the worst routing fills
+    its worst link, and the links carry the traffic of every other routing too. With XY alone it is eq. 7.13.
 
     Parameters
     ----------
@@ -73,12 +74,12 @@ def normalised(traffic: Traffic, routings: Sequence[Routes], load: float, *, may
     load : float
         The normalised load eta or rho, in capacities of a link at full clock; 0 is an idle fabric.
     may_overload : bool
-        Whether a load above 1 is meant: no fabric carries it, but it can be simulated.
+        Whether a load above 1 is allowed: no fabric carries it, but it can be simulated.
 
     Raises
     ------
     RoutecastError
-        The traffic loads no link, or the load is negative, no number, or above 1 and not meant to be.
+        The traffic loads no link, or the load is negative, not a number, or above 1 without ``may_overload``.
     """
     if not (math.isfinite(load) and load >= 0):
         msg = f"normalised load {load:g}: it is 0 or more, 1 where the most loaded link is full"

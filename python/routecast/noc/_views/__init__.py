@@ -1,1 +1,1 @@
-"""Networks on chip as tables, figures and maps of their links, for the terminal and for pages alike."""
+"""Answers for networks on chip as tables, figures and link maps, for the terminal and for pages."""

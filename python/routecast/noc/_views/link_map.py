@@ -12,13 +12,13 @@ from routecast.noc.topology import Direction, MeshLink, Topology, links
 from routecast.show.drawing import heading_rows
 
 SCALE = ((0.0, "#d5dae1"), (0.3, "#9cc3c9"), (0.55, "#f0c24b"), (0.8, "#e2762f"), (1.0, "#a11d33"))
-"""Load of a link and its colour; between them they are mixed."""
+"""Loads and their colours; colours of loads in between are interpolated."""
 RIM_COLOUR = "#2346c8"
 MARGIN_PX, BAR_PX, TITLE_PX, GUTTER_PX = 14, 84, 40, 22
 SMALL_PITCH_PX = 30
-"""Routers nearer to each other get broader bars and are smaller themselves."""
+"""Below this distance between routers, bars are wider and routers smaller."""
 WIDE_GRID_COLUMNS = 8
-"""Grids of more columns have two panels in a row at most."""
+"""Grids with more columns have at most two panels in a row."""
 _ROUNDING = 1e-6
 
 
@@ -159,14 +159,14 @@ def _bar(
     dx, dy = direction.step
     width, offset = (0.125, 0.092) if pitch >= SMALL_PITCH_PX else (0.18, 0.125)
     half, width, tip = 0.27 * pitch, width * pitch, 0.09 * pitch
-    # On the right of the way: east runs below the middle, south on its left.
+    # On the right of the direction: a link to the east runs below the middle, to the south on its left.
     cx, cy = x - dy * offset * pitch, y + dx * offset * pitch
     forward, right = (dx, dy), (-dy, dx)
     corners = ((-half, -width / 2), (half - tip, -width / 2), (half, 0.0), (half - tip, width / 2), (-half, width / 2))
     path = "L".join(
         f"{cx + a * forward[0] + b * right[0]:.1f} {cy + a * forward[1] + b * right[1]:.1f}" for a, b in corners
     )
-    # The rim lies under the bar, so that the colour of thin ones stays visible.
+    # The rim lies under the bar, so that the colour of a thin bar stays visible.
     rim_width = max(2.6, 0.05 * pitch)
     stroke = f' class="m" stroke="{RIM_COLOUR}" stroke-width="{rim_width:.1f}" paint-order="stroke"' if rim else ""
     parts = [f'<path d="M{path}Z" fill="{colour_of(load)}"{stroke}><title>{escape(name)}</title></path>']

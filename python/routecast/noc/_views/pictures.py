@@ -55,7 +55,7 @@ class LatencyCurve:
 
 
 def latency_figure(curves: Sequence[LatencyCurve], *, title: str, caption: str, x_title: str = "load") -> Figure:
-    """Return latency against load with its intervals; a dashed upright line stands where it becomes unbounded."""
+    """Return latency against load with its intervals; a dashed vertical line marks the first saturated load."""
     values = [value for curve in curves for value in (*curve.cycles, *curve.high) if math.isfinite(value)]
     is_log = bool(values) and max(values) > _LOG_SCALE_RATIO * min(v for v in values if v > 0.0)
     bottom = (min(values) / 1.3 if is_log else 0.0) if values else 0.0
@@ -99,7 +99,7 @@ def latency_figure(curves: Sequence[LatencyCurve], *, title: str, caption: str, 
     )
 
 
-KEEP_RIGHT = "The two links of a pair of routers run side by side, traffic keeping right."
+KEEP_RIGHT = "The two links between a pair of routers are drawn side by side; traffic keeps right."
 
 
 def power_by_load(answer: PowerAnswer, optimum: OptimumAnswer | None = None) -> Figure:
@@ -132,7 +132,7 @@ def power_by_load(answer: PowerAnswer, optimum: OptimumAnswer | None = None) -> 
 
 
 def power_map(answer: PowerAnswer, load: float, *, keys: tuple[str, ...] = ()) -> LinkMap:
-    """Return the link loads of the routings at a load, or the planes of the allocations where there are several."""
+    """Return the link loads of the routings at a load, or of the planes of the allocations with several planes."""
     rows = [row for row in answer.at(load) if row.key in keys] if keys else []
     if not rows:
         rows = [row for row in answer.at(load) if row.key != "no_dvfs"]

@@ -53,9 +53,9 @@ def simulation_table(answer: SimulationAnswer) -> Table:
         name="simulation",
         title="Flit by flit" + ("" if has_routings else f": {answer.rows[0].name}"),
         caption=(
-            "Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % "
+            "Latency in cycles of the nodes, from the creation of a packet to the arrival of its last flit; 95 % "
             f"intervals of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the "
-            "busiest link carries a flit. Power beside the flow level's at these clocks."
+            "busiest link carries a flit. of flow: excess over the power of the flow level at these clocks."
         ),
     )
 
@@ -82,7 +82,7 @@ def latency_line(answer: SimulationAnswer, key: str) -> str:
     """Return the latency of a routing at the highest load that it carries, and the load from which it is unbounded."""
     limit, last = answer.saturated_from(key), answer.carried(key)
     if last is None:
-        return f"{policy_name(key)} is saturated at every load that was simulated: latency is unbounded."
+        return f"{policy_name(key)} is saturated at every simulated load: latency is unbounded."
     if limit is None:
         return f"{last.name} carries load {last.load:g}: {with_interval(_latency(last))} cycles on average."
     return (
@@ -101,7 +101,7 @@ def comparison_headline(answer: NocComparison) -> tuple[str, ...]:
         alphas = " / ".join(f"{alpha:.4g}" for alpha in last.alphas) if last is not None else ""
         clocks = f"That is at alpha {alphas}, with power {last.simulated.power.value:.4g}." if last else ""
         return (*lines, f"{latency_line(answer.simulation, best.key)} {clocks}".strip())
-    return (*lines, f"The latency of {best.name} is unknown: it could not be simulated, as a note says.")
+    return (*lines, f"The latency of {best.name} is unknown: it could not be simulated (see the notes).")
 
 
 _MAX_NAMED_LINKS = 6
@@ -139,7 +139,7 @@ def load_meaning(case: NocCase) -> str:
     return {
         "compared": "At load 1 the worst link of the worst compared routing is full (eq. 6.7).",
         "xy": "At load 1 the worst link under XY on one plane is full (eq. 7.13).",
-        "none": "At load 1 the rates are as the file says them, in flits per node and cycle.",
+        "none": "At load 1 the rates are those of the file, in flits per node and cycle.",
     }[case.normalised_by]
 
 
@@ -158,8 +158,8 @@ def power_table(answer: PowerAnswer) -> Table:
         (*answer.rows, *answer.equal_parts), key=lambda row: (row.load, row.is_allocation, row.key != EQUAL_PARTS)
     )
     planes = (
-        " Bottleneck and alpha are given for each plane. Equal parts: every flow split over all planes (eq. 7.5), "
-        "which whole flows cannot be."
+        " Bottleneck and alpha are given for each plane. Equal parts: every flow is split over all planes (eq. 7.5); "
+        "no allocation splits flows."
         if answer.case.has_planes
         else ""
     )
@@ -178,7 +178,7 @@ def power_table(answer: PowerAnswer) -> Table:
         title="Power by routing",
         caption=(
             f"{load_meaning(answer.case)} Power in links that are always busy at full voltage.{planes}{dash} "
-            "Shaded rows need the least of their load."
+            "Shaded rows need the least power at their load."
         ),
         strong=lambda row: (
             row.key != EQUAL_PARTS and row.power is not None and row.power <= least[row.load] * (1.0 + 1e-9)
@@ -206,9 +206,9 @@ def watts_table(answer: PowerAnswer) -> Table | None:
         title=f"All routers together: {table.name}",
         caption=(
             "Sum over routers of eq. 7.14 at the clock of their plane."
-            + (" The table states no idle power: watts lie between the two." if is_bounded else "")
+            + (" The table states no idle power: power lies between the two columns." if is_bounded else "")
             + (" A plane without traffic sleeps." if answer.case.power.asleep < 1.0 else "")
-            + (" Idle: the part of it that is there without a flit." if has_idle else "")
+            + (" Idle: the part that routers draw without a flit." if has_idle else "")
             + "".join(f" {line}" for line in crossover_lines(answer))
         ),
     )
@@ -236,7 +236,7 @@ def crossover_lines(answer: PowerAnswer) -> tuple[str, ...]:
         if first is not None:
             loads = "at every load" if first == min(row.load for row in rows) else f"from load {first:g} on"
         lines.append(f"{rows[0].name} {loads}")
-    return (f"Less than XY on one plane: {', '.join(lines)}.",) if lines else ()
+    return (f"Less power than XY on one plane: {', '.join(lines)}.",) if lines else ()
 
 
 def power_headline(answer: PowerAnswer) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ def power_headline(answer: PowerAnswer) -> tuple[str, ...]:
         if best is None or load > best.load
     ]
     if best is not None:
-        sentence = f"At load {best.load:g} {best.name} needs least: power {best.power:.4g}"
+        sentence = f"At load {best.load:g} {best.name} needs the least power: {best.power:.4g}"
         if best.of_no_dvfs_ratio is not None:
             sentence += f", {percent(best.of_no_dvfs_ratio)} % of NoDVFS, {1.0 / best.of_no_dvfs_ratio:.2f} times less"
         lines.append(sentence + ".")
@@ -280,7 +280,7 @@ def _path_set(answer: OptimumAnswer) -> str:
 
 
 def distance_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
-    """Return the distance of every routing and allocation from the bound at a load, the nearest first."""
+    """Return the distance of every routing and allocation from the bound at a load, in rising order."""
     # Powers that differ by rounding alone are equal and keep their order.
     powers = sorted(
         answer.power.at(row.load), key=lambda row: float("inf") if row.power is None else float(f"{row.power:.9g}")
@@ -303,7 +303,7 @@ def distance_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
         Column("Above bound", "%", signed_percent, lambda entry: answer.above_bound_ratio(entry[2], row)),
         name="beside",
         title=f"Distance to the optimum at load {row.load:g}",
-        caption="Allocations do not split flows: none is below the bound of whole flows."
+        caption="No allocation is below the bound of whole flows, because it does not split flows."
         if answer.case.has_planes
         else "",
         strong={0},

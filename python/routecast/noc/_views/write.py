@@ -22,6 +22,7 @@ from routecast.noc._views.tables import (
     watts_table,
     with_interval,
 )
+from routecast.noc.answer.optimum import OptimumRow
 from routecast.noc.answer.simulate import NocComparison, SimulationAnswer
 from routecast.noc.file import NocCase
 from routecast.quantity.whole_file import unfinished, write_whole
@@ -35,7 +36,7 @@ def comparison_page(answer: NocComparison) -> Page:
     case = answer.case
     sections = [_answer_section(answer), _power_section(answer)]
     if answer.highest is not None:
-        sections.append(_optimum_section(answer))
+        sections.append(_optimum_section(answer, answer.highest))
     sections.append(_links_section(answer))
     if answer.simulation is not None:
         sections.append(_flits_section(answer.simulation))
@@ -64,7 +65,7 @@ def comparison_tiles(answer: NocComparison) -> tuple[Tile, ...]:
     if best is not None and highest is not None and highest.load == best.load:
         bound = highest.whole_flow_bound if best.is_allocation else highest.optimum.lower_bound
         if bound and best.power is not None:
-            meaning = "that no whole flows are below" if best.is_allocation else "that nothing beats"
+            meaning = "for whole flows" if best.is_allocation else "for any routing"
             tiles.append(
                 Tile(
                     f"{100.0 * max(best.power / bound - 1.0, 0.0):.1f} %",
@@ -125,13 +126,11 @@ def _power_section(answer: NocComparison) -> Section:
     )
 
 
-def _optimum_section(answer: NocComparison) -> Section:
-    highest = answer.highest
-    assert highest is not None  # asked before
+def _optimum_section(answer: NocComparison, highest: OptimumRow) -> Section:
     return Section.of(
         "optimum",
         "Distance to the optimum",
-        "Flows may be split over paths and planes as one likes; no routing needs less than the bound.",
+        "Flows may be split over any paths and planes. No routing needs less power than the bound.",
         optima_table(answer.optimum),
         distance_table(answer.optimum, highest),
         Prose(optimum_lines(answer.optimum, highest)),
@@ -143,7 +142,7 @@ def _links_section(answer: NocComparison) -> Section:
     return Section.of(
         "links",
         "Where the load is",
-        f"Load of every link at load {answer.mapped_load:g}; the ones loaded most have a blue rim.",
+        f"Load of every link at load {answer.mapped_load:g}; a blue rim marks the most loaded links.",
         _drawing(power_map(answer.power, answer.mapped_load)),
     )
 

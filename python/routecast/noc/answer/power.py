@@ -54,11 +54,11 @@ def allocate(name: str, case: NocCase, demand: Floats, *, on_progress: BoundProg
 
 
 Watts = tuple[float, float]
-"""Least and greatest power; equal where the table states everything that eq. 7.14 needs."""
+"""Least and greatest power; equal where the table states all figures of eq. 7.14."""
 
 
 def watts_of(case: NocCase, table: RouterTable, planes: Sequence[Plane]) -> Watts:
-    """Return the watts of planes, each at the slowest clock that carries its traffic (Li 2012, eq. 7.14).
+    """Return the bounds of the power of planes, each at the slowest clock for its traffic (Li 2012, eq. 7.14).
 
     Raises RoutecastError: a plane is over capacity, or the table states too little.
     """
@@ -69,7 +69,7 @@ def watts_of(case: NocCase, table: RouterTable, planes: Sequence[Plane]) -> Watt
 
 
 def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
-    """Return the watts of a plane at the fastest clock of the table.
+    """Return the bounds of the power of a plane at the fastest clock of the table.
 
     Raises RoutecastError: the table states too little, or a router gets more than its ports take.
     """
@@ -78,10 +78,10 @@ def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
 
 
 def idle_power_w(case: NocCase, table: RouterTable, key: str, planes: Sequence[Plane]) -> float | None:
-    """Return the watts of planes at their clocks without a flit; None where the table does not state idle power.
+    """Return the idle power of planes at their clocks; None where the table does not state it.
 
     Because of idle power a second plane costs more than it saves at low load (Li 2012, sec. 7.5). A sleeping plane
-    draws a part of them.
+    draws a part of it.
 
     Raises RoutecastError: a plane is over capacity.
     """
@@ -253,13 +253,13 @@ def power_answer(case: NocCase, *, on_progress: Progress | None = None) -> Power
     ----------
     case : NocCase
     on_progress : callable, optional
-        Is called with the finished steps, of all, and the best power of the current search.
+        Is called with the number of finished steps, the number of all, and the best power of the current search.
     """
-    report = on_progress or (lambda done, total, what: None)
+    report = on_progress or (lambda done, total, step: None)
     names = case.planes.allocations if case.planes is not None and case.has_planes else ()
     total = len(case.loads) * (1 + len(names))
     rows: list[PowerRow] = []
-    split: list[PowerRow] = []
+    equal_parts: list[PowerRow] = []
     notes: list[str] = []
     done, is_interrupted = 0, False
     for load in case.loads:
@@ -273,27 +273,27 @@ def power_answer(case: NocCase, *, on_progress: Progress | None = None) -> Power
             rows.append(row(routing.policy, planes, _power(planes)))
         if case.has_planes:
             parts = _equal_parts(case, demand)
-            split.append(row(EQUAL_PARTS, parts, _power(parts)))
+            equal_parts.append(row(EQUAL_PARTS, parts, _power(parts)))
         for name in names:
-            what = f"{policy_name(name)} at load {load:g}"
-            report(done, total, what)
+            step = f"{policy_name(name)} at load {load:g}"
+            report(done, total, step)
 
-            def on_best(power: float, bound: float, *, step: int = done, what: str = what) -> None:
+            def report_best(power: float, bound: float, *, done: int = done, step: str = step) -> None:
                 proven = f", not below {bound:.4g}" if bound else ""
-                report(step, total, f"{what}, power {power:.4g}{proven}")
+                report(done, total, f"{step}, power {power:.4g}{proven}")
 
             done += 1
             if is_interrupted and name == SEARCH:
-                notes.append(f"{what} left out after Ctrl-C")
+                notes.append(f"{step} is left out after Ctrl-C")
                 continue
             try:
-                allocation = allocate(name, case, demand, on_progress=on_best)
+                allocation = allocate(name, case, demand, on_progress=report_best)
             except RoutecastError as problem:
-                notes.append(f"{what} left out: {problem}")
+                notes.append(f"{step} is left out: {problem}")
                 continue
             if allocation.is_interrupted:
                 is_interrupted = True
-                notes.append(f"{what} was ended by Ctrl-C: the best until then")
+                notes.append(f"{step} was ended by Ctrl-C: its best allocation so far is shown")
             rows.append(row(name, allocation.planes, _power(allocation.planes)))
         done += 1
         report(done, total, "")
@@ -303,7 +303,7 @@ def power_answer(case: NocCase, *, on_progress: Progress | None = None) -> Power
         for over in rows
         if over.power is None and over.key != NO_DVFS
     ]
-    return PowerAnswer(case=case, rows=tuple(rows), equal_parts=tuple(split), notes=tuple(notes))
+    return PowerAnswer(case=case, rows=tuple(rows), equal_parts=tuple(equal_parts), notes=tuple(notes))
 
 
 def _row(
@@ -320,7 +320,7 @@ def _watts(case: NocCase, key: str, planes: tuple[Plane, ...], notes: list[str])
         watts = watts_at_full_clock(case.table, planes[0]) if key == NO_DVFS else watts_of(case, case.table, planes)
         return watts, idle_power_w(case, case.table, key, planes)
     except RoutecastError as problem:
-        note = f"watts left out: {problem}"
+        note = f"watts are left out: {problem}"
         if note not in notes:
             notes.append(note)
         return None, None

@@ -1,4 +1,4 @@
-"""``noc simulate``: the simulation flit by flit beside the flow level; ``noc compare``: all answers for a file."""
+"""``noc simulate``: flit-level simulation compared with the flow level; ``noc compare``: all answers for a file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class NocComparison:
 
     @property
     def mapped_load(self) -> float:
-        """The load that maps show: the highest one with an optimum, or else the highest of the file."""
+        """The load that maps show: the highest load with an optimum, or else the highest of the file."""
         return self.highest.load if self.highest is not None else self.case.loads[-1]
 
     @property
@@ -103,10 +103,10 @@ def compare(case: NocCase, *, on_progress: Progress | None = None) -> NocCompari
     return NocComparison(power=power, optimum=optimum, simulation=simulation)
 
 
-# A search that fails at a load is repeated at so much of it, down to a twentieth of the load.
+# If the search fails at a load, it is repeated at this multiple of the load, down to a twentieth of it.
 _LOAD_STEP, _MIN_LOAD_SHARE = 0.8, 1 / 20
 _ROUNDING = 1e-9
-_PROGRESS_STEPS = 100  # of the progress
+_PROGRESS_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -203,21 +203,21 @@ def simulation_answer(case: NocCase, *, further: str = "", on_progress: Progress
     ----------
     case : NocCase
     also : str
-        A further routing or allocation; if the file's routers cannot run it, it is left out and noted.
+        A further routing or allocation; a note replaces it if the file's routers cannot run it.
     on_progress : callable, optional
-        Is called with the finished steps, of all, and a description.
+        Is called with the number of finished steps, the number of all, and a description.
 
     Raises
     ------
     FileProblem
         The file has no ``[simulation]``.
     RoutecastError
-        A routing can deadlock (with the cycle), or the file asks for a turn model at a scaled clock.
+        A routing can deadlock (the message names the cycle), or a turn model has a scaled clock.
     """
     report = on_progress or (lambda done, total, message: None)
     table = case.simulation
     if table is None:
-        message = "is missing: say at least packet_flits and virtual_channels to simulate flits"
+        message = "is missing: give at least packet_flits and virtual_channels"
         raise FileProblem(case.subject, [Problem("simulation", message)])
     fabrics = fabrics_of(case, table)
     notes = []
@@ -300,7 +300,7 @@ def _fabrics(name: str, case: NocCase, table: SimulationTable) -> tuple[tuple[st
 
 
 def _feasible_allocation(name: str, case: NocCase, load: float) -> tuple[Allocation, float]:
-    """Return an allocation and its load: a lower one where the search finds no allocation that carries ``load``."""
+    """Return an allocation and its load, which is below ``load`` if the search finds none that carries ``load``."""
     allocated_load = load
     while True:
         try:
@@ -321,16 +321,13 @@ def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
 
 
 def _is_carried(case: NocCase, fabric: Fabric, policy: str) -> bool:
-    """Return whether the links carry the traffic at full clock; otherwise it is simulated at full clock and saturates.
+    """Return whether the links carry the traffic at full clock; if not, it is simulated there and saturates.
 
     Raises FileProblem: the routing is a turn model, whose link loads are unknown.
     """
     bottleneck = fabric.planes[0].bottleneck(fabric.topology)
     if math.isnan(bottleneck):
-        message = (
-            f"{policy_name(policy)} chooses its links as it goes, and no flow level says how slow it may run: "
-            'take "full"'
-        )
+        message = f'{policy_name(policy)} chooses links hop by hop, so that its slowest clock is unknown: take "full"'
         raise FileProblem(case.subject, [Problem("simulation.clock", message)])
     return bottleneck <= 1 + _ROUNDING
 
@@ -359,7 +356,7 @@ def _deadlock_free(
 ) -> Routes | AdaptiveRouting:
     """Return the routing in at most as many classes as there are virtual channels.
 
-    Raises FileProblem: packets can then wait for each other in a cycle, which the message names.
+    Raises FileProblem: the packets can wait for each other in a cycle, which the message names.
     """
     if isinstance(routing, AdaptiveRouting):
         return routing
@@ -377,10 +374,10 @@ def _deadlock_free(
     needed = min(with_classes.layer_count, routing.layer_count) if is_free else with_classes.layer_count
     has_channels = table.queueing == "virtual_channels"
     key = "simulation.virtual_channels" if has_channels else "simulation.queueing"
-    change = "" if has_channels else 'instead of output queues (queueing = "virtual_channels"), '
+    change = "" if has_channels else ' (queueing = "virtual_channels")'
     message = (
-        f"{policy_name(routing.policy)} can deadlock: packets can wait for each other round "
-        f"{describe_cycle(case.topology, cycle)}; give routers {needed} virtual channels, {change}one for each "
+        f"{policy_name(routing.policy)} can deadlock: packets can wait for each other in the cycle "
+        f"{describe_cycle(case.topology, cycle)}; give routers {needed} virtual channels{change}, one for each "
         "class of its paths, or take another routing"
     )
     raise FileProblem(case.subject, [Problem(key, message)])

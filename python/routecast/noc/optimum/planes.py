@@ -150,7 +150,7 @@ class LinearBounds:
 
 
 class PriceBounds:
-    """The bounds that link prices prove for a demand.
+    """The bounds that link prices prove for a demand between routers.
 
     ``demand``: with zeros on the diagonal; ``arcs``: what traffic to a router may use; ``widths``: capacity of each
     plane's links relative to the first plane's.
@@ -394,14 +394,14 @@ class PlaneProgram:
 
 # A load above capacity by rounding alone is no overload.
 _ROUNDING = 1e-9
-# Paths that differ by less, relative to their length, make no detour worth while.
+# A smaller difference, relative to the length of a path, makes no detour worth while.
 _SLACK = 1e-6
 # Li's own search is precise to about 1 %.
 _GAP = 0.01
 _TIME_LIMIT_S = 60.0
-# So many cells show well enough where the bound is least.
+# So many cells locate the least bound well enough.
 _FINE_CELLS = 1000
-# With so many cells, another program is quicker than more cells.
+# Above so many cells, another program is faster than more cells.
 _MAX_CELLS = 100_000
 
 
@@ -438,7 +438,7 @@ def optimum_of_planes(
     gap : float
         Relative gap between power and bound at which it stops.
     time_limit_s : float
-        It stops at the latest after so long, up to one linear program.
+        Time limit; the linear program that runs at the limit may exceed it.
     on_progress : callable, optional
         Is called with the least power and the proven bound so far, after each round of the search.
 
@@ -447,8 +447,8 @@ def optimum_of_planes(
     Overload
         No routing carries the traffic at full clock on all planes together.
     RoutecastError
-        No planes, another number of widths, a gap outside 0..1; or no routing that carries the traffic is known at the
-        time limit.
+        No planes, another number of widths, or a gap outside 0..1; or at the time limit no routing that carries the
+        traffic is known.
     """
     plane_widths = np.ones(len(scalings)) if widths is None else np.array(widths, dtype=np.float64)
     _check(scalings, plane_widths, gap)

@@ -154,16 +154,16 @@ class _Solving:
     """A thread that solves a model once and can be stopped.
 
     The locks of HiGHS's own threads belong to the whole process: Ctrl-C while one of them is held leaves it held, and
-    the next search would wait for ever. Here flags hold the state. The only wait is for an event with a timeout: if
-    Ctrl-C loses the event, the flag is read a moment later.
+    the next search would wait for ever. Here flags hold the state. The only wait is for a lock, with a timeout: if
+    Ctrl-C interrupts it, the flag is read a moment later.
     """
 
     def __init__(self, solver: highspy.Highs) -> None:
         self._solver = solver
         self._start_lock = threading.Lock()
         self._has_begun = self._is_stopped = self._is_over = False
-        self._end_event = threading.Lock()
-        self._end_event.acquire()
+        self._running = threading.Lock()
+        self._running.acquire()
 
     def _interrupt(self, event: highspy.highs.HighsCallbackEvent) -> None:
         event.interrupt(self._is_stopped)  # HiGHS remembers an earlier stop
@@ -182,7 +182,7 @@ class _Solving:
             for call in calls:
                 call.unsubscribe(self._interrupt)
             self._is_over = True
-            self._end_event.release()
+            self._running.release()
 
     def start(self) -> None:
         """Start the thread."""
@@ -191,7 +191,7 @@ class _Solving:
     def has_ended(self, wait_s: float) -> bool:
         """Wait for at most this time; return whether the thread has ended."""
         if not self._is_over:
-            self._end_event.acquire(timeout=wait_s)
+            self._running.acquire(timeout=wait_s)
         return self._is_over
 
     def stop(self) -> None:
@@ -230,7 +230,7 @@ def solution(solver: highspy.Highs) -> highspy.HighsSolution:
     values = solver.getSolution()
     if not values.value_valid or not values.dual_valid:
         status = solver.modelStatusToString(solver.getModelStatus())
-        msg = f"HiGHS ends without flows ({status}); this is a fault of the program, please report it"
+        msg = f"HiGHS found no solution ({status}): this is a defect of routecast, please report it"
         raise RoutecastError(msg)
     return values
 

@@ -37,7 +37,7 @@ __all__ = ["Overload", "optimum"]
 
 # Most links that a message names.
 _MAX_NAMED_LINKS = 12
-# A factor nearer to 1 than this is written as a distance from 1.
+# A factor that is nearer to 1 than this is written as 1 plus or minus its distance.
 _SMALL_DISTANCE = 1e-4
 
 
@@ -175,11 +175,11 @@ class Frontier:
         return min(max(natural, corner.flatter), corner.steeper)
 
 
-# How many times steeper than the power's own slope the first program is: steep enough to leave no room on its left.
+# The first slope, as a multiple of the slope of the power: so steep that no better point lies on its left.
 _FIRST_STEEPNESS = 4.0
 # Prices that differ by rounding alone make no detour worth while.
 _SLACK = 1e-9
-# A search that ends by itself has solved far fewer programs.
+# A search that converges solves far fewer programs.
 _MAX_PROGRAMS = 200
 # A load above capacity by rounding or by the solver's tolerance alone is no overload.
 _ROUNDING = 1e-9
@@ -211,16 +211,16 @@ def optimum(
     tolerance : float
         Relative gap between power and bound at which it stops; :attr:`Optimum.gap` is the gap reached.
     time_limit_s : float, optional
-        When it stops at the latest, with the best flows and the bound until then.
+        Time after which the search returns its best flows and bound so far.
     on_progress : callable, optional
-        Is called after each program with the least power found and the bound proven until then.
+        Is called after each program with the least power and the proven bound so far.
 
     Raises
     ------
     Overload
         No routing carries the traffic at full clock.
     RoutecastError
-        No routing that carries it is known at the time limit.
+        At the time limit no routing that carries the traffic is known.
     KeyboardInterrupt
         Ctrl-C; the solver is stopped first.
     """
@@ -233,7 +233,7 @@ def optimum(
 
 
 class _TimeIsUpError(Exception):
-    """The time limit came before the end of a program."""
+    """The time limit ended a program."""
 
 
 class _RoutingSearch:
@@ -274,7 +274,7 @@ class _RoutingSearch:
             if corner.power >= self._best_power * (1.0 - tolerance) or self._programs >= _MAX_PROGRAMS:
                 return self._answer(corner.power)
             bounds = (self._best_power, corner.power)
-            # Where a solution near the optimum does not help any more, a vertex does.
+            # If a solution near the optimum brings no progress, a vertex does.
             is_stuck = bounds == last_bounds and not is_wider
             if is_stuck and is_exact:
                 return self._answer(corner.power)

@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 
-# Parts of a capacity. Sums of rates in parts are exact, so that equal loads compare equal whatever the order of moves;
-# the rounding of a rate is below 1e-12 capacities.
+# Parts of a capacity. Integer sums of rates are exact, so that equal loads compare equal in any order of the moves; the
+# rounding of a rate is below 1e-12 capacities.
 UNIT = 1 << 40
 # Sums of rates must stay below 2^63 parts.
 _MAX_DEMAND = 1e5
@@ -202,15 +202,15 @@ def dimension_order(topology: Topology, source: int, target: int, *, horizontal_
     return tuple(path)
 
 
-def minimal_paths(topology: Topology, source: int, target: int, *, most: int | None = None) -> list[Links]:
-    """Return the shortest paths between two routers, x first where there is a choice; at most ``most`` of them.
+def minimal_paths(topology: Topology, source: int, target: int, *, max_paths: int | None = None) -> list[Links]:
+    """Return at most ``max_paths`` shortest paths between two routers, those along x first.
 
-    Their number is the binomial of the distances along x and y (70 across an 8-link diagonal).
+    The number of all shortest paths is a binomial of the distances along x and y (70 for 4 and 4 links).
     """
     numbers, all_links = link_numbers(topology), links(topology)
     paths: list[Links] = []
     open_paths: list[tuple[int, Links]] = [(source, ())]
-    while open_paths and (most is None or len(paths) < most):
+    while open_paths and (max_paths is None or len(paths) < max_paths):
         router, path = open_paths.pop()
         if router == target:
             paths.append(path)
@@ -251,16 +251,16 @@ class Freedom(StrEnum):
 
 
 def fixed_paths(
-    topology: Topology, freedom: Freedom, plane: int, source: int, target: int, *, most: int
+    topology: Topology, freedom: Freedom, plane: int, source: int, target: int, *, max_paths: int
 ) -> list[Links]:
-    """Return the paths offered on a plane: XY, YX, both, or ``most`` shortest ones and both."""
+    """Return the paths offered to a flow on a plane: XY, YX, both, or both and ``max_paths`` shortest paths."""
     horizontal = dimension_order(topology, source, target)
     vertical = dimension_order(topology, source, target, horizontal_first=False)
     if freedom in (Freedom.PLANE, Freedom.PLANE_ORDER):
         return [vertical if freedom is Freedom.PLANE_ORDER and plane % 2 else horizontal]
     paths = {horizontal: None, vertical: None}
     if freedom is not Freedom.DIMENSION_ORDER:
-        paths |= dict.fromkeys(minimal_paths(topology, source, target, most=most))
+        paths |= dict.fromkeys(minimal_paths(topology, source, target, max_paths=max_paths))
     return list(paths)
 
 

@@ -48,9 +48,9 @@ from routecast.quantity.schema import field, value
 
 __all__ = ["AS_PRINTED", "Interpretation", "Tie", "balance", "four_phase", "mini"]
 
-# Relative differences that do not count: 3 * 1/9 of a link fills it as 1/3 does.
+# Smaller relative differences are rounding: 3 * 1/9 of a link is as much as 1/3.
 _ROUNDING = 1e-9
-# Rates are rounded on a scale at which their sum is between half of this and this: at any scale of the demand alike.
+# The demand is scaled so that its sum is between half of this and this: rounding then does not depend on its scale.
 _MAX_SUM = 2.0**15
 
 

@@ -9,7 +9,7 @@
 5. Free: beyond XY and YX, the best placement is tightened again with further paths: shortest ones, and those that are
    short where full links are long (:func:`light_paths`).
 
-A stage ends after some tries in vain, or near a power that whole flows need in any case (:mod:`.whole_flows`). Flows
+A stage ends after some failed tries, or near a power that whole flows need in any case (:mod:`.whole_flows`). Flows
 stay whole, on a path each; the result is the best state seen: no move of a flow to another candidate of the last stage
 improves it. By eq. 7.3 it is never worse than Li's three algorithms, except where the second plane is kept to YX.
 
@@ -262,10 +262,10 @@ Target = tuple[float, Floats, list[FlowShare]]
 
 # A plane's clock over the fastest plane's: from balance to concentration.
 _RATIOS = (1.0, 0.85, 0.7, 0.55, 0.4)
-# Faster than the slowest clocks that carry the traffic, so that more of it fits on slow planes; for the best ratios.
+# Multiples of the slowest clocks that carry the traffic, at which more flows fit on slow planes; for the best ratios.
 _CLOCK_MARGINS = (1.04, 1.12)
 _REFINED_RATIOS = 2
-# Columns of all programs together; where there are more, the filled power chooses the ratios.
+# Limit of the columns of all programs together; above it, the filled power chooses the ratios.
 _MAX_COLUMNS = 32_000
 _MAX_PROGRAMS = 16
 
@@ -284,7 +284,7 @@ def targets(
     above.
 
     ``slowest``: 1/alpha_max of each plane; ``identical``: whether the planes are alike, so that their order does not
-    matter; ``max_targets``: how many to return; ``on_program``: is called after each program.
+    matter; ``max_targets``: their maximum number; ``on_program``: is called after each program.
     """
     solutions: list[tuple[float, Floats, Floats, list[FlowShare]]] = []
     seen: set[tuple[float, ...]] = set()
@@ -390,25 +390,25 @@ class Overloads:
         return terms
 
 
-# Steps for which a moved flow rests: at least, and up to so many more.
+# Steps for which a moved flow rests: the minimum, and the range of the random addition.
 _REST_STEPS = (4, 12)
-# After every so many moves the price of overloaded links grows by a factor.
+# Moves between two increases of the price of overloaded links, and the factor of an increase.
 _PRICE_INTERVAL = 3
 _LINK_PRICE_FACTOR = 1.2
-# How fast the price of all overloads moves.
+# Factor by which the price of all overloads rises or falls at a step.
 _OVERLOAD_PRICE_FACTOR = 1.15
 
 
 def tabu_search(
     state: FlowPlacement, moves: Neighbourhood, target: Floats, *, steps: int, random: np.random.Generator
 ) -> Ints:
-    """Return the choice of least true power that tabu search passes while it aims at given clocks.
+    """Return the choice of least true power that tabu search visits while it aims at given clocks.
 
     The power has plateaus: as long as one of several full links stays full, moves off the others do not lower it. With
     target clocks every overload counts, squared, beside the power that the flows would need at these clocks. Each step
     takes the best move of a flow that has not moved lately, even a bad one. The price of overloads rises while there
-    are any and falls while there are none, so that the search crosses the border of what the clocks carry again and
-    again. Links that stay overloaded become dearer, so that it does not stay in one valley.
+    are any and falls while there are none, so that the search crosses the limit of what the clocks carry again and
+    again. Links that stay overloaded become more expensive, so that it leaves local minima.
 
     ``state``: where to begin; it is changed; ``target``: relative load that each plane's links should keep to, its
     1/alpha; ``steps``: number of moves; ``random``: draws how long flows rest.
@@ -448,15 +448,15 @@ def tabu_search(
     return best_choice
 
 
-# Moves of a tabu search: so many, or one for so many flows.
+# Least number of moves of a tabu search, and flows for each further move.
 _MIN_TRY_STEPS = 125
 _FLOWS_PER_STEP = 8
-# Tries in vain after which a stage ends, more for few flows, which are quick to search.
+# Least and greatest number of failed tries after which a stage ends: more for few flows, which are quick to search.
 _PATIENCE = (12, 60)
 _PATIENCE_FLOWS = 16_000
-# Candidates of the search beyond XY and YX, about.
+# Approximate limit of the candidates of the search beyond XY and YX.
 _MAX_CANDIDATES = 40_000
-# A placement within this of the bound is the best.
+# A placement within this relative distance of the bound ends the search.
 _BOUND_TOLERANCE = 1e-3
 
 
@@ -493,13 +493,12 @@ def allocate(
         The objective, such as a router's measured power with its idle part; eq. 7.3 by default. A plane that carries
         nothing has an entering rate of 0: give it the power of a sleeping plane.
     steps : int
-        Most moves of the tabu search; as many again with paths beyond XY and YX.
+        Maximum number of moves of the tabu search; the stage beyond XY and YX has as many again.
     most_paths : int
         Shortest paths offered to each flow on each plane beyond XY and YX; fewer where there are many flows.
     seed : int
-        Of rounding and search; a seed gives the same allocation on any machine.
+        Seed of rounding and search; a seed gives the same allocation on any machine.
     on_progress : callable, optional
-        Is called after each try and each linear program.
         Is called after each try and each linear program; the bound is for whole flows, 0 where unknown.
 
     Raises
@@ -530,7 +529,7 @@ def allocate(
     if not search.best.is_carried:
         msg = (
             f"the search found no placement within the planes' capacity; the fullest link is loaded "
-            f"{search.best.bottlenecks().max():.4g} times: lower the load"
+            f"{search.best.bottlenecks().max():.4g} times its capacity: lower the load"
             + ("" if freedom is Freedom.ANY else f", or allow more than {freedom} paths")
         )
         raise RoutecastError(msg)
@@ -543,8 +542,10 @@ def _run_stages(search: _PlacementSearch, demand: Floats, freedom: Freedom, step
     is_wide = freedom in (Freedom.MINIMAL, Freedom.ANY)
     ends = list(zip(flows.source.tolist(), flows.target.tolist(), strict=True))
 
-    def paths_by_flow(allowed: Freedom, most: int) -> list[list[list[Links]]]:
-        return [[fixed_paths(topology, allowed, plane, *pair, most=most) for plane in planes] for pair in ends]
+    def paths_by_flow(allowed: Freedom, max_paths: int) -> list[list[list[Links]]]:
+        return [
+            [fixed_paths(topology, allowed, plane, *pair, max_paths=max_paths) for plane in planes] for pair in ends
+        ]
 
     first = Freedom.DIMENSION_ORDER if is_wide else freedom
     candidates = candidates_of(flows, paths_by_flow(first, 2))
@@ -578,7 +579,7 @@ def _run_stages(search: _PlacementSearch, demand: Floats, freedom: Freedom, step
 
 
 class _PlacementSearch:
-    """The best placement so far, and the stages that look for a better one."""
+    """A search for placements: the best so far, and the stages that improve it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Routings that follow from a rule: paths on any grid; on a mesh, link loads and dependencies without a list of paths.
+"""Routings by a rule: paths on any grid; on a mesh, link loads and channel dependencies without a list of paths.
 
 The rules turn at most once (XY, YX, and both in equal or random parts) or go over an intermediate router (ROMM,
 Valiant, Li's four paths).
@@ -36,7 +36,7 @@ def classes_of_rings(topology: Topology) -> int:
 
 @lru_cache(maxsize=16)
 def _straight_walks(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ...], ...]:
-    """Return the straight shortest walks ``[router][coordinate]``; two where both ways round a ring are as short.
+    """Return the straight shortest walks ``[router][coordinate]``; two where both ways round a ring are equally short.
 
     A walk along a ring stays in one virtual-channel class: forward in class 1 if it crosses the link that closes the
     ring (the dateline) and in class 0 otherwise; backward the other way round. So each class of each direction lacks a

@@ -1,4 +1,4 @@
-"""Simulation flit by flit: latency, throughput, energy and link loads with their intervals."""
+"""Flit-level simulation: latency, throughput, energy and link loads, with their confidence intervals."""
 
 from routecast.noc.simulate._design import (
     AdaptiveRouting,

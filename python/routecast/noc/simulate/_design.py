@@ -128,11 +128,11 @@ class RouterDesign:
     buffer_flits: int = field("Flits that each virtual channel, or each virtual output queue, holds", default=8)
     allocator: Allocator = field("Matching of inputs with outputs", default=Allocator.ISLIP)
     iterations: int = field("Rounds of iSLIP in a cycle", default=1)
-    routing_cycles: int = field("Route computation of a head flit; 0 is look-ahead routing", default=0)
-    vc_allocation_cycles: int = field("Allocation of a virtual channel to a head flit", default=1)
-    switch_allocation_cycles: int = field("Switch allocation of every flit", default=1)
-    traversal_cycles: int = field("Through the switch", default=1)
-    credit_cycles: int = field("A credit back to the router before", default=1)
+    routing_cycles: int = field("Time of route computation of a head flit; 0 is look-ahead routing", default=0)
+    vc_allocation_cycles: int = field("Time to allocate a virtual channel to a head flit", default=1)
+    switch_allocation_cycles: int = field("Time to allocate the switch to a flit", default=1)
+    traversal_cycles: int = field("Time through the switch", default=1)
+    credit_cycles: int = field("Time of a credit to the upstream router", default=1)
     link_cycles: int = field("Time on the wire between two routers", default=1)
     node_link_cycles: int = field("Time on the wire between a node and its router, each way", default=1)
     ejection_channels: int = field(
@@ -264,7 +264,7 @@ class Packets:
 
 @value
 class Bernoulli:
-    """A node makes a packet in each of its cycles with the same probability."""
+    """A node creates a packet in each of its cycles with the same probability."""
 
     @property
     def on_share(self) -> float:
@@ -319,11 +319,13 @@ class SimulationPhases:
     """
 
     seed: int = field("Seed of all random streams", default=1)
-    replications: int = field("Independent runs with other streams; their spread gives the intervals", default=5)
+    replications: int = field(
+        "Independent runs with different random streams; their spread gives the intervals", default=5
+    )
     warmup_cycles: int = field("Cycles before the measurement", default=10_000)
     measure_cycles: int = field("Cycles of the measurement", default=20_000)
     drain_cycles: int = field(
-        "Most cycles until the measured packets arrive; sources continue in this time", default=100_000
+        "Maximum number of further cycles in which the measured packets arrive; sources continue", default=100_000
     )
     batches: int = field(
         "Parts of the measurement, whose means give the interval of latency if there is one replication", default=20

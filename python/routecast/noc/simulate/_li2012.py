@@ -4,8 +4,8 @@ N. Li, "Energy Saving and Virtualization Technologies in Switching" (PhD thesis,
 a mesh of 5 x 5, VOQs of 50 flits, greedy maximum weight matching, packets of 5 to 10 flits, Bernoulli; 5 runs.
 
 At load 1 the bottleneck link is full: 0.154 flits per node and cycle, or 4.81 of 31.25 Mflit/s. Li (2012) states 5.2
-Mflit/s, which counts the flits for the centre alone on that link, of 10 nodes times 0.6; the 0.4 that go elsewhere over
-it would load it 1.08 times.
+Mflit/s, which counts only the flits to the centre on that link, 10 nodes times 0.6. With the flits to other nodes, that
+rate would load the link 1.08 times.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ from routecast.progress import ShareProgress
 __all__ = ["scenario_texts", "signs_of_overload", "simulate", "simulate_all", "sweep"]
 
 
-# A smaller part of the offered flits, or fewer packets for each node, may be in flight when the measurement begins and
-# ends; the second matters in short runs.
+# This part of the offered flits, or so many packets for each node, may be in flight when the measurement begins and
+# ends. The second limit matters in short runs.
 _TOLERATED_SHARE = 0.01
 _TOLERATED_PACKETS = 2.0
-# Latency that rises by more than this part of its mean from the first to the last third of the measurement.
+# Tolerated rise of latency from the first to the last third of the measurement, relative to its mean.
 _TOLERATED_RISE = 0.5
 
 
@@ -391,7 +391,10 @@ def _plane(fabric: Fabric, plane: SimulatedPlane, run: SimulationPhases, outcome
         overload = (f"{channel.name} is offered {channel.load:.3g} times what it carries", *overload)
     max_packets = float(packets_a_cycle(fabric, plane).max(initial=0.0))
     if max_packets > 1 + _OUTCOME_ROUNDING:
-        overload = (f"a node would have to make {max_packets:.3g} packets in a cycle and makes one", *overload)
+        overload = (
+            f"a node would have to create {max_packets:.3g} packets in a cycle, and it creates at most one",
+            *overload,
+        )
     cycles, nodes = _node_cycles(run, plane), fabric.topology.node_count
     links = np.array([outcome["link_flits"] for outcome in outcomes], dtype=np.float64) / cycles
     routers = np.array([outcome["router_flits"] for outcome in outcomes], dtype=np.float64) / cycles
@@ -485,8 +488,8 @@ def _mean_over_planes(
     return mean
 
 
-# Characters of scenarios that are simulated at once: paths of a large mesh take tens of millions for each load, and
-# some hundred scenarios keep all cores busy.
+# Limit of the characters of scenarios that are simulated at once: the paths of a large mesh take tens of millions for
+# each load, and some hundred scenarios keep all cores busy.
 _MAX_CHARACTERS = 200_000_000
 
 

@@ -16,7 +16,7 @@ from routecast.quantity.schema import field, value
 
 __all__ = ["Saturation", "overload_throughput", "saturation"]
 
-# A round of the search cuts the bracket into so many parts, whose ends are simulated at once.
+# Parts into which a round of the search cuts the bracket; the loads between them are simulated at once.
 _BRACKET_PARTS = 5
 # Load of the busiest link or node at overload.
 _OVERLOAD = 2.0

@@ -1,1 +1,1 @@
-"""Studies of networks on chip: power of routings and of allocations to planes beside the optimum, and the flits."""
+"""Studies of networks on chip: power of routings and allocations, its optimum, and the flit level."""

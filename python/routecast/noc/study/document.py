@@ -1,7 +1,4 @@
-"""The tables of a ``*.study.toml`` of ``kind = "noc"``: traffic patterns, curves, and stated powers.
-
-A ``[[case]]`` has the tables of a ``*.noc.toml``.
-"""
+"""The tables of a ``*.study.toml`` of ``kind = "noc"``: traffic patterns, stated powers, and criteria."""
 
 from __future__ import annotations
 
@@ -36,40 +33,40 @@ class StatedPower(Quoted):
     within: Annotated[Number, Field(ge=0.0)] | None = Field(
         default=None, description="Criterion: largest relative error allowed, or none"
     )
-    at_most: bool = Field(default=False, description="The criterion asks for no more power than this, not for the same")
+    at_most: bool = Field(default=False, description="Whether less power than stated meets the criterion too")
 
 
 class CurveStatement(InWords):
     """``[[case.statement]]``: a statement of a source, in words, about curves at the highest load."""
 
     of: Literal["less", "more", "times", "factor", "least"] = Field(
-        description='Beside it stands: "less", "more": by how much of its power curve is below or above than; "times": '
-        'curve over than; "factor": how many times below no scaling curve (and than) is; "least": the least power of '
-        "all curves."
+        description='Quantity that the report shows beside the statement. "less", "more": relative difference of the '
+        'power of curve from that of than; "times": their ratio; "factor": power without scaling divided by that of '
+        'curve, and of than; "least": least power of all curves.'
     )
     curve: str = Field(default="", description="Routing, allocation, or optimum")
     than: str = Field(default="", description="The curve that it is compared with")
 
 
 class OwnCriterion(FileModel):
-    """``[[case.own]]``: a criterion of the study itself, which no source states: the greatest power of a curve."""
+    """``[[case.own]]``: a criterion of the study that no source states: the greatest power of a curve."""
 
     curve: str = Field(description="Routing, allocation, or optimum")
     load: Load = Field(default=1.0, description="Normalised load")
     relative_power: Annotated[Number, Field(gt=0.0)] = Field(description="Power / power without scaling at load 1")
     within: Annotated[Number, Field(ge=0.0)] = Field(default=0.0, description="Allowed relative excess")
-    why: Annotated[str, Field(min_length=1)] = Field(description="Reason of the question")
+    why: Annotated[str, Field(min_length=1)] = Field(description="Reason for the criterion")
 
 
 class Case(NocFile):
-    """``[[case]]``: one traffic, one figure; grid, traffic, routing, power, planes, optimum as in a ``*.noc.toml``."""
+    """``[[case]]``: one traffic with its figure; its other tables are those of a ``*.noc.toml``."""
 
     name: Name = Field(description="Name of the case and of its figure")
     title: str = Field(description="Title of the figure")
     matrices: Annotated[Count, Field(ge=1, le=1000)] = Field(
         default=1, description="Random matrices to average over; their seeds follow that of the traffic"
     )
-    has_optimum: bool = Field(default=True, description="Whether the least power is proven beside the curves")
+    has_optimum: bool = Field(default=True, description="Whether the optimum and its proven bound are computed")
     stated: tuple[StatedPower, ...] = ()
     own: tuple[OwnCriterion, ...] = ()
     statement: tuple[CurveStatement, ...] = ()
@@ -92,7 +89,7 @@ class NocCriteria(FileModel):
     gap: Annotated[Number, Field(gt=0.0)] | None = Field(default=None, description="Largest gap of the optimum")
     closed: Annotated[Number, Field(ge=0.0, le=1.0)] | None = Field(
         default=None,
-        description="Least part of the distance from 2P-4PHASE to the bound that our allocation closes at load 1",
+        description="Least share of the distance from 2P-4PHASE to the bound that the search closes at load 1",
     )
 
 
@@ -106,7 +103,7 @@ class NocStudy(StudyDocument):
     criteria: NocCriteria = NocCriteria()
 
     def groups(self) -> Sequence[Group]:
-        """Return what the study compares."""
+        """Return the groups of values that the study compares."""
         groups: list[Group] = []
         for case in self.case:
             groups += group_of(f"{case.name}: power", (len(case.stated), "stated power"))
@@ -117,7 +114,7 @@ class NocStudy(StudyDocument):
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return every contradiction between parts of the study, with its place."""
+        """Return the contradictions between parts of the study, each with its place."""
         return _problems(self, folder)
 
 
@@ -133,7 +130,7 @@ def _problems(study: NocStudy, folder: Path) -> list[Problem]:
 
 
 def _traffic_problems(case: Case, folder: Path) -> list[Problem]:
-    """Return why the traffic of a case that passed all checks does not fit its grid, or cannot be read."""
+    """Return the problems of reading the traffic of a case and of fitting it to its grid."""
     try:
         traffic_of(case.traffic, topology_of(case.topology), subject="", folder=folder)
     except FileProblem as problem:
@@ -163,14 +160,13 @@ def _curve_problems(case: Case) -> Iterator[Problem]:
     for where, load in loads:
         if load not in case.traffic.load:
             known = ", ".join(f"{known:g}" for known in case.traffic.load)
-            yield Problem(where, f"got {load:g}: a load of the case, {known}")
+            yield Problem(where, f"got {load:g}: give a load of the case, {known}")
     for index, stated in enumerate(case.stated):
         yield from stated.quotation_problems(f"stated[{index}]")
         if stated.at_most and stated.within is None:
-            message = 'is a criterion: say how much more is allowed with "within"'
-            yield Problem(f"stated[{index}].at_most", message)
+            yield Problem(f"stated[{index}].at_most", 'needs "within", the allowed relative excess')
     if case.planes is not None and not _allocations(case):
-        yield Problem("planes", "is one plane: leave [planes] out, or have more")
+        yield Problem("planes", "has one plane: leave [planes] out, or give more planes")
 
 
 CURVES_OF_QUANTITY: Mapping[str, tuple[str, ...]] = {
@@ -180,14 +176,14 @@ CURVES_OF_QUANTITY: Mapping[str, tuple[str, ...]] = {
     "factor": ("curve",),
     "least": (),
 }
-"""The curves that a statement names, by what stands beside it."""
+"""The keys of the curves that a statement needs, by its quantity."""
 
 
 def _statement_problems(statement: CurveStatement, place: str) -> Iterator[Problem]:
     yield from statement.quotation_problems(place)
     for key in CURVES_OF_QUANTITY[statement.of]:
         if not getattr(statement, key):
-            yield Problem(f"{place}.{key}", f'is missing: "{statement.of}" is of this curve')
+            yield Problem(f"{place}.{key}", f'is missing: of = "{statement.of}" needs it')
 
 
 def _allocations(case: Case) -> tuple[str, ...]:

@@ -56,11 +56,11 @@ BOUND = "optimum"
 """The proven lower bound: no splitting over paths and planes needs less."""
 
 WHOLE_FLOWS = "whole_flows"
-"""The bound of flows that are not split, whatever their planes and paths."""
+"""The lower bound of unsplit flows, over any planes and paths."""
 
 REFERENCE_NAMES = {NO_DVFS: "NoDVFS", WHOLE_FLOWS: "bound, whole", BOUND: "bound, split"}
 PRINTED_ALLOCATIONS = ("balance", "mini", "four_phase")
-"""Those that Li (2012) prints for two planes."""
+"""The allocations that Li (2012) prints for two planes."""
 
 
 def curve_name(curve: str) -> str:
@@ -112,7 +112,7 @@ class PowerComparison(ComparedRow[Bound]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnComparison(PowerComparison[OwnCriterion]):
-    """A criterion of the study itself, which no source states."""
+    """A criterion of the study that no source states."""
 
     SUMMARY: ClassVar[tuple[str, ...]] = (
         *("case", "curve=conditions.curve", "load=conditions.load", "why=conditions.why"),
@@ -206,7 +206,7 @@ def compared(cases: tuple[CaseResult, ...]) -> tuple[PowerComparison[StatedPower
 
 
 def own_comparisons(cases: tuple[CaseResult, ...]) -> tuple[OwnComparison, ...]:
-    """Return every criterion of the study itself, of every case, beside the computed power."""
+    """Return every criterion of the study that no source states, beside the computed power."""
     return tuple(OwnComparison(**_comparison_fields(case, own)) for case in cases for own in case.case.own)
 
 
@@ -236,19 +236,19 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
         error = pair.error_ratio if pair.conditions.at_most else abs(pair.error_ratio)
         limits.append((f"{pair.case}, {curve_name(pair.conditions.curve)}", pair.conditions.within, error))
     for own in result.own:
-        name = f"{own.case}, {curve_name(own.conditions.curve)}, a criterion of our own"
+        name = f"{own.case}, {curve_name(own.conditions.curve)}, a criterion of the study"
         limits.append((name, own.conditions.within, own.error_ratio))
     if result.dvfs_rows:
         worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
         limits.append(("flit level against alpha squared", bounds.flit_ratio, worst))
     gaps = [case.worst_gap(load) for case in result.cases if case.case.has_optimum for load in case.loads]
-    # A load without an optimum is a criterion that is missed, not one that is left out.
+    # A load without an optimum misses the criterion.
     worst = max(gaps, default=math.nan) if all(map(math.isfinite, gaps)) else math.nan
     limits.append(("gap of the optimum", bounds.gap, worst))
     if bounds.closed is not None:
         limits += [
             (
-                f"{case.case.name}, distance to the bound left of 2P-4PHASE's",
+                f"{case.case.name}, remaining share of the distance from 2P-4PHASE to the bound",
                 1.0 - bounds.closed,
                 1.0 - closed_ratio(case, max(case.loads)),
             )
@@ -267,7 +267,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[PowerPoint]:
     """
     noc = _case_of_matrix(case, matrix, folder)
     answer = power_answer(noc)
-    # Power without scaling is in proportion to the load: this is that at load 1, even if XY cannot carry it.
+    # Power without scaling is proportional to the load: this is its value at load 1, even if XY cannot carry it.
     unscaled = answer.rows[0].no_dvfs_power / answer.rows[0].load or 1.0
     points = [
         PowerPoint(curve=row.key, matrix=matrix, load=row.load, relative_power=row.power / unscaled, alphas=row.alphas)
@@ -397,7 +397,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
     if study.flits:
         run.tell("flit by flit")
         flits = SimulationPhases(replications=study.flits.replications, seed=study.flits.seed, drain_cycles=0)
-        # Told of progress, the simulator lets Ctrl-C in.
+        # With a progress callback the simulator checks for Ctrl-C.
         rows = table_6_1(flits, on_progress=lambda share: run.tell(f"flit by flit, {share:.0%}"))
         run.done += 1
     result = NocResult(
@@ -413,7 +413,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
 
 
 def _key(case: Case, matrix: int, folder: Path) -> str:
-    """Return a hash of everything that decides a matrix' points."""
+    """Return a hash of all inputs of the points of a matrix."""
     traffic = case.traffic
     names = [name for name in (traffic.matrix, traffic.task_graph) if name is not None]
     files = [read_bytes(folder / name, kind="traffic") for name in names if (folder / name).is_file()]

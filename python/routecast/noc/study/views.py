@@ -1,4 +1,4 @@
-"""The report of a study of a network on chip: a section for each traffic and the flit level, beside Li (2012)."""
+"""The report of a study of networks on chip: a section for each traffic and one for the flit level."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def power_table(result: NocResult) -> Table:
         *(_case_column(case, case.mean, ".4f") for case in result.cases),
         name="power",
         title="Power at the highest load",
-        caption="Relative to NoDVFS (XY without scaling) at load 1. Bounds are proven: what splits flows over paths "
-        "and planes needs at least the one for split flows, what keeps flows whole needs at least both.",
+        caption="Relative to NoDVFS (XY without scaling) at load 1. The bounds are proven: no policy needs less than "
+        "the bound for split flows, and no allocation of whole flows needs less than either bound.",
     )
 
 
@@ -40,7 +40,8 @@ def factor_table(result: NocResult) -> Table:
         *(_case_column(case, case.factor, ".2f") for case in result.cases),
         name="factors",
         title="Times below no scaling, at the highest load",
-        caption="Power of NoDVFS over a policy's: 4 is a quarter of the power. No policy is above its bounds.",
+        caption="Power of NoDVFS divided by that of the policy: 4 means a quarter of the power. No policy exceeds its "
+        "bounds.",
     )
 
 
@@ -84,9 +85,9 @@ def distance_table(result: NocResult) -> Table:
         ),
         Column("Closed", "%", scaled(100.0, ".0f"), lambda row: closed_ratio(row, max(row.loads))),
         name="distance",
-        title="From 2P-4PHASE to the most that is possible",
-        caption="Times below no scaling; the most is proven for whole flows. Closed is the part of the distance in "
-        "power between 2P-4PHASE and that bound that our search saves.",
+        title="From 2P-4PHASE to the proven limit",
+        caption="Times below no scaling. At most: the proven limit for whole flows. Closed: the share of the power "
+        "between 2P-4PHASE and this limit that the search saves.",
     )
 
 
@@ -111,7 +112,7 @@ def compared_table(result: NocResult) -> Table:
 
 
 def own_table(result: NocResult) -> Table:
-    """Return every criterion of the study itself beside the result."""
+    """Return every criterion of the study that no source states, beside the result."""
     return Table.of(
         result.own,
         Column.text("Traffic", "case"),
@@ -120,7 +121,7 @@ def own_table(result: NocResult) -> Table:
         Column("Found", "", ".3f", "predicted"),
         Column.text("Why", "conditions.why", wrap=True, wide=True),
         name="own",
-        title="Criteria of our own",
+        title="Criteria of the study",
         caption="Power relative to no scaling at load 1. No source states these bounds.",
     )
 
@@ -159,7 +160,7 @@ def terminal_summary(result: NocResult) -> TerminalSummary:
 
 
 COLOURS, WHOLE_FLOWS_COLOUR = CURVE_COLOURS[:-1], CURVE_COLOURS[-1]
-"""Of policies, in their order; none is like the grey of what no policy is."""
+"""Colours of the policies, in their order; none is a grey, the colours of other curves."""
 REFERENCE_COLOURS = {NO_DVFS: GREY, BOUND: "#4b5059", WHOLE_FLOWS: WHOLE_FLOWS_COLOUR}
 EQUALITY_RATIO = 1e-6
 
@@ -169,15 +170,15 @@ def power_figure(result: CaseResult) -> Figure:
     full = max(result.loads)
     best = best_curve(result, full)
     spread = _spread(result, best, full)
-    sample = "random matrices" if result.case.traffic.pattern == "normal" else "draws of the routings that draw"
+    sample = "random matrices" if result.case.traffic.pattern == "normal" else "random draws of the routings"
     matrices = f" Means of {result.case.matrices} {sample}{spread}." if result.case.matrices > 1 else ""
     crosses = " Crosses are what the source states." if _stated(result) else ""
     return Figure(
         name=f"power_{result.case.name}",
         title=result.case.title,
         caption=(
-            "Power relative to no scaling at load 1; between loads the lines are straight. Dashed are the proven "
-            f"bounds: nothing is below.{crosses}{matrices}"
+            "Power relative to no scaling at load 1; between loads the lines are straight. Dashed lines are the "
+            f"proven bounds.{crosses}{matrices}"
         ),
         x=_load_axis(result),
         y=Axis(title="relative power", low=0.0),
@@ -191,8 +192,8 @@ def saving_figure(result: CaseResult) -> Figure:
         name=f"saving_{result.case.name}",
         title="How many times less",
         caption=(
-            "The same: power without scaling over power with it, at the same load. At low load every plane runs at its "
-            "lowest voltage, whatever the allocation; high load separates them."
+            "Power without scaling divided by power with it, at the same load. At low load every plane runs at its "
+            "lowest voltage under every allocation; high load separates them."
         ),
         x=_load_axis(result),
         y=Axis(title="times below no scaling", low=0.0),
@@ -204,7 +205,7 @@ def best_curve(result: CaseResult, load: float) -> str:
     """Return the policy of least power at a load, without the curves of no scaling and of the bounds."""
     powers = {curve: result.mean(curve, load) for curve in result.curves if curve not in REFERENCE_COLOURS}
     least = min((power for power in powers.values() if not math.isnan(power)), default=math.nan)
-    # Of those that are alike but for rounding, the first.
+    # Powers that differ by rounding alone are equal: the first policy wins.
     return next((curve for curve, power in powers.items() if power <= least * (1 + EQUALITY_RATIO)), next(iter(powers)))
 
 
@@ -244,7 +245,7 @@ def _stated(result: CaseResult) -> list[StatedPower]:
 
 
 def _load_axis(result: CaseResult) -> Axis:
-    # What is stated at the highest load stands free of the edge.
+    # The margin keeps stated values at the highest load off the edge.
     return Axis(title="normalised load", low=0.0, high=1.05 * max(result.loads))
 
 
@@ -265,7 +266,7 @@ def flit_figure(result: NocResult) -> Figure:
     return Figure(
         name="flits",
         title="Flit by flit: what scaling saves",
-        caption="Power without scaling over power with it; the line is alpha squared, the flow level's answer.",
+        caption="Power without scaling over power with it; the line is alpha squared, the answer of the flow level.",
         x=Axis(title="normalised load", low=0.0, high=1.05),
         y=Axis(title="NoDVFS / DVFS", low=0.0),
         marks=(
@@ -294,35 +295,38 @@ def flit_figure(result: NocResult) -> Figure:
 TERMS = (
     (
         "Load",
-        "Traffic relative to the most that the grid carries: at load 1 the link that is loaded most, over all compared "
-        "routings or under XY on one plane, is full.",
+        "Traffic relative to capacity: at load 1 the most loaded link is full, over all compared routings or under XY "
+        "on one plane.",
     ),
     (
         "Power",
-        "Of moving bits only: each flow's rate times its hops times the square of the voltage. Relative to NoDVFS at "
-        "load 1.",
+        "Power of moving bits only: the sum over flows of rate times hops times the square of the voltage, relative to "
+        "NoDVFS at load 1.",
     ),
     (
         "alpha",
-        "By how much voltage and clock of a plane are lowered. Its fullest link sets it: with links at most half full, "
-        "alpha is 2, and power a quarter. It ends at V_max / V_min.",
+        "The factor by which a plane lowers its voltage and clock. Its fullest link sets alpha: if that link is half "
+        "full, alpha is 2 and power falls to a quarter. The largest alpha is V_max / V_min.",
     ),
-    ("Times below no scaling", "NoDVFS' power over a policy's, at the same load: 4 is a quarter of the power."),
+    (
+        "Times below no scaling",
+        "Power of NoDVFS divided by that of a policy at the same load: 4 means a quarter of the power.",
+    ),
 )
 CURVE_MEANINGS = {
-    NO_DVFS: "XY on one plane at full voltage and clock: power in proportion to the load.",
-    "xy": "First along the row, then along the column; one plane, its voltage and clock scaled.",
-    "yx": "First along the column, then along the row.",
-    "2p_es": "Half of each flow goes XY, half YX.",
+    NO_DVFS: "XY on one plane at full voltage and clock: power is proportional to the load.",
+    "xy": "Along the row, then along the column, on one plane with scaled voltage and clock.",
+    "yx": "Along the column, then along the row.",
+    "2p_es": "Half of each flow takes XY, half YX.",
     "2p_rs": "Each flow is divided between XY and YX at random.",
-    "4p_es": "A quarter XY, a quarter YX, and two quarters over a random router between source and target.",
-    "adaptive": "Flow by flow, the heaviest first: at each hop the link that is loaded least so far.",
-    "balance": "Flows are put on two planes so that both are loaded alike.",
-    "mini": "Heavy flows are concentrated on one plane, the rest may be slow on the other.",
-    "four_phase": "Li's best: in four phases, flows move from one plane to the other while that saves power.",
-    "search": "Ours: whole flows are moved between planes and shortest paths while power falls.",
-    WHOLE_FLOWS: "Proven: unsplit flows need at least this, as a plane is at least as fast as its heaviest flow.",
-    BOUND: "Proven: nothing needs less, even if flows are split over paths and planes at will.",
+    "4p_es": "A quarter of each flow takes XY, a quarter YX, and two quarters go over a random router in between.",
+    "adaptive": "Each flow, the heaviest first, takes the shortest path whose fullest link is the least loaded so far.",
+    "balance": "Moves flows from one plane to the other while the other is less loaded.",
+    "mini": "Concentrates heavy flows on one plane, so that the other plane can run slowly.",
+    "four_phase": "Li's best algorithm: in four phases, flows move from one plane to the other while that saves power.",
+    "search": "Routecast's own search: moves whole flows between planes and shortest paths while power falls.",
+    WHOLE_FLOWS: "Proven lower bound for unsplit flows: a plane is at least as fast as its heaviest flow requires.",
+    BOUND: "Proven lower bound, even for flows that are split over any paths and planes.",
 }
 
 
@@ -334,8 +338,8 @@ def glossary(result: NocResult) -> Facts:
 
 
 MAP_CAPTION = (
-    "Numbers are parts of what a link carries at full clock. The fullest link of a plane (blue rim) decides by how "
-    "much, alpha, the whole plane is slowed down."
+    "Numbers are link loads in capacities at full clock. The fullest link of a plane (blue rim) sets alpha, the "
+    "slowdown of the whole plane."
 )
 
 
@@ -349,10 +353,12 @@ def page(result: NocResult) -> Page:
             *map(_case_section, result.cases),
             bool(result.dvfs_rows) and _flits_section(result),
             statements_section(
-                result.statements, "What it says in words, and the same quantities here.", caption=result.study.source
+                result.statements,
+                "Statements of the source, beside the same quantities here.",
+                caption=result.study.source,
             ),
         ),
-        ("Matrices", f"{provenance.trials}, of which {provenance.resumed_trials} were there from a run before"),
+        ("Matrices", f"{provenance.trials}, of which {provenance.resumed_trials} come from an earlier run"),
         result.criteria_row,
     )
 
@@ -362,7 +368,7 @@ def _flits_section(result: NocResult) -> Section:
         "flits",
         "Flit by flit",
         "Simulated packets of 5 to 10 flits through routers with virtual output queues need the power that "
-        "the flow level says: slowing the clock by alpha divides it by alpha squared.",
+        "the flow level predicts: slowing the clock by alpha divides it by alpha squared.",
         flit_figure(result),
         flits_table(result),
     )
@@ -380,7 +386,7 @@ def _answer_sentence(result: NocResult) -> str:
 
 
 def _proven_limit(result: CaseResult, curve: str, load: float) -> str:
-    """Return the best proven value: with whole flows for an allocation, with split flows for a routing."""
+    """Return the proven limit as text: of whole flows for an allocation, of split flows for a routing."""
     if BOUND not in result.curves:
         return ""
     bound = result.whole_flow_bound(load) if curve not in result.case.routing.policies else result.mean(BOUND, load)
@@ -409,7 +415,7 @@ def _summary_section(result: NocResult) -> Section:
     return Section.of(
         "summary",
         "How much scaling saves",
-        "Every policy at the highest load, beside the least power that any could reach.",
+        "Every policy at the highest load, beside the proven bounds.",
         Tiles(tuple(tiles)),
         factor_table(result),
         power_table(result),

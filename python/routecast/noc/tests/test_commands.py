@@ -79,7 +79,7 @@ def test_routings_and_seeds_of_the_command_line_take_the_files_place(capsys: Pri
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["power", HOT_SPOT, "--routing", "xy,yx,xy"], '--routing: "xy" stands there twice'),
+        (["power", HOT_SPOT, "--routing", "xy,yx,xy"], '--routing: "xy" is listed twice'),
         (["power", HOT_SPOT, "--seed", "99999999999999999999"], "--seed: got 99999999999999999999"),
         (["power", HOT_SPOT, "--seed", str(2**63)], f"--seed: got {2**63}"),
     ],
@@ -124,7 +124,7 @@ def test_every_figure_under_the_headline_of_a_comparison_is_of_the_routing_that_
     out = tmp_path / "out"
     assert run(["noc", "compare", str(short), "--routing", "xy, adaptive", "--out", str(out)]) == 0
     headline = capsys.readouterr().out.split("Power by routing")[0]
-    assert "adaptive needs least" in headline
+    assert "adaptive needs the least power" in headline
     rows = json.loads((out / "compare.json").read_text(encoding="utf-8"))["simulation"]
     assert {row["name"] for row in rows} == {"xy", "adaptive"}
     (last,) = (row for row in rows if row["name"] == "adaptive" and row["load"] == 0.4)

@@ -53,15 +53,15 @@ def test_rates_are_divided_by_the_rate_of_a_link(tmp_path: Path) -> None:
         ("0,1\n2\n", "row 1: has 1 numbers and the file 2 rows"),
         ("0,1,2\n0,0,0\n", "row 0: has 3 numbers and the file 2 rows"),
         ("0,1,2\n" * 4, "row 0: has 3 numbers and the file 4 rows (as 3 more rows have another number)"),
-        ("0,1e308\n1e308,0\n", 'row 0, column 1: got "1e308": traffic is a finite number'),
-        ("0,-1\n0,0\n", 'row 0, column 1: got "-1": traffic is a finite number, not negative'),
+        ("0,1e308\n1e308,0\n", 'row 0, column 1: got "1e308": give a finite number'),
+        ("0,-1\n0,0\n", 'row 0, column 1: got "-1": give a finite number from 0'),
         ("0,nan\n0,0\n", 'row 0, column 1: got "nan"'),
         ("0,0\ninf,0\n", 'row 1, column 0: got "inf"'),
         ("0,x\n0,0\n", 'row 0, column 1: got "x"'),
         ("0,0.5\n0.5,0\n", "is 2 x 2 and the topology has 3 nodes"),
         ("source,target,load\n0,3,1\n", 'row 1, column target: got "3": nodes are numbered 0 to 2'),
         ("source,target,load\n-1,2,1\n", 'row 1, column source: got "-1"'),
-        ("source,target,load\n0,1,1\n0,1,2\n", "row 2: 0 to 1 stands above already"),
+        ("source,target,load\n0,1,1\n0,1,2\n", "row 2: 0 to 1 is already given above"),
         ("source,target,load\n0,1\n", "row 1: has 2 cells"),
         ("source,target,load\n0,1,-3\n", 'row 1, column load: got "-3"'),
         ("source,target,load\n", "names no pair of nodes"),
@@ -83,7 +83,7 @@ def test_all_faults_are_told_at_once_but_not_thousands(tmp_path: Path) -> None:
     with pytest.raises(FileProblem) as refused:
         read_matrix(path)
     assert len(refused.value.problems) == 21
-    assert "880 faults more" in str(refused.value)
+    assert "and 880 more" in str(refused.value)
 
 
 @pytest.mark.parametrize(

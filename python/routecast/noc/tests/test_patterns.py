@@ -106,7 +106,7 @@ def test_transpose_of_the_reference_simulator_sends_the_diagonal_to_itself() -> 
 
 
 def test_transpose_needs_a_square() -> None:
-    with pytest.raises(RoutecastError, match="4 x 3 routers are no square"):
+    with pytest.raises(RoutecastError, match="4 x 3 routers are not a square"):
         transpose(mesh(4, 3))
 
 
@@ -183,7 +183,7 @@ def test_without_a_share_hot_spots_are_uniform_traffic() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"nodes": [25]}, "hot spot 25 is no node: they are numbered 0 to 24"),
+        ({"nodes": [25]}, "hot spot 25 is not a node: nodes are numbered 0 to 24"),
         ({"nodes": [1, 1]}, "hot spot 1 is named twice"),
         ({"nodes": []}, "no hot spot is named"),
         ({"nodes": [1, 2], "weights": [1]}, "1 weights for 2 hot spots"),

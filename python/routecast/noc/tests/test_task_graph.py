@@ -122,11 +122,11 @@ def test_a_mapping_may_be_by_order_or_by_name() -> None:
     [
         ([0, 1], "2 nodes for 3 tasks"),
         ([0, 1, 4], '"c" on node 4: a 2 x 2 mesh has the nodes 0 to 3'),
-        ([0, 1, 1], '"b" and "c" both stand on node 1'),
+        ([0, 1, 1], '"b" and "c" are both on node 1'),
         ({"a": 0, "b": 1, "d": 2}, 'task "d" is not known'),
         ({"a": 0, "b": 1}, 'task "c" has no node'),
         ({"a": 2}, 'the 2 tasks "b", "c" have no node'),
-        ({"a": 2, "b": 2}, '"a" and "b" both stand on node 2: give each its own; task "c" has no node'),
+        ({"a": 2, "b": 2}, '"a" and "b" are both on node 2: give each its own; task "c" has no node'),
     ],
 )
 def test_a_mapping_that_does_not_fit_is_refused(mapping: Any, words: str) -> None:
@@ -164,11 +164,11 @@ def test_a_graph_of_ones_own_is_read_from_a_file(tmp_path: Path) -> None:
         ("100 MB/s", "100 apples", "flow[0].rate"),
         ('"a", "b", "c"]', '"a", "b", "c", "a"]', '"a" is named twice'),
         ('["", "c"]', '["", "x"]', 'grid[1][1]: task "x" is not known'),
-        ('["", "c"]', '["a", "c"]', 'grid[1][0]: task "a" stands at grid[0][0] already'),
-        ('["", "c"]', '["", ""]', 'task "c" stands nowhere'),
-        ('["", "c"]', '["c"]', "grid[1]: has 1 tiles, the first row 2"),
+        ('["", "c"]', '["a", "c"]', 'grid[1][0]: task "a" is already at grid[0][0]'),
+        ('["", "c"]', '["", ""]', 'task "c" has no tile'),
+        ('["", "c"]', '["c"]', "grid[1]: has 1 tiles, but the first row 2"),
         ("name =", "nmae =", 'did you mean "name"'),
-        ('from = "b", to = "c"', 'from = "a", to = "b"', '"a" to "b" stands twice'),
+        ('from = "b", to = "c"', 'from = "a", to = "b"', '"a" to "b" is listed twice'),
     ],
 )
 def test_a_wrong_file_says_where_and_what(old: str, new: str, words: str) -> None:

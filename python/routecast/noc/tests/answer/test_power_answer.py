@@ -95,7 +95,7 @@ def test_two_planes_draw_less_than_one_from_some_load_on(tmp_path: Path) -> None
     assert not less[0.2]
     assert less[1.0]
     since = min(load for load, is_less in less.items() if is_less)
-    assert crossover_lines(result) == (f"Less than XY on one plane: MINI from load {since:g} on.",)
+    assert crossover_lines(result) == (f"Less power than XY on one plane: MINI from load {since:g} on.",)
     table = watts_table(result)
     assert table is not None
     assert table.columns[-1].title == "Idle"
@@ -203,4 +203,4 @@ def test_watts_that_a_table_cannot_say_are_left_out_with_the_reason() -> None:
     text = HOT_SPOT.replace("alpha_max = 3 ", 'alpha_max = 3\ntable = "intel-80-core" ')
     result = power_answer(parse_noc(text, change=NocChange(load="0.4", routings="xy")))
     assert all(row.watts is None for row in result.rows)
-    assert any("watts left out" in note for note in result.notes)
+    assert any("watts are left out" in note for note in result.notes)

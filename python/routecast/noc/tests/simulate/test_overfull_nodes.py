@@ -29,6 +29,6 @@ def test_what_a_node_cannot_make_is_an_overload(load: float, injection: Bernoull
     )
     result = simulate(fabric, RUN)
     assert result.packet_latency_cycles is None
-    assert any(f"make {most} packets in a cycle" in sign for plane in result.planes for sign in plane.overload)
+    assert any(f"create {most} packets in a cycle" in sign for plane in result.planes for sign in plane.overload)
     # Nobody makes more than one flit in a cycle in which it is on.
     assert result.offered_flits_node_cycle.value <= injection.on_share * 1.1
