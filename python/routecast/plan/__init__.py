@@ -1,1 +1,1 @@
-"""Planning: which machines to buy, which to switch on, how to run them."""
+"""Planning: energy-efficient clusters, mappings onto network processors, placements of functions on servers."""

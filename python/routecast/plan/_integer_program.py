@@ -1,4 +1,4 @@
-"""Integer programs that grow column by column and row by row (HiGHS)."""
+"""Integer programs, built column by column and row by row and solved by HiGHS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routecast.quantity.schema import field, value
 
 
 class Undecided(Exception):
-    """The time ended before the program was solved; ``values`` is the best solution so far, if there is one."""
+    """The solver reached its time limit; ``values`` are the columns of the best solution so far, None without one."""
 
     def __init__(self, values: list[float] | None = None) -> None:
         super().__init__(values)
@@ -23,11 +23,11 @@ class Solution:
     """A solution of an integer program."""
 
     values: list[float] = field("Values of the columns")
-    bound: float = field("No solution costs less")
+    bound: float = field("Lower bound on the cost of any solution")
 
 
 class IntegerProgram:
-    """Minimise the cost of columns, each from 0 to its upper limit, under rows; ``options`` are of HiGHS."""
+    """Minimises the cost of columns, each from 0 to its upper limit, under rows; ``options`` are options of HiGHS."""
 
     def __init__(self, **options: float) -> None:
         self.upper: list[float] = []
@@ -36,7 +36,7 @@ class IntegerProgram:
         self._rows: list[tuple[Mapping[int, float], float, float]] = []
         self._options = options
 
-    def column(self, upper: float = 1.0, *, cost: float = 0.0, is_integer: bool = True) -> int:
+    def add_column(self, upper: float = 1.0, *, cost: float = 0.0, is_integer: bool = True) -> int:
         """Add a column; return its number."""
         if not is_integer:
             self._continuous.append(len(self.upper))
@@ -44,12 +44,12 @@ class IntegerProgram:
         self._cost.append(cost)
         return len(self.upper) - 1
 
-    def row(self, entries: Mapping[int, float], low: float, high: float) -> None:
-        """Limit the sum of coefficients times columns; ``entries`` are the coefficients by column."""
+    def add_row(self, entries: Mapping[int, float], low: float, high: float) -> None:
+        """Require ``low <= sum of coefficient * column <= high``; ``entries`` holds the coefficient of each column."""
         self._rows.append((entries, low, high))
 
     def solve(self, seconds: float) -> Solution | None:
-        """Return the solution; None if the program is infeasible. Raises Undecided after the time."""
+        """Return the solution, None if the program is infeasible; raise Undecided after ``seconds``."""
         if any(low > 0.0 and not entries for entries, low, _ in self._rows):
             return None
         model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor

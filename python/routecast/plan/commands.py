@@ -1,4 +1,4 @@
-"""``routecast plan``: which machines to buy, which to switch on when, what to put where."""
+"""The commands ``routecast plan cluster``, ``plan mapping`` and ``plan placement``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["cluster", "mapping", "placement"]
 
 
-TRAFFIC = "In the place of what the file says of traffic"
+TRAFFIC = "Replace values of the table [traffic]"
 RESULTS = "Results"
 
 
@@ -41,7 +41,7 @@ def cluster(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A *.cluster.toml.")],
     *,
     budget: Annotated[
-        float | None, typer.Option("--budget", metavar="PRICE", min=0.0, help="The most the machines may cost.")
+        float | None, typer.Option("--budget", metavar="PRICE", min=0.0, help="Maximum price of all machines.")
     ] = None,
     spare: Annotated[
         int | None, typer.Option("--spare", metavar="N", min=0, help="Machines that may fail at any time (N+1: 1).")
@@ -51,26 +51,31 @@ def cluster(
         typer.Option(
             "--trace",
             metavar="FILE|NAME",
-            help="Another series: CSV, Parquet, abilene, geant.",
+            help="Series of traffic: CSV, Parquet, abilene, geant.",
             rich_help_panel=TRAFFIC,
             autocompletion=_series,
         ),
     ] = None,
     column: Annotated[
-        str | None, typer.Option("--column", metavar="NAME|N", help="Its column of values.", rich_help_panel=TRAFFIC)
+        str | None, typer.Option("--column", metavar="NAME|N", help="Column of the values.", rich_help_panel=TRAFFIC)
     ] = None,
     unit: Annotated[
         str | None,
         typer.Option(
             "--unit",
             metavar="UNIT",
-            help='Unit of its values where the header has none: "Mbit/s", "bit per step".',
+            help='Unit of the values where the header has none: "Mbit/s", "bit per step".',
             rich_help_panel=TRAFFIC,
         ),
     ] = None,
     gaps: Annotated[
         str | None,
-        typer.Option("--gaps", metavar="refuse|hold|interpolate|drop", help="Missing steps.", rich_help_panel=TRAFFIC),
+        typer.Option(
+            "--gaps",
+            metavar="refuse|hold|interpolate|drop",
+            help="Treatment of missing steps.",
+            rich_help_panel=TRAFFIC,
+        ),
     ] = None,
     step: Annotated[
         str | None,
@@ -81,7 +86,10 @@ def cluster(
         typer.Option("--day", metavar='mean|"quantile Q"|all', help="Which day to plan for.", rich_help_panel=TRAFFIC),
     ] = None,
     peak: Annotated[
-        str | None, typer.Option("--peak", metavar="RATE", help="Scale to this highest step.", rich_help_panel=TRAFFIC)
+        str | None,
+        typer.Option(
+            "--peak", metavar="RATE", help="Scale so that the highest step has this rate.", rich_help_panel=TRAFFIC
+        ),
     ] = None,
     as_json: AsJson = False,
     out: Annotated[
@@ -102,12 +110,12 @@ def cluster(
         ),
     ] = None,
 ) -> None:
-    """Plan a cluster of routers: which machines to buy, and which of them to have on when.
+    """Plan a cluster of routers: which machines to buy, and when to switch each of them on.
 
-    The goal program (Li 2012, ch. 8) finds the fleet of least daily energy within the budget and proves how far it
-    can be from the best. Beside it stand the usual designs, the bound that no fleet beats, and what algorithms that
-    switch machines on and off make of it, over the day and over the whole trace. Ctrl-C ends the search with the best
-    fleet until then.
+    The goal program (Li 2012, ch. 8) finds the fleet of least daily energy within the budget, with a proven distance
+    to the optimum. The answer compares it with simpler designs and with a lower bound on the energy of any fleet. It
+    also shows what algorithms that switch machines on and off save, over the day and over the whole trace. Ctrl-C ends
+    the search with the best fleet so far.
     """
     from routecast.plan.cluster.answer import answer
     from routecast.plan.cluster.reading import TrafficChange, read_cluster
@@ -180,16 +188,15 @@ def mapping(
         typer.Option(
             "--ring",
             metavar="MEMORY",
-            help='A memory that rings may be in, or "next neighbour"; may be repeated. Without it: that of the file, '
+            help='Memory allowed for rings, or "next neighbour"; may be repeated. Default: that of the file\'s ring, '
             "scratch and sram.",
         ),
     ] = None,
     keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", metavar="STATE", help="A state that stays in its memory; may be repeated."),
+        list[str] | None, typer.Option("--keep", metavar="STATE", help="State that keeps its memory; may be repeated.")
     ] = None,
-    keep_states: Annotated[bool, typer.Option("--keep-states", help="All states stay in their memories.")] = False,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", min=0.1, help="Search no longer.")] = 60.0,
+    keep_states: Annotated[bool, typer.Option("--keep-states", help="All states keep their memories.")] = False,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", min=0.1, help="Time limit of the search.")] = 60.0,
     simulate: Annotated[
         bool, typer.Option("--simulate/--no-simulate", help="Check the mappings by simulation.")
     ] = True,
@@ -214,10 +221,11 @@ def mapping(
 ) -> None:
     """Map the blocks of a router onto the engines of a network processor.
 
-    Chooses which blocks share engines, how many engines each gets, where states and rings are kept, for the greatest
-    throughput of the file's frames under control stores, threads and memories; of equals the fewest engines. An integer
-    program finds it and says how far from the best it can be; simulation checks it beside the file's own organisation,
-    blocks dealt out in turn, and all blocks on all engines.
+    Maximises the throughput of the file's frames, then minimises the number of engines. It chooses which blocks share
+    engines, the number of engines of each group, and the memory of each state and ring, within the limits of control
+    stores, threads and memories. An integer program finds the mapping and bounds its distance to the optimum.
+    Simulation compares it with the organisation of the file, with blocks assigned in turn, and with all blocks on all
+    engines.
     """
     from routecast.plan.mapping.answer import answer
     from routecast.plan.mapping.reading import read_mapping
@@ -245,7 +253,7 @@ def mapping(
 
 
 def _print_mapping(result: MappingAnswer) -> None:
-    from routecast.plan.mapping._views import headline, mappings_table, memories_table, stages_table, troubles
+    from routecast.plan.mapping._views import headline, mappings_table, memories_table, misfits, stages_table
 
     console = data()
     for number, line in enumerate(headline(result)):
@@ -253,7 +261,7 @@ def _print_mapping(result: MappingAnswer) -> None:
     console.print()
     for table in (mappings_table(result), stages_table(result), memories_table(result)):
         print_table(console, table)
-    for line in troubles(result.others):
+    for line in misfits(result.others):
         console.print(line, markup=False)
 
 
@@ -262,14 +270,15 @@ def placement(
     *,
     frames: Annotated[
         list[str] | None,
-        typer.Option("--frames", metavar="SIZE", help="Other frame sizes than the file's; may be repeated."),
+        typer.Option("--frames", metavar="SIZE", help="Frame size, instead of the file's; may be repeated."),
     ] = None,
     offered: Annotated[
         str | None,
-        typer.Option("--offered", metavar="RATE", help='Another load than the file\'s: "2 Mpps", "10 Gbit/s".'),
+        typer.Option("--offered", metavar="RATE", help='Offered load, instead of the file\'s: "2 Mpps", "10 Gbit/s".'),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", min=0.1, help="Search no longer, for each frame size.")
+        float | None,
+        typer.Option("--seconds", metavar="S", min=0.1, help="Time limit of the search for each frame size."),
     ] = None,
     simulate: Annotated[
         bool, typer.Option("--simulate/--no-simulate", help="Check the best mappings by simulation.")
@@ -289,10 +298,11 @@ def placement(
 ) -> None:
     """Place load balancers, routers and other functions on servers and cores.
 
-    Maximises the predicted throughput, or needs the fewest servers or watts for a target; with contention, links and
-    your rules. It says how far from the best the answer can be, which elements share a core and what that costs, what
-    the next best mapping would give. The best few mappings are simulated too: one that is better there is the answer.
-    Ctrl-C ends the search with the best so far. The exit code is 1 if the target or the latency is not met.
+    Maximises the predicted throughput, or minimises servers, watts or price for a target, under contention, links and
+    the rules of the file. The answer has a bound on its distance to the optimum, the elements that share cores with
+    the cost of sharing, and the next best mappings. Simulation then compares the best mappings by prediction and
+    selects the answer. Ctrl-C ends the search with the best mapping so far. The exit code is 1 if the answer misses the
+    target or the latency.
     """
     from routecast.load.frames import FrameMix
     from routecast.load.offered import IntendedRate
@@ -325,7 +335,7 @@ def placement(
         write_placement(answers, out)
         remark(f"Placement: {out / 'report.html'}")
     if any(result.met is False for result in answers):
-        remark("The target is not met")
+        remark("The answer misses the target")
         raise typer.Exit(1)
 
 

@@ -11,7 +11,7 @@ WING = Wing(
     commands={
         "How many, which, where": {
             "plan": CommandGroup(
-                "Plan: which machines to buy, which to switch on when, what to put where.",
+                "Plan: which machines to buy, when to switch them on, where to place functions.",
                 {"cluster": "commands:cluster", "mapping": "commands:mapping", "placement": "commands:placement"},
             )
         }

@@ -1,4 +1,4 @@
-"""Mappings as tables, a figure of the load by engine, a page and a folder."""
+"""Shows mappings: tables, a figure of the load by engine, a page, and a folder of files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def headline(answer: MappingAnswer) -> tuple[str, ...]:
     """Return the answer in two lines: the best mapping, and its distance to the optimum."""
     best, optimum, problem = answer.best, answer.optimum, answer.best.mapping.problem
     simulated = f", simulated {format_pps(best.simulated_pps)}" if best.simulated_pps is not None else ""
-    surely = (
+    optimality = (
         "no mapping carries more"
         if optimum.is_optimal
         else f"no mapping carries more than {format_ratio(optimum.gap_ratio)} above that"
@@ -31,12 +31,12 @@ def headline(answer: MappingAnswer) -> tuple[str, ...]:
         f"{problem.name} on {problem.processor.name}: {format_pps(best.predicted_pps)} on {best.mapping.engines} "
         f"of {problem.processor.engines.count} engines{simulated}",
         f"Frames of {problem.frame_bytes:g} B at line rate, {format_pps(answer.offered_pps)}; first limit: "
-        f"{best.limit}; {surely} ({optimum.programs} integer program{'s' if optimum.programs > 1 else ''})",
+        f"{best.limit}; {optimality} ({optimum.programs} integer program{'s' if optimum.programs > 1 else ''})",
     )
 
 
 def mappings_table(answer: MappingAnswer) -> Table:
-    """Return the mappings and their throughput."""
+    """Return the table of the mappings and their throughput."""
     rows: list[tuple[Cell, ...]] = []
     for check in (answer.best, *answer.others):
         rows.append(
@@ -53,9 +53,10 @@ def mappings_table(answer: MappingAnswer) -> Table:
         name="mappings",
         title="Mappings",
         caption=(
-            "Bound: what engines, threads, memories and ports carry at most without dropping; closed form: threads that"
-            " wait for each other counted in; simulated: packet by packet. Both are at line rate, where they may pass"
-            " the bound: a full engine drops its part, and the others of its stage forward theirs."
+            "Bound: the most that engines, threads, memories and ports carry without loss. Closed form: the forwarded"
+            " rate with waits of threads for each other. Simulated: the forwarded rate, packet by packet. The last two"
+            " are at line rate, where a mapping may forward more than its bound: a full engine drops frames while other"
+            " engines of its stage forward theirs."
         ),
         columns=(
             Column.text("Mapping"),
@@ -71,26 +72,28 @@ def mappings_table(answer: MappingAnswer) -> Table:
 
 
 def stages_table(answer: MappingAnswer) -> Table:
-    """Return the stages of the best mapping."""
+    """Return the table of the best mapping's stages."""
     mapping, pps = answer.best.mapping, answer.best.predicted_pps
     loads = engine_loads(mapping, pps)
     rows: list[tuple[Cell, ...]] = []
     for number, stage in enumerate(mapping.stages):
-        own = next(load for load in loads if load.engine == stage.engines[0] and load.stage == ", ".join(stage.blocks))
+        stage_load = next(
+            load for load in loads if load.engine == stage.engines[0] and load.stage == ", ".join(stage.blocks)
+        )
         rows.append(
             (
                 ", ".join(stage.blocks),
-                numbers(stage.engines),
-                own.threads,
+                describe_engines(stage.engines),
+                stage_load.threads,
                 (stage.link.memory or NEXT_NEIGHBOUR) if number else "receive buffer",
-                own.busy_ratio,
-                own.threads_ratio,
+                stage_load.busy_ratio,
+                stage_load.threads_ratio,
             )
         )
     return Table(
         name="stages",
         title="Stages",
-        caption="Blocks that a thread runs one after the other, and what that takes of each engine at the bound.",
+        caption="The blocks that a thread runs one after the other, and their load on each engine at the bound.",
         columns=(
             Column.text("Blocks", wrap=True),
             Column.text("Engines"),
@@ -104,7 +107,7 @@ def stages_table(answer: MappingAnswer) -> Table:
 
 
 def memories_table(answer: MappingAnswer) -> Table:
-    """Return the content and load of each memory."""
+    """Return the table of the memories: content and load."""
     return Table.of(
         memory_loads(answer.best.mapping, answer.best.predicted_pps),
         Column.text("Memory", "memory"),
@@ -112,12 +115,12 @@ def memories_table(answer: MappingAnswer) -> Table:
         Column("Busy", "%", percent, "busy_ratio"),
         name="memories",
         title="Memories",
-        caption="States and rings by memory, and how busy its channels are at the bound.",
+        caption="The states and rings in each memory, and the utilisation of its channels at the bound.",
     )
 
 
-def numbers(engines: Sequence[int]) -> str:
-    """Return numbers of engines as text, runs shortened: ``0-3, 6``."""
+def describe_engines(engines: Sequence[int]) -> str:
+    """Return the numbers of engines as text, with ranges: ``0-3, 6``."""
     runs: list[list[int]] = []
     for number in sorted(engines):
         if runs and number == runs[-1][1] + 1:
@@ -127,8 +130,8 @@ def numbers(engines: Sequence[int]) -> str:
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
-def troubles(checks: Sequence[MappingCheck]) -> tuple[str, ...]:
-    """Return why mappings do not fit."""
+def misfits(checks: Sequence[MappingCheck]) -> tuple[str, ...]:
+    """Return a line for each mapping that does not fit the processor, with the reason."""
     return tuple(f"{check.mapping.name}: {check.trouble}" for check in checks if check.trouble)
 
 
@@ -136,7 +139,7 @@ _SYMBOLS = ("circle", "square", "diamond", "cross")
 
 
 def engines_figure(answer: MappingAnswer) -> Figure:
-    """Return how busy each engine is at the bound of the best mapping, with others at the same rate."""
+    """Return the figure of the utilisation of each engine, at the bound of the best mapping, for all mappings."""
     mapping, pps = answer.best.mapping, answer.best.predicted_pps
     count = mapping.problem.processor.engines.count
     engines = tuple(float(number) for number in range(count))
@@ -165,7 +168,7 @@ def engines_figure(answer: MappingAnswer) -> Figure:
     return Figure(
         name="engines",
         title=f"Load by engine: {mapping.problem.name}",
-        caption=f"At {format_pps(pps)}. Above 100 % a mapping cannot carry that rate.",
+        caption=f"At {format_pps(pps)}. A mapping with an engine above 100 % cannot carry this rate.",
         x=Axis(title="engine", ticks=engines, labels=tuple(str(int(engine)) for engine in engines)),
         y=Axis(title="busy, %", low=0.0),
         marks=tuple(marks),
@@ -173,9 +176,9 @@ def engines_figure(answer: MappingAnswer) -> Figure:
 
 
 def mapping_page(answer: MappingAnswer) -> Page:
-    """Return the page of a mapping: what it forwards, the load by engine, the tables."""
+    """Return the report page of a mapping."""
     first, *rest = headline(answer)
-    trouble = troubles(answer.others)
+    misfit_lines = misfits(answer.others)
     return Page(
         title="Mapping",
         question="Which blocks share which engines, for the greatest throughput?",
@@ -190,7 +193,7 @@ def mapping_page(answer: MappingAnswer) -> Page:
                 mappings_table(answer),
                 stages_table(answer),
                 memories_table(answer),
-                bool(trouble) and Listing(title="Others that do not run", entries=trouble),
+                bool(misfit_lines) and Listing(title="Mappings that do not fit", entries=misfit_lines),
             ),
         ),
     )

@@ -1,4 +1,4 @@
-"""A mapping onto a network processor: the problem, a mapping, and the load of its engines and memories."""
+"""The problem of mapping blocks onto a network processor, a mapping, and the load of its engines and memories."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class EngineLoad:
     stage: str = field("Blocks of the stage")
     threads: int = field("Threads of the stage on the engine")
     busy_ratio: float = field("Share of the engine's time for the stage")
-    threads_ratio: float = field("Share of these threads that have a frame, without waits for other threads")
+    threads_ratio: float = field("Share of the threads that hold a frame; waits for other threads are not counted")
 
 
 @value
 class MemoryLoad:
-    """The content of a memory, and the part of its channels' time that it takes."""
+    """The content of a memory, and the share of time that its channels are busy."""
 
     memory: str
     holds: tuple[str, ...]
@@ -40,7 +40,7 @@ class MemoryLoad:
 
 
 def engine_loads(mapping: Mapping, pps: float) -> tuple[EngineLoad, ...]:
-    """Return the load of each engine by stage, in the order of the engines."""
+    """Return the load of each stage on each engine at a throughput of ``pps`` frames/s, in the order of the engines."""
     loads = []
     for index, stage in enumerate(mapping.stages):
         run_s, wait_s, _ = _times(mapping, index)
@@ -60,7 +60,7 @@ def engine_loads(mapping: Mapping, pps: float) -> tuple[EngineLoad, ...]:
 
 
 def memory_loads(mapping: Mapping, pps: float) -> tuple[MemoryLoad, ...]:
-    """Return the load of each memory."""
+    """Return the load of each memory at a throughput of ``pps`` frames/s."""
     busy: dict[str, float] = {}
     for index in range(len(mapping.stages)):
         for memory, time_s in _times(mapping, index)[2].items():
@@ -80,22 +80,24 @@ def memory_loads(mapping: Mapping, pps: float) -> tuple[MemoryLoad, ...]:
 
 
 def _times(mapping: Mapping, index: int) -> tuple[float, float, dict[str, float]]:
-    """Return the time that a frame holds an engine of a stage, its thread beyond that, and each memory, s."""
+    """Return the times that a frame takes of the engine, of the thread while it waits, and of each memory, s."""
     problem, stages, stage = mapping.problem, mapping.stages, mapping.stages[index]
-    hardware = problem.processor.engines.threads
-    active = sum(other.threads or hardware for other in stages if set(other.engines) & set(stage.engines))
-    own, put = steps_of(
+    hardware_threads = problem.processor.engines.threads
+    active_threads = sum(
+        other.threads or hardware_threads for other in stages if set(other.engines) & set(stage.engines)
+    )
+    block_steps, put_steps = steps_of(
         stage,
         processor=problem.processor,
         blocks={block.name: block for block in problem.blocks},
         states={state.name: state for state in mapping.states},
-        active_threads=active,
+        active_threads=active_threads,
         source=stage.link if index else None,
         target=stages[index + 1].link if index + 1 < len(stages) else None,
     )
     run_s = wait_s = 0.0
     memories: dict[str, float] = {}
-    for step in own + put:
+    for step in block_steps + put_steps:
         if isinstance(step, InstructionRun):
             cycles = step.cycles + step.cycles_per_byte * problem.frame_bytes
             run_s += cycles / problem.processor.engines.frequency_hz
@@ -107,7 +109,7 @@ def _times(mapping: Mapping, index: int) -> tuple[float, float, dict[str, float]
 
 
 NEXT_NEIGHBOUR = "next neighbour"
-"""The name of a ring of registers between an engine and the next (:attr:`Link.memory` is empty)."""
+"""Name of a ring in the registers between neighbouring engines (:attr:`Link.memory` is empty)."""
 
 
 @value
@@ -119,18 +121,18 @@ class MappingProblem:
     blocks: tuple[Block, ...] = field("Blocks in the order in which frames pass them")
     states: tuple[State, ...] = field("States with their present memories")
     ring: Link = field(
-        "Ring between stages: cycles, length and size of a handle; the mapping chooses its memory", default_factory=Link
+        "Ring between stages: cycles, length and handle size; the mapping chooses its memory", default_factory=Link
     )
     rings: tuple[str, ...] = field(
-        'Memories that rings may be in; "" for the registers of the next engine, which join two stages of one '
+        'Memories allowed for rings; "" stands for the registers of the next engine, which join two stages of one '
         "engine each with neighbouring numbers",
         default=("",),
     )
     movable: frozenset[str] = field("States that may be moved to another memory", default=frozenset())
-    frame_bytes: float = field("Size of the frames that throughput is maximised for, B", default=64.0)
-    most_stages: int = field("Stages that may share an engine, at most", default=2)
+    frame_bytes: float = field("Frame size for which the search maximises throughput, B", default=64.0)
+    max_stages: int = field("Maximum number of stages on an engine", default=2)
     port_queue_frames: int = field(
-        "Frames that a queue manager keeps for each port; it plays no part in the mapping", default=0
+        "Frames that a queue manager keeps for each port; the mapping does not depend on it", default=0
     )
 
 
@@ -145,11 +147,11 @@ class Mapping:
 
     @property
     def engines(self) -> int:
-        """Engines that it uses."""
+        """Number of engines in use."""
         return len({number for stage in self.stages for number in stage.engines})
 
     def expectation(self) -> Expectation:
-        """Return the bounds on its throughput: what engines, threads, memories and ports can carry at most."""
+        """Return the upper bounds on the throughput: those of engines, threads, memories and ports."""
         return expectation(
             self.problem.processor, self.problem.blocks, self.states, self.stages, frame_bytes=self.problem.frame_bytes
         )
@@ -157,8 +159,8 @@ class Mapping:
     def router(self) -> RouterModel:
         """Return the router of the mapping.
 
-        Raises ModelProblem: the mapping does not fit the processor: an engine's programs are longer than its store, a
-        memory is too small, there are more threads than the hardware has.
+        Raises ModelProblem if the mapping does not fit the processor: an engine's code exceeds its control store,
+        states exceed a memory, or the stages have more threads than the hardware.
         """
         return network_processor(
             self.problem.processor,

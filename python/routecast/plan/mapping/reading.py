@@ -22,11 +22,11 @@ from routecast.router.network_processor.check import parts_problems
 from routecast.router.network_processor.model import Link
 from routecast.router.network_processor.reading import NetworkProcessorRouter, Parts, StageTable, in_the_file, parts_of
 
-__all__ = ["MappingCase", "problem_of", "read_mapping", "router_document", "router_text"]
+__all__ = ["MappingCase", "mapping_case", "read_mapping", "router_document", "router_text"]
 
 
 def router_document(mapping: Mapping, document: Table[str, Any]) -> dict[str, Any]:
-    """Return the content of the router file of a mapping, from the ``document`` that was mapped."""
+    """Return the content of a mapping's router file; ``document`` is the content of the original file."""
     result = {
         key: value
         for key, value in document.items()
@@ -39,18 +39,18 @@ def router_document(mapping: Mapping, document: Table[str, Any]) -> dict[str, An
         for block in document.get("block", [])
     ]
     result["block"] = [block for block in blocks if len(block) > 1]
-    kept = {state["name"]: dict(state) for state in document.get("state", [])}
+    file_states = {state["name"]: dict(state) for state in document.get("state", [])}
     result["state"] = [
-        {**kept.get(state.name, {"name": state.name}), "memory": state.memory} for state in mapping.states
+        {**file_states.get(state.name, {"name": state.name}), "memory": state.memory} for state in mapping.states
     ]
     stages = []
     for number, stage in enumerate(mapping.stages):
-        row: dict[str, Any] = {"blocks": list(stage.blocks), "engines": list(stage.engines)}
+        table: dict[str, Any] = {"blocks": list(stage.blocks), "engines": list(stage.engines)}
         if stage.threads:
-            row["threads"] = stage.threads
+            table["threads"] = stage.threads
         if number:
-            row["link"] = {"memory": stage.link.memory}
-        stages.append(row)
+            table["link"] = {"memory": stage.link.memory}
+        stages.append(table)
     result["stage"] = stages
     return {key: value for key, value in result.items() if value not in ([], {})}
 
@@ -60,7 +60,7 @@ def router_text(mapping: Mapping, document: Table[str, Any]) -> str:
     content = router_document(mapping, document)
     problem = mapping.problem
     lines = [
-        f"# {problem.name} on {problem.processor.name}: what carries most frames of {problem.frame_bytes:g} B.",
+        f"# {problem.name} on {problem.processor.name}: greatest throughput for frames of {problem.frame_bytes:g} B.",
         f"# Predicted: {mapping.expectation().pps:.6g} frames a second, limited by {mapping.expectation().limit.name}.",
     ]
     tables = [(key, value) for key, value in content.items() if _is_tables(value)]
@@ -91,7 +91,7 @@ def _value(value: Any) -> str:
     return repr(value)
 
 
-_ANY_STAGES: dict[str, Any] = {
+_PLACEHOLDER_STAGES: dict[str, Any] = {
     "organisation": "staged",
     "stage": (StageTable(blocks=("first",)), StageTable(blocks=("second",))),
 }
@@ -102,11 +102,9 @@ class MappingCase:
     """The mapping problem of a router file."""
 
     problem: MappingProblem
-    own: Mapping | None = field("The file's own mapping, where it is valid")
-    trouble: str = field("Why the file's own mapping is not valid", default="")
-    load: OfferedLoad = field(
-        "Frames and flows to check mappings with; where the file has no load, frames of 64 B between all ports"
-    )
+    file_mapping: Mapping | None = field("Mapping of the file; None where it does not fit the processor")
+    trouble: str = field("Why the mapping of the file does not fit the processor", default="")
+    load: OfferedLoad = field("Load of the trials; where the file has none, frames of 64 B between all ports")
     document: dict[str, Any] = field("Content of the file")
 
 
@@ -120,24 +118,26 @@ def read_mapping(
     path : str or Path
         A router file.
     rings : sequence of str
-        Memories for rings, "next neighbour" for registers. Without any: the file's ring and, where there are such
-        memories, ``scratch`` and ``sram``.
+        Memories allowed for rings, "next neighbour" for registers. Default: the memory of the file's ring, and
+        ``scratch`` and ``sram`` where the processor has them.
     keep : sequence of str
-        States that stay in their memories.
+        States that keep their memories.
     keep_all : bool
-        Whether all states stay.
+        Whether all states keep their memories.
 
     Raises
     ------
     FileProblem
-        The file has another builder, or errors.
+        The file has another builder, or errors; the exception lists them all.
     """
-    where = Path(path)
-    document = parse_toml(read_text(where, kind="router file"), where.name)
-    return problem_of(document, subject=where.name, folder=where.parent, rings=rings, keep=keep, keep_all=keep_all)
+    router_path = Path(path)
+    document = parse_toml(read_text(router_path, kind="router file"), router_path.name)
+    return mapping_case(
+        document, subject=router_path.name, folder=router_path.parent, rings=rings, keep=keep, keep_all=keep_all
+    )
 
 
-def problem_of(
+def mapping_case(
     document: Table[str, Any],
     *,
     subject: str,
@@ -146,7 +146,7 @@ def problem_of(
     keep: Sequence[str] = (),
     keep_all: bool = False,
 ) -> MappingCase:
-    """Make the problem of a document; see :func:`read_mapping`."""
+    """Return the mapping problem of a parsed router file; see :func:`read_mapping` for the parameters."""
     if document.get("builder") != "network_processor":
         raise FileProblem(
             subject,
@@ -157,28 +157,28 @@ def problem_of(
     try:
         parts = parts_of(table, folder)
     except ModelProblem as error:
-        # A problem need not be a router yet: its own stages may be too many.
+        # The file need not be a valid router: its own stages may not fit. So read the other parts with placeholders.
         try:
-            parts = parts_of(replace(table, **_ANY_STAGES), folder)
+            parts = parts_of(replace(table, **_PLACEHOLDER_STAGES), folder)
         except ModelProblem:
             raise FileProblem(subject, error.problems) from error
         trouble = str(error.problems[0])
     processor = parts.processor
-    problems = _faults(parts, table)
-    links = [stage.link for stage in parts.stages[1:]]
-    ring = links[0] if links else Link()
+    problems = _parts_problems(parts, table)
+    file_rings = [stage.link for stage in parts.stages[1:]]
+    ring = file_rings[0] if file_rings else Link()
     memories = [memory.name for memory in processor.memories]
     if ring.memory and ring.memory not in memories:
         problems.append(Problem("ring.memory", f'"{ring.memory}" is no memory: {did_you_mean(ring.memory, memories)}'))
-    chosen: list[str] = []
+    ring_memories: list[str] = []
     for name in rings:
         if name != NEXT_NEIGHBOUR and name not in memories:
             problems.append(
                 Problem("--ring", f'"{name}" is no memory: {did_you_mean(name, [NEXT_NEIGHBOUR, *memories])}')
             )
-        chosen.append("" if name == NEXT_NEIGHBOUR else name)
+        ring_memories.append("" if name == NEXT_NEIGHBOUR else name)
     if not rings:
-        chosen = [ring.memory, *(name for name in ("scratch", "sram") if name in memories)]
+        ring_memories = [ring.memory, *(name for name in ("scratch", "sram") if name in memories)]
     states = [state.name for state in parts.states]
     problems += [
         Problem("--keep", f'"{name}" is no state: {did_you_mean(name, states)}') for name in keep if name not in states
@@ -197,29 +197,29 @@ def problem_of(
         blocks=parts.blocks,
         states=parts.states,
         ring=ring,
-        rings=tuple(dict.fromkeys(chosen)),
+        rings=tuple(dict.fromkeys(ring_memories)),
         movable=frozenset(states) - frozenset(kept),
         frame_bytes=parts.frame_bytes,
         port_queue_frames=parts.port_queue_frames,
     )
-    own = None
+    file_mapping = None
     if not trouble:
-        own = Mapping(name="as in the file", problem=problem, stages=parts.stages, states=parts.states)
+        file_mapping = Mapping(name="as in the file", problem=problem, stages=parts.stages, states=parts.states)
     ports, load = processor.ports, None
     if "load" in document:
         load = read_load(document["load"], ports=ports, subject=subject, folder=folder)
     if load is None:
         load = OfferedLoad(rate_pps=1e6, flows=FlowSet.meshed(ports * ports, ports=ports))
-    return MappingCase(problem=problem, own=own, trouble=trouble, load=load, document=dict(document))
+    return MappingCase(problem=problem, file_mapping=file_mapping, trouble=trouble, load=load, document=dict(document))
 
 
-def _faults(parts: Parts, table: NetworkProcessorRouter) -> list[Problem]:
-    """Return the problems of every mapping: invalid parts, and no block that works for a frame."""
+def _parts_problems(parts: Parts, table: NetworkProcessorRouter) -> list[Problem]:
+    """Return the problems that exclude any mapping: invalid parts, or no block that works for a frame."""
     problems = [
         in_the_file(problem, table, parts, ())
         for problem in parts_problems(parts.processor, parts.blocks, parts.states)
     ]
     if not any(block.cycles or block.cycles_per_byte or block.references for block in parts.blocks):
-        message = "there is nothing to map: no block is left that works for a frame (present, stub)"
+        message = "there is nothing to map: no block works for a frame; see the keys present and stub"
         problems.append(Problem("block", message))
     return problems

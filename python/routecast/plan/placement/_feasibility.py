@@ -156,35 +156,35 @@ def _solve_program(
     totals = classes.counts
     loads = even or (ServerLoads(problem) if target_pps else None)
     program = IntegerProgram()
-    fullest = program.column(math.inf, cost=1.0, is_integer=False) if even is not None else -1
+    fullest = program.add_column(math.inf, cost=1.0, is_integer=False) if even is not None else -1
     on_server: list[tuple[int, list[int]]] = []
     used: list[int] = []
     for h, server in [(h, host.group) for h, host in enumerate(classes.hosts) for _ in host.names]:
-        here = [program.column(float(n) if h in classes.allowed[k] else 0.0) for k, n in enumerate(totals)]
-        is_used = program.column()
+        here = [program.add_column(float(n) if h in classes.allowed[k] else 0.0) for k, n in enumerate(totals)]
+        is_used = program.add_column()
         on_server.append((h, here))
         used.append(is_used)
-        program.row({**dict.fromkeys(here, 1.0), is_used: -float(sum(totals))}, -math.inf, 0.0)
+        program.add_row({**dict.fromkeys(here, 1.0), is_used: -float(sum(totals))}, -math.inf, 0.0)
         if server.slots is not None:
-            program.row(dict.fromkeys(here, 1.0), 0.0, float(server.slots))
+            program.add_row(dict.fromkeys(here, 1.0), 0.0, float(server.slots))
         if server.memory_bytes is not None:
             memory = [group.memory_bytes for group in groups]
-            program.row(dict(zip(here, memory, strict=True)), 0.0, server.memory_bytes * (1.0 + 1e-12))
+            program.add_row(dict(zip(here, memory, strict=True)), 0.0, server.memory_bytes * (1.0 + 1e-12))
         if not problem.rules.shared_cores:
             threads = [float(threads_of(problem, server, group.name)) for group in groups]
-            program.row(dict(zip(here, threads, strict=True)), 0.0, float(server.cores))
+            program.add_row(dict(zip(here, threads, strict=True)), 0.0, float(server.cores))
         if even is not None:
             core_us = [1e6 * even.work(server.name, group.name).total_s / even.cores(server.name) for group in groups]
-            program.row({**dict(zip(here, core_us, strict=True)), fullest: -1.0}, -math.inf, 0.0)
+            program.add_row({**dict(zip(here, core_us, strict=True)), fullest: -1.0}, -math.inf, 0.0)
         if loads is not None and target_pps:
             work = [loads.work(server.name, group.name).total_s * target_pps for group in groups]
-            program.row(dict(zip(here, work, strict=True)), 0.0, server.cores * (1.0 + 1e-9))
+            program.add_row(dict(zip(here, work, strict=True)), 0.0, server.cores * (1.0 + 1e-9))
         for apart in classes.apart:
-            program.row(dict.fromkeys((here[k] for k in apart), 1.0), 0.0, 1.0)
+            program.add_row(dict.fromkeys((here[k] for k in apart), 1.0), 0.0, 1.0)
         for together in classes.together:
-            has_all = program.column()
+            has_all = program.add_column()
             for k in together:
-                program.row({here[k]: 1.0, has_all: -float(totals[k])}, 0.0, 0.0)
+                program.add_row({here[k]: 1.0, has_all: -float(totals[k])}, 0.0, 0.0)
         if problem.balancing == "local":
             for chain in problem.chains:
                 edge, *stages = (
@@ -195,11 +195,11 @@ def _solve_program(
                     for own, others in ((edge, inner), (inner, edge)):
                         weight = -float(sum(totals[k] for k in own))
                         entries = {here[k]: 1.0 for k in own} | {here[k]: weight for k in others}
-                        program.row(entries, -math.inf, 0.0)
+                        program.add_row(entries, -math.inf, 0.0)
     for k, n in enumerate(totals):
-        program.row({here[k]: 1.0 for _, here in on_server}, float(n), float(n))
+        program.add_row({here[k]: 1.0 for _, here in on_server}, float(n), float(n))
     if problem.rules.most_servers is not None:
-        program.row(dict.fromkeys(used, 1.0), 0.0, float(problem.rules.most_servers))
+        program.add_row(dict.fromkeys(used, 1.0), 0.0, float(problem.rules.most_servers))
     try:
         solution = program.solve(_SECONDS)
         values = None if solution is None else solution.values

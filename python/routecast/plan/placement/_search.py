@@ -290,24 +290,24 @@ class PatternCover:
         columns = range(len(patterns))
         hosts = self.classes.hosts
         for pattern, pattern_cost in zip(patterns, cost[chosen].tolist(), strict=True):
-            program.column(float(len(hosts[pattern.host].names)), cost=pattern_cost)
-        flag = {column: program.column() for column in sorted({column for pair in forbidden for column in pair})}
+            program.add_column(float(len(hosts[pattern.host].names)), cost=pattern_cost)
+        flag = {column: program.add_column() for column in sorted({column for pair in forbidden for column in pair})}
         for k, elements in enumerate(self.classes.elements):
             counts = {column: float(pattern.counts[k]) for column, pattern in enumerate(patterns) if pattern.counts[k]}
             every = float(len(elements.names))
-            program.row(counts, every, math.inf if covers else every)
+            program.add_row(counts, every, math.inf if covers else every)
         for h, host in enumerate(hosts):
             on_host = [column for column in columns if patterns[column].host == h]
-            program.row(dict.fromkeys(on_host, 1.0), 0.0, float(len(host.names)))
+            program.add_row(dict.fromkeys(on_host, 1.0), 0.0, float(len(host.names)))
         if self.most_servers is not None:
-            program.row(dict.fromkeys(columns, 1.0), 0.0, float(self.most_servers))
+            program.add_row(dict.fromkeys(columns, 1.0), 0.0, float(self.most_servers))
         if extra is not None:
-            program.row(dict(zip(columns, extra[0][chosen].tolist(), strict=True)), -math.inf, extra[1])
+            program.add_row(dict(zip(columns, extra[0][chosen].tolist(), strict=True)), -math.inf, extra[1])
         for column, is_used in flag.items():
-            program.row({column: 1.0, is_used: -program.upper[column]}, -math.inf, 0.0)
+            program.add_row({column: 1.0, is_used: -program.upper[column]}, -math.inf, 0.0)
         for first, second in forbidden:
             pair = {first: 1.0} if first == second else {flag[first]: 1.0, flag[second]: 1.0}
-            program.row(pair, 0.0, 1.0)
+            program.add_row(pair, 0.0, 1.0)
         self.solved += 1
         solution = program.solve(seconds)
         if solution is None:

@@ -122,7 +122,7 @@ def test_the_router_of_a_mapping_is_the_one_that_was_compared(tmp_path: Path) ->
     from routecast.plan.mapping.reading import router_text
 
     case = read_mapping(EXAMPLE)
-    for mapping in (case.own, answer(case, simulate=False).best.mapping):
+    for mapping in (case.file_mapping, answer(case, simulate=False).best.mapping):
         file = tmp_path / "again.router.toml"
         file.write_text(router_text(mapping, case.document), encoding="utf-8")
         model = read_router(file)
