@@ -1,4 +1,4 @@
-"""Plans of clusters as tables, figures, a page and a folder."""
+"""Shows plans of clusters: tables, figures, a page, and a folder of files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Stack, palett
 from routecast.show.page import Listing, Page, Prose, Section, render_page
 from routecast.show.tables import Cell, Column, Table, percent, signed_percent
 
-EXACT = 1e-6
+MAX_ROUNDING_RATIO = 1e-6
 """A smaller gap is due to rounding."""
 
 
-def clock(time_s: float) -> str:
+def time_of_day(time_s: float) -> str:
     """Return a time of day as text.
 
     Examples
     --------
-    >>> clock(8.5 * 3600.0)
+    >>> time_of_day(8.5 * 3600.0)
     '08:30'
     """
     within = time_s % DAY_S
@@ -42,7 +42,7 @@ def describe_machines(problem: ClusterProblem, fleet: Sequence[int]) -> str:
 
 
 def designs_table(answer: ClusterAnswer) -> Table:
-    """Return every design beside the bound: its machines, price and daily energy."""
+    """Return the table of the designs and the bound: machines, price and daily energy."""
     case = answer.case
     rows: list[tuple[Cell, ...]] = []
     strong: set[int] = set()
@@ -60,13 +60,15 @@ def designs_table(answer: ClusterAnswer) -> Table:
                 proven,
             )
         )
-    rows.append(("bound", "another fleet each step", None, answer.kwh_per_day(answer.bound.energy_j), 0.0, None))
+    rows.append(
+        ("bound", "machines of least power in each step", None, answer.kwh_per_day(answer.bound.energy_j), 0.0, None)
+    )
     return Table(
         name="designs",
         title="Designs",
         caption=(
-            "Least energy of each fleet, machines switched off where the load allows. No fleet needs less than the "
-            "bound. The gap is the proven distance to the best fleet of the same budget."
+            "Energy of each fleet with the machines of least power on in each step. No fleet needs less than the bound."
+            " The gap is the proven distance to the best fleet within the same budget."
         ),
         columns=(
             Column.text("Design"),
@@ -81,18 +83,18 @@ def designs_table(answer: ClusterAnswer) -> Table:
     )
 
 
-def plan_table(answer: ClusterAnswer, *, most: int = 96) -> Table:
-    """Return which machines are on when; at most the first ``most`` steps."""
+def plan_table(answer: ClusterAnswer, *, max_steps: int = 96) -> Table:
+    """Return the table of the machines that are on, for at most the first ``max_steps`` steps."""
     case = answer.case
     problem, on = case.problem, answer.design.schedule.on
     power = schedule_power_w(problem, on)
     used = [k for k, number in enumerate(answer.design.fleet) if number]
     rows: list[tuple[Cell, ...]] = []
-    for step in range(min(len(on), most)):
+    for step in range(min(len(on), max_steps)):
         before = on[step - 1] if step or case.repeats else on[0]
         rows.append(
             (
-                clock(step * problem.step_s),
+                time_of_day(step * problem.step_s),
                 problem.traffic_bps[step] / 1e9,
                 *(on[step][k] for k in used),
                 _switched(problem, before, on[step]),
@@ -102,7 +104,7 @@ def plan_table(answer: ClusterAnswer, *, most: int = 96) -> Table:
     return Table(
         name="plan",
         title="Machines that are on",
-        caption=f"The first {most} of {len(on)} steps." if len(on) > most else "",
+        caption=f"The first {max_steps} of {len(on)} steps." if len(on) > max_steps else "",
         columns=(
             Column.text("From"),
             Column("Load", "Gbit/s", ".2f"),
@@ -124,9 +126,9 @@ def _switched(problem: ClusterProblem, before: Sequence[int], after: Sequence[in
 
 
 def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: str, traffic: str = "") -> Table:
-    """Return what the saving algorithms achieve, relative to the second, off-line step by step.
+    """Return the table of savings, relative to the second, which is off-line for each step.
 
-    ``traffic`` is a sentence on their traffic.
+    ``traffic`` is a sentence on the traffic, for the caption.
     """
     offline = savings[1].schedule
     notes = [f"{saving.name}: {saving.note}." for saving in savings if saving.note]
@@ -152,27 +154,27 @@ def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: s
         Column("Missed", "%", ".3f", lambda saving: 100.0 * saving.missed_ratio),
         name=name,
         title=title,
-        caption="Switchings are machines switched on or off; missed is traffic that found no machine. Relative to "
-        "off-line, each step; the whole trace's leaves out switchings that save less than they must be worth."
+        caption="Switchings are machines switched on or off; missed is traffic that no machine carried. Percentages "
+        "are relative to off-line, each step. Off-line, whole trace leaves out switchings that do not pay back."
         + "".join(f" {sentence}" for sentence in (*notes, traffic) if sentence),
         strong=frozenset({3} if len(savings) > 3 else set()),
     )
 
 
 def trace_traffic(answer: ClusterAnswer) -> str:
-    """Return a sentence that compares the mean traffic of the trace and of the plan's day."""
+    """Return a sentence on the mean traffic of the trace and of the plan's day; "" without a trace."""
     case = answer.case
     if case.trace is None:
         return ""
     mean_bps, day_bps = (fmean(series.l2_bps) for series in (case.trace, case.day))
     return (
-        f"The trace is scaled to its own highest step and has {format_bps(mean_bps)} in the mean, the day of the plan "
-        f"{format_bps(day_bps)}: their kWh are of different traffic."
+        f"The trace is scaled to its own highest step. Its mean is {format_bps(mean_bps)}, that of the plan's day is "
+        f"{format_bps(day_bps)}, so their energies are not comparable."
     )
 
 
 def headline(answer: ClusterAnswer) -> tuple[str, ...]:
-    """Return the answer in a few lines: what to buy, its price and energy, and what it saves."""
+    """Return the answer in a few lines: the fleet, its price and energy, and its savings."""
     case, design = answer.case, answer.design
     problem = case.problem
     used, on = answer.kwh_per_day(design.energy_j), answer.kwh_per_day(answer.always_on_j)
@@ -187,7 +189,7 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
         f"({answer.kwh_per_day(answer.bound.energy_j):.3f} kWh); "
         + (
             f"no fleet for {limit} needs less (proven)."
-            if design.gap_ratio < EXACT
+            if design.gap_ratio < MAX_ROUNDING_RATIO
             else f"within {100.0 * design.gap_ratio:.2g} % of the best fleet for {limit} (proven)."
         ),
         f"Traffic: {case.day.source}, steps of {step}, highest {format_bps(max(problem.traffic_bps))}"
@@ -195,7 +197,7 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
         + ".",
     ]
     if not design.price_is_least:
-        lines.append("Another fleet may need as little energy for a lower price: that was not searched to the end.")
+        lines.append("Another fleet of the same energy may cost less: the search for the least price did not finish.")
     if problem.spare:
         lines.append(f"Any {problem.spare} of the machines that are on may fail without loss of capacity.")
     if answer.mean_j is not None:
@@ -203,15 +205,15 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
     return tuple(lines)
 
 
-CHOSEN = "#3f6fb5"
-COLOURS = {"Design-I": "#b0508f", "Design-II": "#4aa36a", "Design-III": "#d6812f", "Design-IV": "#b39a2f"}
-"""Colours of the designs of Li 2012, sec. 8.3.2, in a report; the goal program's is ``CHOSEN``."""
+GOAL_COLOUR = "#3f6fb5"
+COLOUR_OF_DESIGN = {"Design-I": "#b0508f", "Design-II": "#4aa36a", "Design-III": "#d6812f", "Design-IV": "#b39a2f"}
+"""Colours of the designs of Li 2012, sec. 8.3.2; that of the goal program is ``GOAL_COLOUR``."""
 
-HOURS = tuple(float(hour) for hour in range(0, 25, 3))
+HOUR_TICKS = tuple(float(hour) for hour in range(0, 25, 3))
 
 
-def stairs(values: Sequence[float], step_s: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the corners of a line that keeps each value for a step, over hours.
+def step_line(values: Sequence[float], step_s: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the corners of a line that keeps each value for a step, x in hours.
 
     Examples
     --------
@@ -226,16 +228,16 @@ def stairs(values: Sequence[float], step_s: float) -> tuple[tuple[float, ...], t
 
 
 def power_figure(answer: ClusterAnswer, *, name: str = "power") -> Figure:
-    """Return the power of the chosen design over the day beside always on, the others and the bound (fig. 8.3)."""
+    """Return the figure of the power of the design, the simple designs and the bound over the day (fig. 8.3)."""
     problem = answer.case.problem
     lines: list[Mark] = []
-    others = [design for design in answer.others if design.name in COLOURS]
+    others = [design for design in answer.others if design.name in COLOUR_OF_DESIGN]
     for design in others:
-        x, y = stairs(schedule_power_w(problem, design.schedule.on).tolist(), problem.step_s)
-        lines.append(Line(name=design.name, x=x, y=y, colour=COLOURS[design.name]))
-    x, y = stairs(schedule_power_w(problem, answer.design.schedule.on).tolist(), problem.step_s)
-    lines.append(Line(name=answer.design.name, x=x, y=y, colour=CHOSEN))
-    x, y = stairs(schedule_power_w(problem, answer.bound.on).tolist(), problem.step_s)
+        x, y = step_line(schedule_power_w(problem, design.schedule.on).tolist(), problem.step_s)
+        lines.append(Line(name=design.name, x=x, y=y, colour=COLOUR_OF_DESIGN[design.name]))
+    x, y = step_line(schedule_power_w(problem, answer.design.schedule.on).tolist(), problem.step_s)
+    lines.append(Line(name=answer.design.name, x=x, y=y, colour=GOAL_COLOUR))
+    x, y = step_line(schedule_power_w(problem, answer.bound.on).tolist(), problem.step_s)
     lines.append(Line(name="bound", x=x, y=y, colour=GREY, dashed=True))
     days = answer.case.days
     above = answer.above_bound_ratio(answer.design)
@@ -244,45 +246,45 @@ def power_figure(answer: ClusterAnswer, *, name: str = "power") -> Figure:
         title="Power over the day",
         caption=(
             f"{answer.design.name} needs {answer.kwh_per_day(answer.design.energy_j):.2f} kWh a day, "
-            f"{100.0 * above:.1f} % more than the bound that no fleet can beat; its machines left on would need "
+            f"{100.0 * above:.1f} % more than the bound on any fleet; always on, its machines need "
             f"{answer.kwh_per_day(answer.always_on_j):.2f} kWh."
         ),
-        x=Axis(title="hour of the day", ticks=HOURS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
+        x=Axis(title="hour of the day", ticks=HOUR_TICKS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
         y=Axis(title="power (W)", low=50.0 * (0.95 * min(y) // 50.0)),
         marks=tuple(lines),
     )
 
 
 def machines_figure(answer: ClusterAnswer, *, name: str = "machines") -> Figure:
-    """Return the capacity that is on over the day, by group, and the load that it carries."""
+    """Return the figure of the capacity that is on over the day, by group, and of the load."""
     problem, design = answer.case.problem, answer.design
     used = [k for k, number in enumerate(design.fleet) if number]
     marks: list[Mark] = []
     for k, colour in zip(used, palette(len(used)), strict=True):
         group = problem.groups[k]
-        x, y = stairs([row[k] * group.capacity_bps / 1e9 for row in design.schedule.on], problem.step_s)
+        x, y = step_line([row[k] * group.capacity_bps / 1e9 for row in design.schedule.on], problem.step_s)
         marks.append(Stack(name=f"{design.fleet[k]} × {group.name}", x=x, y=y, colour=colour))
-    x, y = stairs([load / 1e9 for load in problem.traffic_bps], problem.step_s)
+    x, y = step_line([load / 1e9 for load in problem.traffic_bps], problem.step_s)
     marks.append(Line(name="load", x=x, y=y, colour="#c8524a"))
     days = answer.case.days
     spare = f", and with {problem.spare} of them failed" if problem.spare else ""
     return Figure(
         name=name,
-        title=f"Capacity that is on: {design.name}",
-        caption=f"Areas are what the machines that are on route together; they cover the load in every step{spare}.",
-        x=Axis(title="hour of the day", ticks=HOURS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
+        title=f"Capacity of the machines that are on: {design.name}",
+        caption=f"Areas: capacity of the machines that are on, by group. They carry the load in every step{spare}.",
+        x=Axis(title="hour of the day", ticks=HOUR_TICKS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
         y=Axis(title="Gbit/s", low=0.0),
         marks=tuple(marks),
     )
 
 
 def cluster_page(answer: ClusterAnswer) -> Page:
-    """Return the page of a plan: the fleet and what it saves, the figures, the tables."""
+    """Return the report page of a plan."""
     case = answer.case
     first, *rest = headline(answer)
     return Page(
         title=f"Cluster: {case.name}",
-        question="Which machines to buy, and which of them to have on when?",
+        question="Which machines to buy, and when to switch each of them on?",
         answer=first,
         sections=(
             Section.of(
@@ -322,5 +324,5 @@ def write_plan(answer: ClusterAnswer, out: Path) -> None:
         writer.writerow(["from", "load_bps", "power_w", *(f"on_{group.name}" for group in problem.groups)])
         for step, on in enumerate(answer.design.schedule.on):
             at_s = step * problem.step_s
-            begin = clock(at_s) if start is None else (start + timedelta(seconds=at_s)).isoformat(sep=" ")
+            begin = time_of_day(at_s) if start is None else (start + timedelta(seconds=at_s)).isoformat(sep=" ")
             writer.writerow([begin, f"{problem.traffic_bps[step]:.6g}", f"{power[step]:.6g}", *on])

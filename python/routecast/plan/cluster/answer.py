@@ -1,4 +1,4 @@
-"""The answer to a cluster file: the best fleet, other designs beside it, its plan, and what saving achieves."""
+"""Plans a cluster file: the best fleet and its schedule, other designs, and the savings of switching algorithms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from routecast.plan.cluster.saving import Saving, always_on, each_step, fewest_j
 from routecast.progress import Progress
 from routecast.quantity.schema import field, value
 
-__all__ = ["KWH_J", "ClusterAnswer", "answer", "goal_designs", "plain_designs", "savings_of"]
+__all__ = ["KWH_J", "ClusterAnswer", "answer", "goal_designs", "savings_of", "simple_designs"]
 
 KWH_J = 3.6e6
 
@@ -28,19 +28,19 @@ class ClusterAnswer:
 
     case: ClusterCase
     bound: Schedule = field(
-        "Each step's cheapest machines, whatever they cost: no design needs less energy ((8.10)-(8.11))"
+        "Machines of least power in each step, without a budget: no design needs less energy ((8.10)-(8.11))"
     )
     design: Design = field("Design of least energy within the budget (goal program)")
     others: tuple[Design, ...] = field("Designs I to IV, and the goal program at further budgets")
-    always_on_j: float = field("Energy of the design's machines over the horizon if none is ever switched off, J")
-    day_savings: tuple[Saving, ...] = field("The algorithms over the day that is planned for", default=())
+    always_on_j: float = field("Energy of the design's machines over the horizon if they are always on, J")
+    day_savings: tuple[Saving, ...] = field("Savings of the algorithms over the day of the plan", default=())
     trace_savings: tuple[Saving, ...] = field(
-        "The algorithms over the whole trace; empty where there is none", default=()
+        "Savings of the algorithms over the whole trace; empty without a trace", default=()
     )
     mean_j: float | None = field(
-        "Energy of the design on the mean day, where a quantile is planned for, J", default=None
+        "Energy of the design on the mean day if the plan is for a quantile, J; else None", default=None
     )
-    notes: tuple[str, ...] = field("Remarks on parts that were left out", default=())
+    notes: tuple[str, ...] = field("Remarks on the search and on parts that were left out", default=())
 
     @property
     def designs(self) -> tuple[Design, ...]:
@@ -48,11 +48,11 @@ class ClusterAnswer:
         return tuple(sorted((*self.others, self.design), key=lambda design: -design.energy_j))
 
     def kwh_per_day(self, energy_j: float) -> float:
-        """Return an energy over the plan's horizon as kWh a day."""
+        """Convert an energy over the horizon of the plan, J, to kWh a day."""
         return energy_j / KWH_J / self.case.days
 
     def above_bound_ratio(self, design: Design) -> float:
-        """Return by which part a design needs more than the bound without a budget."""
+        """Return the part by which the energy of a design exceeds the bound."""
         return design.energy_j / self.bound.energy_j - 1.0
 
     def to_json(self) -> dict[str, Any]:
@@ -74,22 +74,22 @@ class ClusterAnswer:
             "currency": case.currency,
             "spare": case.problem.spare,
             "bound": {"energy_j": self.bound.energy_j, "kwh_per_day": self.kwh_per_day(self.bound.energy_j)},
-            "design": self._design(self.design, with_schedule=True),
-            "others": [self._design(design) for design in self.others],
+            "design": self._design_json(self.design, with_schedule=True),
+            "others": [self._design_json(design) for design in self.others],
             "always_on_kwh_per_day": self.kwh_per_day(self.always_on_j),
             "mean_day_kwh": None if self.mean_j is None else self.mean_j / KWH_J,
-            "day_savings": [_saving(saving, case.days) for saving in self.day_savings],
+            "day_savings": [_saving_json(saving, case.days) for saving in self.day_savings],
             "trace": None
             if case.trace is None
             else {"days": trace_days, "step_s": case.trace.step_s, "notes": case.trace.notes},
-            "trace_savings": [_saving(saving, trace_days) for saving in self.trace_savings],
+            "trace_savings": [_saving_json(saving, trace_days) for saving in self.trace_savings],
             "notes": self.notes,
         }
         result = plain(document)
         assert isinstance(result, dict)
         return result
 
-    def _design(self, design: Design, *, with_schedule: bool = False) -> dict[str, Any]:
+    def _design_json(self, design: Design, *, with_schedule: bool = False) -> dict[str, Any]:
         names = [group.name for group in self.case.problem.groups]
         return {
             "name": design.name,
@@ -104,7 +104,7 @@ class ClusterAnswer:
         }
 
 
-def _saving(saving: Saving, days: float) -> dict[str, Any]:
+def _saving_json(saving: Saving, days: float) -> dict[str, Any]:
     return {
         "name": saving.name,
         "kwh_per_day": saving.schedule.energy_j / KWH_J / days,
@@ -125,19 +125,19 @@ def answer(case: ClusterCase, *, on_progress: Progress | None = None, keeps_inte
     on_progress : callable, optional
         Called with the steps done, their number, and a text about the next one.
     keeps_interrupted : bool
-        On a KeyboardInterrupt continue with the best fleet so far, and leave further budgets out.
+        On a KeyboardInterrupt, continue with the best fleet so far and leave out further budgets.
 
     Raises
     ------
     InfeasiblePlan
-        The budget buys no fleet that carries the peak (with the least that does), or there are too few machines.
+        The budget buys no fleet that carries the peak, or the available machines do not carry it.
     routecast.errors.ModelProblem
         A figure is out of range.
     """
     report = on_progress or (lambda done, total, what: None)
     problem = case.problem
-    others = sorted({*case.budgets, *([] if problem.budget is None else [float("inf")])} - {problem.budget})
-    total = len(others) + 3
+    other_budgets = sorted({*case.budgets, *([] if problem.budget is None else [float("inf")])} - {problem.budget})
+    total = len(other_budgets) + 3
     report(0, total, "the best fleet")
     design = goal_designs(
         case,
@@ -148,12 +148,12 @@ def answer(case: ClusterCase, *, on_progress: Progress | None = None, keeps_inte
     notes: list[str] = []
     if design.is_interrupted:
         notes.append(
-            f"the search was interrupted: the fleet is the best until then, at most {100.0 * design.gap_ratio:.2g} %"
-            " from the best there is" + ("; other budgets are left out" if others else "")
+            f"the search was interrupted: the fleet is the best so far, within {100.0 * design.gap_ratio:.2g} % of the"
+            " optimum" + ("; further budgets are left out" if other_budgets else "")
         )
-        others = []
-    designs = plain_designs(problem, notes)
-    for number, budget in enumerate(others, start=1):
+        other_budgets = []
+    designs = simple_designs(problem, notes)
+    for number, budget in enumerate(other_budgets, start=1):
         report(number, total, f"the best fleet for {_describe_budget(budget, case.currency)}")
         try:
             designs += goal_designs(case, [None if budget == float("inf") else budget])
@@ -195,9 +195,9 @@ def goal_designs(
     on_gap: Callable[[float], None] | None = None,
     keeps_interrupted: bool = False,
 ) -> list[Design]:
-    """Return the goal program's design at each budget (Design-V); None is no limit.
+    """Return the design of the goal program (Design-V) for each budget; None is no limit.
 
-    ``on_gap`` is called with the proven distance to the optimum while it shrinks.
+    ``on_gap`` is called with the proven distance to the optimum during the search.
     """
     report = None if on_gap is None else (lambda state: on_gap(state.gap_ratio))
     designs = []
@@ -214,8 +214,8 @@ def goal_designs(
     return designs
 
 
-def plain_designs(problem: ClusterProblem, notes: list[str]) -> list[Design]:
-    """Return Designs I to IV, without a budget as in Li (2012); add to ``notes`` why one does not exist."""
+def simple_designs(problem: ClusterProblem, notes: list[str]) -> list[Design]:
+    """Return Designs I to IV without a budget, as in Li (2012); add a note for each that does not exist."""
     free = replace(problem, budget=None)
     designs = []
     for make in (design_i, design_ii, design_iii, design_iv):
@@ -229,16 +229,16 @@ def plain_designs(problem: ClusterProblem, notes: list[str]) -> list[Design]:
 def savings_of(
     case: ClusterCase, problem: ClusterProblem, fleet: tuple[int, ...], *, repeats: bool
 ) -> tuple[Saving, ...]:
-    """Return the schedules of the saving algorithms: always on, off-line each step and whole trace, then on-line."""
+    """Return the savings of the algorithms: always on, off-line for each step and for the whole trace, then on-line."""
     rules = case.rules
-    other = replace(rules, rule="fewest" if rules.rule == "worth" else "worth")
-    past = replace(rules, knows="past", headroom_ratio=rules.headroom_ratio or 0.1)
-    wanted = [rules, other, *([past] if rules.knows == "present" else [])]
+    other_rule = replace(rules, rule="fewest" if rules.rule == "worth" else "worth")
+    past_load = replace(rules, knows="past", headroom_ratio=rules.headroom_ratio or 0.1)
+    online_rules = [rules, other_rule, *([past_load] if rules.knows == "present" else [])]
     return (
         always_on(problem, fleet),
         each_step(problem, fleet, min_on_s=rules.min_on_s, repeats=repeats),
         fewest_joules(problem, fleet, payback_s=rules.payback_s, min_on_s=rules.min_on_s, repeats=repeats),
-        *(online(problem, fleet, variant, repeats=repeats) for variant in wanted),
+        *(online(problem, fleet, variant, repeats=repeats) for variant in online_rules),
     )
 
 

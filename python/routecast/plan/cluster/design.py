@@ -1,9 +1,9 @@
-"""Which machines to buy: the goal program, simpler designs beside it, and the bound below all of them.
+"""Designs of a cluster: the goal program, simpler designs, and the lower bound on the energy of all of them.
 
-The preemptive goal program takes the least energy within a budget, then the least price at that energy (Li 2012,
-(8.1)-(8.8)). Li states it over all n_kt at once, which is too slow for a solver from a few groups and a day of steps.
-Here only the fleet N_k is searched: for a fixed fleet the steps are independent, and one table gives the energy of the
-day exactly (:mod:`routecast.plan.cluster._dispatch`). The answer carries a proven bound.
+The preemptive goal program minimises the energy within a budget, then the price at that energy (Li 2012, (8.1)-(8.8)).
+Li states it over all n_kt at once; with a few groups and a day of steps that is too slow for a solver. This search
+varies the fleet N_k only: for a fixed fleet the steps are independent, and one table gives the energy of the day
+exactly (:mod:`routecast.plan.cluster._dispatch`). The answer has a proven bound.
 """
 
 from __future__ import annotations
@@ -47,45 +47,46 @@ __all__ = [
 ]
 
 _CELLS = 50_000
-"""Quanta of the peak where capacities have no quantum in common, or a finer one."""
+"""Quanta of the peak in rounded tables, where capacities have no common quantum or a finer one."""
 _FEW_CELLS = 5_000
-"""The same for a schedule that is needed at once."""
+"""Quanta of the peak in the rounded tables of a quick schedule."""
 _TIGHT_S = 0.1
-"""A fleet that takes longer is not solved for a bound: more bounds, if less tight, come out of the same time."""
+"""The longest time to solve a fleet exactly for a bound; longer times give fewer bounds, if tighter ones."""
 
 
 class OutOfTime(Exception):
-    """Raised by ``Dispatcher.pause`` where an answer that takes long may be replaced by a quick one."""
+    """Raised by ``Dispatcher.pause``: the exact answer takes too long, so a quick one replaces it."""
 
 
 class FleetEnergy:
-    """Energy of fleets over the loads of a dispatcher, from below and from above; each fleet is solved once.
+    """Lower and upper bounds on the energy of fleets over the loads of a dispatcher; each fleet is solved once.
 
-    Both are the same where one table answers exactly. Elsewhere the search does not wait for every fleet:
+    The bounds are equal where one table gives the exact energy. Elsewhere they save time:
 
-    * with spares and idle power together the lower value is the greater of two relaxations (no spares; every bit at the
-      least slope) until the upper value is needed, which is exact and takes many tables;
-    * capacities without a common quantum are rounded to a fine one, up for the lower value and down for the upper. What
-      the rounded capacities miss at the edge of a fleet is carried by all of its machines.
+    * With both spares and idle power, the lower bound is the greater of two relaxations (no spares; all load at the
+      least slope). The upper bound is exact and takes many tables, so it is computed only where the search needs it.
+    * Capacities without a common quantum are rounded to a fine one, up for the lower bound and down for the upper.
+    Loads
+      that the rounded-down capacities do not carry are carried by all machines of the fleet.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
-        self.exact = dispatcher.quick
+        self.is_exact = dispatcher.is_exact
         self._low: dict[tuple[int, ...], float] = {}
         self._high: dict[tuple[int, ...], float] = {}
-        self._quick: dict[tuple[int, ...], float] = {}
+        self._quick_high: dict[tuple[int, ...], float] = {}
         # The longest time of a fleet that one table does not answer.
         self.slowest_s = 0.0
         self._rounded_up = _Rounded(dispatcher, np.ceil)
         self._rounded_down = _Rounded(dispatcher, np.floor)
 
     def low_j(self, fleet: Sequence[int]) -> float:
-        """Return an energy that the fleet, or any smaller one, cannot go below; inf if it does not carry the peak."""
+        """Return a lower bound on the energy of the fleet and of any smaller one, J; inf if it misses the peak."""
         key = tuple(self.dispatcher.limits(fleet).tolist())
         value = self._low.get(key)
         if value is None:
-            if self.exact:
+            if self.is_exact:
                 value = self.dispatcher.energy_j(key)
             else:
                 value = self._day_j(self._rounded_up.least_w(np.array(key)))
@@ -93,32 +94,32 @@ class FleetEnergy:
         return value
 
     def high_j(self, fleet: Sequence[int]) -> float:
-        """Return an energy that the fleet can run at, the least where tables answer in time; inf below the peak."""
-        if self.exact:
+        """Return an upper bound on the energy of the fleet, J, exact if time allows; inf if it misses the peak."""
+        if self.is_exact:
             return self.low_j(fleet)
         key = tuple(self.dispatcher.limits(fleet).tolist())
         value = self._high.get(key)
         if value is not None:
             return value
-        if self._is_solved(key):
+        if self._solve_exactly(key):
             return self._high[key]
-        value = self._quick.get(key)
+        value = self._quick_high.get(key)
         if value is None:
             carries = self.dispatcher.carried_bps(key) >= float(self._loads_bps[-1]) * (1.0 - 1e-12)
-            powers_w = power_w(self.dispatcher.arrays, self._reachable(key), self._loads_bps)
-            value = self._quick[key] = self._day_j(powers_w) if carries else np.inf
+            powers_w = power_w(self.dispatcher.arrays, self._quick_counts(key), self._loads_bps)
+            value = self._quick_high[key] = self._day_j(powers_w) if carries else np.inf
         return value
 
     def tight_j(self, fleet: Sequence[int]) -> float:
-        """Return ``low_j``, raised to the least energy of the fleet where tables give it soon."""
+        """Return ``low_j``, or the exact least energy where the tables take little time, J."""
         key = tuple(self.dispatcher.limits(fleet).tolist())
-        if not self.exact and key not in self._high and self.slowest_s < _TIGHT_S:
-            self._is_solved(key)
+        if not self.is_exact and key not in self._high and self.slowest_s < _TIGHT_S:
+            self._solve_exactly(key)
         return self.low_j(key)
 
-    def _is_solved(self, key: tuple[int, ...]) -> bool:
-        """Find the least energy of a fleet; return whether tables give it in time."""
-        if not self.dispatcher.tabulated:
+    def _solve_exactly(self, key: tuple[int, ...]) -> bool:
+        """Solve a fleet exactly; return whether the time allowed it."""
+        if not self.dispatcher.is_tabulated:
             return False
         begin = time.perf_counter()
         try:
@@ -129,23 +130,23 @@ class FleetEnergy:
         return True
 
     def schedule(self, fleet: Sequence[int]) -> Schedule:
-        """Return the cheapest schedule of a fleet that carries the peak; the one of ``high_j`` if the time is over."""
+        """Return the best schedule of a fleet that carries the peak, or that of ``high_j`` if the time is over."""
         try:
             return self.dispatcher.schedule(fleet)
         except OutOfTime:
-            return self.dispatcher.schedule_of(self._reachable(tuple(self.dispatcher.limits(fleet).tolist())))
+            return self.dispatcher.schedule_of(self._quick_counts(tuple(self.dispatcher.limits(fleet).tolist())))
 
     @property
     def _loads_bps(self) -> Floats:
         return self.dispatcher.loads_bps
 
-    def _reachable(self, key: tuple[int, ...]) -> Ints:
-        """Return machines for every distinct load, the best of a few choices; shape (loads, groups)."""
+    def _quick_counts(self, key: tuple[int, ...]) -> Ints:
+        """Return machines that carry every distinct load, the best of a few choices, shape (loads, groups)."""
         arrays = self.dispatcher.arrays
         best = np.where(self._loads_bps[:, None] > 0.0, np.array(key), 0)
-        for costs in (arrays.power_w, arrays.idle_w) if self.dispatcher.linear else (arrays.power_w,):
-            known, counts = self._rounded_down.machines(np.array(key), costs)
-            better = known & (power_w(arrays, counts, self._loads_bps) < power_w(arrays, best, self._loads_bps))
+        for costs in (arrays.power_w, arrays.idle_w) if self.dispatcher.has_load_power else (arrays.power_w,):
+            is_carried, counts = self._rounded_down.machines(np.array(key), costs)
+            better = is_carried & (power_w(arrays, counts, self._loads_bps) < power_w(arrays, best, self._loads_bps))
             best[better] = counts[better]
         return best
 
@@ -154,12 +155,12 @@ class FleetEnergy:
 
 
 class _Rounded:
-    """Tables over capacities that are rounded to a quantum, for dispatchers whose own tables are not exact."""
+    """Tables over capacities that are rounded to a quantum, where the dispatcher has no exact table."""
 
     def __init__(self, dispatcher: Dispatcher, rounding: np.ufunc) -> None:
         arrays = dispatcher.arrays
         peak_bps = float(dispatcher.loads_bps[-1]) or float(arrays.capacity_bps.max())
-        cells = _CELLS if rounding is np.ceil or not dispatcher.tabulated else _FEW_CELLS
+        cells = _CELLS if rounding is np.ceil or not dispatcher.is_tabulated else _FEW_CELLS
         quantum_bps = max(dispatcher.quantum_bps or 0.0, peak_bps / cells)
         self._dispatcher = dispatcher
         quanta = arrays.capacity_bps / quantum_bps
@@ -171,13 +172,13 @@ class _Rounded:
         self._slopes: Floats = arrays.slope_j * quantum_bps
 
     def least_w(self, limits: Ints) -> Floats:
-        """Return a lower bound on the power of every distinct load, W."""
+        """Return a lower bound on the power for every distinct load, W, shape (loads,)."""
         spare = self._dispatcher.problem.spare
         arrays = self._dispatcher.arrays
         cells = int(self._needs[-1])
-        if not self._dispatcher.linear:
+        if not self._dispatcher.has_load_power:
             return self._cover_w(arrays.power_w, limits, cells)
-        # A machine that is rounded up serves its rounded load at the slope of its true one: never dearer.
+        # A rounded-up machine carries more load at the true slope, so this is a lower bound.
         without_spares = idle_cover_costs(self._weights, arrays.idle_w, self._slopes, limits, self._loads)
         if not spare:
             return without_spares
@@ -193,23 +194,23 @@ class _Rounded:
         return cover_costs(self._weights, costs, limits, cells)[self._needs]
 
     def machines(self, limits: Ints, costs: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Ints]:
-        """Return which distinct loads the rounded machines carry, and the cheapest of them by ``costs``."""
+        """Return whether rounded machines carry each distinct load, and the cheapest ones that do by ``costs``."""
         limits = np.where(self._weights > 0, limits, 0)
-        known = np.isfinite(self._cover_w(costs, limits, int(self._needs[-1])))
-        counts = np.zeros((known.size, limits.size), dtype=np.int64)
+        is_carried = np.isfinite(self._cover_w(costs, limits, int(self._needs[-1])))
+        counts = np.zeros((is_carried.size, limits.size), dtype=np.int64)
         spare = self._dispatcher.problem.spare
         if spare:
-            counts[known] = spare_cover_counts(self._weights, costs, limits, self._needs[known], spare)
+            counts[is_carried] = spare_cover_counts(self._weights, costs, limits, self._needs[is_carried], spare)
         else:
-            counts[known] = cover_counts(self._weights, costs, limits, self._needs[known])
-        return known, counts
+            counts[is_carried] = cover_counts(self._weights, costs, limits, self._needs[is_carried])
+        return is_carried, counts
 
 
 def least_budget(problem: ClusterProblem) -> tuple[float, tuple[int, ...]]:
-    """Return the least price of a fleet that carries every step with its spares, and that fleet.
+    """Return the least price of a fleet that carries every step with spares, and this fleet.
 
-    A fleet that carries the peak carries the lower steps too, so this is the cheapest cover of the peak, with prices
-    instead of powers. The problem's own budget is not read.
+    A fleet that carries the peak carries every step. So this is a dispatch of the peak with prices instead of powers.
+    The budget of the problem is not used.
     """
     check(problem)
     priced = replace(
@@ -220,7 +221,7 @@ def least_budget(problem: ClusterProblem) -> tuple[float, tuple[int, ...]]:
 
 
 def price_of(problem: ClusterProblem, fleet: tuple[int, ...]) -> float:
-    """Return Σ C_k N_k."""
+    """Return the price of a fleet, Σ C_k N_k."""
     return sum(group.price * count for group, count in zip(problem.groups, fleet, strict=True))
 
 
@@ -244,24 +245,24 @@ def check_budget(problem: ClusterProblem) -> None:
 
 
 def design_i(problem: ClusterProblem) -> Design:
-    """Return the machines of most capacity for their price, as many as the peak needs."""
+    """Return Design-I: the machines of greatest capacity for their price, as many as the peak needs."""
     return _design("Design-I", problem, _per_price)
 
 
 def design_ii(problem: ClusterProblem) -> Design:
-    """Return the machines of most capacity, as many as the peak needs."""
+    """Return Design-II: the machines of greatest capacity, as many as the peak needs."""
     return _design("Design-II", problem, _capacity)
 
 
 def design_iii(problem: ClusterProblem) -> Design:
-    """Return the machines of most capacity for their power, as many as the peak needs."""
+    """Return Design-III: the machines of greatest capacity for their power, as many as the peak needs."""
     return _design("Design-III", problem, _per_watt)
 
 
 def design_iv(problem: ClusterProblem) -> Design:
-    """Return the locally optimal design: (8.1)-(8.8) with the peak as the only step.
+    """Return Design-IV, the locally optimal design: (8.1)-(8.8) with the peak as the only step.
 
-    It takes the least power at the peak within the budget, then the least price at that power (to 1e-9).
+    It minimises the power at the peak within the budget, then the price at that power (to 1e-9).
     """
     check_budget(problem)
     return _design("Design-IV", problem, None)
@@ -289,25 +290,25 @@ def _per_watt(group: MachineGroup) -> float:
 
 def _locally_optimal(problem: ClusterProblem, dispatcher: Dispatcher) -> tuple[int, ...]:
     peak_bps = max(problem.traffic_bps)
-    first = solve_step(dispatcher.arrays, dispatcher.most, peak_bps, problem.spare, budget=problem.budget)
-    assert first is not None, "the budget was checked to buy a fleet that carries the peak"
-    second = solve_step(
+    least_power = solve_step(dispatcher.arrays, dispatcher.max_counts, peak_bps, problem.spare, budget=problem.budget)
+    assert least_power is not None, "the budget was checked to buy a fleet that carries the peak"
+    least_price = solve_step(
         dispatcher.arrays,
-        dispatcher.most,
+        dispatcher.max_counts,
         peak_bps,
         problem.spare,
         minimise="price",
         budget=problem.budget,
-        most_w=first.value * (1.0 + 1e-9),
+        max_w=least_power.value * (1.0 + 1e-9),
     )
-    return (second or first).counts
+    return (least_price or least_power).counts
 
 
 def _greedy(problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[MachineGroup], float]) -> tuple[int, ...]:
     """Return N = ⌈T_max / R⌉ machines (8.9) of the best group, plus the spares.
 
-    Where fewer are available the next best group follows. The budget is not read, as in Li (2012). Of groups of equal
-    merit the one of more capacity comes first.
+    If fewer machines are available, those of the next best group are added. As in Li (2012) the budget is not used.
+    Among groups of equal merit the one of greatest capacity comes first.
     """
     peak_bps = max(problem.traffic_bps)
     order = sorted(
@@ -316,7 +317,7 @@ def _greedy(problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[Ma
     fleet = [0] * len(problem.groups)
     for group in order:
         # The capacity rises with each machine, so bisection finds the number that is still missing.
-        low, high = 0, int(dispatcher.most[group])
+        low, high = 0, int(dispatcher.max_counts[group])
         while low < high:
             fleet[group] = (low + high) // 2
             if dispatcher.carried_bps(fleet) >= peak_bps * (1.0 - 1e-12):
@@ -335,7 +336,7 @@ def _design(name: str, problem: ClusterProblem, merit: Callable[[MachineGroup], 
     check(problem)
     dispatcher = Dispatcher(problem)
     fleet = _locally_optimal(problem, dispatcher) if merit is None else _greedy(problem, dispatcher, merit)
-    bound_j = FleetEnergy(dispatcher).low_j(dispatcher.most.tolist())
+    bound_j = FleetEnergy(dispatcher).low_j(dispatcher.max_counts.tolist())
     return Design(
         name=name,
         fleet=fleet,
@@ -349,10 +350,10 @@ def _design(name: str, problem: ClusterProblem, merit: Callable[[MachineGroup], 
 def improve(
     energy: FleetEnergy, fleet: Sequence[int], budget: float, *, stop: Callable[[], bool]
 ) -> tuple[float, tuple[int, ...]]:
-    """Return the best fleet that swaps lead to, with its energy.
+    """Return a fleet that no swap improves, with its energy, J.
 
-    A swap removes up to two machines of one group and adds up to three of another. For each group in turn the best swap
-    that removes its machines is made, until none saves energy or ``stop`` returns true.
+    A swap removes up to two machines of one group and adds up to three of another. For each group in turn
+    the search makes the best swap that removes its machines, until no swap saves energy or ``stop`` returns true.
     """
     best = tuple(fleet)
     least_j = energy.high_j(best)
@@ -376,7 +377,7 @@ def improve(
 
 def _swaps(energy: FleetEnergy, fleet: tuple[int, ...], budget: float, source: int) -> Iterator[tuple[int, ...]]:
     prices = energy.dispatcher.arrays.price.tolist()
-    most = energy.dispatcher.most.tolist()
+    max_counts = energy.dispatcher.max_counts.tolist()
     spent = sum(price * count for price, count in zip(prices, fleet, strict=True))
     for removed in range(min(2, fleet[source]) + 1):
         for target in range(len(fleet)):
@@ -384,7 +385,7 @@ def _swaps(energy: FleetEnergy, fleet: tuple[int, ...], budget: float, source: i
                 continue
             for added in range(1, 4):
                 price = spent - removed * prices[source] + added * prices[target]
-                if price > budget or fleet[target] + added > most[target]:
+                if price > budget or fleet[target] + added > max_counts[target]:
                     break
                 swapped = list(fleet)
                 swapped[source] -= removed
@@ -392,35 +393,34 @@ def _swaps(energy: FleetEnergy, fleet: tuple[int, ...], budget: float, source: i
                 yield tuple(swapped)
 
 
-_ROUND = 1e-12
+_ROUNDING = 1e-12
 
 
 def order_of_groups(energy: FleetEnergy, fleet: Sequence[int]) -> list[int]:
-    """Return the groups by what they carry in a good fleet, then in steps without a budget, the most first."""
+    """Return the groups by their capacity in a good fleet and in the steps without budget, the greatest first."""
     dispatcher = energy.dispatcher
-    largest = energy.dispatcher.arrays.capacity_bps
-    weight = (np.asarray(fleet) + 0.1 * _used(energy)) * largest
-    return [int(group) for group in np.argsort(-weight, kind="stable")] if dispatcher.most.size else []
+    capacities_bps = energy.dispatcher.arrays.capacity_bps
+    weight = (np.asarray(fleet) + 0.1 * _mean_machines(energy)) * capacities_bps
+    return [int(group) for group in np.argsort(-weight, kind="stable")] if dispatcher.max_counts.size else []
 
 
-def _used(energy: FleetEnergy) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _mean_machines(energy: FleetEnergy) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     dispatcher = energy.dispatcher
-    if not dispatcher.quick:
-        return np.zeros(dispatcher.most.size)
+    if not dispatcher.is_exact:
+        return np.zeros(dispatcher.max_counts.size)
     return np.asarray(dispatcher.repeats @ dispatcher.counts() / dispatcher.repeats.sum(), dtype=np.float64)
 
 
-class _Tree:
-    """Branch and bound on the numbers of machines N_k: a node is the tuple of the first numbers, in an order of groups.
+class _FleetTree:
+    """The tree of a branch and bound over fleets: a node fixes the numbers N_k of the first groups, in a given order.
 
-    The money left could buy ⌊left / C_k⌋ machines of each other group. To grant all of them at once relaxes only the
-    budget, and the energy of that larger fleet, exact from one knapsack table, is below that of every fleet in the
-    node::
+    The rest of the budget buys ⌊left / C_k⌋ machines of each other group. A fleet with all of these machines relaxes
+    the budget only. Its energy, exact from one knapsack table, bounds the energy of every fleet in the node::
 
         E(N_1 … N_j, ⌊left/C_{j+1}⌋ … ⌊left/C_K⌋)  <=  E(N)    for all N of the node,
 
-    because a fleet with more machines never needs more energy. Groups that carry much come first in the order, so
-    little money is soon left for the others and the bound is tight after few levels.
+    because a fleet with more machines never needs more energy. Groups of large capacity come first in the order, so the
+    rest of the budget is small after few levels and the bound is tight.
     """
 
     def __init__(self, energy: FleetEnergy, order: Sequence[int]) -> None:
@@ -429,7 +429,7 @@ class _Tree:
         arrays = energy.dispatcher.arrays
         self._prices: list[float] = arrays.price.tolist()
         self._capacity: list[float] = arrays.capacity_bps.tolist()
-        self._most: list[int] = energy.dispatcher.most.tolist()
+        self._max_counts: list[int] = energy.dispatcher.max_counts.tolist()
         self._peak_bps = float(energy.dispatcher.loads_bps[-1])
         self._spare = energy.dispatcher.problem.spare
         self._by_capacity = sorted(range(len(self._order)), key=lambda j: -self._capacity[self._order[j]])
@@ -439,47 +439,47 @@ class _Tree:
         if left < 0.0:
             return -1
         price = self._prices[group]
-        if math.isinf(left) or price * self._most[group] <= left:
-            return self._most[group]
-        return min(self._most[group], int(left / price * (1.0 + _ROUND)))
+        if math.isinf(left) or price * self._max_counts[group] <= left:
+            return self._max_counts[group]
+        return min(self._max_counts[group], int(left / price * (1.0 + _ROUNDING)))
 
     def spent(self, fixed: tuple[int, ...]) -> float:
-        """Return the price of the machines that a node fixes."""
+        """Return the price of the machines that a node fixes, in the currency of the budget."""
         return math.fsum(self._prices[self._order[j]] * count for j, count in enumerate(fixed))
 
-    def largest(self, fixed: tuple[int, ...], budget: float) -> tuple[int, ...] | None:
-        """Return the fleet that bounds a node; None if no fleet of it is within the budget and carries the peak."""
+    def largest_fleet(self, fixed: tuple[int, ...], budget: float) -> tuple[int, ...] | None:
+        """Return the fleet that bounds a node; None if no fleet of the node is affordable and carries the peak."""
         left = budget - self.spent(fixed)
-        if left < -_ROUND * budget:
+        if left < -_ROUNDING * budget:
             return None
         left = max(left, 0.0)
         fleet = [0] * len(self._order)
-        carried = 0.0
+        fixed_bps = 0.0
         best_rate = 0.0
         for j, group in enumerate(self._order):
             if j < len(fixed):
                 fleet[group] = fixed[j]
-                carried += fixed[j] * self._capacity[group]
+                fixed_bps += fixed[j] * self._capacity[group]
                 continue
             fleet[group] = self._affordable(group, left)
             if fleet[group]:
                 price = self._prices[group]
                 best_rate = max(best_rate, self._capacity[group] / price if price > 0.0 else math.inf)
-        # No fleet of the node carries more than what the money left buys at best, in fractions of machines.
-        reach = carried + (best_rate * left if math.isfinite(best_rate * left) else math.inf)
+        # The rest of the budget, spent on fractions of machines at the best rate, bounds the capacity of the node.
+        max_bps = fixed_bps + (best_rate * left if math.isfinite(best_rate * left) else math.inf)
         needed = self._peak_bps + self._spare_bps(fixed)
-        if reach < needed * (1.0 - 1e-9):
+        if max_bps < needed * (1.0 - 1e-9):
             return None
         if self._spare:
-            # A machine is in no fleet of the node if the node's money cannot make up for its loss.
+            # No fleet of the node has a machine so large that the node cannot afford to lose it as a spare.
             for group in self._order[len(fixed) :]:
-                with_it = self._capacity[group] + (self._spare - 1) * self._smallest_bps
-                if reach < (self._peak_bps + with_it) * (1.0 - 1e-9):
+                spares_bps = self._capacity[group] + (self._spare - 1) * self._smallest_bps
+                if max_bps < (self._peak_bps + spares_bps) * (1.0 - 1e-9):
                     fleet[group] = 0
         return tuple(fleet)
 
     def _spare_bps(self, fixed: tuple[int, ...]) -> float:
-        """Return a capacity that the ``spare`` largest machines of every fleet of a node have at least."""
+        """Return a lower bound on the capacity of the ``spare`` largest machines in any fleet of a node, bit/s."""
         missing = self._spare
         largest_bps = 0.0
         for j in self._by_capacity:
@@ -490,22 +490,22 @@ class _Tree:
         return largest_bps + missing * self._smallest_bps
 
     def price(self, fleet: tuple[int, ...]) -> float:
-        """Return Σ C_k N_k."""
+        """Return the price of a fleet, Σ C_k N_k."""
         return math.fsum(price * count for price, count in zip(self._prices, fleet, strict=True))
 
-    def within(self, fleet: tuple[int, ...], budget: float) -> bool:
-        """Return whether a fleet is affordable."""
-        return math.isinf(budget) or self.price(fleet) <= budget * (1.0 + _ROUND)
+    def is_affordable(self, fleet: tuple[int, ...], budget: float) -> bool:
+        """Return whether the price of a fleet is within the budget."""
+        return math.isinf(budget) or self.price(fleet) <= budget * (1.0 + _ROUNDING)
 
     def children(self, fixed: tuple[int, ...], budget: float) -> Iterator[tuple[int, ...]]:
-        """Yield the nodes that fix one group more, most machines first."""
+        """Yield the nodes that also fix the next group, the most machines first."""
         group = self._order[len(fixed)]
         for count in range(self._affordable(group, max(budget - self.spent(fixed), 0.0)), -1, -1):
             yield (*fixed, count)
 
 
-class EnergySearch(_Tree):
-    """Least energy within a budget, best bound first (8.1)-(8.4)."""
+class EnergySearch(_FleetTree):
+    """Searches the fleet of least energy within a budget, best bound first (8.1)-(8.4)."""
 
     def __init__(
         self, energy: FleetEnergy, order: Sequence[int], budget: float, start: tuple[float, tuple[int, ...]]
@@ -518,14 +518,14 @@ class EnergySearch(_Tree):
         self._open: list[tuple[float, int, tuple[int, ...]]] = []
 
     def run(self, gap: float, *, stop: Callable[[], bool]) -> None:
-        """Search until the best energy is within ``gap`` of the bound, or until ``stop``."""
+        """Search until the best energy is within ``gap`` of the bound, or ``stop`` returns true."""
         self._visit(())
         while self._open:
             self._raise_bound(self._open[0][0])
             if self.best_j <= self.bound_j * (1.0 + gap) or stop():
                 return
             low_j, depth, fixed = heapq.heappop(self._open)
-            tight_j = low_j if self._energy.exact else self._tight_j(fixed)
+            tight_j = low_j if self._energy.is_exact else self._tight_j(fixed)
             if tight_j > low_j:
                 if tight_j < self.best_j:
                     heapq.heappush(self._open, (tight_j, depth, fixed))
@@ -535,22 +535,22 @@ class EnergySearch(_Tree):
         self._raise_bound(math.inf)
 
     def _tight_j(self, fixed: tuple[int, ...]) -> float:
-        """Return a bound of a node that is at least the one in the queue."""
-        fleet = self.largest(fixed, self._budget)
+        """Return a bound of a node that is at least its bound in the queue, J."""
+        fleet = self.largest_fleet(fixed, self._budget)
         return math.inf if fleet is None else self._energy.tight_j(fleet)
 
     def _raise_bound(self, open_j: float) -> None:
         self.bound_j = max(self.bound_j, min(open_j, self._closed_j, self.best_j))
 
     def _visit(self, fixed: tuple[int, ...]) -> None:
-        fleet = self.largest(fixed, self._budget)
+        fleet = self.largest_fleet(fixed, self._budget)
         if fleet is None:
             return
         low_j = self._energy.low_j(fleet)
         if low_j >= self.best_j or math.isinf(low_j):
             return
-        if self.within(fleet, self._budget):
-            # The node's largest fleet is within the budget, so it is the best of the node. high_j may raise low_j.
+        if self.is_affordable(fleet, self._budget):
+            # The largest fleet of the node is affordable, so it is the best of the node. high_j may raise low_j.
             high_j = self._energy.high_j(fleet)
             self._closed_j = min(self._closed_j, self._energy.low_j(fleet))
             if high_j < self.best_j:
@@ -559,45 +559,45 @@ class EnergySearch(_Tree):
             heapq.heappush(self._open, (low_j, -len(fixed), fixed))
 
 
-class PriceSearch(_Tree):
-    """Least price among the fleets of an energy, depth first (8.5)-(8.8); ``proven`` if no such fleet costs less."""
+class PriceSearch(_FleetTree):
+    """Least price among the fleets of an energy, depth first (8.5)-(8.8); ``is_proven`` if no such fleet costs less."""
 
-    def __init__(self, energy: FleetEnergy, order: Sequence[int], most_j: float, fleet: tuple[int, ...]) -> None:
+    def __init__(self, energy: FleetEnergy, order: Sequence[int], max_j: float, fleet: tuple[int, ...]) -> None:
         super().__init__(energy, order)
-        self._most_j = most_j
+        self._max_j = max_j
         self.fleet = fleet
         self.least_price = self.price(fleet)
-        self.proven = False
+        self.is_proven = False
 
     def run(self, *, stop: Callable[[], bool]) -> None:
-        """Search until nothing cheaper is left, or until ``stop``."""
+        """Search until no cheaper fleet is left, or ``stop`` returns true."""
         self._trim(self.fleet, stop)
-        decided = True
+        is_decided = True
         nodes: list[tuple[int, ...]] = [()]
         while nodes and self.least_price > 0.0:
             if stop():
                 return
             fixed = nodes.pop()
             allowed = self.least_price * (1.0 - 1e-9)
-            fleet = self.largest(fixed, allowed)
-            if fleet is None or self._energy.low_j(fleet) > self._most_j:
+            fleet = self.largest_fleet(fixed, allowed)
+            if fleet is None or self._energy.low_j(fleet) > self._max_j:
                 continue
-            if not self.within(fleet, allowed):
+            if not self.is_affordable(fleet, allowed):
                 nodes.extend(self.children(fixed, allowed))
-            elif self._energy.high_j(fleet) <= self._most_j:
+            elif self._energy.high_j(fleet) <= self._max_j:
                 self._trim(fleet, stop)
                 nodes.append(fixed)
-            elif self._energy.low_j(fleet) <= self._most_j:
-                decided = False
-        self.proven = decided
+            elif self._energy.low_j(fleet) <= self._max_j:
+                is_decided = False
+        self.is_proven = is_decided
 
     def _trim(self, fleet: tuple[int, ...], stop: Callable[[], bool]) -> None:
-        """Keep a fleet without the machines that the energy does not need, the most expensive first."""
+        """Take over a fleet without the machines that the energy does not need, dropping the most expensive first."""
         left = list(fleet)
         for group in sorted(range(len(left)), key=lambda k: -self._prices[k]):
             while left[group] and not stop():
                 left[group] -= 1
-                if self._energy.low_j(left) > self._most_j or self._energy.high_j(left) > self._most_j:
+                if self._energy.low_j(left) > self._max_j or self._energy.high_j(left) > self._max_j:
                     left[group] += 1
                     break
         self.fleet = tuple(left)
@@ -605,14 +605,15 @@ class PriceSearch(_Tree):
 
 
 def optimal_bound(problem: ClusterProblem) -> Schedule:
-    """Return the cheapest machines of every step, with no budget and no fleet common to the steps.
+    """Return the machines of least power in every step, without a budget and without a common fleet.
 
-    No fleet needs less energy (Li 2012, (8.10)-(8.11)). Available numbers of machines, and spares, are respected.
+    This is a lower bound on the energy of any fleet (Li 2012, (8.10)-(8.11)). Available machines and spares are
+    respected.
 
     Raises
     ------
     InfeasiblePlan
-        The machines that can be had do not carry the peak.
+        The available machines do not carry the peak.
     ModelProblem
         A field is out of range.
     """
@@ -620,15 +621,15 @@ def optimal_bound(problem: ClusterProblem) -> Schedule:
 
 
 _MARGIN = 1e-9
-"""Part taken off every bound: far above the sum of rounding errors, far below any gap of interest."""
+"""Part subtracted from every bound: far above the sum of rounding errors, far below any gap of interest."""
 _SAME_ENERGY = 1e-9
-"""Energies this close are equal in (8.8)."""
-_STARTS = 0.1
-_SWAPS = 0.15
-_FIRST_GOAL = 0.8
-_SECOND_GOAL = 0.9
-"""Shares of the time at which the simple fleets, the swaps, and the searches for the least energy and the least price
-end; the last only where the schedule takes time too."""
+"""Energies within this part are equal in (8.8)."""
+_START_SHARE = 0.1
+_SWAP_SHARE = 0.15
+_ENERGY_SHARE = 0.8
+_PRICE_SHARE = 0.9
+"""Shares of the time limit at which the start fleets, the swaps, the search for energy, and the search for price end.
+The last applies only where the schedule takes time too."""
 _SCHEDULE_S = 1.0
 """Time that the schedule may take after an interruption."""
 
@@ -639,7 +640,7 @@ class GoalProgress:
 
     elapsed_s: float
     best_j: float = field("Energy of the best fleet so far, J")
-    bound_j: float = field("No fleet needs less, J")
+    bound_j: float = field("Lower bound on the energy of any fleet, J")
     price: float = field("Price of the best fleet so far")
     goal: str = field('``"energy"`` or ``"price"``')
 
@@ -658,33 +659,34 @@ def goal_program(
     every_s: float = 0.5,
     keeps_interrupted: bool = False,
 ) -> Design:
-    """Return the fleet of least energy within the budget and, among those of that energy, of least price.
+    """Return the fleet of least energy within the budget, of least price among equals.
 
     Parameters
     ----------
     problem : ClusterProblem
     gap : float
-        The energy is good enough when it is at most this share above the proven bound; 0 for the optimum.
+        The search ends when the energy is within this part of the proven bound; 0 for the optimum.
     seconds : float
-        Time after which the search ends with the best design so far and the bound proven so far. With spares together
-        with idle power, and with capacities without a common quantum, a schedule takes time as well. If the time does
-        not suffice, the schedule carries the load but is not the cheapest; the gap includes that.
+        Time limit: the search then ends with the best design and the bound so far. With both spares and idle power, or
+        with capacities without a common quantum, the schedule takes time too. If the time does not suffice, the
+        schedule carries the load but is not the cheapest; the gap includes the difference.
     on_progress : callable, optional
         Called about every ``every_s`` seconds, and at the end of each goal.
     every_s : float
     keeps_interrupted : bool
-        Return the best design so far on a KeyboardInterrupt, of ``on_progress`` too, once there is one.
+        Return the best design so far on a KeyboardInterrupt, also one raised by ``on_progress``.
+        Before the first design exists, the KeyboardInterrupt propagates.
 
     Returns
     -------
     routecast.plan.cluster.model.Design
-        ``"Design-V"``; its ``bound_j`` is proven, less 1e-9 of it for rounding. ``price_is_least`` says whether the
+        ``"Design-V"``; its ``bound_j`` is proven, less a part of 1e-9 for rounding. ``price_is_least`` is whether the
         price is proven too.
 
     Raises
     ------
     InfeasiblePlan
-        The budget, or the available machines, do not carry the peak; with the least that does.
+        The budget or the available machines do not suffice for the peak; the exception has the least value that does.
     ModelProblem
         A field is out of range.
     """
@@ -694,36 +696,38 @@ def goal_program(
     budget = math.inf if problem.budget is None else problem.budget
     energy = FleetEnergy(Dispatcher(problem))
     energy.dispatcher.pause = lambda: clock.refuse_late(energy.slowest_s)
-    clock.share = _STARTS
-    start = min(_starts(problem, energy, budget, clock))
-    first = EnergySearch(energy, range(len(problem.groups)), budget, start)
-    second: PriceSearch | None = None
+    clock.share = _START_SHARE
+    start = min(_start_fleets(problem, energy, budget, clock))
+    energy_search = EnergySearch(energy, range(len(problem.groups)), budget, start)
+    price_search: PriceSearch | None = None
 
     def stop() -> bool:
-        price = price_of(problem, first.fleet) if second is None else second.least_price
-        clock.report_if_due(first.best_j, first.bound_j, price, "energy" if second is None else "price")
+        price = price_of(problem, energy_search.fleet) if price_search is None else price_search.least_price
+        clock.report_if_due(
+            energy_search.best_j, energy_search.bound_j, price, "energy" if price_search is None else "price"
+        )
         return clock.is_late(energy.slowest_s)
 
     is_interrupted = False
     try:
-        clock.share = _SWAPS
-        improved = improve(energy, first.fleet, budget, stop=stop)
-        clock.share = _FIRST_GOAL
-        first = EnergySearch(energy, order_of_groups(energy, improved[1]), budget, improved)
-        first.run(gap, stop=stop)
-        clock.share = 1.0 if energy.exact else _SECOND_GOAL
-        most_j = first.best_j * (1.0 + _SAME_ENERGY)
-        second = PriceSearch(energy, order_of_groups(energy, first.fleet), most_j, first.fleet)
-        second.run(stop=stop)
+        clock.share = _SWAP_SHARE
+        improved_start = improve(energy, energy_search.fleet, budget, stop=stop)
+        clock.share = _ENERGY_SHARE
+        energy_search = EnergySearch(energy, order_of_groups(energy, improved_start[1]), budget, improved_start)
+        energy_search.run(gap, stop=stop)
+        clock.share = 1.0 if energy.is_exact else _PRICE_SHARE
+        max_j = energy_search.best_j * (1.0 + _SAME_ENERGY)
+        price_search = PriceSearch(energy, order_of_groups(energy, energy_search.fleet), max_j, energy_search.fleet)
+        price_search.run(stop=stop)
     except KeyboardInterrupt:
         if not keeps_interrupted:
             raise
         is_interrupted = True
-    fleet = first.fleet if second is None else second.fleet
-    energy.dispatcher.pause = clock.last_call(_SCHEDULE_S if is_interrupted else 0.0)
+    fleet = energy_search.fleet if price_search is None else price_search.fleet
+    energy.dispatcher.pause = clock.final_deadline(_SCHEDULE_S if is_interrupted else 0.0)
     design_schedule = energy.schedule(fleet)
-    # An interrupted search may have no bound yet: the most machines of every group give one.
-    proven_j = first.bound_j or energy.low_j(energy.dispatcher.most.tolist())
+    # An interrupted search may have no bound yet: the fleet of all useful machines gives one.
+    proven_j = energy_search.bound_j or energy.low_j(energy.dispatcher.max_counts.tolist())
     bound_j = min(proven_j, design_schedule.energy_j) * (1.0 - _MARGIN)
     price = price_of(problem, fleet)
     if not is_interrupted:
@@ -735,25 +739,25 @@ def goal_program(
         schedule=design_schedule,
         bound_j=bound_j,
         seconds=clock.elapsed_s,
-        price_is_least=second is not None and second.proven,
+        price_is_least=price_search is not None and price_search.is_proven,
         is_interrupted=is_interrupted,
     )
 
 
-def _starts(
+def _start_fleets(
     problem: ClusterProblem, energy: FleetEnergy, budget: float, clock: _Clock
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield energies and fleets that are easy to find and within the budget, so the answer is never above theirs."""
+    """Yield the energy and fleet of simple designs within the budget, as starts of the search."""
     fleet = least_budget(problem)[1]
     yield (energy.high_j(fleet), fleet)
-    if energy.exact or not clock.is_late(energy.slowest_s):
+    if energy.is_exact or not clock.is_late(energy.slowest_s):
         for fleet in simple_fleets(problem):
             if price_of(problem, fleet) <= budget:
                 yield (energy.high_j(fleet), fleet)
 
 
 class _Clock:
-    """Time since the start, with reports to the caller; ``share`` is the part of the time that the present task has."""
+    """Measures the time of a search and reports progress; the present task ends at ``share`` of the time limit."""
 
     def __init__(self, seconds: float, on_progress: Callable[[GoalProgress], None] | None, every_s: float) -> None:
         self._begin = time.perf_counter()
@@ -767,17 +771,17 @@ class _Clock:
     def elapsed_s(self) -> float:
         return time.perf_counter() - self._begin
 
-    def is_late(self, kept_s: float) -> bool:
-        """Return whether the share of the time is over; twice ``kept_s`` are kept for the schedule."""
-        return self.elapsed_s > self.share * (self._seconds - 2.0 * kept_s)
+    def is_late(self, schedule_s: float) -> bool:
+        """Return whether the share of the time is over; twice ``schedule_s`` are reserved for the schedule."""
+        return self.elapsed_s > self.share * (self._seconds - 2.0 * schedule_s)
 
-    def refuse_late(self, kept_s: float) -> None:
-        """Raise OutOfTime if it is late."""
-        if self.is_late(kept_s):
+    def refuse_late(self, schedule_s: float) -> None:
+        """Raise OutOfTime if ``is_late``."""
+        if self.is_late(schedule_s):
             raise OutOfTime
 
-    def last_call(self, more_s: float) -> Callable[[], None]:
-        """Return a function that raises OutOfTime when all time, and at least ``more_s`` from now on, is over."""
+    def final_deadline(self, more_s: float) -> Callable[[], None]:
+        """Return a function that raises OutOfTime after ``more_s`` from now, or after all the time if this is 0."""
         end_s = self.elapsed_s + more_s if more_s else self._seconds
 
         def refuse_after() -> None:

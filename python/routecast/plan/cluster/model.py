@@ -22,16 +22,17 @@ from routecast.quantity.schema import field, value
 __all__ = ["ClusterProblem", "Design", "InfeasiblePlan", "MachineGroup", "Schedule", "check"]
 
 _RANGES = {"power_w": (1e-6, 1e9), "price": (1e-6, 1e12), "boot_s": (0.0, 86_400.0), "boot_energy_j": (0.0, 1e12)}
-"""Allowed values other than 0: the solver of the integer programs accepts no number below 1e-9 or above 1e15, and the
-saving algorithms look as many steps ahead as a boot takes."""
-_MOST_OF_PEAK = 1e6
-"""The greatest ratio of the peak and a machine's capacity, either way; also the greatest number of machines."""
+"""Allowed values besides 0. The solver of the integer programs rejects numbers below 1e-9 or above 1e15, and the saving
+algorithms look ahead by as many steps as a boot takes."""
+_MAX_PEAK_RATIO = 1e6
+"""The greatest ratio of the peak and the capacity of a machine, either way."""
 
 
 class InfeasiblePlan(RoutecastError):
     """No fleet meets a constraint, ``"budget"`` or ``"available"``.
 
-    ``given`` is what the constraint allows, ``least`` the least value that would do: a price, or a capacity in bit/s.
+    ``given`` is the value that the constraint allows, ``least`` the least value that suffices: a price, or a capacity
+    in bit/s.
     """
 
     def __init__(self, constraint: str, given: float, least: float, message: str) -> None:
@@ -62,34 +63,34 @@ def check(problem: ClusterProblem) -> None:
                 "available",
                 capacity_bps,
                 peak_bps,
-                f"all available machines together{without} route {format_bps(capacity_bps)}, the peak is"
-                f" {format_bps(peak_bps)}: {format_bps(peak_bps - capacity_bps)} are missing; raise available of a"
-                " group or add one",
+                f"all available machines{without} route {format_bps(capacity_bps)}, the peak is"
+                f" {format_bps(peak_bps)}: {format_bps(peak_bps - capacity_bps)} are missing; raise the key"
+                " available of a group, or add a group",
             )
 
 
 def _group_problems(problem: ClusterProblem) -> list[Problem]:
     problems: list[Problem] = []
     if not problem.groups:
-        problems.append(Problem("group", "there is none; a cluster needs at least one group of machines"))
+        problems.append(Problem("group", "is missing: a cluster needs at least one group of machines"))
     names = [group.name for group in problem.groups]
     peak_bps = max(filter(math.isfinite, problem.traffic_bps), default=0.0)
     for number, group in enumerate(problem.groups):
         place = f"group[{number}] {group.name!r}"
         if names.index(group.name) != number:
-            problems.append(Problem(place, "the name is taken by an earlier group; give each its own"))
+            problems.append(Problem(place, "an earlier group has the same name: give each group its own"))
         if not (math.isfinite(group.capacity_bps) and group.capacity_bps > 0.0):
             problems.append(Problem(f"{place}.capacity_bps", f"{group.capacity_bps:g} must be finite and above 0"))
-        elif peak_bps > 0.0 and not 1.0 / _MOST_OF_PEAK <= group.capacity_bps / peak_bps <= _MOST_OF_PEAK:
+        elif peak_bps > 0.0 and not 1.0 / _MAX_PEAK_RATIO <= group.capacity_bps / peak_bps <= _MAX_PEAK_RATIO:
             message = (
-                f"{format_bps(group.capacity_bps)} beside a peak of {format_bps(peak_bps)}: one must be at most"
-                f" {_MOST_OF_PEAK:,.0f} times the other"
+                f"{format_bps(group.capacity_bps)} and the peak of {format_bps(peak_bps)} differ by more than a factor"
+                f" of {_MAX_PEAK_RATIO:,.0f}"
             )
             problems.append(Problem(f"{place}.capacity_bps", message))
-        for name, (least, most) in _RANGES.items():
+        for name, (low, high) in _RANGES.items():
             value = getattr(group, name)
-            if value != 0.0 and not least <= value <= most:
-                allowed = f"{'0, or ' if least else ''}from {least:g} to {most:g}"
+            if value != 0.0 and not low <= value <= high:
+                allowed = f"{'0, or ' if low else ''}from {low:g} to {high:g}"
                 problems.append(Problem(f"{place}.{name}", f"{value:g} must be {allowed}"))
         if group.idle_w is not None and not 0.0 <= group.idle_w <= group.power_w:
             problems.append(
@@ -103,11 +104,11 @@ def _group_problems(problem: ClusterProblem) -> list[Problem]:
 def _load_problems(problem: ClusterProblem) -> list[Problem]:
     problems: list[Problem] = []
     if not problem.traffic_bps:
-        problems.append(Problem("traffic", "there is no step; give at least one"))
+        problems.append(Problem("traffic", "has no step: give at least one"))
     for step, load_bps in enumerate(problem.traffic_bps):
         if not (math.isfinite(load_bps) and load_bps >= 0.0):
             problems.append(
-                Problem(f"traffic[{step}]", f"{format_bps(load_bps)} must be finite and at least 0; mend the trace")
+                Problem(f"traffic[{step}]", f"{format_bps(load_bps)} must be finite and at least 0: correct the trace")
             )
     if not (math.isfinite(problem.step_s) and problem.step_s > 0.0):
         problems.append(Problem("step_s", f"{problem.step_s:g} must be finite and above 0"))
@@ -131,49 +132,47 @@ class MachineGroup:
     price: Share = field("Price of one machine in the budget's currency: 0, or 1e-6 to 1e12")
     # Absent: as in Li (2012).
     idle_w: Power | None = field(
-        "Power of one machine without load, from where it rises linearly; absent: the same power at any load",
+        "Power of one machine without load; it rises linearly with load. Absent: the same power at any load",
         default=None,
         key="idle_power",
     )
-    boot_s: Span = field("Time from switching on until it routes, at most a day", default=0.0, key="boot_time")
+    boot_s: Span = field("Time from switching on until the machine routes, at most a day", default=0.0, key="boot_time")
     boot_energy_j: Energy = field("Energy of a boot beyond idle power, at most 1e12 J", default=0.0)
-    available: Count | None = field("Available machines; absent: any number", default=None, ge=0, le=10_000)
+    available: Count | None = field("Available machines; absent: no limit", default=None, ge=0, le=10_000)
     source: str = field("Source of these figures", default="")
 
     @property
     def unloaded_w(self) -> float:
-        """What one draws switched on without load."""
+        """Power of one machine that is on without load, W."""
         return self.power_w if self.idle_w is None else self.idle_w
 
 
 @value
 class ClusterProblem:
-    """Machines, traffic and limits to plan for."""
+    """The problem of a cluster: groups of machines, traffic, budget and spares."""
 
     groups: tuple[MachineGroup, ...]
-    traffic_bps: tuple[float, ...] = field(
-        "T_t, the traffic that the machines must be able to route in each step, bit/s"
-    )
+    traffic_bps: tuple[float, ...] = field("T_t, the traffic that the machines must carry in each step, bit/s")
     step_s: float = field("Length of a step, s")
-    budget: float | None = field("I, the most that the machines may cost; None for no limit", default=None)
+    budget: float | None = field("I, the maximum price of all machines; None for no limit", default=None)
     spare: int = field(
-        "Machines that may fail without loss of capacity: every step keeps its capacity without the ``spare`` "
-        "largest machines that are on (N+1: 1)",
+        "Machines that may fail at any time: in every step the machines that are on carry the load without their "
+        "``spare`` largest (N+1: 1)",
         default=0,
     )
 
     @property
     def duration_s(self) -> float:
-        """Length of the horizon."""
+        """Length of the horizon, s."""
         return self.step_s * len(self.traffic_bps)
 
 
 @value
 class Schedule:
-    """Which machines are on when."""
+    """The machines that are on in each step."""
 
     on: tuple[tuple[int, ...], ...] = field("n_kt: for each step the number of machines of each group that are on")
-    energy_j: float = field("Energy of the machines over the horizon, with the boots that ``boots`` counts, J")
+    energy_j: float = field("Energy of the machines over the horizon, boots included, J")
     boots: int = field("Machines switched on, over the horizon", default=0)
     switchings: int = field("Machines switched on or off, over the horizon", default=0)
 
@@ -186,17 +185,19 @@ class Design:
     fleet: tuple[int, ...] = field("N_k, machines of each group")
     price: float = field("Σ C_k N_k")
     schedule: Schedule
-    bound_j: float = field("No fleet within the same constraints needs less energy (proven), J", default=0.0)
-    seconds: float = field("Time that finding it took", default=0.0)
-    price_is_least: bool = field("Whether no fleet of the same energy costs less (proven)", default=False)
+    bound_j: float = field(
+        "Proven lower bound on the energy of any fleet that meets the same constraints, J", default=0.0
+    )
+    seconds: float = field("Time of the search, s", default=0.0)
+    price_is_least: bool = field("Whether it is proven that no fleet of the same energy costs less", default=False)
     is_interrupted: bool = field("Whether the user interrupted the search", default=False)
 
     @property
     def energy_j(self) -> float:
-        """Energy over the horizon."""
+        """Energy over the horizon, J."""
         return self.schedule.energy_j
 
     @property
     def gap_ratio(self) -> float:
-        """``energy / bound − 1``: how far from the optimum the design can be, at most."""
+        """``energy / bound − 1``: the greatest possible distance to the optimum."""
         return self.energy_j / self.bound_j - 1.0 if self.bound_j > 0.0 else float("nan")

@@ -1,4 +1,4 @@
-"""Reads cluster files (``*.cluster.toml``): the groups, the day, the trace behind it and the rules of saving."""
+"""Reads cluster files (``*.cluster.toml``): groups of machines, the day and the trace, and the rules of saving."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _QUANTILE = re.compile(r"quantile\s+(?P<share>[01]?\.\d+|[01])")
 
 
 def parse_day(text: object) -> str:
-    """Return a valid name of the day to plan for: ``"mean"``, ``"quantile 0.95"`` or ``"all"``."""
+    """Return the day to plan for if it is valid: ``"mean"``, ``"quantile 0.95"`` or ``"all"``."""
     if isinstance(text, str) and (text in ("mean", "all") or _share(text) is not None):
         return text
-    raise QuantityProblem(str(text), f'got {text!r}: wanted "mean", "quantile 0.95" (0 to 1) or "all"')
+    raise QuantityProblem(str(text), f'got {text!r}: use "mean", "quantile 0.95" (0 to 1) or "all"')
 
 
 def _share(text: str) -> float | None:
@@ -56,10 +56,10 @@ Share = Annotated[Number, Field(ge=0.0, le=10.0)]
 
 
 class TrafficTable(FileModel):
-    """``[traffic]``: the load, a series of rates and what is made of it."""
+    """``[traffic]``: a series of rates, and how the plan's load is derived from it."""
 
     series: str = Field(description='Shipped series ("abilene", "geant"), or a CSV or Parquet file beside this one')
-    column: str | None = Field(default=None, description="Column of the values; needless if there is only one")
+    column: str | None = Field(default=None, description="Column of the values; absent: the only column")
     time_column: str | None = Field(default=None, description="Column of the times")
     unit: str | None = Field(
         default=None, description='Unit of the values where the header has none: "Mbit/s", "bit per step"'
@@ -70,26 +70,26 @@ class TrafficTable(FileModel):
     step: Duration = Field(default=3600.0, description="Length of a step of the plan")
     day: Day = Field(
         default="mean",
-        description='Plan for the mean day, for a quantile over the days at each time of day, or for "all" steps',
+        description='Day of the plan: the mean, a quantile over the days at each time of day, or "all" steps',
     )
     peak: BitRate | None = Field(
         default=None,
-        description='Scale the series so that the mean day (with day = "all": the series) has this highest step',
+        description='Rate to which the highest step of the mean day (with day = "all": of the series) is scaled',
     )
 
 
 class PlanTable(FileModel):
-    """``[plan]``: what to plan."""
+    """``[plan]``: budget, spares and limits of the search."""
 
-    budget: Price | None = Field(default=None, description="The most that the machines may cost; absent: no limit")
+    budget: Price | None = Field(default=None, description="Maximum price of all machines; absent: no limit")
     budgets: Annotated[tuple[Price, ...], Field(max_length=12)] = Field(
-        default=(), description="Further budgets to compare with"
+        default=(), description="Further budgets for comparison"
     )
     currency: Annotated[str, Field(max_length=8)] = Field(default="$", description="Currency of prices and budgets")
     spare: Annotated[Count, Field(ge=0, le=100)] = Field(
         default=0, description="Machines that may fail at any time without loss of capacity (N+1: 1)"
     )
-    headroom: Share = Field(default=0.0, description="Part of the load by which the machines route more than it")
+    headroom: Share = Field(default=0.0, description="Spare capacity of the machines beyond the load, as a part of it")
     gap: Annotated[Number, Field(gt=0.0, lt=1.0)] = Field(
         default=0.001, description="Stop at this proven distance to the optimum"
     )
@@ -97,9 +97,9 @@ class PlanTable(FileModel):
 
 
 _Days = Annotated[Count, Field(ge=1, le=1000)]
-_DAYS = field("Days of the trace, from its first midnight, that the algorithms are compared over", default=21)
+_DAYS = field("Days of the trace, from its first midnight, for the comparison of the algorithms", default=21)
 SavingTable: Any = extended(SavingRules, [("days", _Days, _DAYS)])
-"""``[saving]``: how machines are switched on-line, over the whole trace."""
+"""``[saving]``: rules for switching machines, over the day and over the whole trace."""
 
 
 class ClusterFile(FileModel):
@@ -115,7 +115,7 @@ class ClusterFile(FileModel):
 
 @value
 class TrafficChange:
-    """Values of a command line that replace those of ``[traffic]``; None keeps the file's."""
+    """Values from the command line that replace those of ``[traffic]``; None keeps the value of the file."""
 
     series: str | None = None
     column: str | None = None
@@ -128,20 +128,20 @@ class TrafficChange:
 
 @value
 class ClusterCase:
-    """What a cluster file describes, with its traffic."""
+    """The content of a cluster file, with its traffic."""
 
     name: str
-    problem: ClusterProblem = field("Problem for the day (or the whole series) of the plan, headroom included")
-    day: TrafficSeries = field("Day of the plan, without headroom")
-    mean: TrafficSeries | None = field("The mean day at the same scale where a quantile is planned for")
+    problem: ClusterProblem = field("Problem of the plan, headroom included")
+    day: TrafficSeries = field("Day of the plan, or the whole series, without headroom")
+    mean: TrafficSeries | None = field("The mean day at the same scale if the plan is for a quantile, else None")
     trace: TrafficSeries | None = field(
         "Whole days of the series in its own steps, its highest step scaled to ``peak``; None where the series "
         "has no dates or less than a day"
     )
     rules: SavingRules
-    budgets: tuple[float, ...] = field("Further budgets to compare with", default=())
+    budgets: tuple[float, ...] = field("Further budgets for comparison", default=())
     currency: str = "$"
-    # The search for the best fleet stops there.
+    # The search for the best fleet stops at this distance to the optimum, or after this time.
     gap_ratio: float = 0.001
     seconds: float = 60.0
     headroom_ratio: float = field("Headroom of the plan", default=0.0)
@@ -149,7 +149,7 @@ class ClusterCase:
 
     @property
     def repeats(self) -> bool:
-        """Whether the plan is of a typical day, whose first step follows its last."""
+        """Whether the plan is for a typical day, whose first step follows its last."""
         return self.day.start is None
 
     @property
@@ -168,14 +168,14 @@ def read_cluster(
     path : str or Path
     budget : float, optional
     spare : int, optional
-        Replace the file's.
+        Replace the values of the file.
     change : TrafficChange, optional
-        Replaces parts of ``[traffic]``. Another series also resets the file's column, unit and gaps.
+        Replaces values of ``[traffic]``. Another series also resets column, unit and gaps.
 
     Raises
     ------
     FileProblem
-        The file or its series cannot be read or has errors; it lists them all with their places.
+        The file or its series cannot be read or has errors; the exception lists them all with their places.
     """
     path = Path(path)
     return parse_cluster(
@@ -211,8 +211,8 @@ def cluster_case(
     spare: int | None = None,
     change: TrafficChange | None = None,
 ) -> ClusterCase:
-    """Read the traffic of a checked cluster file and return both."""
-    problems = _validate(file)
+    """Read the traffic of a validated cluster file, and return the case."""
+    problems = _file_problems(file)
     if problems:
         raise FileProblem(subject, problems)
     traffic = _changed(file.traffic, change or TrafficChange())
@@ -265,13 +265,13 @@ def cluster_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "routecast cluster file",
-        "description": "A cluster of routers to plan: traffic, groups of machines, budget, rules of saving.",
+        "description": "A cluster of routers to plan: traffic, groups of machines, budget, and rules of saving.",
         **schema_of(ClusterFile),
     }
 
 
 def day_of(series: TrafficSeries, traffic: TrafficTable) -> tuple[TrafficSeries, TrafficSeries | None]:
-    """Return the day to plan for, and the mean day at the same scale where it is another day."""
+    """Return the day of the plan, and the mean day at the same scale if the plan is for a quantile."""
     if traffic.day == "all":
         steps = resampled(series, traffic.step)
         return (steps if traffic.peak is None else scaled_to_peak(steps, traffic.peak)), None
@@ -287,24 +287,24 @@ def day_of(series: TrafficSeries, traffic: TrafficTable) -> tuple[TrafficSeries,
 
 
 def whole_days(series: TrafficSeries, days: int, peak_bps: float | None) -> TrafficSeries | None:
-    """Return up to ``days`` days from the first midnight, their highest step scaled to ``peak_bps``; None if none."""
+    """Return up to ``days`` whole days from the first midnight, scaled to ``peak_bps``; None without a whole day."""
     if series.start is None:
         return None
     midnight = series.start.replace(hour=0, minute=0, second=0, microsecond=0)
-    first_s = (series.start - midnight) / timedelta(seconds=1)
-    skipped = math.ceil((DAY_S - first_s) % DAY_S / series.step_s - 1e-9)
-    of_day = round(DAY_S / series.step_s)
-    number = min((len(series.l2_bps) - skipped) // of_day, days)
-    if number < 1:
+    start_s = (series.start - midnight) / timedelta(seconds=1)
+    skipped = math.ceil((DAY_S - start_s) % DAY_S / series.step_s - 1e-9)
+    steps_per_day = round(DAY_S / series.step_s)
+    count = min((len(series.l2_bps) - skipped) // steps_per_day, days)
+    if count < 1:
         return None
-    rates = series.l2_bps[skipped : skipped + number * of_day]
-    cut = replace(
+    rates = series.l2_bps[skipped : skipped + count * steps_per_day]
+    whole = replace(
         series,
         l2_bps=rates,
         start=series.start + timedelta(seconds=skipped * series.step_s),
-        notes=(*series.notes, f"{number} whole days"),
+        notes=(*series.notes, f"{count} whole days"),
     )
-    return cut if peak_bps is None else scaled_to_peak(cut, peak_bps)
+    return whole if peak_bps is None else scaled_to_peak(whole, peak_bps)
 
 
 def _changed(traffic: TrafficTable, change: TrafficChange) -> TrafficTable:
@@ -325,12 +325,12 @@ def _changed(traffic: TrafficTable, change: TrafficChange) -> TrafficTable:
 
 
 def _path_of(series: str, folder: Path | None, *, is_from_command: bool) -> str:
-    """Return the path of a series: beside the file, or for a command's relative to the working directory."""
-    beside = (folder or Path()) / series
-    return str(beside) if not is_from_command and beside.is_file() else series
+    """Return the path of a series: in the file's folder if it is there, unless it comes from the command line."""
+    in_folder = (folder or Path()) / series
+    return str(in_folder) if not is_from_command and in_folder.is_file() else series
 
 
-def _validate(file: ClusterFile) -> list[Problem]:
+def _file_problems(file: ClusterFile) -> list[Problem]:
     problems = []
     names: set[str] = set()
     for number, group in enumerate(file.group):

@@ -1,9 +1,9 @@
-"""Which machines to switch off over a day, and what switching costs (Li 2012, sec. 8.1).
+"""Algorithms that switch machines on and off over a day, with the cost of switching (Li 2012, sec. 8.1).
 
-Off-line algorithms know the complete trace: :func:`each_step` takes steps for themselves, :func:`fewest_joules` all of
-them together. :func:`online` goes from step to step and does not know the later ones.
+Off-line algorithms know the complete trace: :func:`each_step` optimises each step alone, :func:`fewest_joules` all
+steps together. :func:`online` decides step by step without knowledge of later steps.
 
-A fleet of N_k machines has Π (N_k + 1) states n, 0 <= n_k <= N_k. The algorithms look at all of them at once, as arrays
+A fleet of N_k machines has Π (N_k + 1) states n, 0 <= n_k <= N_k. The algorithms evaluate all states at once, as arrays
 with a row for each state.
 """
 
@@ -28,13 +28,13 @@ from routecast.quantity.fields import Share, Span
 from routecast.quantity.schema import field, value
 
 __all__ = [
-    "MOST_STATES",
+    "MAX_STATES",
     "FleetStates",
     "Knowledge",
+    "MinOnTime",
     "Saving",
     "SavingRules",
     "SwitchingCosts",
-    "Waits",
     "always_on",
     "boot_energy_j",
     "cheapest_arrival",
@@ -43,9 +43,9 @@ __all__ = [
     "fewest_joules",
     "fleet_states",
     "machines_switched",
-    "metered",
     "online",
     "schedule_power_w",
+    "schedule_with_energy",
     "steps_of",
     "switching_costs",
     "traffic_missed",
@@ -62,44 +62,45 @@ class SwitchingCosts:
     on_j: tuple[float, ...]
     off_j: tuple[float, ...]
 
-    def between(self, states: Ints, here: Sequence[int]) -> Floats:
-        """Return the cost of going from ``here`` to each state."""
-        more = states - np.asarray(here)
+    def between(self, states: Ints, start: Sequence[int]) -> Floats:
+        """Return the cost of switching from the state ``start`` to each of ``states``, J, shape (states,)."""
+        more = states - np.asarray(start)
         cost: Floats = np.maximum(more, 0) @ np.array(self.on_j) + np.maximum(-more, 0) @ np.array(self.off_j)
         return cost
 
 
 def boot_energy_j(problem: ClusterProblem, group: int, *, ahead: bool) -> float:
-    """Return the energy of one boot.
+    """Return the energy of one boot of a group's machine, J.
 
-    ``ahead``: the machine boots before the step in which it is first on, and draws idle power during it; otherwise it
-    boots within that step, whose idle power is counted already.
+    With ``ahead`` the machine boots before its first step and draws idle power meanwhile; otherwise it boots within
+    this step, whose idle power is counted already.
     """
     machine = problem.groups[group]
     return machine.boot_energy_j + (machine.unloaded_w * machine.boot_s if ahead else 0.0)
 
 
 def switching_costs(problem: ClusterProblem, *, payback_s: float, ahead: bool) -> SwitchingCosts:
-    """Return the boots' energy, and for each switching what the machine draws at full load in ``payback_s``."""
-    worth = [payback_s * group.power_w for group in problem.groups]
+    """Return the costs of switching: the full-load energy of ``payback_s`` each way, plus the boot for switching on."""
+    payback_j = [payback_s * group.power_w for group in problem.groups]
     return SwitchingCosts(
-        on_j=tuple(boot_energy_j(problem, k, ahead=ahead) + worth[k] for k in range(len(worth))), off_j=tuple(worth)
+        on_j=tuple(boot_energy_j(problem, k, ahead=ahead) + payback_j[k] for k in range(len(payback_j))),
+        off_j=tuple(payback_j),
     )
 
 
 def cheapest_arrival(values: Floats, shape: Sequence[int], costs: SwitchingCosts) -> Floats:
-    """Return the least of ``values[m] + cost of going from m to n`` over all states m, for each state n.
+    """Return for each state n the minimum of ``values[m] + cost of switching from m to n`` over all states m, J.
 
-    Groups are switched one by one, so the minimum is taken group by group: in one, going up adds ``on_j`` a machine
-    and going down ``off_j``, and running minima in both directions find it in a single pass (the distance transform
-    of Felzenszwalb & Huttenlocher, Theory of Computing 8, 2012, with the metric |m − n|).
+    The cost is a sum over groups, so the minimum is taken group by group. Within a group running minima in both
+    directions find it in a single pass (the distance transform of Felzenszwalb & Huttenlocher, Theory of Computing 8,
+    2012, with the metric |m − n|).
     """
     table = values.reshape(tuple(shape))
-    for axis, most in enumerate(shape):
-        if most == 1:
+    for axis, size in enumerate(shape):
+        if size == 1:
             continue
         moved = np.moveaxis(table, axis, -1)
-        number = np.arange(most)
+        number = np.arange(size)
         up, down = number * costs.on_j[axis], number * costs.off_j[axis]
         risen = np.minimum.accumulate(moved - up, axis=-1) + up
         sunk = np.minimum.accumulate((moved + down)[..., ::-1], axis=-1)[..., ::-1] - down
@@ -107,11 +108,11 @@ def cheapest_arrival(values: Floats, shape: Sequence[int], costs: SwitchingCosts
     return table.reshape(-1)
 
 
-class Waits:
-    """Which machines must stay on: those that were switched on less than the minimum on-time ago.
+class MinOnTime:
+    """Records the machines that were switched on less than the minimum on-time ago, which must stay on.
 
-    The machine of a group that is on for longest is switched off first, so as many must stay on as were switched on
-    within the minimum on-time.
+    The machines of a group are switched off in the order in which they were switched on. So the number that must stay
+    on is the number switched on within the minimum on-time.
     """
 
     def __init__(self, groups: int, steps: int) -> None:
@@ -119,13 +120,13 @@ class Waits:
         self._started: list[tuple[int, ...]] = []
         self._none = (0,) * groups
 
-    def least_on(self) -> tuple[int, ...]:
-        """Return the least number of machines of each group that must be on in the next step."""
+    def required_on(self) -> tuple[int, ...]:
+        """Return the number of machines of each group that must be on in the next step."""
         recent = self._started[-self._steps :] if self._steps > 0 else []
         return tuple(sum(column) for column in zip(*recent, strict=True)) if recent else self._none
 
     def record(self, before: Sequence[int] | None, after: Sequence[int]) -> None:
-        """Record which machines were switched on in a step; ``before`` is None at the beginning."""
+        """Record the machines that were switched on in a step; ``before`` is None in the first step."""
         if before is None:
             self._started.append(self._none)
         else:
@@ -133,12 +134,12 @@ class Waits:
 
 
 def steps_of(time_s: float, step_s: float) -> int:
-    """Return how many steps a time takes, a partial step counted as a whole one."""
+    """Return the number of steps in a time, rounded up."""
     return math.ceil(time_s / step_s - 1e-9)
 
 
 def machines_switched(on: Sequence[Sequence[int]], *, repeats: bool) -> tuple[tuple[int, ...], int]:
-    """Return the boots by group and the number of switchings; ``repeats``: the first step follows the last."""
+    """Return the boots by group and the number of switchings; with ``repeats`` the first step follows the last."""
     table = np.asarray(on, dtype=np.int64)
     change = np.diff(table, axis=0, prepend=table[-1:] if repeats else table[:1])
     boots = np.maximum(change, 0).sum(axis=0)
@@ -146,16 +147,19 @@ def machines_switched(on: Sequence[Sequence[int]], *, repeats: bool) -> tuple[tu
 
 
 def schedule_power_w(problem: ClusterProblem, on: Sequence[Sequence[int]]) -> Floats:
-    """Return what the machines that are on draw in each step; boots are not counted."""
+    """Return the power of the machines that are on in each step, W, shape (steps,); boots are not counted."""
     table = np.asarray(on, dtype=np.int64)
     return power_w(group_arrays(problem), table, np.asarray(problem.traffic_bps, dtype=np.float64))
 
 
-def metered(problem: ClusterProblem, on: Sequence[Sequence[int]], *, repeats: bool, ahead: bool = True) -> Schedule:
+def schedule_with_energy(
+    problem: ClusterProblem, on: Sequence[Sequence[int]], *, repeats: bool, ahead: bool = True
+) -> Schedule:
     """Return a schedule with its energy, boots included.
 
-    ``on`` holds n_kt. ``repeats``: the horizon is a typical day, so switching from its last to its first step counts
-    too. ``ahead``: machines boot before the step that needs them (off-line), not within it (on-line).
+    ``on`` holds n_kt, by step and group. With ``repeats`` the horizon is a typical day, so switchings from the last
+    step to the first count too. With ``ahead`` machines boot before the step that needs them (off-line), else within it
+    (on-line).
     """
     table = np.asarray(on, dtype=np.int64)
     power = schedule_power_w(problem, on)
@@ -174,85 +178,89 @@ Knowledge = Literal["present", "past", "day before"]
 
 @value
 class SavingRules:
-    """How machines may be switched."""
+    """Rules for switching machines on and off."""
 
-    # On-line only. Fewest (sec. 8.1): as few machines as will do are switched, and only on or only off.
+    # On-line only. Fewest (sec. 8.1): switch as few machines as possible, and only on or only off in a step.
     rule: Literal["worth", "fewest"] = field(
-        "Switch once it pays back, or as few as will do (Li's differential algorithm)", default="worth"
+        "``worth``: switch once it pays back; ``fewest``: switch as few as possible (differential algorithm)",
+        default="worth",
     )
-    # On-line only, see :func:`expected_bps`. Li's algorithm knows the present one.
-    knows: Knowledge = field("Load that the algorithm knows when it decides on a step", default="present")
+    # On-line only, see :func:`expected_bps`. Li's algorithm knows the present load.
+    knows: Knowledge = field("Load that the algorithm knows when it plans a step", default="present")
     # On-line only.
-    headroom_ratio: Share = field("Part by which machines route more than the known load", default=0.0, le=10.0)
-    # The operator chooses it, for wear and trouble; it weighs in decisions but is not counted as energy.
-    payback_s: Span = field("A switching must save what the machine draws at full load in this time", default=40.0)
-    # The payback doubles in a day while less was spent so far, and halves while more was; it begins with ``payback_s``
-    # and stays within a twentieth and twenty times of it.
+    headroom_ratio: Share = field("Spare capacity beyond the known load, as a part of it", default=0.0, le=10.0)
+    # The operator's price of wear and risk; decisions include it, the energy does not.
+    payback_s: Span = field(
+        "A switching must save the energy that the machine draws at full load in this time", default=40.0
+    )
+    # The payback begins with ``payback_s``. It doubles in a day while the energy so far is within the tolerance, else
+    # it halves; it stays between a twentieth and twenty times of ``payback_s``.
     tolerance_ratio: Share = field(
-        "On-line, worth: tune the payback to spend this part more energy than off-line; 0: it stays",
+        "On-line, worth: tune the payback so that energy is this part above off-line; 0: constant payback",
         default=0.028,
         le=10.0,
     )
-    min_on_s: Span = field("Least time from switching on to switching off", default=0.0)
+    min_on_s: Span = field("Minimum time from switching on to switching off", default=0.0)
 
 
 @value
 class Saving:
-    """The schedule that an algorithm finds for a fleet and a trace."""
+    """The schedule of an algorithm for a fleet and a trace."""
 
     name: str
     schedule: Schedule
-    missed_steps: int = field("Steps in which some traffic found no machine", default=0)
-    missed_ratio: float = field("Share of all traffic that found none", default=0.0)
-    note: str = field("A remark that the name does not include; may be empty", default="")
+    missed_steps: int = field("Steps in which the machines did not carry all traffic", default=0)
+    missed_ratio: float = field("Share of all traffic that no machine carried", default=0.0)
+    note: str = field("Remark on the schedule; may be empty", default="")
 
 
 def expected_bps(traffic_bps: Sequence[float], step_s: float, rules: SavingRules) -> tuple[float, ...]:
-    """Return the load to plan each step for, known before the step; infinite where nothing is known.
+    """Return the load that each step is planned for, bit/s; infinite where nothing is known.
 
-    ``"present"``: T_t; ``"past"``: T_{t-1}; ``"day before"``: T_{t-1} T_{t-D} / T_{t-D-1}, the present scaled as a
-    day of D steps earlier, and T_{t-1} during the first day. Each times 1 + headroom.
+    ``"present"`` is T_t, ``"past"`` is T_{t-1}, and ``"day before"`` is T_{t-1} T_{t-D} / T_{t-D-1}: the last load,
+    scaled by the change one day of D steps earlier; during the first day it is T_{t-1}. Each is multiplied by 1 +
+    headroom.
     """
     day = round(DAY_S / step_s)
     expected = [float("inf")]
     for step in range(1, len(traffic_bps)):
         load = traffic_bps[step - 1]
-        before = traffic_bps[step - day - 1] if step > day else 0.0
-        if rules.knows == "day before" and before > 0.0:
-            load *= traffic_bps[step - day] / before
+        day_before = traffic_bps[step - day - 1] if step > day else 0.0
+        if rules.knows == "day before" and day_before > 0.0:
+            load *= traffic_bps[step - day] / day_before
         expected.append(load)
     known = traffic_bps if rules.knows == "present" else expected
     return tuple(load * (1.0 + rules.headroom_ratio) for load in known)
 
 
 def always_on(problem: ClusterProblem, fleet: Sequence[int]) -> Saving:
-    """Return what the fleet needs when no machine is ever switched off."""
+    """Return the schedule in which all machines are always on."""
     on = [tuple(fleet)] * len(problem.traffic_bps)
-    return Saving(name="always on", schedule=metered(problem, on, repeats=False))
+    return Saving(name="always on", schedule=schedule_with_energy(problem, on, repeats=False))
 
 
-MOST_STATES = 20_000
-"""With more states, three weeks of 5-minute steps take half a gigabyte and too much time."""
+MAX_STATES = 20_000
+"""The greatest number of states. With more, three weeks of 5-minute steps take over half a gigabyte of memory."""
 
 
 @value
 class FleetStates:
-    """Every state of a fleet."""
+    """All states of a fleet."""
 
-    on: Ints = field("n_k: machines of each group that are on, states x groups")
+    on: Ints = field("n_k: machines of each group that are on, shape (states, groups)")
     capacity_bps: Floats = field("Capacity of each state without its ``spare`` largest machines, bit/s")
     fixed_w: Floats = field("Power of each state without load, W")
     filling: tuple[tuple[Floats, float], ...] = field(
-        "Capacity of one group in each state and W per bit/s of its load, from the group that needs the least"
+        "Capacity of a group in each state, bit/s, and its power per load, W per bit/s, the least power first"
     )
 
     def carrying(self, load_bps: float) -> Bools:
-        """Return which states carry a load."""
+        """Return whether each state carries a load, shape (states,)."""
         carry: Bools = self.capacity_bps >= load_bps * (1.0 - 1e-9)  # sums of capacities are rounded
         return carry
 
     def power_w(self, load_bps: float) -> Floats:
-        """Return what each state draws under a load, which fills the machines with the cheapest bit first."""
+        """Return the power of each state under a load, W, shape (states,); the least slope is filled first."""
         power = self.fixed_w
         rest = np.full(len(power), load_bps)
         for capacity_bps, w_per_bps in self.filling:
@@ -263,18 +271,18 @@ class FleetStates:
 
 
 def fleet_states(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
-    """Return every state of a fleet, of at most ``MOST_STATES``."""
+    """Return all states of a fleet; raise ModelProblem if they are more than ``MAX_STATES``."""
     groups = problem.groups
     if len(fleet) != len(groups) or any(machines < 0 for machines in fleet):
-        what = f"got {tuple(fleet)}: give one number of machines, at least 0, for each of {len(groups)} groups"
-        raise ModelProblem("fleet", [Problem("", what)])
+        message = f"got {tuple(fleet)}: give a number of machines, at least 0, for each of {len(groups)} groups"
+        raise ModelProblem("fleet", [Problem("", message)])
     count = math.prod(machines + 1 for machines in fleet)
-    if count > MOST_STATES:
-        what = (
-            f"{sum(fleet)} machines of {sum(1 for machines in fleet if machines)} groups can be on in {count} ways; "
-            f"saving algorithms look at up to {MOST_STATES}: merge groups that are nearly alike"
+    if count > MAX_STATES:
+        message = (
+            f"{sum(fleet)} machines of {sum(1 for machines in fleet if machines)} groups have {count} states, but the "
+            f"saving algorithms handle at most {MAX_STATES}: merge similar groups"
         )
-        raise ModelProblem("fleet", [Problem("", what)])
+        raise ModelProblem("fleet", [Problem("", message)])
     on = np.stack([axis.ravel() for axis in np.meshgrid(*(np.arange(n + 1) for n in fleet), indexing="ij")], axis=1)
     arrays = group_arrays(problem)
     capacities, slopes = arrays.capacity_bps, arrays.slope_j
@@ -298,20 +306,19 @@ _PAYBACK_RANGE = 20.0
 def online(
     problem: ClusterProblem, fleet: Sequence[int], rules: SavingRules | None = None, *, repeats: bool = False
 ) -> Saving:
-    """Update the machines that are on from step to step.
+    """Return the schedule of an on-line algorithm, which decides step by step.
 
     ``rule = "fewest"`` is the differential algorithm (Li 2012, sec. 8.1). If the machines that are on do not carry the
-    load, it switches on the fewest that do, and of these the cheapest. Otherwise it switches off those that save the
-    most, and the fewest if several save the same. It never replaces a machine by a smaller one.
+    load, it switches on the fewest machines that suffice, the cheapest among equals. Otherwise it switches off the
+    machines that save the most power, the fewest among equals. It never replaces a machine by a smaller one.
 
     ``rule = "worth"`` is the work function algorithm (Borodin, Linial & Saks, An optimal on-line algorithm for metrical
     task systems, J. ACM 39(4), 1992): W_t(n) is the least energy of the past, switching costs included, that ends in
-    state n; the state with the least W_t(n) plus the cost of going there comes next. So a machine is exchanged once
-    keeping it has cost more than exchanging it, and not at the first step that would gain. ``tolerance_ratio``, the
-    part more energy than off-line that may be spent, sets what an exchange must be worth: the algorithm also knows the
-    off-line energy of the steps so far.
+    state n. The next state is the one with the least W_t(n) plus the cost of switching to it. So the algorithm
+    exchanges a machine when the cost of keeping it exceeds the cost of the exchange. ``tolerance_ratio`` is the part by
+    which the energy may exceed off-line: it tunes the payback, from the off-line energy of the steps so far.
 
-    Machines boot within the step; :func:`traffic_missed` counts what they cannot route while they boot.
+    Machines boot within the step; :func:`traffic_missed` counts the traffic that they cannot route while they boot.
 
     Parameters
     ----------
@@ -329,44 +336,44 @@ def online(
     """
     rules = rules or SavingRules()
     states = fleet_states(problem, fleet)
-    most_bps = float(states.capacity_bps.max())
-    tuned = _TunedPayback(rules, problem.step_s)
+    max_bps = float(states.capacity_bps.max())
+    payback = _TunedPayback(rules, problem.step_s)
     shape = [machines + 1 for machines in fleet]
-    waits = Waits(len(fleet), steps_of(rules.min_on_s, problem.step_s) - 1)
+    min_on = MinOnTime(len(fleet), steps_of(rules.min_on_s, problem.step_s) - 1)
     work = np.zeros(len(states.on))
-    here: int | None = None
+    current: int | None = None
     rows: list[int] = []
     for expected in expected_bps(problem.traffic_bps, problem.step_s, rules):
-        load_bps = min(expected, most_bps)
+        load_bps = min(expected, max_bps)
         carrying = states.carrying(load_bps)
         power = states.power_w(load_bps)
-        costs = switching_costs(problem, payback_s=tuned.payback_s, ahead=False)
+        costs = switching_costs(problem, payback_s=payback.payback_s, ahead=False)
         if rules.rule == "worth":
             work = cheapest_arrival(work, shape, costs) + np.where(carrying, power, np.inf) * problem.step_s
             work -= work.min()
-        allowed = carrying & (states.on >= np.asarray(waits.least_on())).all(axis=1)
-        if here is None:
-            after = int(np.where(allowed, power, np.inf).argmin())
+        allowed = carrying & (states.on >= np.asarray(min_on.required_on())).all(axis=1)
+        if current is None:
+            chosen = int(np.where(allowed, power, np.inf).argmin())
         elif rules.rule == "worth":
-            after = _worth(states, work, here, allowed, costs)
+            chosen = _next_by_work_function(states, work, current, allowed, costs)
         else:
-            after = _fewest(states, power, here, allowed)
-        waits.record(None if here is None else states.on[here].tolist(), states.on[after].tolist())
-        tuned.add(float(power[after]), float(power[carrying].min()))
-        rows.append(after)
-        here = after
+            chosen = _next_by_fewest_switchings(states, power, current, allowed)
+        min_on.record(None if current is None else states.on[current].tolist(), states.on[chosen].tolist())
+        payback.add(float(power[chosen]), float(power[carrying].min()))
+        rows.append(chosen)
+        current = chosen
     on = [tuple(int(n) for n in states.on[row]) for row in rows]
     steps, ratio = traffic_missed(problem, on)
     return Saving(
         name=f"on-line, {rules.rule}" + _describe_knowledge(rules),
-        schedule=metered(problem, on, repeats=repeats, ahead=False),
+        schedule=schedule_with_energy(problem, on, repeats=repeats, ahead=False),
         missed_steps=steps,
         missed_ratio=ratio,
     )
 
 
 class _TunedPayback:
-    """A payback that follows the energy spent so far, to spend a part more than off-line; boots are not counted."""
+    """A payback that is tuned step by step so that energy, without boots, exceeds off-line by ``tolerance_ratio``."""
 
     def __init__(self, rules: SavingRules, step_s: float) -> None:
         self.payback_s = rules.payback_s
@@ -376,7 +383,7 @@ class _TunedPayback:
         self._spent = self._least = 0.0
 
     def add(self, power_w: float, least_w: float) -> None:
-        """Add a step's power and the least that carries its load, and tune the payback for the next step."""
+        """Add the power of a step and the least power that carries its load; tune the payback for the next step."""
         self._spent += power_w
         self._least += least_w
         is_within = self._spent <= (1.0 + self._tolerance) * self._least
@@ -385,35 +392,39 @@ class _TunedPayback:
 
 
 def _describe_knowledge(rules: SavingRules) -> str:
-    """Return the suffix of an algorithm's name that knows another load than the present."""
+    """Return the suffix of an algorithm's name for its known load and headroom; "" for the present load."""
     headroom = f" + {100.0 * rules.headroom_ratio:g} %" if rules.headroom_ratio else ""
     return f", {rules.knows}{headroom}" if headroom or rules.knows != "present" else ""
 
 
-def _worth(states: FleetStates, work: Floats, here: int, allowed: Bools, costs: SwitchingCosts) -> int:
-    total = np.where(allowed, work + costs.between(states.on, states.on[here].tolist()), np.inf)
+def _next_by_work_function(
+    states: FleetStates, work: Floats, current: int, allowed: Bools, costs: SwitchingCosts
+) -> int:
+    total = np.where(allowed, work + costs.between(states.on, states.on[current].tolist()), np.inf)
     best = np.flatnonzero(total <= total.min() + 1e-6)
-    switched = np.abs(states.on[best] - states.on[here]).sum(axis=1)
+    switched = np.abs(states.on[best] - states.on[current]).sum(axis=1)
     return int(best[int(switched.argmin())])
 
 
-def _fewest(states: FleetStates, power: Floats, here: int, allowed: Bools) -> int:
-    more = states.on - states.on[here]
-    switched = np.abs(more).sum(axis=1)
-    fewer = allowed & (more <= 0).all(axis=1)
+def _next_by_fewest_switchings(states: FleetStates, power: Floats, current: int, allowed: Bools) -> int:
+    changes = states.on - states.on[current]
+    switched = np.abs(changes).sum(axis=1)
+    fewer = allowed & (changes <= 0).all(axis=1)
     if fewer.any():
-        draw = np.where(fewer, power, np.inf)
-        near = np.where(draw <= draw.min() * (1.0 + 1e-12), switched, np.iinfo(np.int64).max)
-        return int(near.argmin())
-    added = np.where(allowed & (more >= 0).all(axis=1), switched, np.iinfo(np.int64).max)
+        power_of_fewer = np.where(fewer, power, np.inf)
+        switched_of_best = np.where(
+            power_of_fewer <= power_of_fewer.min() * (1.0 + 1e-12), switched, np.iinfo(np.int64).max
+        )
+        return int(switched_of_best.argmin())
+    added = np.where(allowed & (changes >= 0).all(axis=1), switched, np.iinfo(np.int64).max)
     return int(np.where(added == added.min(), power, np.inf).argmin())
 
 
 def traffic_missed(problem: ClusterProblem, on: Sequence[Sequence[int]]) -> tuple[int, float]:
-    """Return the steps in which traffic finds no booted machine, and the share of all traffic that finds none.
+    """Return the number of steps in which machines do not carry all traffic, and the share of traffic that they miss.
 
-    A machine that is switched on at the beginning of a step routes ``boot_s`` later. All machines that are on route,
-    those of ``spare`` included.
+    A machine that is switched on at the beginning of a step routes after ``boot_s``. All machines that are on route,
+    spares included.
     """
     table = np.asarray(on, dtype=np.int64)
     traffic = np.asarray(problem.traffic_bps, dtype=np.float64)
@@ -422,76 +433,76 @@ def traffic_missed(problem: ClusterProblem, on: Sequence[Sequence[int]]) -> tupl
     shares: list[float] = []
     for group, machines in enumerate(problem.groups):
         steps, share = divmod(machines.boot_s / problem.step_s, 1.0)
-        booted = _least_of_last(table[:, group], int(steps))
+        booted = _minimum_of_last(table[:, group], int(steps))
         at_end.append(booted * machines.capacity_bps)
-        at_begin.append(_least_of_last(table[:, group], int(steps) + 1) * machines.capacity_bps)
+        at_begin.append(_minimum_of_last(table[:, group], int(steps) + 1) * machines.capacity_bps)
         shares.append(share)
     missed = np.zeros(len(traffic))
     cuts = sorted({0.0, 1.0, *shares})
-    for begin, end in pairwise(cuts):  # of a step, between which the same machines route
+    for begin, end in pairwise(cuts):  # parts of a step in which the same machines route
         capacity = sum(at_begin[k] if shares[k] > begin else at_end[k] for k in range(len(shares)))
         missed += (end - begin) * np.maximum(traffic * (1.0 - 1e-9) - capacity, 0.0)
     total = float(traffic.sum())
     return int(np.count_nonzero(missed > 0.0)), float(missed.sum()) / total if total > 0.0 else 0.0
 
 
-def _least_of_last(column: Ints, steps: int) -> Ints:
-    """Return the least of each step and the ``steps`` before it; before the first step nothing differs from it."""
+def _minimum_of_last(column: Ints, steps: int) -> Ints:
+    """Return the minimum over each step and the ``steps`` before it; earlier steps equal the first."""
     least = column
     for back in range(1, min(steps, len(column) - 1) + 1):
         least = np.minimum(least, np.concatenate([np.full(back, column[0]), column[:-back]]))
     return least
 
 
-MOST_TRANSITIONS = 500_000_000
-"""Transitions between states, over all steps, that are looked at; they take seconds."""
+MAX_TRANSITIONS = 500_000_000
+"""The greatest number of transitions between states over all steps; they take seconds."""
 
 
-def kept_on(on: Sequence[Sequence[int]], fleet: Sequence[int], steps: int, *, repeats: bool) -> OnByStep:
-    """Return a schedule in which machines stay on that were switched on within the last ``steps`` steps.
+def hold_on(on: Sequence[Sequence[int]], fleet: Sequence[int], steps: int, *, repeats: bool) -> OnByStep:
+    """Return the schedule with more machines on, so that each stays on for more than ``steps`` steps.
 
-    The machine of a group that is on for longest is switched off first, so at least as many are on as were switched on
-    in the last ``steps`` steps. The machines of the first step have been on for long, unless the schedule ``repeats``:
-    then its first step follows its last.
+    The machines of a group are switched off in the order in which they were switched on. So at least as many are on as
+    were switched on in the last ``steps`` steps. The machines of the first step may be switched off at once, unless the
+    schedule ``repeats``: then its first step follows its last.
     """
     table = np.asarray(on, dtype=np.int64)
     while steps > 0:
         before = table[-1:] if repeats else table[:1]
         started = np.maximum(np.diff(table, axis=0, prepend=before), 0)
-        least = np.zeros_like(table)
+        required = np.zeros_like(table)
         for back in range(1, steps + 1):
             moved = np.roll(started, back, axis=0)
             if not repeats:
                 moved[:back] = 0
-            least += moved
-        # More machines in one step may mean more that start in it: once more, until nothing changes. Numbers only
-        # rise, and all machines on is a schedule that keeps every on-time.
-        raised = np.maximum(table, np.minimum(least, np.asarray(fleet)))
+            required += moved
+        # A step with more machines may have more starts, so repeat until nothing changes. The loop ends, because
+        # numbers only rise and the schedule with all machines on keeps every on-time.
+        raised = np.maximum(table, np.minimum(required, np.asarray(fleet)))
         if (raised == table).all():
             break
         table = raised
     return [tuple(int(n) for n in row) for row in table]
 
 
-def aged_states_count(fleet: Sequence[int], steps: int) -> int:
-    """Return how many states a fleet has if machines that are on since 1, 2, …, ``steps`` steps and longer differ."""
+def count_aged_states(fleet: Sequence[int], steps: int) -> int:
+    """Return the number of states of a fleet that distinguish machines on for 1, 2, …, ``steps`` and more steps."""
     return math.prod(math.comb(machines + steps + 1, machines) for machines in fleet)
 
 
 class AgedStates:
-    """The states of a fleet by group and by how long machines are on, and the transitions between them.
+    """The states of a fleet with the ages of its machines, and the transitions between them.
 
-    A group's state is (a_1, …, a_s, a), machines that are on since 1, …, s steps, and for longer. In a step
-    all grow older, and either some of a are switched off or some that were off are switched on:
+    The state of a group is (a_1, …, a_s, a): the numbers of machines that are on for 1, …, s steps, and for longer. In
+    a step all ages grow, and either some of a are switched off or some machines are switched on:
 
         (a_1, …, a_s, a)  →  (k, a_1, …, a_{s-1}, a + a_s)      0 <= k <= N − on
         (a_1, …, a_s, a)  →  (0, a_1, …, a_{s-1}, a + a_s − k)  1 <= k <= a
 
-    A machine is on for s + 1 steps at least.
+    So a machine is on for at least s + 1 steps.
     """
 
     def __init__(self, states: FleetStates, fleet: Sequence[int], steps: int, costs: SwitchingCosts) -> None:
-        groups = [_group(machines, steps) for machines in fleet]
+        groups = [_states_of_group(machines, steps) for machines in fleet]
         self._shape = tuple(len(ages) for ages, _ in groups)
         self._transitions = [
             _transitions(ages, position_of, machines, on_j, off_j)
@@ -502,12 +513,12 @@ class AgedStates:
         for (ages, _), machines in zip(groups, fleet, strict=True):
             young = ages[:, :-1].sum(axis=1)
             self.rows = (self.rows[:, None] * (machines + 1) + ages.sum(axis=1)[None, :]).reshape(-1)
-            # At the beginning every machine has been on for long, or is off.
+            # In the first step the machines that are on may be switched off at once.
             self.first = (self.first[:, None] + np.where(young > 0, np.inf, 0.0)[None, :]).reshape(-1)
         assert self.rows.max() == len(states.on) - 1
 
     def forward(self, values: Floats) -> Floats:
-        """Return the least of the values a step before plus the cost of coming from there, for each state."""
+        """Return for each state the minimum over the states a step before of value plus cost of the transition."""
         table = values.reshape(self._shape)
         for axis, (sources, costs_j) in enumerate(self._transitions):
             moved = np.moveaxis(table, axis, 0)
@@ -519,29 +530,29 @@ class AgedStates:
         return table.reshape(-1)
 
     def backward(self, before: npt.NDArray[np.float32], position: int) -> int:
-        """Return the state a step before from which a state is reached at the least cost."""
-        here = np.unravel_index(position, self._shape)
-        sources = [from_group[0][row] for from_group, row in zip(self._transitions, here, strict=True)]
+        """Return the state a step before from which the state at ``position`` is reached at the least cost."""
+        indices = np.unravel_index(position, self._shape)
+        sources = [transitions[0][row] for transitions, row in zip(self._transitions, indices, strict=True)]
         total = before.reshape(self._shape)[np.ix_(*sources)].astype(np.float64)
-        for axis, (from_group, row) in enumerate(zip(self._transitions, here, strict=True)):
+        for axis, (transitions, row) in enumerate(zip(self._transitions, indices, strict=True)):
             shape = [1] * len(sources)
             shape[axis] = -1
-            total = total + from_group[1][row].reshape(shape)
+            total = total + transitions[1][row].reshape(shape)
         chosen = np.unravel_index(int(total.argmin()), total.shape)
         positions = [int(source[number]) for source, number in zip(sources, chosen, strict=True)]
         return int(np.ravel_multi_index(positions, self._shape))
 
 
-def is_small(fleet: Sequence[int], steps: int, loads: int) -> bool:
-    """Return whether the states with ages are few enough to look at all of them."""
-    count = aged_states_count(fleet, steps)
+def is_tractable(fleet: Sequence[int], steps: int, loads: int) -> bool:
+    """Return whether all states with ages can be evaluated within MAX_STATES and MAX_TRANSITIONS."""
+    count = count_aged_states(fleet, steps)
     transitions = count * sum(machines + 1 for machines in fleet if machines)
-    return count <= MOST_STATES and transitions * loads <= MOST_TRANSITIONS
+    return count <= MAX_STATES and transitions * loads <= MAX_TRANSITIONS
 
 
-def _group(machines: int, steps: int) -> tuple[Ints, dict[tuple[int, ...], int]]:
+def _states_of_group(machines: int, steps: int) -> tuple[Ints, dict[tuple[int, ...], int]]:
     """Return all (a_1, …, a_s, a) of a group, and the position of each."""
-    # Stars and bars: s + 1 bars among machines + s + 1 positions divide the ages; what follows the last bar is off.
+    # Stars and bars: s + 1 bars among machines + s + 1 positions separate the ages; stars after the last bar are off.
     states = []
     for bars in itertools.combinations(range(machines + steps + 1), steps + 1):
         edges = (-1, *bars)
@@ -552,33 +563,33 @@ def _group(machines: int, steps: int) -> tuple[Ints, dict[tuple[int, ...], int]]
 def _transitions(
     ages: Ints, position_of: dict[tuple[int, ...], int], machines: int, on_j: float, off_j: float
 ) -> tuple[Ints, Floats]:
-    """Return the sources and costs of each state; rows are filled up with infinite costs."""
-    into: list[list[tuple[int, float]]] = [[] for _ in position_of]
+    """Return the source states and costs of the transitions to each state; unused entries have infinite costs."""
+    arrivals_of: list[list[tuple[int, float]]] = [[] for _ in position_of]
     for position, row in enumerate(ages.tolist()):
         *young, old = row
         grown, older = young[:-1], old + young[-1]
         for more in range(machines - sum(row) + 1):
-            into[position_of[(more, *grown, older)]].append((position, more * on_j))
+            arrivals_of[position_of[(more, *grown, older)]].append((position, more * on_j))
         for fewer in range(1, old + 1):
-            into[position_of[(0, *grown, older - fewer)]].append((position, fewer * off_j))
-    most = max(len(arrivals) for arrivals in into)
-    sources = np.zeros((len(into), most), dtype=np.int64)
-    costs = np.full((len(into), most), np.inf)
-    for position, arrivals in enumerate(into):
+            arrivals_of[position_of[(0, *grown, older - fewer)]].append((position, fewer * off_j))
+    max_arrivals = max(len(arrivals) for arrivals in arrivals_of)
+    sources = np.zeros((len(arrivals_of), max_arrivals), dtype=np.int64)
+    costs = np.full((len(arrivals_of), max_arrivals), np.inf)
+    for position, arrivals in enumerate(arrivals_of):
         for number, (source, cost_j) in enumerate(arrivals):
             sources[position, number], costs[position, number] = source, cost_j
     return sources, costs
 
 
-_DAYS = 3
-"""A typical day is planned as the middle one of so many equal days."""
+_REPEATED_DAYS = 3
+"""A typical day is planned as the middle day of this number of equal days."""
 
 
 def each_step(problem: ClusterProblem, fleet: Sequence[int], *, min_on_s: float = 0.0, repeats: bool = False) -> Saving:
-    """Give every step the state that draws the least, independent of its neighbours.
+    """Return the schedule that has the least power in every step, whatever the steps beside it.
 
-    Of several that draw the least it takes the nearest to the step before. Machines boot before the step that needs
-    them; one whose pause would be shorter than its boot is left on, as is one younger than the minimum on-time.
+    Among equal states it selects the nearest to the state before. Machines boot before the step that needs them. A
+    machine stays on if its pause would be shorter than its boot, or before it reaches the minimum on-time.
 
     Parameters
     ----------
@@ -586,7 +597,7 @@ def each_step(problem: ClusterProblem, fleet: Sequence[int], *, min_on_s: float 
     fleet : sequence of int
         N_k.
     min_on_s : float
-        Least time from switching on to switching off.
+        Minimum time from switching on to switching off.
     repeats : bool
         Whether the trace is a typical day, whose first step follows its last.
 
@@ -597,24 +608,24 @@ def each_step(problem: ClusterProblem, fleet: Sequence[int], *, min_on_s: float 
     routecast.errors.ModelProblem
         The fleet has too many states.
     """
-    states = _states_that_carry(problem, fleet)
-    wait = steps_of(min_on_s, problem.step_s) - 1
-    waits = Waits(len(fleet), wait)
+    states = _states_for_peak(problem, fleet)
+    hold_steps = steps_of(min_on_s, problem.step_s) - 1
+    min_on = MinOnTime(len(fleet), hold_steps)
     on: OnByStep = []
-    here: tuple[int, ...] | None = None
+    current: tuple[int, ...] | None = None
     for load_bps in problem.traffic_bps:
-        allowed = states.carrying(load_bps) & (states.on >= np.asarray(waits.least_on())).all(axis=1)
+        allowed = states.carrying(load_bps) & (states.on >= np.asarray(min_on.required_on())).all(axis=1)
         power = np.where(allowed, states.power_w(load_bps), np.inf)
         best = np.flatnonzero(power <= power.min() * (1.0 + 1e-12))
-        switched = np.abs(states.on[best] - np.asarray(here)).sum(axis=1) if here else states.on[best].sum(axis=1)
-        after = _state(states, best[int(switched.argmin())])
-        waits.record(here, after)
-        on.append(after)
-        here = after
+        switched = np.abs(states.on[best] - np.asarray(current)).sum(axis=1) if current else states.on[best].sum(axis=1)
+        chosen = _machines_on(states, best[int(switched.argmin())])
+        min_on.record(current, chosen)
+        on.append(chosen)
+        current = chosen
     on = _without_short_pauses(problem, on)
-    while wait > 0 and (longer := kept_on(on, fleet, wait, repeats=repeats)) != on:
-        on = _without_short_pauses(problem, longer)  # a pause that became shorter may have become too short
-    return Saving(name="off-line, each step", schedule=metered(problem, on, repeats=repeats))
+    while hold_steps > 0 and (held := hold_on(on, fleet, hold_steps, repeats=repeats)) != on:
+        on = _without_short_pauses(problem, held)  # a shortened pause may now be too short
+    return Saving(name="off-line, each step", schedule=schedule_with_energy(problem, on, repeats=repeats))
 
 
 def fewest_joules(
@@ -625,28 +636,29 @@ def fewest_joules(
     min_on_s: float = 0.0,
     repeats: bool = False,
 ) -> Saving:
-    """Give all steps together the states that need the fewest joules, boots included: dynamic programming.
+    """Return the schedule of least energy over all steps, boots included, by dynamic programming.
 
     With V_t(n) the least energy up to step t that ends in state n,
 
         V_t(n) = P(n, T_t) Δt + min_m [ V_{t-1}(m) + cost of switching from m to n ].
 
-    With ``min_on_s``, a state also holds how long the machines of each group are on (:class:`AgedStates`). No schedule
-    of the fleet that keeps ``min_on_s`` needs less, the payback of its switchings included; the result's name is then
-    "off-line, whole trace".
+    With ``min_on_s``, a state also holds the ages of the machines of each group (:class:`AgedStates`). No schedule of
+    the fleet that keeps ``min_on_s`` needs less energy, the payback of its switchings included; the name of the result
+    is then "off-line, whole trace".
 
-    Its name is "off-line, best found", and its note gives the reason, in two cases. Either there are too many states
-    with ages: then ages are ignored, and machines stay on afterwards for as long as they must. Or a typical day, which
-    is planned as the middle one of three, needs more than the bound that the three days give for every day that
-    repeats. In both cases the schedules of :func:`each_step` and of the on-line algorithms that know the present
-    compete too, and the best of all is returned.
+    In two cases this is not proven, the name is "off-line, best found", and the note gives the reason. First, if there
+    are too many states with ages, the program ignores ages and then extends on-times to the minimum. Second, a typical
+    day is planned as the middle one of three, and may need more than the bound that the three days give for every day
+    that repeats. In both cases the function returns the best of this schedule, that of :func:`each_step`, and those of
+    the on-line algorithms that know the present.
 
     Parameters
     ----------
     problem, fleet, min_on_s, repeats
         As for :func:`each_step`.
     payback_s : float
-        What each switching costs besides its boot, in time at the machine's full power; weighed, but not counted.
+        Cost of a switching besides its boot, as time at the machine's full power; decisions include it, the energy of
+        the result does not.
 
     Raises
     ------
@@ -655,37 +667,37 @@ def fewest_joules(
     routecast.errors.ModelProblem
         The fleet has too many states.
     """
-    states = _states_that_carry(problem, fleet)
+    states = _states_for_peak(problem, fleet)
     costs = switching_costs(problem, payback_s=payback_s, ahead=True)
-    wait = steps_of(min_on_s, problem.step_s) - 1
-    loads = len(problem.traffic_bps) * (_DAYS if repeats else 1)
-    is_aged = wait > 0 and is_small(fleet, wait, loads)
-    graph = AgedStates(states, fleet, wait, costs) if is_aged else _FreeStates(states, fleet, costs)
+    hold_steps = steps_of(min_on_s, problem.step_s) - 1
+    loads = len(problem.traffic_bps) * (_REPEATED_DAYS if repeats else 1)
+    is_aged = hold_steps > 0 and is_tractable(fleet, hold_steps, loads)
+    graph = AgedStates(states, fleet, hold_steps, costs) if is_aged else _FreeStates(states, fleet, costs)
     path, bound_j = _cheapest_path(problem, states, graph, repeats=repeats)
-    on = kept_on(path, fleet, wait, repeats=repeats)
+    on = hold_on(path, fleet, hold_steps, repeats=repeats)
     note = ""
-    if wait > 0 and not is_aged:
+    if hold_steps > 0 and not is_aged:
         note = (
-            f"with a minimum on-time of {wait + 1} steps the fleet has {aged_states_count(fleet, wait):,} states, too "
-            "many to look at all; a schedule with fewer joules may exist"
+            f"with a minimum on-time of {hold_steps + 1} steps the fleet has {count_aged_states(fleet, hold_steps):,} "
+            "states, too many to evaluate; a schedule of less energy may exist"
         )
-    elif repeats and _weighed_j(problem, on, costs, repeats=True) > bound_j * (1.0 + 1e-7):
-        note = "no bound shows that no other day that repeats needs fewer joules; one may exist"
+    elif repeats and _weighted_j(problem, on, costs, repeats=True) > bound_j * (1.0 + 1e-7):
+        note = "it is not proven that no other repeating day needs less energy"
     if note:
         others = [each_step(problem, fleet, min_on_s=min_on_s, repeats=repeats)]
         rules: tuple[Literal["worth", "fewest"], ...] = ("worth", "fewest")
         others += [online(problem, fleet, SavingRules(rule=rule, min_on_s=min_on_s)) for rule in rules]
-        kept = [kept_on(saving.schedule.on, fleet, wait, repeats=repeats) for saving in others]
-        on = min(on, *kept, key=lambda schedule: _weighed_j(problem, schedule, costs, repeats=repeats))
+        schedules = [hold_on(saving.schedule.on, fleet, hold_steps, repeats=repeats) for saving in others]
+        on = min(on, *schedules, key=lambda schedule: _weighted_j(problem, schedule, costs, repeats=repeats))
     return Saving(
         name="off-line, best found" if note else "off-line, whole trace",
-        schedule=metered(problem, on, repeats=repeats),
+        schedule=schedule_with_energy(problem, on, repeats=repeats),
         note=note,
     )
 
 
 class _FreeStates:
-    """The states of a fleet whose machines may be switched in any step."""
+    """The states of a fleet without a minimum on-time, and the transitions between them."""
 
     def __init__(self, states: FleetStates, fleet: Sequence[int], costs: SwitchingCosts) -> None:
         self.rows = np.arange(len(states.on), dtype=np.int64)
@@ -705,68 +717,68 @@ class _FreeStates:
 def _cheapest_path(
     problem: ClusterProblem, states: FleetStates, graph: AgedStates | _FreeStates, *, repeats: bool
 ) -> tuple[OnByStep, float]:
-    """Return the cheapest path through all steps, and a bound in J that no day that repeats goes below (else 0).
+    """Return the cheapest path through all steps, and a lower bound on the energy of any repeating day, J (else 0).
 
-    Where a day repeats from a state x, V_k(x) <= V_{k-1}(x) + its joules: they are at least the least rise of V.
+    If a day of energy E repeats from state x, V_k(x) <= V_{k-1}(x) + E. So E is at least the least rise of V in a day.
     """
     steps = len(problem.traffic_bps)
     values, low_j = graph.first, 0.0
-    kept: list[npt.NDArray[np.float32]] = []
-    ends: list[Floats] = []
-    for load_bps in problem.traffic_bps * (_DAYS if repeats else 1):
+    values_by_step: list[npt.NDArray[np.float32]] = []
+    ends_j: list[Floats] = []
+    for load_bps in problem.traffic_bps * (_REPEATED_DAYS if repeats else 1):
         draw = np.where(states.carrying(load_bps), states.power_w(load_bps), np.inf)
-        values = (graph.forward(values) if kept else values) + draw[graph.rows] * problem.step_s
+        values = (graph.forward(values) if values_by_step else values) + draw[graph.rows] * problem.step_s
         least = float(values.min())
         low_j += least
-        values = values - least  # only differences matter; small numbers keep their joules in 32 bits
-        kept.append(values.astype(np.float32))
-        if len(kept) % steps == 0:
-            ends.append(values + low_j)
-    position = int(kept[-1].argmin())
+        values = values - least  # small numbers keep their precision in 32 bits
+        values_by_step.append(values.astype(np.float32))
+        if len(values_by_step) % steps == 0:
+            ends_j.append(values + low_j)
+    position = int(values_by_step[-1].argmin())
     path = [position]
-    for before in reversed(kept[:-1]):
+    for before in reversed(values_by_step[:-1]):
         position = graph.backward(before, position)
         path.append(position)
     path.reverse()
     day = path[steps : 2 * steps] if repeats else path
     bounds_j = [0.0]
-    for before_j, after_j in pairwise(ends):
-        known = np.isfinite(after_j)
-        bounds_j.append(float((after_j[known] - before_j[known]).min()))
-    return [_state(states, graph.rows[position]) for position in day], max(bounds_j)
+    for before_j, after_j in pairwise(ends_j):
+        reachable = np.isfinite(after_j)
+        bounds_j.append(float((after_j[reachable] - before_j[reachable]).min()))
+    return [_machines_on(states, graph.rows[position]) for position in day], max(bounds_j)
 
 
-def _weighed_j(problem: ClusterProblem, on: Sequence[Sequence[int]], costs: SwitchingCosts, *, repeats: bool) -> float:
-    """Return the joules of a schedule, the assumed costs of its switchings included."""
+def _weighted_j(problem: ClusterProblem, on: Sequence[Sequence[int]], costs: SwitchingCosts, *, repeats: bool) -> float:
+    """Return the energy of a schedule, the costs of its switchings included, J."""
     table = np.asarray(on, dtype=np.int64)
     change = np.diff(table, axis=0, prepend=table[-1:] if repeats else table[:1])
     switched_j = np.maximum(change, 0) @ np.array(costs.on_j) + np.maximum(-change, 0) @ np.array(costs.off_j)
     return float(schedule_power_w(problem, on).sum()) * problem.step_s + float(switched_j.sum())
 
 
-def _states_that_carry(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
+def _states_for_peak(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
     states = fleet_states(problem, fleet)
     peak_bps = max(problem.traffic_bps)
-    most_bps = float(states.capacity_bps.max())
+    max_bps = float(states.capacity_bps.max())
     if not states.carrying(peak_bps).any():
         without = f" without the {problem.spare} largest" if problem.spare else ""
         message = (
-            f"the fleet routes {format_bps(most_bps)}{without}, the peak is {format_bps(peak_bps)}: "
-            f"{format_bps(peak_bps - most_bps)} are missing"
+            f"the fleet routes {format_bps(max_bps)}{without}, the peak is {format_bps(peak_bps)}: "
+            f"{format_bps(peak_bps - max_bps)} are missing"
         )
-        raise InfeasiblePlan("fleet", most_bps, peak_bps, message)
+        raise InfeasiblePlan("fleet", max_bps, peak_bps, message)
     return states
 
 
-def _state(states: FleetStates, row: int | np.intp) -> tuple[int, ...]:
+def _machines_on(states: FleetStates, row: int | np.intp) -> tuple[int, ...]:
     return tuple(int(machines) for machines in states.on[row])
 
 
 def _without_short_pauses(problem: ClusterProblem, on: OnByStep) -> OnByStep:
-    """Leave machines on that could not boot before they are needed again."""
+    """Return the schedule in which machines stay on in pauses that are shorter than their boot."""
     table = np.asarray(on, dtype=np.int64)
     for group, machines in enumerate(problem.groups):
-        most = steps_of(machines.boot_s, problem.step_s) - 1  # steps that are too few for a boot
+        most = steps_of(machines.boot_s, problem.step_s) - 1  # longest pause that is too short
         if most > 0:
             column = table[:, group]
             # A step lies in a pause when, up to ``most`` steps further, there are more machines on both sides of it.

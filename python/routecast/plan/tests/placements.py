@@ -1,4 +1,4 @@
-"""Small placement problems, and all their placements one by one."""
+"""Small placement problems, and every placement of them."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ def multistage(
 
 
 def every_placement(problem: PlacementProblem) -> Iterator[ElementPlacement]:
-    """Yield every placement that the rules allow, whatever is alike."""
+    """Yield every placement that the rules allow, also those that differ only in names."""
     classes = classes_of(problem)
     names = [name for group in problem.elements for name in group.names]
     hosts = [name for group in problem.servers for name in group.names]
     for where in product(hosts, repeat=len(names)):
         servers = dict(zip(names, where, strict=True))
         candidate = candidate_of_servers(classes, servers)
-        most = problem.rules.most_servers
-        if most is not None and len(set(where)) > most:
+        limit = problem.rules.most_servers
+        if limit is not None and len(set(where)) > limit:
             continue
         if _holds(problem, servers) and all(is_allowed(classes, pattern) for pattern, _ in candidate):
             yield ElementPlacement(servers=servers)
@@ -95,17 +95,17 @@ def lossless_pps(problem: PlacementProblem, placement: ElementPlacement) -> floa
 
 
 def _holds(problem: PlacementProblem, servers: Mapping[str, str]) -> bool:
-    """Look at rules on named elements one by one, as a reader of the file would."""
+    """Return whether a placement meets each rule on named elements."""
     for rule in problem.rules.apart:
         members = [member for name in rule for member in members_of(name, problem.elements)]
-        if len({servers[one] for one in members}) < len(members):
+        if len({servers[member] for member in members}) < len(members):
             return False
     for rule in problem.rules.together:
-        members = [one for name in rule for one in members_of(name, problem.elements)]
-        if len({servers[entry] for entry in members}) > 1:
+        members = [member for name in rule for member in members_of(name, problem.elements)]
+        if len({servers[member] for member in members}) > 1:
             return False
     for name, where in problem.rules.on.items():
-        allowed = {item for host in where for item in members_of(host, problem.servers)}
-        if any(servers[one] not in allowed for one in members_of(name, problem.elements)):
+        allowed = {server for host in where for server in members_of(host, problem.servers)}
+        if any(servers[member] not in allowed for member in members_of(name, problem.elements)):
             return False
     return True

@@ -63,7 +63,7 @@ def test_the_json_has_base_units_and_a_plan_for_every_step(short: Path, capsys: 
     assert plan["trace"]["days"] == 2
 
 
-def test_a_budget_that_is_too_small_leaves_with_2_and_says_the_least(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_budget_that_is_too_small_exits_with_2_and_names_the_least(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "cluster", str(EXAMPLE), "--budget", "1500"]) == 2
     message = capsys.readouterr().err
     assert "500 too small" in message
@@ -85,9 +85,7 @@ def test_the_folder_holds_plan_schedule_and_figures(short: Path, tmp_path: Path)
     assert "Which machines to buy" in (out / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_trace_without_a_unit_and_one_with_a_gap_leave_with_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_traces_without_unit_or_with_a_gap_exit_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bare = tmp_path / "bare.csv"
     bare.write_text("time,traffic\n" + "".join(f"2020-01-01 {h:02d}:00:00,{h + 1}\n" for h in range(24) if h != 7))
     assert run(["plan", "cluster", str(EXAMPLE), "--trace", str(bare)]) == 2

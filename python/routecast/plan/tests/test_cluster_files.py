@@ -1,4 +1,4 @@
-"""Cluster files: what they say, and what is said of those that are wrong."""
+"""Cluster files: their values, and the messages for invalid files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_example_has_li_2012_groups_and_the_mean_day_of_a_shipped_trace() ->
     assert any("2012" in source for source in case.sources)
     day = mean_day(read_series("abilene"), 3600.0)
     assert max(case.problem.traffic_bps) == 50e9
-    ratios = [ours / theirs for ours, theirs in zip(case.problem.traffic_bps, day.l2_bps, strict=True)]
+    ratios = [scaled / mean for scaled, mean in zip(case.problem.traffic_bps, day.l2_bps, strict=True)]
     assert ratios == pytest.approx([ratios[0]] * 24)
     assert case.trace is not None
     assert max(case.trace.l2_bps) == 50e9
@@ -85,7 +85,7 @@ def test_the_schema_admits_the_example_and_no_unknown_key() -> None:
         jsonschema.validate({**document, "clouds": 3}, schema)
 
 
-def test_every_fault_is_told_at_once_with_its_place() -> None:
+def test_all_faults_are_reported_at_once_with_their_places() -> None:
     wrong = """
     [traffic]
     series = "abilene"
@@ -244,7 +244,7 @@ def test_another_series_from_the_command_forgets_how_the_first_is_read(tmp_path:
     assert parse_cluster(text, budget=1234.0).problem.budget == 1234.0
 
 
-def test_a_file_beside_the_cluster_file_is_found(tmp_path: Path) -> None:
+def test_a_series_beside_the_cluster_file_is_read(tmp_path: Path) -> None:
     trace(tmp_path, DAY)
     path = tmp_path / "mine.cluster.toml"
     path.write_text(SMALL.format(series="trace.csv", traffic="", group="", plan=""), encoding="utf-8")

@@ -35,24 +35,24 @@ def test_a_fleet_is_dispatched_as_cheaply_as_trying_every_subset_finds(
     case: tuple[ClusterProblem, tuple[int, ...]],
 ) -> None:
     problem, fleet = case
-    wanted = joules(problem, fleet)
-    assume(math.isfinite(wanted))
+    least_j = joules(problem, fleet)
+    assume(math.isfinite(least_j))
     result = schedule(problem, fleet)
     for load_bps, counts in zip(problem.traffic_bps, result.on, strict=True):
         assert survives(problem, counts, load_bps)
-        assert all(on <= had for on, had in zip(counts, fleet, strict=True))
+        assert all(on <= owned for on, owned in zip(counts, fleet, strict=True))
         assert watts(problem, counts, load_bps) == pytest.approx(least_watts(problem, fleet, load_bps), rel=1e-8)
-    assert result.energy_j == pytest.approx(wanted, rel=1e-8)
+    assert result.energy_j == pytest.approx(least_j, rel=1e-8)
 
 
 @given(fleets())
 def test_energies_of_the_search_enclose_that_of_the_schedule(case: tuple[ClusterProblem, tuple[int, ...]]) -> None:
     problem, fleet = case
-    wanted = joules(problem, fleet)
-    assume(math.isfinite(wanted))
+    least_j = joules(problem, fleet)
+    assume(math.isfinite(least_j))
     energy = FleetEnergy(Dispatcher(problem))
-    assert energy.low_j(fleet) <= wanted * (1.0 + 1e-9)
-    assert energy.high_j(fleet) >= wanted * (1.0 - 1e-9)
+    assert energy.low_j(fleet) <= least_j * (1.0 + 1e-9)
+    assert energy.high_j(fleet) >= least_j * (1.0 - 1e-9)
 
 
 @given(fleets())
@@ -66,23 +66,23 @@ def test_capacities_without_a_common_quantum_are_dispatched_as_well(
         for group, shift in zip(problem.groups, (1.0 / 3.0, 1e3 * math.pi, 17.0), strict=False)
     )
     problem = replace(problem, groups=odd)
-    wanted = joules(problem, fleet)
-    assume(math.isfinite(wanted))
+    least_j = joules(problem, fleet)
+    assume(math.isfinite(least_j))
     result = schedule(problem, fleet)
-    assert result.energy_j == pytest.approx(wanted, rel=1e-7)
+    assert result.energy_j == pytest.approx(least_j, rel=1e-7)
     energy = FleetEnergy(Dispatcher(problem))
-    assert energy.low_j(fleet) <= wanted * (1.0 + 1e-9)
-    assert energy.high_j(fleet) >= wanted * (1.0 - 1e-9)
+    assert energy.low_j(fleet) <= least_j * (1.0 + 1e-9)
+    assert energy.high_j(fleet) >= least_j * (1.0 - 1e-9)
 
 
 @given(problems(largest_group=3))
 @pytest.mark.slow
 def test_the_integer_program_of_a_step_agrees_with_the_tables(problem: ClusterProblem) -> None:
     dispatcher = Dispatcher(problem)
-    powers_w = dispatcher.power_w() if dispatcher.tabulated else None
+    powers_w = dispatcher.power_w() if dispatcher.is_tabulated else None
     assume(powers_w is not None)
     for load_bps, power_w in zip(dispatcher.loads_bps.tolist(), np.asarray(powers_w).tolist(), strict=True):
-        answer = solve_step(dispatcher.arrays, dispatcher.most, load_bps, problem.spare)
+        answer = solve_step(dispatcher.arrays, dispatcher.max_counts, load_bps, problem.spare)
         assert (math.inf if answer is None else answer.value) == pytest.approx(power_w, rel=1e-8)
 
 
@@ -98,9 +98,9 @@ def test_more_capacity_and_as_much_more_traffic_need_the_same_machines(problem: 
 
 @given(problems())
 def test_the_bound_is_the_sum_of_the_best_steps(problem: ClusterProblem) -> None:
-    wanted = joules(problem, at_most(problem))
-    assume(math.isfinite(wanted))
-    assert optimal_bound(problem).energy_j == pytest.approx(wanted, rel=1e-8)
+    least_j = joules(problem, at_most(problem))
+    assume(math.isfinite(least_j))
+    assert optimal_bound(problem).energy_j == pytest.approx(least_j, rel=1e-8)
 
 
 def cheapest(problem: ClusterProblem, load_bps: float, fleet: tuple[int, ...] | None = None) -> tuple[int, ...]:
@@ -139,7 +139,7 @@ def test_a_fleet_too_small_for_a_load_says_by_how_much() -> None:
     assert (caught.value.given, caught.value.least) == (10e9, 12e9)
 
 
-def test_all_faults_of_a_problem_are_told_at_once() -> None:
+def test_all_faults_of_a_problem_are_reported_at_once() -> None:
     problem = ClusterProblem(
         groups=(replace(SMALL, capacity_bps=0.0), replace(LARGE, name="small", idle_w=300.0)),
         traffic_bps=(1e9, math.nan, -2.0),
@@ -159,7 +159,7 @@ def test_all_faults_of_a_problem_are_told_at_once() -> None:
     ]
 
 
-def test_no_group_and_no_step_are_told() -> None:
+def test_a_problem_without_groups_and_steps_is_refused() -> None:
     with pytest.raises(ModelProblem) as caught:
         schedule(ClusterProblem(groups=(), traffic_bps=(), step_s=1.0))
     assert [problem.place for problem in caught.value.problems] == ["group", "traffic"]

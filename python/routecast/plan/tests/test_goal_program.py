@@ -194,16 +194,16 @@ def test_a_day_repeated_takes_the_same_fleet_and_as_much_more_energy(problem: Cl
 
 
 def test_progress_closes_the_gap_from_both_sides() -> None:
-    told: list[GoalProgress] = []
+    states: list[GoalProgress] = []
     problem = ClusterProblem(groups=GROUPS, traffic_bps=day(48), step_s=1800.0, budget=2750.0)
-    design = goal_program(problem, on_progress=told.append, every_s=0.0)
-    energies = [state.best_j for state in told]
-    bounds = [state.bound_j for state in told]
+    design = goal_program(problem, on_progress=states.append, every_s=0.0)
+    energies = [state.best_j for state in states]
+    bounds = [state.bound_j for state in states]
     assert energies == sorted(energies, reverse=True)
     assert bounds[:-1] == sorted(bounds[:-1])
-    assert {state.goal for state in told} == {"energy", "price"}
-    assert told[-1].best_j == design.energy_j
-    assert told[-1].gap_ratio == pytest.approx(design.gap_ratio)
+    assert {state.goal for state in states} == {"energy", "price"}
+    assert states[-1].best_j == design.energy_j
+    assert states[-1].gap_ratio == pytest.approx(design.gap_ratio)
 
 
 def test_without_time_the_first_fleet_is_returned_with_an_honest_bound() -> None:
@@ -218,7 +218,7 @@ def test_without_time_the_first_fleet_is_returned_with_an_honest_bound() -> None
 @pytest.mark.parametrize("odd_bps", [0.0, 0.25])
 def test_without_time_spares_with_idle_power_are_still_carried(odd_bps: float) -> None:
     groups = tuple(
-        replace(item, capacity_bps=item.capacity_bps + odd_bps, idle_w=round(0.6 * item.power_w)) for item in GROUPS
+        replace(group, capacity_bps=group.capacity_bps + odd_bps, idle_w=round(0.6 * group.power_w)) for group in GROUPS
     )
     problem = ClusterProblem(groups=groups, traffic_bps=day(8), step_s=10800.0, spare=1, budget=3600.0)
     hasty = goal_program(problem, seconds=0.0)
@@ -227,7 +227,7 @@ def test_without_time_spares_with_idle_power_are_still_carried(odd_bps: float) -
     assert 0.0 < hasty.bound_j <= best.energy_j <= hasty.energy_j
     for counts, load_bps in zip(hasty.schedule.on, problem.traffic_bps, strict=True):
         assert survives(problem, counts, load_bps)
-        assert all(on <= had for on, had in zip(counts, hasty.fleet, strict=True))
+        assert all(on <= owned for on, owned in zip(counts, hasty.fleet, strict=True))
 
 
 def test_an_interruption_leaves_the_best_fleet_until_then() -> None:
@@ -238,13 +238,13 @@ def test_an_interruption_leaves_the_best_fleet_until_then() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         goal_program(problem, on_progress=interrupt, every_s=0.0)
-    left = goal_program(problem, on_progress=interrupt, every_s=0.0, keeps_interrupted=True)
+    interrupted = goal_program(problem, on_progress=interrupt, every_s=0.0, keeps_interrupted=True)
     best = goal_program(problem)
-    assert left.is_interrupted
+    assert interrupted.is_interrupted
     assert not best.is_interrupted
-    assert left.price <= 2750.0
-    assert 0.0 < left.bound_j <= best.energy_j <= left.energy_j
-    assert left.energy_j == pytest.approx(joules(problem, left.fleet), rel=1e-8)
+    assert interrupted.price <= 2750.0
+    assert 0.0 < interrupted.bound_j <= best.energy_j <= interrupted.energy_j
+    assert interrupted.energy_j == pytest.approx(joules(problem, interrupted.fleet), rel=1e-8)
 
 
 def test_a_budget_too_small_says_the_least_fleet_and_crosses_processes() -> None:

@@ -21,7 +21,7 @@ EXAMPLE = Path(routecast.__file__).parents[2] / "examples" / "ixp2850-mapping.ro
 
 
 @pytest.mark.slow
-def test_the_folder_holds_a_router_that_forwards_what_was_said(
+def test_the_folder_holds_a_router_that_forwards_what_was_predicted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, figure = tmp_path / "out", tmp_path / "engines.svg"
@@ -29,7 +29,7 @@ def test_the_folder_holds_a_router_that_forwards_what_was_said(
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((out / "mapping.json").read_text(encoding="utf-8"))
     best, *others = printed["mappings"]
-    assert [item["name"] for item in others] == ["as in the file", "round robin", "all in one"]
+    assert [mapping["name"] for mapping in others] == ["as in the file", "round robin", "all in one"]
     model, load = read_router_and_load(out / "mapping.router.toml")
     assert load is not None
     offered = load.at(printed["offered_pps"])
@@ -56,18 +56,18 @@ def test_a_mapping_that_is_mapped_again_is_not_bettered() -> None:
 
 
 @pytest.mark.slow
-def test_states_stay_where_they_are_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_states_keep_their_memories_with_keep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = EXAMPLE.read_text(encoding="utf-8") + '\n[[state]]\nname = "routes"\nmemory = "dram"\n'
     file = tmp_path / "x.router.toml"
     file.write_text(text, encoding="utf-8")
-    for more, memories in ((["--keep", "routes"], {"dram"}), (["--keep-states"], {"dram"})):
-        assert run(["plan", "mapping", str(file), "--no-simulate", "--json", *more]) == 0
+    for options, memories in ((["--keep", "routes"], {"dram"}), (["--keep-states"], {"dram"})):
+        assert run(["plan", "mapping", str(file), "--no-simulate", "--json", *options]) == 0
         states = json.loads(capsys.readouterr().out)["mappings"][0]["states"]
         assert {states["routes"]} == memories
 
 
 @pytest.mark.parametrize(
-    ("change", "asked", "said"),
+    ("change", "options", "message"),
     [
         (("code_words = 2000", "code_words = 1000"), [], '"queue manager" has 1500 instructions'),
         (("count = 8", "count = 3"), [], "do not fit into 3 engines of 2000"),
@@ -96,13 +96,13 @@ def test_states_stay_where_they_are_told_to(tmp_path: Path, capsys: pytest.Captu
         (("", ""), ["--figure", "x.pdf"], "a figure is an SVG file"),
     ],
 )
-def test_what_cannot_be_mapped_leaves_with_2_and_the_reason(
-    change: tuple[str, str], asked: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_router_without_mapping_exits_with_2_and_the_reason(
+    change: tuple[str, str], options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "x.router.toml"
     file.write_text(EXAMPLE.read_text(encoding="utf-8").replace(*change, 1), encoding="utf-8")
-    assert run(["plan", "mapping", str(file), "--no-simulate", *asked]) == 2
-    assert said in " ".join(capsys.readouterr().err.split())
+    assert run(["plan", "mapping", str(file), "--no-simulate", *options]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("without", ["present = false", "stub = true"])
@@ -141,6 +141,6 @@ def test_what_is_mapped_need_not_be_a_router_yet(tmp_path: Path, capsys: pytest.
     file.write_text(text, encoding="utf-8")
     assert run(["plan", "mapping", str(file), "--no-simulate", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert "as in the file" not in [item["name"] for item in printed["mappings"]]
+    assert "as in the file" not in [mapping["name"] for mapping in printed["mappings"]]
     assert any("the stages need 7 engines" in note for note in printed["notes"])
     assert printed["mappings"][0]["engines"] == 3

@@ -31,12 +31,14 @@ def function(name: str, microseconds: float, *, count: int = 1) -> ElementGroup:
     return ElementGroup(name=name, kind="function", count=count, functions={name: cost(microseconds)})
 
 
-def chains(*some: Chain, elements: tuple[ElementGroup, ...], servers: tuple[ServerGroup, ...]) -> PlacementProblem:
+def problem_of(
+    *chains: Chain, elements: tuple[ElementGroup, ...], servers: tuple[ServerGroup, ...]
+) -> PlacementProblem:
     return PlacementProblem(
         name="test",
         servers=servers,
         elements=elements,
-        chains=some,
+        chains=chains,
         frames=FrameMix.fixed(64),
         offered_pps=1e5,
         outer_bps=1e10,
@@ -47,7 +49,7 @@ def chains(*some: Chain, elements: tuple[ElementGroup, ...], servers: tuple[Serv
 
 
 def test_three_functions_on_two_servers_of_one_core_are_parted_as_evenly_as_they_can_be() -> None:
-    problem = chains(
+    problem = problem_of(
         Chain(name="vnf", stages=("fw", "dpi", "nat")),
         elements=(function("fw", 1.0), function("dpi", 3.0), function("nat", 1.5)),
         servers=(ServerGroup(name="s", number=2, cores=1, technology=BARE),),
@@ -61,7 +63,7 @@ def test_three_functions_on_two_servers_of_one_core_are_parted_as_evenly_as_they
 
 
 def test_two_chains_through_one_function_share_it_by_their_parts_of_the_load() -> None:
-    problem = chains(
+    problem = problem_of(
         Chain(name="short", stages=("fw",), share=3.0),
         Chain(name="long", stages=("fw", "dpi"), share=1.0),
         elements=(function("fw", 1.0), function("dpi", 8.0)),
@@ -74,7 +76,7 @@ def test_two_chains_through_one_function_share_it_by_their_parts_of_the_load() -
 
 
 def test_a_function_of_two_instances_takes_half_of_the_frames_in_each() -> None:
-    problem = chains(
+    problem = problem_of(
         Chain(name="vnf", stages=("fw", "dpi")),
         elements=(function("fw", 1.0), function("dpi", 4.0, count=2)),
         servers=(ServerGroup(name="s", number=3, cores=1, technology=BARE),),
@@ -86,7 +88,7 @@ def test_a_function_of_two_instances_takes_half_of_the_frames_in_each() -> None:
 
 def test_a_narrow_link_keeps_a_chain_on_one_server_and_a_wide_one_parts_it() -> None:
     servers = (ServerGroup(name="s", number=2, cores=1, technology=BARE),)
-    wide = chains(
+    wide = problem_of(
         Chain(name="vnf", stages=("fw", "dpi")), elements=(function("fw", 2.0), function("dpi", 2.0)), servers=servers
     )
     narrow_pps = line_rate_pps(1e8, 64)
@@ -106,23 +108,23 @@ def test_a_multistage_router_laid_as_a_chain_is_the_multistage_router(by: str) -
     # Another rate of a cable that is not there makes no difference, but has the general builder lay the router.
     as_chain = replace(problem, joined=replace(problem.joined, cables=(Cable(between=("none", "none"), link_bps=1.0),)))
     for placement in list(every_placement(problem))[:6]:
-        item, other = router_of(problem, placement), router_of(as_chain, placement)
-        assert len(item.tasks) == len(other.tasks)
+        special, general = router_of(problem, placement), router_of(as_chain, placement)
+        assert len(special.tasks) == len(general.tasks)
         assert lossless_pps(problem, placement) == pytest.approx(lossless_pps(as_chain, placement), rel=1e-6)
         over = load_of(problem).at(2e6)
-        assert predict(item, over).forwarded_pps == pytest.approx(predict(other, over).forwarded_pps, rel=1e-3)
+        assert predict(special, over).forwarded_pps == pytest.approx(predict(general, over).forwarded_pps, rel=1e-3)
 
 
 def test_more_ways_of_pinning_never_make_the_answer_worse_and_are_obeyed() -> None:
     servers = (ServerGroup(name="s", cores=2, technology=technology(sigma=0.1, switch_cost=1.0)),)
     free = multistage(2, 2, servers)
     pinned = replace(free, rules=Rules())
-    item, other = answer(free, simulate=False), answer(pinned, simulate=False)
-    assert other.best.value >= item.best.value * (1.0 - 1e-9)
-    threads = router_of(pinned, other.best.placement).tasks
+    free_answer, pinned_answer = answer(free, simulate=False), answer(pinned, simulate=False)
+    assert pinned_answer.best.value >= free_answer.best.value * (1.0 - 1e-9)
+    threads = router_of(pinned, pinned_answer.best.placement).tasks
     for task in threads:
-        if task.thread in other.best.placement.pins:
-            assert task.pin == other.best.placement.pins[task.thread]
+        if task.thread in pinned_answer.best.placement.pins:
+            assert task.pin == pinned_answer.best.placement.pins[task.thread]
 
 
 def test_cores_per_thread_and_cores_of_their_own_are_obeyed() -> None:
@@ -143,7 +145,7 @@ def test_cores_per_thread_and_cores_of_their_own_are_obeyed() -> None:
 
 
 @pytest.mark.slow
-def test_the_simulation_of_the_best_mapping_is_told_beside_its_prediction() -> None:
+def test_the_best_mapping_has_a_simulation_beside_its_prediction() -> None:
     servers = (ServerGroup(name="s", number=2, cores=2, technology=technology()),)
     result = answer(multistage(2, 2, servers, offered_pps=2e5))
     check = result.best.check
@@ -156,7 +158,7 @@ def test_the_simulation_of_the_best_mapping_is_told_beside_its_prediction() -> N
 def test_sharing_costs_nothing_where_cores_are_left_over() -> None:
     servers = (ServerGroup(name="s", cores=16, technology=technology(balance=3.0)),)
     result = answer(multistage(1, 1, servers), simulate=False)
-    assert [item.cost_ratio for item in result.sharing] == pytest.approx([0.0], abs=1e-6)
+    assert [server.cost_ratio for server in result.sharing] == pytest.approx([0.0], abs=1e-6)
     crowded = answer(replace(multistage(1, 1, servers), servers=(replace(servers[0], cores=1),)), simulate=False)
     assert crowded.sharing[0].cost_ratio > 0.2
 

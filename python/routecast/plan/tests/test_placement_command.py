@@ -30,15 +30,15 @@ def test_the_answer_says_where_everything_goes_what_sharing_costs_and_what_comes
 def test_the_json_and_the_folder_hold_each_frame_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, file = tmp_path / "out", tmp_path / "one.placement.toml"
     file.write_text(EXAMPLE.read_text(encoding="utf-8").replace("count = 2", "count = 1"), encoding="utf-8")
-    asked = ["--frames", "64 B", "--frames", "1500 B", "--offered", "100 kpps", "--json", "--out", str(out)]
-    assert run(["plan", "placement", str(file), *asked]) == 0
+    options = ["--frames", "64 B", "--frames", "1500 B", "--offered", "100 kpps", "--json", "--out", str(out)]
+    assert run(["plan", "placement", str(file), *options]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((out / "placement.json").read_text(encoding="utf-8"))
     assert [entry["frames"] for entry in printed["answers"]] == ["64 B", "1500 B"]
-    for item in printed["answers"]:
-        assert set(item["best"]["servers"]) == {"lb", "br"}
-        assert item["bound"] >= item["best"]["value"] * (1.0 - 1e-9)
-        assert item["best"]["simulated"]["seeds"] == [11, 12]
+    for entry in printed["answers"]:
+        assert set(entry["best"]["servers"]) == {"lb", "br"}
+        assert entry["bound"] >= entry["best"]["value"] * (1.0 - 1e-9)
+        assert entry["best"]["simulated"]["seeds"] == [11, 12]
     with (out / "elements.csv").open(encoding="utf-8") as table:
         assert len(list(csv.DictReader(table))) == 4
     assert (out / "figures" / "placement-64-b.svg").read_text(encoding="utf-8").count("core") >= 2
@@ -79,7 +79,7 @@ latency = "{latency}"
 @pytest.mark.parametrize("objective", ["servers", "throughput"])
 @pytest.mark.parametrize(("latency", "met"), [("1 ns", False), ("1 s", True)])
 @pytest.mark.slow
-def test_a_latency_that_no_mapping_has_is_told_and_ends_with_1(
+def test_a_latency_that_no_mapping_meets_is_reported_and_exits_with_1(
     objective: str, latency: str, met: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "late.placement.toml"
@@ -98,7 +98,7 @@ def test_a_latency_that_no_mapping_has_is_told_and_ends_with_1(
         assert "Mean latency at 50 kpps: simulated" in output
 
 
-def test_links_that_carry_next_to_nothing_are_told_in_units_that_exist() -> None:
+def test_links_that_carry_next_to_nothing_have_a_readable_rate() -> None:
     from routecast.plan.placement._views import describe_rate
 
     assert describe_rate(2.976e-291) == "less than 0.001 pps"

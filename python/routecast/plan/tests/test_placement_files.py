@@ -1,4 +1,4 @@
-"""Placement files: what they say, what is said of those that are wrong, and of placements that cannot exist."""
+"""Placement files: their values, and the messages for invalid files and for problems without placement."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def small(**parts: str) -> str:
 
 
 def conflict(text: str) -> tuple[set[str], str]:
-    with pytest.raises(InfeasiblePlacement) as told:
+    with pytest.raises(InfeasiblePlacement) as caught:
         answer(parse_placement(text).problems[0], simulate=False)
-    return {item.place for item in told.value.conflict}, str(told.value)
+    return {problem.place for problem in caught.value.conflict}, str(caught.value)
 
 
 @pytest.mark.slow
@@ -71,15 +71,15 @@ def test_a_balancer_and_a_router_make_a_multistage_router_without_a_chain() -> N
     assert problem.is_multistage
 
 
-def test_every_fault_of_a_file_is_told_at_once_with_its_place() -> None:
+def test_all_faults_of_a_file_are_reported_at_once_with_their_places() -> None:
     text = small(
         server="interrupt_cores = [4]",
         rules='apart = [["lbb"]]\ntogether = [["lb 1"]]\non = { br = "hosts" }\npins = []',
         plan='objective = "throughput"\ntarget = "1 Mpps"',
     )
-    with pytest.raises(FileProblem) as told:
+    with pytest.raises(FileProblem) as caught:
         parse_placement(text)
-    places = {problem.place for problem in told.value.problems}
+    places = {problem.place for problem in caught.value.problems}
     assert places == {
         "server[0].interrupt_cores",
         "rules.apart[0]",
@@ -88,22 +88,22 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_place() -> None:
         "rules.pins",
         "plan.target",
     }
-    assert 'did you mean "lb"?' in str(told.value)
+    assert 'did you mean "lb"?' in str(caught.value)
 
 
-def test_chains_are_held_to_what_can_be_passed() -> None:
+def test_invalid_chains_are_refused() -> None:
     text = (
         small() + '[[chain]]\nname = "a"\nstages = ["br", "lb", "xx"]\n[[chain]]\nname = "a"\nstages = ["br", "lb"]\n'
     )
-    with pytest.raises(FileProblem) as told:
+    with pytest.raises(FileProblem) as caught:
         parse_placement(text)
-    said = str(told.value)
-    assert '"xx" is no element' in said
-    assert '"a" is the name of 2 chains' in said
-    assert '"lb" is a balancer: it stands first and again last' in said
+    message = str(caught.value)
+    assert '"xx" is no element' in message
+    assert '"a" is the name of 2 chains' in message
+    assert '"lb" is a balancer: it stands first and again last' in message
 
 
-def test_costs_that_a_technology_does_not_have_are_asked_for() -> None:
+def test_a_function_without_costs_in_the_technology_is_refused() -> None:
     text = (
         small().replace('kind = "router"', 'function = "forwrd"')
         + '[[chain]]\nname = "a"\nstages = ["lb", "br", "lb"]\n'
@@ -113,17 +113,17 @@ def test_costs_that_a_technology_does_not_have_are_asked_for() -> None:
 
 
 def test_more_elements_apart_than_servers_contradict_nothing_but_that_rule() -> None:
-    places, said = conflict(small(rules='apart = [["lb"], ["br"]]'))
+    places, message = conflict(small(rules='apart = [["lb"], ["br"]]'))
     assert places == {"rules.apart"}
-    assert "because of this alone" in said
-    assert "lb: no two on one server" in said
+    assert "because of this alone" in message
+    assert "lb: no two on one server" in message
 
 
-def test_two_rules_that_need_each_other_to_contradict_are_both_told_and_no_third() -> None:
+def test_a_conflict_names_all_rules_that_it_needs_and_no_other() -> None:
     rules = 'together = [["lb 1", "br 1"]]\napart = [["lb 2", "br 2"]]\non = { "lb 1" = "host 1", "br 1" = "host 2" }'
-    places, said = conflict(small(rules=rules))
+    places, message = conflict(small(rules=rules))
     assert places == {"rules.together", "rules.on.lb 1", "rules.on.br 1"}
-    assert "without any one of them there is" in said
+    assert "without any one of them there is" in message
 
 
 def test_a_contradiction_of_one_server_and_its_slots_names_both() -> None:
@@ -131,16 +131,16 @@ def test_a_contradiction_of_one_server_and_its_slots_names_both() -> None:
     assert places == {"rules.most_servers", "server host.slots"}
 
 
-def test_threads_without_a_core_of_their_own_are_told() -> None:
-    places, said = conflict(small(rules="shared_cores = false"))
+def test_too_few_cores_for_unshared_threads_are_a_conflict() -> None:
+    places, message = conflict(small(rules="shared_cores = false"))
     assert places == {"rules.shared_cores"}
-    assert "no core serves two threads" in said
+    assert "no core serves two threads" in message
 
 
-def test_a_target_beyond_all_cores_is_told_with_what_is_possible() -> None:
-    places, said = conflict(small(plan='objective = "servers"\ntarget = "50 Mpps"'))
+def test_a_target_beyond_all_cores_is_refused_with_the_greatest_throughput() -> None:
+    places, message = conflict(small(plan='objective = "servers"\ntarget = "50 Mpps"'))
     assert places == {"plan.target"}
-    assert "The most that any mapping carries without loss is" in said
+    assert "The most that any mapping carries without loss is" in message
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Ctrl-C: a search that is interrupted answers with the mapping that it has, whenever the signal comes."""
+"""An interrupted search returns its best mapping, whenever the signal comes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ servers = (ServerGroup(name="s", number=4, cores=2, technology=technique, idle_w
 problem = replace(multistage(4, 4, servers, goal=goal), offered_pps=1e5)
 waited = []
 
-def progress(done, total, what):
-    if sys.argv[2] in what and not waited:
-        waited.append(what)
+def progress(done, total, text):
+    if sys.argv[2] in text and not waited:
+        waited.append(text)
         print("waits", flush=True)
-        for _ in range(6000):  # Ctrl-C that comes just before a sleep is heard after it
+        for _ in range(6000):  # a signal just before a sleep is handled after it
             time.sleep(0.01)
 
-found = answer(problem, on_progress=progress, simulate=sys.argv[3] == "simulate")
-print(json.dumps({"servers": dict(found.best.placement.servers), "notes": found.notes, "value": found.best.value}))
+result = answer(problem, on_progress=progress, simulate=sys.argv[3] == "simulate")
+print(json.dumps({"servers": dict(result.best.placement.servers), "notes": result.notes, "value": result.best.value}))
 """
 
 
@@ -53,10 +53,10 @@ def test_an_interrupted_search_answers_with_a_mapping_and_says_so(
     assert child.stdout is not None
     assert child.stdout.readline() == "waits\n"
     child.send_signal(signal.SIGINT)
-    told, _ = child.communicate(timeout=120)
+    stdout, _ = child.communicate(timeout=120)
     assert child.returncode == 0
-    answered = json.loads(told)
-    assert sorted(answered["servers"]) == [f"{kind} {item}" for kind in ("br", "lb") for item in (1, 2, 3, 4)]
-    assert set(answered["servers"].values()) <= {"s 1", "s 2", "s 3", "s 4"}
-    assert answered["value"] > 0.0
-    assert any("interrupted" in note for note in answered["notes"])
+    printed = json.loads(stdout)
+    assert sorted(printed["servers"]) == [f"{kind} {number}" for kind in ("br", "lb") for number in (1, 2, 3, 4)]
+    assert set(printed["servers"].values()) <= {"s 1", "s 2", "s 3", "s 4"}
+    assert printed["value"] > 0.0
+    assert any("interrupted" in note for note in printed["notes"])

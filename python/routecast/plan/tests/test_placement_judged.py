@@ -1,4 +1,4 @@
-"""Simulation has the last word among the best mappings by prediction."""
+"""Simulation selects the answer among the best mappings by prediction."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LI2012 = Path(routecast.__file__).parents[2] / "examples" / "li2012.placement.to
 def test_no_mapping_that_is_shown_carries_more_in_simulation_than_the_answer() -> None:
     problem = read_placement(LI2012, frames=(FrameMix.parse("64 B"),)).problems[0]
     result = answer(problem)
-    checks = [entry.check for entry in (result.best, result.predicted_best, *result.runners_up)]
-    carried = [item.simulated_pps for item in checks if item is not None]
+    checks = [candidate.check for candidate in (result.best, result.predicted_best, *result.runners_up)]
+    carried = [check.simulated_pps for check in checks if check is not None]
     assert len(carried) == len(checks)
     assert carried[0] > 0.0
     assert max(carried) <= 1.02 * carried[0]
@@ -71,11 +71,11 @@ def test_a_latency_that_the_first_mapping_misses_has_the_next_ones_tried() -> No
     free = answer(problem)
     assert free.best.check is not None
     assert free.best.value == 1.0
-    seen = answer(replace(problem, goal=replace(goal, latency_s=1e-9)))
-    assert seen.met is False
-    assert seen.best.placement == seen.predicted_best.placement
+    missed = answer(replace(problem, goal=replace(goal, latency_s=1e-9)))
+    assert missed.met is False
+    assert missed.best.placement == missed.predicted_best.placement
     # A limit between the least latency of all that were tried and that of the first: another one holds it.
-    limit_s = 1.01 * seen.least_latency_s
+    limit_s = 1.01 * missed.least_latency_s
     assert limit_s < free.best.check.latency_s
     held = answer(replace(problem, goal=replace(goal, latency_s=limit_s)))
     assert held.met is True

@@ -1,4 +1,4 @@
-"""Searches for placements against all placements one by one, with the same prediction."""
+"""Searches for placements, compared with every placement by the same prediction."""
 
 from __future__ import annotations
 
@@ -67,22 +67,24 @@ def problems(draw: st.DrawFn) -> PlacementProblem:
 def test_the_search_finds_what_trying_every_placement_finds_and_its_bound_is_no_lower(
     problem: PlacementProblem,
 ) -> None:
-    tried = {item: lossless_pps(problem, ElementPlacement(servers=dict(item))) for item in _different(problem)}
+    carried_pps = {
+        servers: lossless_pps(problem, ElementPlacement(servers=dict(servers))) for servers in _different(problem)
+    }
     search = PlacementSearch(problem=problem, classes=classes_of(problem), loads=ServerLoads(problem))
     result = search.most_lossless()
-    if not tried:
+    if not carried_pps:
         assert result is None
         return
     assert result is not None
     # Where switches cost, value and bound of a few problems are up to 4.7 % below the best (docs/validation.md).
     near = 0.06 if problem.servers[0].technology.switch_cost_s else near_of(problem)
-    assert result.value == pytest.approx(max(tried.values()), rel=near)
-    assert result.bound >= max(tried.values()) * (1.0 - near)
-    assert work_bound_pps(problem, search.loads) >= max(tried.values())
+    assert result.value == pytest.approx(max(carried_pps.values()), rel=near)
+    assert result.bound >= max(carried_pps.values()) * (1.0 - near)
+    assert work_bound_pps(problem, search.loads) >= max(carried_pps.values())
 
 
 def near_of(problem: PlacementProblem) -> float:
-    """Return how near a server alone comes to itself among the others.
+    """Return the relative difference allowed between a server alone and within its placement.
 
     Where cores lose time at switches, how often they switch depends a little on how evenly frames come.
     """
@@ -90,13 +92,15 @@ def near_of(problem: PlacementProblem) -> float:
 
 
 def _different(problem: PlacementProblem) -> list[tuple[tuple[str, str], ...]]:
-    """Return the placements, one of those that differ by like servers and elements only."""
+    """Return the placements up to exchange of equal servers and equal elements."""
     from routecast.plan.placement._candidates import candidate_of_servers
 
     classes = classes_of(problem)
     return [
-        tuple(entry.servers.items())
-        for entry in {candidate_of_servers(classes, item.servers): item for item in every_placement(problem)}.values()
+        tuple(placement.servers.items())
+        for placement in {
+            candidate_of_servers(classes, tried.servers): tried for tried in every_placement(problem)
+        }.values()
     ]
 
 
@@ -130,10 +134,10 @@ def test_no_server_carries_more_than_its_bound_says() -> None:
 def test_the_fewest_servers_that_carry_a_target_are_those_that_trying_all_placements_finds() -> None:
     servers = (ServerGroup(name="s", number=3, cores=2, technology=CROWDED),)
     free = multistage(2, 2, servers)
-    carried = {tuple(item.servers.items()): lossless_pps(free, item) for item in every_placement(free)}
+    carried = {tuple(placement.servers.items()): lossless_pps(free, placement) for placement in every_placement(free)}
     for target_pps in (150e3, 0.98 * max(carried.values())):
         goal = Goal(objective="servers", target_pps=target_pps, seconds=20.0)
-        fewest = min(len(set(dict(entry).values())) for entry, rate in carried.items() if rate >= target_pps)
+        fewest = min(len(set(dict(servers).values())) for servers, rate in carried.items() if rate >= target_pps)
         result = answer(replace(free, goal=goal), simulate=False)
         assert result.best.value == fewest
         assert result.bound == pytest.approx(fewest)
@@ -149,16 +153,16 @@ def test_the_least_watts_are_those_that_trying_all_placements_finds() -> None:
         2, 2, (slow, fast), goal=Goal(objective="watts", target_pps=target_pps, seconds=20.0), offered_pps=target_pps
     )
     watts = {}
-    for item in _different(problem):
-        placement = ElementPlacement(servers=dict(item))
+    for named in _different(problem):
+        placement = ElementPlacement(servers=dict(named))
         if lossless_pps(problem, placement) < target_pps:
             continue
-        whole = predict(router_of(problem, placement), load_of(problem))
-        drawn = {"slow": (20.0, 45.0), "fast": (50.0, 110.0)}
-        watts[item] = sum(
-            idle + (busy - idle) * whole.used_ratio(server)
+        prediction = predict(router_of(problem, placement), load_of(problem))
+        powers_w = {"slow": (20.0, 45.0), "fast": (50.0, 110.0)}
+        watts[named] = sum(
+            idle + (busy - idle) * prediction.used_ratio(server)
             for server in placement.used
-            for idle, busy in [drawn[server.split()[0]]]
+            for idle, busy in [powers_w[server.split()[0]]]
         )
     result = answer(problem, simulate=False)
     assert result.best.value == pytest.approx(min(watts.values()), rel=1e-3)
@@ -167,14 +171,16 @@ def test_the_least_watts_are_those_that_trying_all_placements_finds() -> None:
 @pytest.mark.slow
 def test_in_overload_the_answer_forwards_what_the_best_of_all_placements_forwards() -> None:
     problem = multistage(2, 2, two(), goal=Goal(throughput="forwarded", seconds=30.0), offered_pps=2e6)
-    tried = [
-        predict(router_of(problem, ElementPlacement(servers=dict(entry))), load_of(problem)).forwarded_pps
-        for entry in _different(problem)
+    forwarded_pps = [
+        predict(router_of(problem, ElementPlacement(servers=dict(servers))), load_of(problem)).forwarded_pps
+        for servers in _different(problem)
     ]
     result = answer(problem, simulate=False)
-    assert result.best.value == pytest.approx(max(tried), rel=1e-6)
+    assert result.best.value == pytest.approx(max(forwarded_pps), rel=1e-6)
     assert result.gap_ratio == 0.0
-    assert [item.value for item in result.runners_up] == pytest.approx(sorted(tried, reverse=True)[1:3], rel=1e-6)
+    assert [runner_up.value for runner_up in result.runners_up] == pytest.approx(
+        sorted(forwarded_pps, reverse=True)[1:3], rel=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -182,14 +188,16 @@ def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> N
     fast = ServerGroup(name="fast", cores=2, technology=CROWDED, speed_ratio=1.4)
     first = multistage(3, 2, (*two(), fast))
     second = replace(first, servers=(fast, *two()), elements=first.elements[::-1])
-    item, other = answer(first, simulate=False), answer(second, simulate=False)
-    assert item.best.value == pytest.approx(other.best.value)
+    first_answer, second_answer = answer(first, simulate=False), answer(second, simulate=False)
+    assert first_answer.best.value == pytest.approx(second_answer.best.value)
     named = [
-        sorted(tuple(sorted(name.split()[0] for name in entry.best.placement.on(server))) for server in ("s 1", "s 2"))
-        for entry in (item, other)
+        sorted(tuple(sorted(name.split()[0] for name in result.best.placement.on(server))) for server in ("s 1", "s 2"))
+        for result in (first_answer, second_answer)
     ]
     assert named[0] == named[1]
-    on_fast = [sorted(name.split()[0] for name in found.best.placement.on("fast")) for found in (item, other)]
+    on_fast = [
+        sorted(name.split()[0] for name in result.best.placement.on("fast")) for result in (first_answer, second_answer)
+    ]
     assert on_fast[0] == on_fast[1]
 
 
@@ -200,7 +208,7 @@ def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> N
     pinned=st.sampled_from([{}, {"lb 1": ("s 2",)}, {"br": ("s 1", "s 3")}]),
 )
 @pytest.mark.slow
-def test_rules_are_obeyed_or_their_contradiction_is_told(
+def test_rules_are_met_or_their_contradiction_is_reported(
     apart: tuple[tuple[str, ...], ...], together: tuple[tuple[str, ...], ...], pinned: dict[str, tuple[str, ...]]
 ) -> None:
     from routecast.plan.placement._feasibility import InfeasiblePlacement
@@ -214,4 +222,4 @@ def test_rules_are_obeyed_or_their_contradiction_is_told(
     except InfeasiblePlacement:
         assert not every
     else:
-        assert result.best.placement.servers in [item.servers for item in every]
+        assert result.best.placement.servers in [placement.servers for placement in every]

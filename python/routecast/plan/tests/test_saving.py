@@ -23,8 +23,8 @@ from routecast.plan.cluster.saving import (
     expected_bps,
     fewest_joules,
     fleet_states,
-    metered,
     online,
+    schedule_with_energy,
     switching_costs,
     traffic_missed,
 )
@@ -58,27 +58,27 @@ def walk(steps: int, seed: int, peak_bps: float = 50e9) -> list[float]:
     return (shape / shape.max() * peak_bps).tolist()
 
 
-def all_schedules(asked: ClusterProblem, fleet: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
+def all_schedules(cluster: ClusterProblem, fleet: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
     states = list(itertools.product(*(range(machines + 1) for machines in fleet)))
     carrying = [
-        [s for s in states if sum(n * g.capacity_bps for n, g in zip(s, asked.groups, strict=True)) >= load]
-        for load in asked.traffic_bps
+        [s for s in states if sum(n * g.capacity_bps for n, g in zip(s, cluster.groups, strict=True)) >= load]
+        for load in cluster.traffic_bps
     ]
     return list(itertools.product(*carrying))
 
 
 @given(loads=LOADS)
 def test_the_whole_trace_needs_what_the_best_of_all_schedules_needs(loads: list[float]) -> None:
-    asked, fleet = problem(loads[:4]), (2, 1)
-    best = min(metered(asked, on, repeats=False).energy_j for on in all_schedules(asked, fleet))
-    assert fewest_joules(asked, fleet).schedule.energy_j == pytest.approx(best, rel=1e-6)
+    cluster, fleet = problem(loads[:4]), (2, 1)
+    best = min(schedule_with_energy(cluster, on, repeats=False).energy_j for on in all_schedules(cluster, fleet))
+    assert fewest_joules(cluster, fleet).schedule.energy_j == pytest.approx(best, rel=1e-6)
 
 
 @given(loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=3, max_size=3))
 def test_a_typical_day_that_repeats_needs_what_the_best_circle_of_states_needs(loads: list[float]) -> None:
-    asked, fleet = problem(loads), (2, 1)
-    best = min(metered(asked, on, repeats=True).energy_j for on in all_schedules(asked, fleet))
-    result = fewest_joules(asked, fleet, repeats=True).schedule.energy_j
+    cluster, fleet = problem(loads), (2, 1)
+    best = min(schedule_with_energy(cluster, on, repeats=True).energy_j for on in all_schedules(cluster, fleet))
+    result = fewest_joules(cluster, fleet, repeats=True).schedule.energy_j
     assert result == pytest.approx(best, rel=1e-6)
 
 
@@ -87,43 +87,45 @@ def test_the_cheapest_arrival_is_the_least_over_all_states(values: list[float]) 
     shape = (4, 3, 2)
     states = np.array(list(itertools.product(*map(range, shape))))
     costs = switching_costs(problem([1.0], (SMALL, LARGE, LI2012[0])), payback_s=10.0, ahead=True)
-    every = [
+    minima = [
         min(value + float(costs.between(states[[end]], start)[0]) for start, value in zip(states, values, strict=True))
         for end in range(len(states))
     ]
     # Joules, among costs of hundreds: what rounding leaves is far below a microjoule.
-    assert cheapest_arrival(np.array(values), shape, costs) == pytest.approx(every, abs=1e-6)
+    assert cheapest_arrival(np.array(values), shape, costs) == pytest.approx(minima, abs=1e-6)
 
 
 def test_each_step_agrees_with_the_dispatcher_that_knows_no_states() -> None:
-    asked = problem(walk(96, seed=3), LI2012)
+    cluster = problem(walk(96, seed=3), LI2012)
     fleet = (3, 2, 1, 2)
-    assert each_step(asked, fleet).schedule.energy_j == pytest.approx(schedule(asked, fleet).energy_j, rel=1e-9)
+    assert each_step(cluster, fleet).schedule.energy_j == pytest.approx(schedule(cluster, fleet).energy_j, rel=1e-9)
     linear = problem(walk(48, seed=4, peak_bps=12e9))
-    free = metered(linear, schedule(linear, (2, 1)).on, repeats=False, ahead=False)
+    free = schedule_with_energy(linear, schedule(linear, (2, 1)).on, repeats=False, ahead=False)
     boots_j = free.energy_j - schedule(linear, (2, 1)).energy_j
     assert boots_j >= 0.0
     assert fewest_joules(linear, (2, 1)).schedule.energy_j <= each_step(linear, (2, 1)).schedule.energy_j + 1e-3
 
 
 def test_no_algorithm_needs_less_than_the_whole_trace_known_nor_more_than_always_on() -> None:
-    asked, fleet = problem(walk(200, seed=5, peak_bps=12.9e9)), (2, 1)
-    least = fewest_joules(asked, fleet).schedule.energy_j
-    on = always_on(asked, fleet).schedule.energy_j
+    cluster, fleet = problem(walk(200, seed=5, peak_bps=12.9e9)), (2, 1)
+    least = fewest_joules(cluster, fleet).schedule.energy_j
+    on = always_on(cluster, fleet).schedule.energy_j
     for rule in ("worth", "fewest"):
         # The off-line optimum boots ahead of a step; on-line the same boot is within the step, whose power counts.
-        boots_ahead_j = metered(asked, online(asked, fleet, SavingRules(rule=rule)).schedule.on, repeats=False).energy_j  # type: ignore[arg-type]  # a parametrised literal
+        boots_ahead_j = schedule_with_energy(
+            cluster, online(cluster, fleet, SavingRules(rule=rule)).schedule.on, repeats=False
+        ).energy_j  # type: ignore[arg-type]  # a parametrised literal
         assert least <= boots_ahead_j + 1e-3
-    assert least < each_step(asked, fleet).schedule.energy_j
+    assert least < each_step(cluster, fleet).schedule.energy_j
     assert least < on
 
 
 @pytest.mark.parametrize("rule", ["worth", "fewest"])
 def test_on_line_carries_every_step_that_it_knows(rule: str) -> None:
-    asked, fleet = problem(walk(288, seed=6), LI2012), (4, 2, 0, 2)
-    saving = online(asked, fleet, SavingRules(rule=rule))  # type: ignore[arg-type]  # a parametrised literal
+    cluster, fleet = problem(walk(288, seed=6), LI2012), (4, 2, 0, 2)
+    saving = online(cluster, fleet, SavingRules(rule=rule))  # type: ignore[arg-type]  # a parametrised literal
     assert saving.missed_steps == 0
-    for on, load in zip(saving.schedule.on, asked.traffic_bps, strict=True):
+    for on, load in zip(saving.schedule.on, cluster.traffic_bps, strict=True):
         assert sum(n * g.capacity_bps for n, g in zip(on, LI2012, strict=True)) >= load * (1.0 - 1e-9)
         assert all(n <= most for n, most in zip(on, fleet, strict=True))
 
@@ -136,9 +138,9 @@ def test_on_line_decisions_do_not_depend_on_later_steps(first: list[float], othe
         SavingRules(knows="past", headroom_ratio=0.1),
         SavingRules(knows="day before"),
     ):
-        item = online(problem(first), (2, 1), rules).schedule.on
+        shorter = online(problem(first), (2, 1), rules).schedule.on
         longer = online(problem([*first, *other]), (2, 1), rules).schedule.on
-        assert longer[: len(first)] == item
+        assert longer[: len(first)] == shorter
 
 
 def test_knowing_the_past_only_makes_the_last_step_of_no_effect_on_itself() -> None:
@@ -156,20 +158,20 @@ def test_the_day_before_scales_the_present_load() -> None:
 
 
 def test_the_differential_algorithm_switches_only_on_or_only_off_in_a_step() -> None:
-    asked = problem(walk(288, seed=7), LI2012)
-    on = online(asked, (4, 2, 0, 2), SavingRules(rule="fewest")).schedule.on
+    cluster = problem(walk(288, seed=7), LI2012)
+    on = online(cluster, (4, 2, 0, 2), SavingRules(rule="fewest")).schedule.on
     changes = np.diff(np.array(on), axis=0)
     assert not ((changes > 0).any(axis=1) & (changes < 0).any(axis=1)).any()
     assert (changes != 0).any()
 
 
 def test_a_minimum_on_time_is_kept_when_machines_take_turns() -> None:
-    asked = problem(walk(288, seed=8, peak_bps=12.9e9))
+    cluster = problem(walk(288, seed=8, peak_bps=12.9e9))
     for saving in (
-        each_step(asked, (3, 1), min_on_s=1800.0),
-        fewest_joules(asked, (3, 1), min_on_s=1800.0),
-        online(asked, (3, 1), SavingRules(min_on_s=1800.0)),
-        online(asked, (3, 1), SavingRules(rule="fewest", min_on_s=1800.0)),
+        each_step(cluster, (3, 1), min_on_s=1800.0),
+        fewest_joules(cluster, (3, 1), min_on_s=1800.0),
+        online(cluster, (3, 1), SavingRules(min_on_s=1800.0)),
+        online(cluster, (3, 1), SavingRules(rule="fewest", min_on_s=1800.0)),
     ):
         for group in range(2):
             queue: list[int] = []
@@ -195,11 +197,11 @@ def keeps_on(on: Sequence[Sequence[int]], steps: int, *, repeats: bool) -> bool:
     return True
 
 
-def keeping(asked: ClusterProblem, fleet: tuple[int, ...], steps: int, *, repeats: bool) -> list[float]:
+def energies_with_on_time(cluster: ClusterProblem, fleet: tuple[int, ...], steps: int, *, repeats: bool) -> list[float]:
     """Return the joules of every schedule that keeps the minimum on-time."""
     return [
-        metered(asked, on, repeats=repeats).energy_j
-        for on in all_schedules(asked, fleet)
+        schedule_with_energy(cluster, on, repeats=repeats).energy_j
+        for on in all_schedules(cluster, fleet)
         if keeps_on(on, steps, repeats=repeats)
     ]
 
@@ -211,14 +213,16 @@ def keeping(asked: ClusterProblem, fleet: tuple[int, ...], steps: int, *, repeat
 def test_with_a_minimum_on_time_the_whole_trace_needs_what_the_best_schedule_that_keeps_it_needs(
     loads: list[float], steps: int
 ) -> None:
-    asked, fleet, min_on_s = problem(loads), (2, 1), 300.0 * (steps + 1)
-    result = fewest_joules(asked, fleet, min_on_s=min_on_s)
+    cluster, fleet, min_on_s = problem(loads), (2, 1), 300.0 * (steps + 1)
+    result = fewest_joules(cluster, fleet, min_on_s=min_on_s)
     assert (result.name, result.note) == ("off-line, whole trace", "")
     assert keeps_on(result.schedule.on, steps, repeats=False)
-    assert result.schedule.energy_j == pytest.approx(min(keeping(asked, fleet, steps, repeats=False)), rel=1e-6)
-    each = each_step(asked, fleet, min_on_s=min_on_s).schedule
-    assert keeps_on(each.on, steps, repeats=False)
-    assert result.schedule.energy_j <= each.energy_j + 1e-2
+    assert result.schedule.energy_j == pytest.approx(
+        min(energies_with_on_time(cluster, fleet, steps, repeats=False)), rel=1e-6
+    )
+    by_step = each_step(cluster, fleet, min_on_s=min_on_s).schedule
+    assert keeps_on(by_step.on, steps, repeats=False)
+    assert result.schedule.energy_j <= by_step.energy_j + 1e-2
 
 
 @given(
@@ -228,38 +232,38 @@ def test_with_a_minimum_on_time_the_whole_trace_needs_what_the_best_schedule_tha
 def test_a_typical_day_with_a_minimum_on_time_is_the_best_circle_where_it_says_so(
     loads: list[float], steps: int
 ) -> None:
-    asked, fleet = problem(loads), (2, 1)
-    result = fewest_joules(asked, fleet, min_on_s=300.0 * (steps + 1), repeats=True)
+    cluster, fleet = problem(loads), (2, 1)
+    result = fewest_joules(cluster, fleet, min_on_s=300.0 * (steps + 1), repeats=True)
     assert keeps_on(result.schedule.on, steps, repeats=True)
-    each = each_step(asked, fleet, min_on_s=300.0 * (steps + 1), repeats=True).schedule
-    assert keeps_on(each.on, steps, repeats=True)
-    assert result.schedule.energy_j <= each.energy_j + 1e-2
-    best = min(keeping(asked, fleet, steps, repeats=True))
+    by_step = each_step(cluster, fleet, min_on_s=300.0 * (steps + 1), repeats=True).schedule
+    assert keeps_on(by_step.on, steps, repeats=True)
+    assert result.schedule.energy_j <= by_step.energy_j + 1e-2
+    best = min(energies_with_on_time(cluster, fleet, steps, repeats=True))
     assert result.schedule.energy_j >= best * (1.0 - 1e-9)
     if not result.note:
         assert result.schedule.energy_j == pytest.approx(best, rel=1e-6)
 
 
 def test_a_day_with_a_minimum_on_time_is_known_to_be_the_least_in_an_ordinary_case() -> None:
-    asked = problem(walk(288, seed=8, peak_bps=12.9e9))
-    result = fewest_joules(asked, (3, 1), min_on_s=1800.0, repeats=True)
+    cluster = problem(walk(288, seed=8, peak_bps=12.9e9))
+    result = fewest_joules(cluster, (3, 1), min_on_s=1800.0, repeats=True)
     assert (result.name, result.note) == ("off-line, whole trace", "")
 
 
 @given(loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=4, max_size=12))
 def test_where_the_ages_make_too_many_states_it_is_no_worse_than_each_step_and_says_so(loads: list[float]) -> None:
-    asked, fleet = problem(loads), (2, 1)
-    least = fewest_joules(asked, fleet, min_on_s=900.0).schedule.energy_j
+    cluster, fleet = problem(loads), (2, 1)
+    least = fewest_joules(cluster, fleet, min_on_s=900.0).schedule.energy_j
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("routecast.plan.cluster.saving.MOST_TRANSITIONS", 1)
-        result = fewest_joules(asked, fleet, min_on_s=900.0)
+        patch.setattr("routecast.plan.cluster.saving.MAX_TRANSITIONS", 1)
+        result = fewest_joules(cluster, fleet, min_on_s=900.0)
     assert result.name == "off-line, best found"
     assert "the fleet has 40 states" in result.note  # (2 + 3 over 2) of two machines, (1 + 3 over 1) of one
     assert keeps_on(result.schedule.on, 2, repeats=False)
-    each = each_step(asked, fleet, min_on_s=900.0).schedule.energy_j
-    fewest = online(asked, fleet, SavingRules(rule="fewest", min_on_s=900.0)).schedule.on
-    fewest_j = metered(asked, fewest, repeats=False).energy_j
-    assert least - 1e-2 <= result.schedule.energy_j <= min(each, fewest_j) + 1e-2
+    by_step = each_step(cluster, fleet, min_on_s=900.0).schedule.energy_j
+    fewest = online(cluster, fleet, SavingRules(rule="fewest", min_on_s=900.0)).schedule.on
+    fewest_j = schedule_with_energy(cluster, fewest, repeats=False).energy_j
+    assert least - 1e-2 <= result.schedule.energy_j <= min(by_step, fewest_j) + 1e-2
 
 
 def test_machines_that_boot_longer_than_a_step_do_not_pause_for_less() -> None:
@@ -270,35 +274,35 @@ def test_machines_that_boot_longer_than_a_step_do_not_pause_for_less() -> None:
 
 
 def test_what_boots_is_missed_for_as_long_as_it_boots() -> None:
-    asked = problem([1e9, 5e9, 5e9], (SMALL,))
-    steps, ratio = traffic_missed(asked, [(1,), (2,), (2,)])
+    cluster = problem([1e9, 5e9, 5e9], (SMALL,))
+    steps, ratio = traffic_missed(cluster, [(1,), (2,), (2,)])
     # SMALL boots for 120 s of the 300 s of a step: 2 of 5 Gbit/s find no machine then.
     assert steps == 1
     assert ratio == pytest.approx(0.4 * 2e9 / 11e9, rel=1e-6)
 
 
 def test_boots_and_switchings_are_counted_around_a_day_that_repeats() -> None:
-    asked = problem([1e9, 5e9, 1e9], (SMALL,))
+    cluster = problem([1e9, 5e9, 1e9], (SMALL,))
     on = [(1,), (2,), (0,)]
-    once, daily = metered(asked, on, repeats=False), metered(asked, on, repeats=True)
+    once, daily = schedule_with_energy(cluster, on, repeats=False), schedule_with_energy(cluster, on, repeats=True)
     assert (once.boots, once.switchings) == (1, 3)
     assert (daily.boots, daily.switchings) == (2, 4)
     assert daily.energy_j - once.energy_j == pytest.approx(900.0 + 30.0 * 120.0)
 
 
 def test_spare_machines_leave_the_others_enough_in_every_state() -> None:
-    asked = ClusterProblem(groups=(SMALL, LARGE), traffic_bps=(5e9,), step_s=300.0, spare=1)
-    states = fleet_states(asked, (3, 2))
+    cluster = ClusterProblem(groups=(SMALL, LARGE), traffic_bps=(5e9,), step_s=300.0, spare=1)
+    states = fleet_states(cluster, (3, 2))
     for on, capacity in zip(states.on.tolist(), states.capacity_bps.tolist(), strict=True):
         machines = sorted([3e9] * on[0] + [7e9] * on[1])
         assert capacity == pytest.approx(sum(machines[:-1]))
-    assert each_step(asked, (3, 2)).schedule.on == ((3, 0),)
+    assert each_step(cluster, (3, 2)).schedule.on == ((3, 0),)
 
 
 def test_a_fleet_that_is_too_small_or_has_too_many_states_is_refused_with_numbers() -> None:
     with pytest.raises(InfeasiblePlan, match=r"1 Gbit/s are missing"):
         each_step(problem([4e9], (SMALL,)), (1,))
-    with pytest.raises(ModelProblem, match="saving algorithms look at up to"):
+    with pytest.raises(ModelProblem, match="saving algorithms handle at most"):
         online(problem([4e9], LI2012), (40, 40, 40, 40))
 
 
@@ -308,23 +312,23 @@ def test_a_tuned_payback_spends_about_as_much_more_energy_as_it_may() -> None:
     random = np.random.default_rng(10)
     noise = np.convolve(random.standard_normal(7 * 288 + 11), np.ones(12) / 12.0**0.5, mode="valid")
     shape = 1.0 + 0.6 * np.sin(2.0 * np.pi * np.arange(7 * 288) / 288.0) + 0.05 * noise
-    asked = problem((shape / shape.max() * 50e9).tolist(), LI2012)
-    least = each_step(asked, (3, 5, 1, 5)).schedule
+    cluster = problem((shape / shape.max() * 50e9).tolist(), LI2012)
+    least = each_step(cluster, (3, 5, 1, 5)).schedule
     switchings = []
     for tolerance in (0.01, 0.03):
         rules = SavingRules(tolerance_ratio=tolerance)
-        result = online(asked, (3, 5, 1, 5), rules).schedule
+        result = online(cluster, (3, 5, 1, 5), rules).schedule
         assert result.energy_j / least.energy_j - 1.0 == pytest.approx(tolerance, abs=0.004)
         switchings.append(result.switchings)
     assert switchings[1] < switchings[0] < least.switchings
 
 
 def test_the_table_of_savings_says_where_a_schedule_may_not_be_the_least() -> None:
-    asked, fleet = problem(walk(48, seed=9, peak_bps=12.9e9)), (2, 1)
+    cluster, fleet = problem(walk(48, seed=9, peak_bps=12.9e9)), (2, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("routecast.plan.cluster.saving.MOST_TRANSITIONS", 1)
-        best_found = fewest_joules(asked, fleet, min_on_s=900.0)
-    savings = [always_on(asked, fleet), each_step(asked, fleet), fewest_joules(asked, fleet)]
+        patch.setattr("routecast.plan.cluster.saving.MAX_TRANSITIONS", 1)
+        best_found = fewest_joules(cluster, fleet, min_on_s=900.0)
+    savings = [always_on(cluster, fleet), each_step(cluster, fleet), fewest_joules(cluster, fleet)]
     assert "off-line, best found" not in savings_table(savings, 1.0, name="s", title="s").caption
     table = savings_table([*savings, best_found], 1.0, name="s", title="s")
     assert "off-line, best found: with a minimum on-time of 3 steps" in table.caption

@@ -1,4 +1,4 @@
-"""A ``*.study.toml`` of ``kind = "cluster"``: a cluster file's tables, what to vary, and criteria.
+"""Study files of ``kind = "cluster"``: the tables of a cluster file, what the study varies, and criteria.
 
 ``[traffic]``, ``[[group]]``, ``[plan]`` and ``[saving]`` are those of a ``*.cluster.toml``.
 """
@@ -19,53 +19,55 @@ from routecast.study.arithmetic import Arithmetic, arithmetic_problems
 from routecast.study.document import InWords, StudyDocument
 from routecast.study.knew import STATEMENTS, Group, group_of
 
-__all__ = ["ClusterCriteria", "ClusterStudy", "Mismatch", "Saying", "Sweep"]
+__all__ = ["ClusterCriteria", "ClusterStudy", "DesignStatement", "Mismatch", "Sweep"]
 
 Bound = Annotated[Number, Field(ge=0.0, le=100.0)]
 
 
 class Mismatch(FileModel):
-    """``[mismatch]``: fleets designed for one sampling of the traffic and run at another (Li 2012, fig. 8.6)."""
+    """``[mismatch]``: fleets designed for a sampling interval of the traffic and run at another (Li 2012, fig. 8.6)."""
 
     steps: Annotated[tuple[Duration, ...], Field(min_length=2, max_length=6)] = Field(
-        default=(300.0, 900.0, 1800.0, 3600.0), description="Samplings to design for and to run at, finest first"
+        default=(300.0, 900.0, 1800.0, 3600.0),
+        description="Sampling intervals of the designs and of the runs, finest first",
     )
 
 
 class Sweep(FileModel):
-    """``[sweep]``: what is varied for the curves."""
+    """``[sweep]``: budgets and paybacks of the curves."""
 
     budgets: Annotated[tuple[Number, ...], Field(max_length=40)] = Field(
-        default=(), description="Budgets of the curve of energy over price"
+        default=(), description="Budgets for the curve of energy over price"
     )
     payback: Annotated[tuple[Span, ...], Field(max_length=20)] = Field(
-        default=(), description="Paybacks of the curve of energy over switchings"
+        default=(), description="Paybacks for the curve of energy over switchings"
     )
 
 
 class ClusterCriteria(FileModel):
-    """``[criteria]``: what must be reached, as parts of 1."""
+    """``[criteria]``: upper limits of the results, as parts of 1."""
 
     above_bound: Bound | None = Field(
-        default=None, description="Energy above the bound of the goal program at the largest of the budgets"
+        default=None, description="Energy of the goal program at the largest budget, above the bound"
     )
     above_others: Bound | None = Field(
-        default=None, description="Energy of the goal program above Designs I to IV, each at that design's own price"
+        default=None,
+        description="Energy of the goal program above each of Designs I to IV, at the price of that design",
     )
     online_energy: Bound | None = Field(
         default=None,
-        description="Energy on-line above off-line over the trace, most of the fleets from the plan's budget on",
+        description="Energy on-line above off-line over the trace, the most of the fleets from the plan's budget on",
     )
     online_switchings: Bound | None = Field(
-        default=None, description="Switchings on-line relative to off-line, most of the same fleets"
+        default=None, description="Switchings on-line relative to off-line, the most of the same fleets"
     )
 
 
 DesignName = Literal["Design-I", "Design-II", "Design-III", "Design-IV"]
 
 
-class Saying(InWords):
-    """``[[statement]]``: what a source says in words of designs, and which quantity of ours stands beside it."""
+class DesignStatement(InWords):
+    """``[[statement]]``: a statement of a source on designs, and the quantity of the study to compare with."""
 
     of: Literal[
         "above_bound",
@@ -78,53 +80,54 @@ class Saying(InWords):
         "peak_saving",
         "mismatch",
     ] = Field(
-        description='Beside it stands: "above_bound": daily energy of design above the bound; "below": that of design '
-        'below than; "tightest_like": the goal program at the least budget, and Designs I and III; "loosest_saves", '
-        '"plan_saves": what it saves at the greatest budget, or at the plan\'s, against than or all four designs; '
-        '"cheapest": whether design costs least; "loosest_price": price at the greatest budget over the others\'; '
-        '"peak_saving": against machines for the peak that stay on; "mismatch": a design for the coarsest sampling, '
-        "run at the finest."
+        description='Quantity to compare with. "above_bound": daily energy of design above the bound; "below": daily '
+        'energy of than minus that of design; "tightest_like": daily energy of the goal program at the least budget, '
+        'and of Designs I and III; "loosest_saves", "plan_saves": saving of the goal program at the greatest budget, '
+        'or at that of the plan, against than or all four designs; "cheapest": whether design has the least price; '
+        '"loosest_price": price of the goal program at the greatest budget, relative to Designs I to IV; '
+        '"peak_saving": saving against the same machines always on; "mismatch": extra energy of a design for the '
+        "coarsest sampling when run at the finest."
     )
     design: DesignName | None = Field(default=None, description="Design-I to Design-IV")
-    than: DesignName | None = Field(default=None, description="Design-I to Design-IV, compared with")
+    than: DesignName | None = Field(default=None, description="Design-I to Design-IV, for comparison")
 
 
 class ClusterStudy(StudyDocument, ClusterFile):
-    """A whole ``*.study.toml`` of ``kind = "cluster"``."""
+    """A study file of ``kind = "cluster"``."""
 
     kind: Literal["cluster"]
     mismatch: Mismatch = Mismatch()
     sweep: Sweep = Sweep()
     criteria: ClusterCriteria = ClusterCriteria()
-    statement: tuple[Saying, ...] = Field(default=(), description="Statements of a source on its designs.")
-    arithmetic: tuple[Arithmetic, ...] = Field(default=(), description="Calculations of the source, done again.")
+    statement: tuple[DesignStatement, ...] = Field(default=(), description="Statements of a source on designs.")
+    arithmetic: tuple[Arithmetic, ...] = Field(default=(), description="Calculations of the source to repeat.")
 
     def groups(self) -> Sequence[Group]:
-        """Return what the study compares."""
+        """Return the groups of values that the study compares."""
         return [
             *group_of(STATEMENTS, (len(self.statement), "statement")),
             Group(name="on-line against off-line", values="energy and switchings"),
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return the problems of calculations and statements."""
+        """Return the problems of the calculations and statements."""
         problems = [*super().problems(folder), *arithmetic_problems(self.arithmetic)]
         for number, statement in enumerate(self.statement):
             place = f"statement[{number}]"
-            problems += [*statement.quotation_problems(place), *_missing(statement, place)]
+            problems += [*statement.quotation_problems(place), *_missing_designs(statement, place)]
         return problems
 
 
-NEEDS: Mapping[str, tuple[str, ...]] = {
+REQUIRED_DESIGNS: Mapping[str, tuple[str, ...]] = {
     "above_bound": ("design",),
     "below": ("design", "than"),
     "plan_saves": ("than",),
     "cheapest": ("design",),
 }
-"""The designs that a statement must name, by its quantity."""
+"""Keys that a statement must have, by its quantity."""
 
 
-def _missing(statement: Saying, place: str) -> Iterator[Problem]:
-    for key in NEEDS.get(statement.of, ()):
+def _missing_designs(statement: DesignStatement, place: str) -> Iterator[Problem]:
+    for key in REQUIRED_DESIGNS.get(statement.of, ()):
         if getattr(statement, key) is None:
-            yield Problem(f"{place}.{key}", f'is missing: "{statement.of}" is of this design')
+            yield Problem(f"{place}.{key}", f'is missing: "{statement.of}" needs this design')

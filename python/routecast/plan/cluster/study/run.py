@@ -1,4 +1,4 @@
-"""Runs a study of a cluster: design, vary budget and sampling, switch over the trace, compare."""
+"""Runs a study of a cluster: designs for varied budgets and samplings, savings over the trace, comparisons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from routecast.plan.cluster.answer import answer as cluster_answer
 from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan
 from routecast.plan.cluster.reading import ClusterCase, cluster_case
 from routecast.plan.cluster.saving import Saving, fewest_joules, online, schedule_power_w
-from routecast.plan.cluster.study.document import ClusterStudy, Saying
+from routecast.plan.cluster.study.document import ClusterStudy, DesignStatement
 from routecast.quantity.schema import field, value
 from routecast.study.arithmetic import Calculated, calculated
 from routecast.study.engine import StudyRun
@@ -28,28 +28,28 @@ __all__ = ["ClusterResult", "FleetSaving", "answer"]
 
 @value
 class SamplingRun:
-    """A fleet that was designed for one sampling of the day, run at another."""
+    """A fleet that was designed for a sampling interval of the day, run at another interval."""
 
-    designed_s: float = field("Steps of the design, s")
-    run_s: float = field("Steps of the run, s")
+    designed_s: float = field("Sampling interval of the design, s")
+    run_s: float = field("Sampling interval of the run, s")
     fleet: tuple[int, ...]
     kwh_per_day: float
     power_w: tuple[float, ...] = field("Power of each step of the run, W")
     missed_ratio: float = field(
-        "Share of the traffic that is beyond the fleet: a coarse sampling hides the highest load", default=0.0
+        "Share of the traffic above the fleet's capacity, as a coarse sampling hides peaks", default=0.0
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSaving:
-    """The saving algorithms over the trace, for the fleet of one design, in the order of ``savings_of``."""
+    """Savings over the trace for the fleet of a design, in the order of ``savings_of``."""
 
     design: Design
     savings: tuple[Saving, ...]
 
     @property
     def offline(self) -> Saving:
-        """Off-line, each step for itself."""
+        """Off-line, each step."""
         return self.savings[1]
 
     @property
@@ -59,19 +59,19 @@ class FleetSaving:
 
     @property
     def energy_ratio(self) -> float:
-        """Part more energy that on-line needs than off-line."""
+        """Energy on-line relative to off-line, minus 1."""
         return self.online.schedule.energy_j / self.offline.schedule.energy_j - 1.0
 
     @property
     def switchings_ratio(self) -> float:
-        """Switchings on-line relative to off-line; 0 where there are none at all."""
+        """Switchings on-line relative to off-line; 0 if off-line has none."""
         most = self.offline.schedule.switchings
         return self.online.schedule.switchings / most if most else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payback:
-    """Energy and switchings over the trace when a switching must pay back in a given time."""
+    """Savings over the trace for a given payback."""
 
     payback_s: float
     online: Saving
@@ -85,25 +85,25 @@ class ClusterResult(StudyResult[ClusterStudy]):
     answer: ClusterAnswer
     fine_day: TrafficSeries
     frontier: tuple[Design, ...]
-    sampled: tuple[SamplingRun, ...]
+    sampling_runs: tuple[SamplingRun, ...]
     fleets: tuple[FleetSaving, ...]
     paybacks: tuple[Payback, ...]
     statements: tuple[Statement, ...] = ()
     calculated: tuple[Calculated, ...] = ()
 
-    def of_sampling(self, designed_s: float, run_s: float) -> SamplingRun:
-        """Return the fleet of one sampling run at another."""
-        return next(sample for sample in self.sampled if (sample.designed_s, sample.run_s) == (designed_s, run_s))
+    def sampling_run(self, designed_s: float, run_s: float) -> SamplingRun:
+        """Return the run at interval ``run_s`` of the fleet designed for interval ``designed_s``."""
+        return next(sample for sample in self.sampling_runs if (sample.designed_s, sample.run_s) == (designed_s, run_s))
 
-    def named(self, name: str) -> Design:
-        """Return a design by the beginning of its name."""
+    def design_named(self, name: str) -> Design:
+        """Return the design of a name, with or without its budget."""
         return next(
             design for design in self.answer.designs if design.name == name or design.name.startswith(f"{name},")
         )
 
     @property
     def goal_designs(self) -> tuple[Design, ...]:
-        """The goal program's designs with a budget, from the smallest."""
+        """Designs of the goal program with a budget, by rising price."""
         designs = [
             design
             for design in self.answer.designs
@@ -128,7 +128,7 @@ class ClusterResult(StudyResult[ClusterStudy]):
                 }
                 for design in self.frontier
             ],
-            "mismatch": [pick(sample, "*", "-power_w") for sample in self.sampled],
+            "mismatch": [pick(sample, "*", "-power_w") for sample in self.sampling_runs],
             "saving": [
                 {
                     **pick(fleet, "design=design.name", "fleet=design.fleet", "energy_ratio", "switchings_ratio"),
@@ -159,8 +159,8 @@ class ClusterResult(StudyResult[ClusterStudy]):
 
 
 def statements(result: ClusterResult) -> tuple[Statement, ...]:
-    """Return the source's statements beside the study's values; none where one of the designs does not exist."""
-    if not result.goal_designs or not set(ROMAN) <= {design.name for design in result.answer.others}:
+    """Return the statements of the source with the study's values; none if one of the designs does not exist."""
+    if not result.goal_designs or not set(SIMPLE_DESIGNS) <= {design.name for design in result.answer.others}:
         return ()
     counterparts = _Counterparts(result)
     return tuple(
@@ -170,64 +170,68 @@ def statements(result: ClusterResult) -> tuple[Statement, ...]:
     )
 
 
-ROMAN = ("Design-I", "Design-II", "Design-III", "Design-IV")
+SIMPLE_DESIGNS = ("Design-I", "Design-II", "Design-III", "Design-IV")
 
 
 class _Counterparts:
-    """The study's value of each quantity of a statement, a method for each; "" where it is not computed."""
+    """The study's values to compare statements with, a method for each quantity; "" where it has no value."""
 
     def __init__(self, result: ClusterResult) -> None:
         answer = result.answer
         self.result = result
-        self.kwh = {name: answer.kwh_per_day(result.named(name).energy_j) for name in ROMAN}
+        self.kwh = {name: answer.kwh_per_day(result.design_named(name).energy_j) for name in SIMPLE_DESIGNS}
         self.bound = answer.kwh_per_day(answer.bound.energy_j)
         self.tightest, self.loosest = result.goal_designs[0], result.goal_designs[-1]
         self.tightest_kwh = answer.kwh_per_day(self.tightest.energy_j)
         self.loosest_kwh = answer.kwh_per_day(self.loosest.energy_j)
-        self.prices = [result.named(name).price for name in ROMAN]
+        self.prices = [result.design_named(name).price for name in SIMPLE_DESIGNS]
 
-    def above_bound(self, statement: Saying) -> str:
+    def above_bound(self, statement: DesignStatement) -> str:
         kwh = self.kwh[str(statement.design)]
         most = ", the most" if kwh >= max(*self.kwh.values(), self.tightest_kwh) else ""
         return f"{kwh - self.bound:.2f} kWh{most}"
 
-    def below(self, statement: Saying) -> str:
+    def below(self, statement: DesignStatement) -> str:
         return f"{self.kwh[str(statement.than)] - self.kwh[str(statement.design)]:.2f} kWh"
 
-    def tightest_like(self, _: Saying) -> str:
+    def tightest_like(self, _: DesignStatement) -> str:
         return f"{self.tightest_kwh:.2f} against {self.kwh['Design-I']:.2f} and {self.kwh['Design-III']:.2f} kWh"
 
-    def loosest_saves(self, statement: Saying) -> str:
+    def loosest_saves(self, statement: DesignStatement) -> str:
         if statement.than:
             return f"{100 * (1 - self.loosest_kwh / self.kwh[statement.than]):.1f} %"
         least, most = min(self.kwh.values()), max(self.kwh.values())
         return f"{least - self.loosest_kwh:.2f} to {most - self.loosest_kwh:.2f} kWh"
 
-    def plan_saves(self, statement: Saying) -> str:
+    def plan_saves(self, statement: DesignStatement) -> str:
         chosen = self.result.answer.kwh_per_day(self.result.answer.design.energy_j)
         return f"{100 * (1 - chosen / self.kwh[str(statement.than)]):.1f} %"
 
-    def cheapest(self, statement: Saying) -> str:
-        return "yes" if self.result.named(str(statement.design)).price <= min(self.prices) else "no"
+    def cheapest(self, statement: DesignStatement) -> str:
+        return "yes" if self.result.design_named(str(statement.design)).price <= min(self.prices) else "no"
 
-    def loosest_price(self, _: Saying) -> str:
+    def loosest_price(self, _: DesignStatement) -> str:
         price = self.loosest.price
         return f"{price / max(self.prices):.2f} to {price / min(self.prices):.2f} times"
 
-    def peak_saving(self, _: Saying) -> str:
+    def peak_saving(self, _: DesignStatement) -> str:
         answer = self.result.answer
         day = f"{100 * (1 - answer.design.energy_j / answer.always_on_j):.0f} % over the mean day"
         return day + (f", {100 * _trace_saving(self.result):.0f} % over the trace" if answer.trace_savings else "")
 
-    def mismatch(self, _: Saying) -> str:
-        steps = sorted({sample.run_s for sample in self.result.sampled})
+    def mismatch(self, _: DesignStatement) -> str:
+        steps = sorted({sample.run_s for sample in self.result.sampling_runs})
         if len(steps) < 2:
             return ""
         fine, coarse = steps[0], steps[-1]
-        run, at = self.result.of_sampling(coarse, fine), f"{coarse / 60:g} min run at {fine / 60:g} min"
-        lost = run.kwh_per_day - self.result.of_sampling(coarse, coarse).kwh_per_day
-        own = run.kwh_per_day - self.result.of_sampling(fine, fine).kwh_per_day
-        return f"{at}: {lost:+.2f} kWh; {own:+.2f} kWh against a design for {fine / 60:g} min".replace("-", "−")
+        run = self.result.sampling_run(coarse, fine)
+        change_kwh = run.kwh_per_day - self.result.sampling_run(coarse, coarse).kwh_per_day
+        above_fine_kwh = run.kwh_per_day - self.result.sampling_run(fine, fine).kwh_per_day
+        text = (
+            f"{coarse / 60:g} min run at {fine / 60:g} min: {change_kwh:+.2f} kWh; "
+            f"{above_fine_kwh:+.2f} kWh against a design for {fine / 60:g} min"
+        )
+        return text.replace("-", "−")
 
 
 def _trace_saving(result: ClusterResult) -> float:
@@ -236,9 +240,9 @@ def _trace_saving(result: ClusterResult) -> float:
 
 
 def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
-    """Design, vary budget and sampling, switch over the trace.
+    """Run the study: designs, budgets, samplings, and savings over the trace.
 
-    Raises RoutecastError: the series cannot be read, or no fleet carries it.
+    Raises RoutecastError if the series cannot be read, or no fleet carries it.
     """
     study = run.study
     case = cluster_case(study, subject=study.name, folder=run.folder)
@@ -248,13 +252,13 @@ def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
     frontier: list[Design] = []
     for budget in study.sweep.budgets:
         run.step(f"the best fleet for {budget:g} {case.currency}")
-        with suppress(InfeasiblePlan):  # the curve begins at the first budget that buys the peak
+        with suppress(InfeasiblePlan):  # the curve begins at the least budget that buys a fleet
             frontier += goal_designs(case, [float(budget)])
     run.step("sampling")
-    fine, sampled = _mismatch(study, case)
+    finest_day, sampling_runs = _sampling_runs(study, case)
     run.done += len(study.mismatch.steps)
     run.step("saving over the trace")
-    fleets = _fleets(case, plan)
+    fleets = _fleet_savings(case, plan)
     paybacks: list[Payback] = []
     for payback_s in study.sweep.payback if case.trace is not None else ():
         run.step(f"a payback of {payback_s:g} s")
@@ -263,9 +267,9 @@ def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
         study=study,
         out=run.out,
         answer=plan,
-        fine_day=fine,
+        fine_day=finest_day,
         frontier=tuple(frontier),
-        sampled=sampled,
+        sampling_runs=sampling_runs,
         fleets=fleets,
         paybacks=tuple(paybacks),
         calculated=calculated(study.arithmetic),
@@ -274,8 +278,8 @@ def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
     return replace(result, statements=statements(result), criteria=_criteria(result))
 
 
-def _mismatch(study: ClusterStudy, case: ClusterCase) -> tuple[TrafficSeries, tuple[SamplingRun, ...]]:
-    """Design for each sampling of the same mean day, and run each fleet at each sampling."""
+def _sampling_runs(study: ClusterStudy, case: ClusterCase) -> tuple[TrafficSeries, tuple[SamplingRun, ...]]:
+    """Return the finest day, and each fleet designed for a sampling interval of the mean day, run at each interval."""
     series = read_series(
         study.traffic.series,
         column=study.traffic.column,
@@ -283,23 +287,23 @@ def _mismatch(study: ClusterStudy, case: ClusterCase) -> tuple[TrafficSeries, tu
         unit=study.traffic.unit,
         gaps=study.traffic.gaps,
     )
-    base = mean_day(series, study.traffic.step)
-    factor = 1.0 if study.traffic.peak is None else study.traffic.peak / base.peak_bps
+    plan_day = mean_day(series, study.traffic.step)
+    factor = 1.0 if study.traffic.peak is None else study.traffic.peak / plan_day.peak_bps
     steps = sorted(step for step in study.mismatch.steps if step >= series.step_s)
     days = {}
     for step in steps:
         day = mean_day(series, step)
         days[step] = replace(day, l2_bps=tuple(rate * factor for rate in day.l2_bps))
-    sampled = []
+    sampling_runs = []
     for designed in steps:
-        problem = _of_day(case.problem, days[designed])
+        problem = _with_day(case.problem, days[designed])
         fleet = goal_designs(replace(case, problem=problem), [case.problem.budget])[0].fleet
         for run in steps:
-            sampled.append(_run(_of_day(case.problem, days[run]), designed, fleet))
-    return days[steps[0]], tuple(sampled)
+            sampling_runs.append(_run(_with_day(case.problem, days[run]), designed, fleet))
+    return days[steps[0]], tuple(sampling_runs)
 
 
-def _of_day(problem: ClusterProblem, day: TrafficSeries) -> ClusterProblem:
+def _with_day(problem: ClusterProblem, day: TrafficSeries) -> ClusterProblem:
     return replace(problem, traffic_bps=day.l2_bps, step_s=day.step_s)
 
 
@@ -317,16 +321,16 @@ def _run(problem: ClusterProblem, designed_s: float, fleet: tuple[int, ...]) -> 
     )
 
 
-def _fleets(case: ClusterCase, answer: ClusterAnswer) -> tuple[FleetSaving, ...]:
+def _fleet_savings(case: ClusterCase, answer: ClusterAnswer) -> tuple[FleetSaving, ...]:
     if case.trace is None:
         return ()
     traced = replace(case.problem, traffic_bps=case.trace.l2_bps, step_s=case.trace.step_s)
-    different: dict[tuple[int, ...], Design] = {}
+    design_of_fleet: dict[tuple[int, ...], Design] = {}
     for design in answer.designs:
-        different.setdefault(design.fleet, design)
+        design_of_fleet.setdefault(design.fleet, design)
     return tuple(
         FleetSaving(design=design, savings=savings_of(case, traced, fleet, repeats=False))
-        for fleet, design in different.items()
+        for fleet, design in design_of_fleet.items()
     )
 
 
@@ -361,7 +365,7 @@ def _criteria(result: ClusterResult) -> tuple[Criterion, ...]:
 
 
 def _goal_fleets(result: ClusterResult) -> list[FleetSaving]:
-    """Return the savings of the goal program's fleets from the plan's budget on."""
+    """Return the savings of the goal program's fleets that cost at least as much as the plan."""
     least = result.answer.design.price
     return [
         fleet for fleet in result.fleets if fleet.design.name.startswith("Design-V") and fleet.design.price >= least
@@ -369,10 +373,10 @@ def _goal_fleets(result: ClusterResult) -> list[FleetSaving]:
 
 
 def _above_others(result: ClusterResult) -> float:
-    """Return by how much, at most, the goal program needs more than a design at that design's own price."""
+    """Return the greatest part by which the goal program exceeds a simple design at the price of that design."""
     worst = 0.0
     for other in result.answer.others:
         if not other.name.startswith("Design-V"):
-            ours = goal_designs(result.answer.case, [other.price])[0]
-            worst = max(worst, ours.energy_j / other.energy_j - 1.0)
+            goal_design = goal_designs(result.answer.case, [other.price])[0]
+            worst = max(worst, goal_design.energy_j / other.energy_j - 1.0)
     return worst
