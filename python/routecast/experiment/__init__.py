@@ -1,10 +1,10 @@
-"""Designed experiments over any evaluator: factors, designs, runs that scale, effects.
+"""Designed experiments with any evaluator: factors, designs, runs on many workers, and the analysis of effects.
 
 ::
 
     file ─► factors, designs ─► runs ─► sweep (executor) ─► answers ─► analysis
 
-The modules that read files and run experiments are loaded on first use.
+Modules are loaded on first use.
 """
 
 from __future__ import annotations

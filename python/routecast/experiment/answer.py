@@ -1,9 +1,9 @@
-"""The answer of one run: build its router (or open its test bed), run a trial, read the responses.
+"""The answer of one run: it builds the router or opens the test bed, runs a trial, and reads the responses.
 
-A response is a path into a trial (``latency.p99_s``, ``resource[cpu].utilisation_ratio``). Paths are checked before any
-run, and so are the entries that they name: which entries a trial has follows from the router of its run (its pools,
-task units and ports, the number of its flows), so routers of the design are built until one has the entry, and no
-packet is simulated. Only a trial on the wire shows its entries itself.
+A response is a path in a trial (``latency.p99_s``, ``resource[cpu].utilisation_ratio``). Paths and the entries that
+they name are checked before the first run. The router of a run decides the entries of its trial (pools, task units,
+ports, flows), so the check builds routers of the design until one has the entry, and simulates no packet. The entries
+of a trial on the wire are only known from the trial.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Course",
+    "RunOverTime",
     "answer",
     "build_run",
-    "course_of",
     "document_of_testbed",
     "import_evaluator",
     "measure_trial",
     "missing_entries",
     "reading_problem",
+    "rerun_over_time",
     "response_problem",
     "table_of_testbed",
     "unchecked_responses",
@@ -56,15 +56,15 @@ __all__ = [
 ]
 
 SOLVED = ("capacity_pps", "lossless_pps")
-"""Responses of the closed form beside its trials: the greatest forwarding rate, the greatest rate without loss."""
+"""Responses of the closed form besides its trials: the highest forwarding rate, and the highest rate without loss."""
 
-_RATES = ("forwarded_pps", "l1_bps", "l2_bps")
-_NAMED = r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]"
-"""An entry; its name may have brackets of its own."""
-_STEP = re.compile(rf"([A-Za-z_][A-Za-z0-9_]*)((?:{_NAMED})*)(\.|$)")
-_ENTRY = re.compile(_NAMED)
-_SHORT = {"resource": "resources", "flow": "flows", "task": "activity", "drops": "drops_pps"}
-_UNANSWERED_BY: Mapping[EvaluatorKind, tuple[str, ...]] = {
+_RATE_RESPONSES = ("forwarded_pps", "l1_bps", "l2_bps")
+_BRACKETED = r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]"
+"""Pattern of an entry in brackets, whose name may contain brackets."""
+_STEP = re.compile(rf"([A-Za-z_][A-Za-z0-9_]*)((?:{_BRACKETED})*)(\.|$)")
+_ENTRY = re.compile(_BRACKETED)
+_FULL_NAMES = {"resource": "resources", "flow": "flows", "task": "activity", "drops": "drops_pps"}
+_UNANSWERED_PARTS: Mapping[EvaluatorKind, tuple[str, ...]] = {
     "solve": (
         "offered_frames",
         "forwarded_frames",
@@ -84,78 +84,78 @@ _UNANSWERED_BY: Mapping[EvaluatorKind, tuple[str, ...]] = {
     "simulate": ("duplicated_frames", "corrupted_frames"),
     "measure": ("resources", "activity", "flows", "interval", "queue_frames", "waiting", "energy_j"),
 }
-"""First steps of paths that an evaluator never answers."""
+"""Parts of a trial that an evaluator never answers."""
 
 
 def response_problem(of: str, evaluator: EvaluatorKind) -> str:
-    """Return why an evaluator has no answer at a path; empty if it can be read."""
+    """Return the reason why an evaluator has no answer at a path; empty if it has."""
     if of in SOLVED:
         if evaluator == "solve":
             return ""
-        return f'"{of}" is what solve computes; {evaluator} has trials: read forwarded_pps, say, at a load above it'
+        return f'only solve computes "{of}": with {evaluator} read forwarded_pps at a load above it'
     try:
         steps = _steps(of)
     except ValueError as problem:
         return str(problem)
     kind: object = Trial
     for number, (key, entries) in enumerate(steps):
-        known = _fields(kind)
+        fields = _fields(kind)
         if _entry_type(kind) is not None:
-            before = steps[number - 1][0]
-            return f'"{before}" has several entries: name one: {before}[…].{key}'
-        if not known:
-            return f'"{steps[number - 1][0]}" has no parts, so there is no "{key}" in it'
-        if key not in known:
-            names = [*known, *(SOLVED if number == 0 and evaluator == "solve" else ())]
-            return f'"{key}" is not known here: {did_you_mean(key, names)}'
-        kind = known[key]
+            parent = steps[number - 1][0]
+            return f'"{parent}" has several entries: name one, {parent}[…].{key}'
+        if not fields:
+            return f'"{steps[number - 1][0]}" has no parts, so it has no "{key}"'
+        if key not in fields:
+            names = [*fields, *(SOLVED if number == 0 and evaluator == "solve" else ())]
+            return f'there is no "{key}" here: {did_you_mean(key, names)}'
+        kind = fields[key]
         for entry in entries:
             inner = _entry_type(kind)
             if inner is None:
-                return f'"{key}" is no list: leave out [{entry}]'
+                return f'"{key}" has no entries: leave out [{entry}]'
             kind = inner
     if _entry_type(kind) is not None:
-        return f'"{steps[-1][0]}" has several entries: name one: {steps[-1][0]}[…]'
+        return f'"{steps[-1][0]}" has several entries: name one, {steps[-1][0]}[…]'
     if _fields(kind):
         return f"has parts: add one of {', '.join(_fields(kind))}"
     if not {int, float} & {member for member in _members(kind) if isinstance(member, type)}:
-        return "is no number"
-    if steps[0][0] in _UNANSWERED_BY[evaluator]:
-        return f"{evaluator} does not answer it: choose another response, or another evaluator"
+        return "is not a number"
+    if steps[0][0] in _UNANSWERED_PARTS[evaluator]:
+        return f"{evaluator} does not answer it: choose another response or another evaluator"
     return ""
 
 
 def reading_problem(of: str, evaluator: EvaluatorKind, at_s: float | None, duration_s: float) -> str:
-    """Return why a rate cannot be read at an instant; empty if it can, or if there is no instant."""
+    """Return the reason why a rate cannot be read at an instant; empty if it can, or without an instant."""
     if at_s is None:
         return ""
-    if of not in _RATES:
-        return f"only rates have a mean since the start: {', '.join(_RATES)}"
+    if of not in _RATE_RESPONSES:
+        return f"only these responses have readings: {', '.join(_RATE_RESPONSES)}"
     if evaluator == "solve":
-        return "solve keeps no rates over time: simulate and measure do"
+        return "solve has no rates over time: take simulate or measure"
     if at_s > duration_s:
-        return f"is after the end of the trial: it lasts {format_duration(duration_s)}"
+        return f"is after the end of the trial, which lasts {format_duration(duration_s)}"
     return ""
 
 
 def _mean_until(trial: Trial, of: str, at_s: float) -> float:
     """Return the mean of a rate from the start of the trial to an instant.
 
-    ``trial``: with its rates over time, nothing cut off; ``of``: ``"forwarded_pps"``, ``"l1_bps"`` or ``"l2_bps"``.
-    Raises RoutecastError: the trial has no rates over time.
+    ``trial``: trial with its rates over time, without truncation; ``of``: ``"forwarded_pps"``, ``"l1_bps"`` or
+    ``"l2_bps"``. Raises RoutecastError: the trial has no rates over time.
     """
     from routecast.evaluate.steadiness import reading
 
     rates = [moment.forwarded_pps for moment in trial.over_time]
     if not rates:
-        raise RoutecastError(f"the trial ({trial.evaluator}) has no rates over time, of which one could be read")
+        raise RoutecastError(f"the trial ({trial.evaluator}) has no rates over time")
     so_far_pps = reading(rates, trial.duration_s / len(rates), at_s).so_far
     per_frame = read_response(trial, of) / trial.forwarded_pps if trial.forwarded_pps else 0.0
     return so_far_pps * per_frame
 
 
 def read_response(trial: Trial, of: str) -> float:
-    """Read a number from a trial.
+    """Return the number at a path in a trial.
 
     Raises RoutecastError: the evaluator has no such number for this model, or there is no such entry.
 
@@ -174,7 +174,7 @@ def read_response(trial: Trial, of: str) -> float:
     for key, entries in _steps(of):
         part = getattr(part, key, None)
         if key == "drops_pps" and len(entries) == 1 and entries[0] in _loss_points(trial):
-            # Trials list the points that lose frames; the others lose none.
+            # A trial omits the places that lose no frame.
             return trial.drops_pps.get(entries[0], 0.0)
         for entry in entries:
             part = _entry(part, key, entry)
@@ -185,25 +185,26 @@ def read_response(trial: Trial, of: str) -> float:
 
 
 def _entry(part: object, key: str, entry: str) -> object:
-    known: list[str] = []
+    """Return an entry of a part of a trial; ``key``: name of the part, for messages."""
+    names: list[str] = []
     if isinstance(part, Mapping):
         if entry in part:
             return part[entry]
-        known = [str(name) for name in part]
+        names = [str(name) for name in part]
     elif isinstance(part, tuple):
-        known = [str(getattr(item, "name", getattr(item, "number", number))) for number, item in enumerate(part)]
-        if _is_among(entry, known):
-            return part[known.index(entry) if entry in known else int(entry)]
-    raise RoutecastError(f'{key} has no entry "{entry}": {did_you_mean(entry, known)}')
+        names = [str(getattr(item, "name", getattr(item, "number", number))) for number, item in enumerate(part)]
+        if _has_entry(entry, names):
+            return part[names.index(entry) if entry in names else int(entry)]
+    raise RoutecastError(f'{key} has no entry "{entry}": {did_you_mean(entry, names)}')
 
 
-def _is_among(entry: str, names: Sequence[str]) -> bool:
-    """Return whether a list has an entry: by its name, or by its position."""
+def _has_entry(entry: str, names: Sequence[str]) -> bool:
+    """Return whether an entry is one of the names, or a position among them."""
     return entry in names or (entry.isascii() and entry.isdecimal() and int(entry) < len(names))
 
 
 def _loss_points(trial: Trial) -> tuple[str, ...]:
-    """Return the places where a model can lose frames: task units and outgoing links; none for a trial on the wire."""
+    """Return the places where a router can lose frames, task units and outgoing links; none for a trial on the wire."""
     links = [
         resource.name for resource in trial.resources if resource.kind == "link" and resource.name.endswith(" out")
     ]
@@ -212,7 +213,7 @@ def _loss_points(trial: Trial) -> tuple[str, ...]:
 
 
 def _entries_of(of: str) -> tuple[str, ...]:
-    """Return the part of a trial that a path leads into, with the entries that it names there.
+    """Return the part of a trial at the start of a path, and the entries that the path names in it.
 
     Examples
     --------
@@ -230,9 +231,11 @@ def _steps(of: str) -> list[tuple[str, list[str]]]:
     while at < len(of):
         match = _STEP.match(of, at)
         if not match or (match[4] == "." and match.end() == len(of)):
-            raise ValueError(f'"{of}" is no path: write names and dots, entries in brackets: "latency.p99_s"')
+            raise ValueError(
+                f'"{of}" is not a path: write names with dots, and entries in brackets, such as "latency.p99_s"'
+            )
         key = match[1]
-        steps.append((_SHORT.get(key, key) if not steps else key, _ENTRY.findall(match[2])))
+        steps.append((_FULL_NAMES.get(key, key) if not steps else key, _ENTRY.findall(match[2])))
         at = match.end()
     if not steps:
         raise ValueError('is empty: write a path such as "l2_bps" or "latency.p99_s"')
@@ -264,10 +267,10 @@ def _members(kind: object) -> tuple[object, ...]:
 
 
 def document_of_testbed(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the content of a test bed file, with the load as one more table.
+    """Return the content of a test bed file with an additional table ``load``.
 
-    ``source``: ``"namespaces"``, the name of a file in ``folder``, or the content of such a file; ``load``: the table
-    ``load`` as in a router file. Raises FileProblem: the file cannot be read or is no TOML.
+    ``source``: ``"namespaces"``, the name of a file in ``folder``, or the content of such a file; ``load``: offered
+    load, as in a router file. Raises FileProblem: the file cannot be read or is not TOML.
     """
     from routecast.testbed.reading import BUILT_IN
 
@@ -280,7 +283,7 @@ def document_of_testbed(source: str | Mapping[str, Any], load: Mapping[str, Any]
 
 
 def table_of_testbed(document: Mapping[str, Any]) -> type[BaseModel]:
-    """Return the model of a test bed file together with the load.
+    """Return the pydantic model of a test bed file with a table ``load``.
 
     Raises FileProblem: the document does not state its kind.
     """
@@ -304,9 +307,9 @@ def _with_load(kind: str) -> type[BaseModel]:
 def measure_trial(
     document: Mapping[str, Any], duration_s: float, *, seed: int, subject: str, folder: Path, over_time: bool = False
 ) -> Trial:
-    """Run one trial on the wire; ``over_time``: whether it keeps its rates over time.
+    """Run one trial on the wire; ``over_time``: whether the trial keeps its rates over time.
 
-    Raises RoutecastError: the document is no test bed, or the machine lacks something.
+    Raises RoutecastError: the document is not a test bed, or the machine lacks a program or a privilege.
     """
     import tomli_w
 
@@ -327,7 +330,7 @@ def measure_trial(
 
 
 def unknown_options(document: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Return a problem for each option of a test bed that its device does not have, with the nearest names."""
+    """Return a problem for each option in a test bed that its device does not have, with the nearest names."""
     from routecast.testbed.devices import make_device
 
     table = document.get("dut", {})
@@ -346,20 +349,19 @@ def unknown_options(document: Mapping[str, Any]) -> tuple[Problem, ...]:
 
 
 @value
-class Course:
+class RunOverTime:
     """One run of an experiment over time."""
 
     run: int = field("Position in ``Results.runs``")
     trial: Trial = field("Trial with its rates over time, without truncation")
-    verdict: Steadiness
+    verdict: Steadiness = field("Verdict on the steadiness of the trial")
 
 
-def course_of(results: Results) -> Course | None:
+def rerun_over_time(results: Results) -> RunOverTime | None:
     """Simulate again the first run that is not steady, or else the first run; the same seed gives the same frames.
 
-    None where the experiment is not simulated or not tested for steadiness, where no run has an answer, and where the
-    run cannot be repeated (answers joined from elsewhere, files that are gone): a missing picture must not prevent the
-    report.
+    Returns None if the experiment is not simulated or not tested for steadiness, if no run has an answer, or if the run
+    cannot be repeated, because files are missing: a missing picture must not prevent the report.
     """
     experiment = results.experiment
     if experiment.evaluator != "simulate" or not experiment.is_steadied:
@@ -378,35 +380,35 @@ def course_of(results: Results) -> Course | None:
         trial = Simulate(model, seed=run.seed, over_time=True, steady_state=False).trial(load, run.duration_s)
     except RoutecastError:
         return None
-    return Course(run=number, trial=trial, verdict=steadiness_of(trial))
+    return RunOverTime(run=number, trial=trial, verdict=steadiness_of(trial))
 
 
-_OF_QUEUES = ("latency", "waiting", "queue_frames", "delay_variation")
-"""Responses that become steady with the queues: later than the rate."""
+_QUEUE_RESPONSES = ("latency", "waiting", "queue_frames", "delay_variation")
+"""Responses that become steady with the queues, which is later than the rate does."""
 
 
 def import_evaluator(evaluator: EvaluatorKind) -> None:
-    """Import the modules that the first run needs; workers can do this before there are runs."""
+    """Import the modules that the first run needs, which workers can do while the runs are made."""
     import routecast.router.files
     from routecast.quantity import parse_duration_s
 
     if evaluator == "solve":
         import routecast.evaluate.solve
     elif evaluator == "simulate":
-        import routecast.evaluate.simulate  # noqa: F401 - imported only so that it is loaded
+        import routecast.evaluate.simulate  # noqa: F401 - the import loads the module
     parse_duration_s("1 s")
 
 
 def answer(run: Run) -> Answer:
-    """Answer a run.
+    """Return the answer of a run.
 
-    Levels that make the router invalid, and responses that the evaluator does not know for it, are reported in
-    :attr:`~routecast.experiment.model.Answer.problem`: other runs continue.
+    :attr:`~routecast.experiment.model.Answer.problem` reports levels that make the router invalid, and responses that
+    the evaluator does not know for it, so that other runs continue.
 
     Raises
     ------
     routecast.errors.EnvironmentProblem
-        The machine lacks something that every run needs.
+        The machine lacks a program or a privilege that every run needs.
     """
     answer_run = {"solve": _solve_run, "simulate": _simulate_run, "measure": _measure_run}[run.evaluator]
     try:
@@ -467,15 +469,15 @@ def _measure_run(run: Run) -> Answer:
 
 
 def build_run(document: Mapping[str, Any], folder: str) -> tuple[RouterModel, OfferedLoad]:
-    """Build the router of a run; return it with its load.
+    """Return the router and the offered load of a run.
 
-    Raises RoutecastError: the document makes no router, or suggests no load.
+    Raises RoutecastError: the document is not a valid router, or has no load.
     """
     from routecast.router.files import build_router
 
     model, load = build_router(document, subject="router", folder=Path(folder) if folder else None)
     if load is None:
-        raise RoutecastError('the router file suggests no load: give one, [set] "load.rate" = "1 Mpps"')
+        raise RoutecastError('the router file has no load: write [set] "load.rate" = "1 Mpps"')
     return model, load
 
 
@@ -485,66 +487,66 @@ def _needs_rates_over_time(run: Run | Experiment) -> bool:
 
 def _answer_of_trial(run: Run, trial: Trial) -> Answer:
     unsteady = ""
-    steady = trial
+    steady_trial = trial
     if run.is_steadied:
         from routecast.evaluate.steadiness import latency_unsteady, steadied, steadiness_of
 
         verdict = steadiness_of(trial)
         unsteady = verdict.reason
-        if not unsteady and any(response.of.startswith(_OF_QUEUES) for response in run.responses):
+        if not unsteady and any(response.of.startswith(_QUEUE_RESPONSES) for response in run.responses):
             unsteady = latency_unsteady(trial)
-        steady = steadied(trial, verdict)
+        steady_trial = steadied(trial, verdict)
 
     def read(response: Response) -> float:
         if response.read_at_s is None:
-            return read_response(steady, response.of)
+            return read_response(steady_trial, response.of)
         return _mean_until(trial, response.of, response.read_at_s)
 
     values, problem = _read_responses(run, read)
-    return Answer(key=run.key, values=values, problem=problem, unsteady=unsteady, bottleneck=_bottleneck(steady))
+    return Answer(key=run.key, values=values, problem=problem, unsteady=unsteady, bottleneck=_bottleneck(steady_trial))
 
 
 def _read_responses(run: Run, read: Callable[[Response], float]) -> tuple[dict[str, float], str]:
-    """Return the responses that can be read, and the reasons why others cannot."""
+    """Return the values of the responses that can be read, and the reasons why others cannot."""
     values: dict[str, float] = {}
-    missing: list[str] = []
+    reasons: list[str] = []
     for response in run.responses:
         try:
             values[response.name] = read(response)
         except EnvironmentProblem:
             raise
         except RoutecastError as problem:
-            missing.append(str(problem))
-    return values, "; ".join(dict.fromkeys(missing))
+            reasons.append(str(problem))
+    return values, "; ".join(dict.fromkeys(reasons))
 
 
 def _bottleneck(trial: Trial) -> str:
     return f"{trial.bottleneck.name} {trial.bottleneck.reason}".strip()
 
 
-Names: TypeAlias = Mapping[str, Sequence[str]]
-"""Entries of a part of a trial, each with its own entries."""
+EntryNames: TypeAlias = Mapping[str, Sequence[str]]
+"""Names of the entries of a part of a trial, each with the names of its own entries."""
 
-_MOST_ROUTERS = 512
-"""Routers of a design that are built to check entries: of larger designs the corners, and others at equal distances."""
+_MAX_ROUTERS = 512
+"""Number of routers of a design that are built to check entries; of larger designs about so many."""
 _PARTS = 1000
-"""Parts into which the simulator cuts a trial: ``MINIS`` of ``crates/sim/src/ledger.rs``."""
-_WITH_INTERVAL = ("forwarded_pps", "loss_ratio", "latency.mean_s", "waiting.mean_s")
-_BOUNDS = ("0", "1")
-_LISTS = ("resources", "activity", "flows", "over_time")
-"""Parts whose entries have a position besides a name."""
+"""Number of parts into which the simulator cuts a trial: ``MINIS`` of ``crates/sim/src/ledger.rs``."""
+_INTERVAL_RESPONSES = ("forwarded_pps", "loss_ratio", "latency.mean_s", "waiting.mean_s")
+_INTERVAL_ENDS = ("0", "1")
+_NUMBERED_PARTS = ("resources", "activity", "flows", "over_time")
+"""Parts of a trial whose entries have a position besides a name."""
 
 
 def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
-    """Return a problem for each response that names an entry which no run has, with the nearest names.
+    """Return a problem for each response that names an entry of no run, with the nearest names.
 
-    An entry that some of the runs have is no problem; a run whose router cannot be built reports that itself. Entries
-    that only a trial can show (:func:`unchecked_responses`) are not checked.
+    An entry that some runs have is not a problem. A run whose router cannot be built reports that itself. Entries that
+    only a trial can show (:func:`unchecked_responses`) are not checked.
     """
-    wanted = _with_entries(experiment)
-    if not wanted or experiment.evaluator == "measure":
+    unseen = _entries_by_response(experiment)
+    if not unseen or experiment.evaluator == "measure":
         return ()
-    known: dict[int, dict[str, None]] = {number: {} for number in wanted}
+    existing: dict[int, dict[str, None]] = {number: {} for number in unseen}
     missing: dict[int, tuple[str, str]] = {}
     checked = 0
     for document in documents(experiment, _rows_to_check(experiment)):
@@ -553,66 +555,66 @@ def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
         except RoutecastError:
             continue
         checked += 1
-        for number in list(wanted):
-            part, *entries = wanted[number]
+        for number in list(unseen):
+            part, *entries = unseen[number]
             candidates: Sequence[str] = list(names.get(part, {}))
             for entry in entries:
-                if not (_is_among(entry, candidates) if part in _LISTS else entry in candidates):
-                    known[number].update(dict.fromkeys(candidates))
+                if not (_has_entry(entry, candidates) if part in _NUMBERED_PARTS else entry in candidates):
+                    existing[number].update(dict.fromkeys(candidates))
                     missing[number] = (part, entry)
                     break
                 candidates = names[part].get(entry, ())
             else:
-                del wanted[number]
-        if not wanted:
+                del unseen[number]
+        if not unseen:
             return ()
     if not checked:
         return ()
-    where = f"any of the {checked:,} routers of the design" if checked > 1 else "the router"
+    routers = f"any of the {checked:,} routers of the design" if checked > 1 else "the router"
     problems = []
-    for number in wanted:
+    for number in unseen:
         part, entry = missing[number]
-        what = f'{part} has no entry "{entry}" in {where}: {did_you_mean(entry, known[number])}'
+        message = f'{part} has no entry "{entry}" in {routers}: {did_you_mean(entry, existing[number])}'
         if part == "over_time" and not experiment.is_steadied:
-            what += "; rates over time are kept with steady = true"
-        problems.append(Problem(f"response[{number}].of", what))
+            message += "; steady = true keeps rates over time"
+        problems.append(Problem(f"response[{number}].of", message))
     return tuple(problems)
 
 
 def unchecked_responses(experiment: Experiment) -> tuple[str, ...]:
-    """Return the responses (their paths) whose entries only a trial can show: on the wire all that name one."""
+    """Return the paths of the responses whose entries only a trial can show: on the wire all that name an entry."""
     if experiment.evaluator != "measure":
         return ()
-    return tuple(experiment.responses[number].of for number in _with_entries(experiment))
+    return tuple(experiment.responses[number].of for number in _entries_by_response(experiment))
 
 
-def _with_entries(experiment: Experiment) -> dict[int, tuple[str, ...]]:
-    """Return the part of a trial and its entries for each response that names entries."""
+def _entries_by_response(experiment: Experiment) -> dict[int, tuple[str, ...]]:
+    """Return, by number of the response, the part of a trial and the entries that its path names."""
     numbered = enumerate(experiment.responses)
     by_response = {number: _entries_of(response.of) for number, response in numbered if response.of not in SOLVED}
     return {number: entries for number, entries in by_response.items() if len(entries) > 1}
 
 
 def _rows_to_check(experiment: Experiment) -> Iterator[int]:
-    """Yield rows of the design: those at the ends of each factor, then all rows, or evenly spaced ones of many."""
+    """Yield the rows at the ends of each factor, then all rows, or evenly spaced rows of a large design."""
     coded = experiment.design.coded
     corners = [
         choose(range(len(coded)), key=lambda row: coded[row][factor])
         for factor in range(len(experiment.factors))
         for choose in (min, max)
     ]
-    step = max(math.ceil(len(coded) / _MOST_ROUTERS), 1)
+    step = max(math.ceil(len(coded) / _MAX_ROUTERS), 1)
     yield from dict.fromkeys([*corners, *range(0, len(coded), step)])
 
 
-def _entries_by_part(experiment: Experiment, model: RouterModel, load: OfferedLoad) -> Mapping[str, Names]:
+def _entries_by_part(experiment: Experiment, model: RouterModel, load: OfferedLoad) -> Mapping[str, EntryNames]:
     if experiment.evaluator == "solve":
         return _solved_entries(model, load, experiment.duration_s)
     return _simulated_entries(model, load, over_time=_needs_rates_over_time(experiment))
 
 
-def _solved_entries(model: RouterModel, load: OfferedLoad, duration_s: float) -> Mapping[str, Names]:
-    """Return the entries of a trial of the closed form, which is solved: that is as fast as a forecast of them."""
+def _solved_entries(model: RouterModel, load: OfferedLoad, duration_s: float) -> Mapping[str, EntryNames]:
+    """Return the entries of a trial of the closed form, which is solved because that is as fast as a forecast."""
     from routecast.evaluate.solve import Solve
 
     trial = Solve(model=model).trial(load, duration_s)
@@ -625,8 +627,8 @@ def _solved_entries(model: RouterModel, load: OfferedLoad, duration_s: float) ->
     }
 
 
-def _simulated_entries(model: RouterModel, load: OfferedLoad, *, over_time: bool) -> Mapping[str, Names]:
-    """Return the entries that a simulated trial can have; it leaves out resources that nothing uses."""
+def _simulated_entries(model: RouterModel, load: OfferedLoad, *, over_time: bool) -> Mapping[str, EntryNames]:
+    """Return the entries that a simulated trial can have; a trial omits resources that nothing uses."""
     from routecast.evaluate.energy import UnitStates, energy_of
 
     tasks = [task.name for task in model.tasks]
@@ -635,7 +637,7 @@ def _simulated_entries(model: RouterModel, load: OfferedLoad, *, over_time: bool
         *(task.thread for task in model.tasks if task.thread),
         *(pool.name for pool in model.pools),
         *(task.name for task in model.tasks if not task.needs),
-        *(f"{port.name} {way}" for way in ("in", "out") for port in model.ports),
+        *(f"{port.name} {direction}" for direction in ("in", "out") for port in model.ports),
     ]
     asleep = [
         UnitStates(
@@ -654,6 +656,6 @@ def _simulated_entries(model: RouterModel, load: OfferedLoad, *, over_time: bool
         "drops_pps": dict.fromkeys(loss_points, ()),
         "energy_j": {pool: tuple(states) for pool, states in energy_of(asleep, 1.0).items()},
         "flows": {str(number): () for number in range(len(load.flows.flows))},
-        "interval": dict.fromkeys(_WITH_INTERVAL, _BOUNDS),
+        "interval": dict.fromkeys(_INTERVAL_RESPONSES, _INTERVAL_ENDS),
         "over_time": {str(number): () for number in range(_PARTS)} if over_time else {},
     }

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["experiment"]
 
 
-_WHERE = "Where it runs"
+_EXECUTION = "Where it runs"
 
 
 def experiment(
@@ -35,33 +35,38 @@ def experiment(
         typer.Option(
             "--executor",
             metavar="auto|threads|processes|dask://HOST:PORT",
-            help="Where runs are computed; the results are the same.",
-            rich_help_panel=_WHERE,
+            help="Executor of the runs; it does not change the results.",
+            rich_help_panel=_EXECUTION,
         ),
     ] = "auto",
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="How many; as there are cores if not given.", rich_help_panel=_WHERE),
+        typer.Option(
+            "--workers",
+            min=1,
+            help="Number of threads or processes; all cores if not given.",
+            rich_help_panel=_EXECUTION,
+        ),
     ] = None,
     shard: Annotated[
         str | None,
         typer.Option(
             "--shard",
             metavar="I/N",
-            help="Run only this part of N, for arrays of jobs: 1/8, 2/8, …; all with the same --out.",
-            rich_help_panel=_WHERE,
+            help="Run only part I of N, for job arrays: 1/8, 2/8, …; all parts need the same --out.",
+            rich_help_panel=_EXECUTION,
         ),
     ] = None,
     join: Annotated[
-        bool, typer.Option("--join", help="Run nothing; analyse what the shards left.", rich_help_panel=_WHERE)
+        bool, typer.Option("--join", help="Run nothing; analyse the answers of the shards.", rich_help_panel=_EXECUTION)
     ] = False,
     design_only: Annotated[
-        bool, typer.Option("--design-only", help="Print which runs there would be, and run nothing.")
+        bool, typer.Option("--design-only", help="Print the combinations of levels, and run nothing.")
     ] = False,
 ) -> None:
-    """Run a designed experiment: effects of factors, their share of the variation, what is certain and what is not.
+    """Run a designed experiment and report the effect of each factor, its share of the variation, and its uncertainty.
 
-    A killed experiment continues where it stopped when it is started again with the same folder.
+    A killed experiment continues where it stopped if it is started again with the same folder.
     """
     from routecast.errors import QuantityProblem
     from routecast.evaluate.result_folder import check_folder
@@ -71,20 +76,20 @@ def experiment(
 
     part = Shard.parse(shard) if shard else None
     if part and join:
-        raise QuantityProblem(str(part), "--shard runs a part, --join puts the parts together: give one of them")
+        raise QuantityProblem(str(part), "--shard runs a part, --join joins all parts: give only one of them")
     definition = read_experiment(file)
     if design_only:
         _print_plan(definition, as_json=as_json)
         return
-    for of in unchecked_responses(definition):
-        remark(f"{of}: whether the wire has this entry only its trials can tell")
+    for path in unchecked_responses(definition):
+        remark(f"{path}: only a trial shows whether the wire has this entry")
     folder = out or Path(definition.name)
     check_folder(folder, "experiment", definition.name)
     if not join:
         make_out_folder(folder)
     results = _results(definition, folder, executor=executor, workers=workers, shard=part, join=join)
     if part:
-        remark(f"Shard {part} is done: {len(results.runs)} runs in {folder}; --join puts the parts together")
+        remark(f"Shard {part} is done: {len(results.runs)} runs in {folder}; --join joins the shards")
         return
     command = f"routecast experiment {file}" + (f" --out {out}" if out else "")
     _analyse(results, folder, command=command, as_json=as_json)
@@ -103,7 +108,7 @@ def _results(
                 definition, folder, executor=executor, workers=workers, shard=shard, on_progress=progress
             )
     except KeyboardInterrupt:
-        remark(f"What is finished is in {folder}; the same command continues from there.")
+        remark(f"Finished runs are in {folder}; the same command continues from there.")
         raise
 
 
@@ -118,7 +123,7 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
     failed = sum(bool(answer.problem) for answer in results.answers)
     if not any(answer.values for answer in results.answers):
         first = next(answer.problem for answer in results.answers)
-        raise RoutecastError(f"none of the {failed} runs has an answer; the first says: {first}")
+        raise RoutecastError(f"none of the {failed} runs has an answer; the problem of the first: {first}")
     with progress_bar("analysis"):
         analyses = {response.name: analyse(results, response.name) for response in results.experiment.responses}
         summary = summary_json(results, analyses, command=command)
@@ -129,14 +134,11 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
     else:
         _print(results, analyses)
     if results.resumed:
-        remark(f"{results.resumed} runs were there already")
+        remark(f"{results.resumed} runs were answered before")
     if failed:
-        lack = (
-            "have no answer"
-            if not any(answer.problem and answer.values for answer in results.answers)
-            else "lack answers"
-        )
-        remark(f"{failed} of {len(results.answers)} runs {lack}; the others are analysed without them")
+        is_partial = any(answer.problem and answer.values for answer in results.answers)
+        lack = "lack some answers" if is_partial else "have no answer"
+        remark(f"{failed} of {len(results.answers)} runs {lack}; the analysis leaves them out")
     remark(f"Report: {folder / 'report.html'}")
 
 
@@ -160,7 +162,7 @@ def _print(results: Results, analyses: dict[str, Analysis]) -> None:
 def _print_plan(definition: Experiment, *, as_json: bool) -> None:
     from routecast.experiment.run import design_json
     from routecast.experiment.runs import levels_of_row
-    from routecast.experiment.views.page import MOST_ROWS, alias_lines, design_table
+    from routecast.experiment.views.page import MAX_ROWS, alias_lines, design_table
 
     if as_json:
         rows = [
@@ -173,5 +175,5 @@ def _print_plan(definition: Experiment, *, as_json: bool) -> None:
     print_table(console, design_table(definition))
     if aliases := alias_lines(definition):
         console.print("\n".join(aliases), markup=False, end="\n\n")
-    if (count := len(definition.design.coded)) > MOST_ROWS:
-        remark(f"{count - MOST_ROWS:,} more rows: --json has them all")
+    if (count := len(definition.design.coded)) > MAX_ROWS:
+        remark(f"{count - MAX_ROWS:,} more rows: --json prints all")

@@ -1,7 +1,7 @@
 """Designs: the combinations of levels that are tried, and the effects that they confound.
 
-Full factorial designs try every combination of levels once, the first factor fastest. Effects are words of factor
-letters; aliases and defining relations are products of such words.
+Full factorial designs try every combination of levels once; the first factor changes fastest. Effects are words of
+factor letters; aliases and defining relations are products of such words.
 
 A fraction 2^(k-p) runs the full design of k - p factors; the column of each further factor is a product of theirs, its
 *generator* (``D=AB``). Multiplying both sides by D gives a word that is 1 in every run (``I = ABD``); all products of
@@ -12,13 +12,13 @@ Hunter and Hunter, table 12.15, and of Montgomery, Design and Analysis of Experi
 
 Plackett-Burman designs screen the main effects of k factors in the next multiple of four runs above k (R. L. Plackett
 and J. P. Burman, "The design of optimum multifactorial experiments", Biometrika 33(4), 1946): for a prime q = 3 mod 4
-the quadratic residues modulo q are the high levels of the first run, every further run is the one before moved on by
-one factor, and a last run has all factors low. An interaction of two factors is spread over the main effects of all
-others: it is assumed to be small.
+the quadratic residues modulo q are the high levels of the first run, every further run is the previous run shifted by
+one factor, and in the last run all factors are low. The interaction of two factors is spread over the main effects of
+all others, so the analysis assumes that it is small.
 
-Central composite designs, for response surfaces of second order, are a factorial, two points on the axis of each factor
-and the centre. The distance alpha of the axial points from the centre is by shape (NIST/SEMATECH e-Handbook of
-Statistical Methods, sec. 5.3.3.6.1; Box and Wilson 1951; Box and Hunter 1957):
+Central composite designs, for response surfaces of second order, consist of a factorial design, two points on the axis
+of each factor, and the centre. The shape sets the distance alpha of the axial points from the centre (NIST/SEMATECH
+e-Handbook of Statistical Methods, sec. 5.3.3.6.1; Box and Wilson 1951; Box and Hunter 1957):
 
 - *rotatable* (circumscribed): alpha = F^(1/4) for F factorial points, outside the levels -1 and +1, so that the
   variance of a prediction depends on its distance from the centre alone;
@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from routecast.errors import ModelProblem, Problem
@@ -45,14 +46,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IDENTITY",
-    "SIZES",
-    "STANDARD",
+    "PLACKETT_BURMAN_SIZES",
+    "STANDARD_FRACTIONS",
     "Fraction",
     "Shape",
     "Spread",
     "WordProblem",
     "central_composite",
     "design_problem",
+    "format_word",
     "fraction_of",
     "full",
     "latin_hypercube",
@@ -64,88 +66,91 @@ __all__ = [
     "rotatable_alpha",
     "snap_to_levels",
     "sobol",
-    "spelled",
     "standard_fraction",
 ]
 
 Spread = Literal["random", "even"]
-_MOST_EVEN = 1000
-"""To exchange coordinates of more points takes longer than to try the points."""
+_MAX_EVEN_POINTS = 1000
+"""Spreading more points evenly takes longer than running them."""
 
 
 def latin_hypercube(
     factors: int, points: int, *, seed: int, spread: Spread = "random"
 ) -> tuple[tuple[float, ...], ...]:
-    """Return coded levels in -1..+1; each factor has one in each of ``points`` equal intervals.
+    """Return the coded levels -1..+1 of a Latin hypercube (McKay et al. 1979), shape (points, factors).
 
-    McKay et al. 1979. ``spread``: ``even`` exchanges coordinates as long as the centred discrepancy falls, so that the
-    points fill the space better. Raises ModelProblem: too many points to spread evenly.
+    Each factor has one point in each of ``points`` equal intervals. ``spread``: ``even`` exchanges coordinates as long
+    as the centred discrepancy falls, so that the points fill the space better. Raises ModelProblem: there are too many
+    points to spread evenly.
     """
     from numpy.random import default_rng
     from scipy.stats import qmc
 
-    if spread == "even" and points > _MOST_EVEN:
+    if spread == "even" and points > _MAX_EVEN_POINTS:
         raise design_problem(
             "spread",
-            f'"even" takes at most {_MOST_EVEN:,} points; so many as {points:,} fill the space without it: "random"',
+            f'"even" takes at most {_MAX_EVEN_POINTS:,} points, got {points:,}: take "random", which fills the space '
+            "as well with so many points",
         )
     optimization: Literal["random-cd"] | None = "random-cd" if spread == "even" else None
-    return _coded(qmc.LatinHypercube(d=factors, seed=default_rng(seed), optimization=optimization).random(points))
+    return _coded_from_unit(
+        qmc.LatinHypercube(d=factors, seed=default_rng(seed), optimization=optimization).random(points)
+    )
 
 
 def sobol(factors: int, points: int, *, seed: int) -> tuple[tuple[float, ...], ...]:
     """Return the first points of a scrambled Sobol sequence (Owen 1998), as :func:`latin_hypercube`.
 
-    Raises ModelProblem: the number of points is not a power of 2: the sequence is balanced only for these.
+    Raises ModelProblem: the number of points is not a power of 2; only then is the sequence balanced.
     """
     from numpy.random import default_rng
     from scipy.stats import qmc
 
     if points & (points - 1):
-        less, more = 1 << (points.bit_length() - 1), 1 << points.bit_length()
+        fewer, more = 1 << (points.bit_length() - 1), 1 << points.bit_length()
         raise design_problem(
             "points",
-            f"{points:,} is no power of 2, where alone a Sobol sequence is balanced: take {less:,} or {more:,}",
+            f"a Sobol sequence is balanced only with a power of 2 points, got {points:,}: take {fewer:,} or {more:,}",
         )
-    return _coded(qmc.Sobol(d=factors, seed=default_rng(seed)).random_base2(points.bit_length() - 1))
+    return _coded_from_unit(qmc.Sobol(d=factors, seed=default_rng(seed)).random_base2(points.bit_length() - 1))
 
 
 def design_problem(key: str, message: str) -> ModelProblem:
-    """Return the error of a design that cannot be made; ``key``: in the table of the design."""
+    """Return the error of a design that cannot be made; ``key``: the wrong key of the table ``[design]``."""
     return ModelProblem("design", [Problem(key, message)])
 
 
 def snap_to_levels(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
-    """Map the coordinates of factors that are not quantities to levels, each level from an equal interval."""
+    """Replace the coordinates of factors that are not quantities by levels; each level has an equal interval."""
 
-    def nearest(factor: Factor, coded: float) -> float:
+    def level_of(factor: Factor, coded: float) -> float:
         count = len(factor.levels)
         return factor.levels[min(int((coded + 1.0) / 2.0 * count), count - 1)].coded
 
     return tuple(
         tuple(
-            value if factor.is_quantity else nearest(factor, value) for value, factor in zip(row, factors, strict=True)
+            value if factor.is_quantity else level_of(factor, value) for value, factor in zip(row, factors, strict=True)
         )
         for row in rows
     )
 
 
-def _coded(unit: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
+def _coded_from_unit(unit: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, (2.0 * unit - 1.0).tolist()))
 
 
 IDENTITY = "I"
-"""The word without letters: the mean."""
+"""The name of the word without letters, which stands for the mean."""
 
 
 class WordProblem(ValueError):
-    """A text is not a word of the factors' letters; the message gives the reason."""
+    """The text is not a word of the factors' letters; the message gives the reason."""
 
 
 def parse_word(text: str, letters: Sequence[str]) -> tuple[int, int]:
-    """Read a word as (mask, sign): bit ``n`` of the mask stands for the ``n``-th letter.
+    """Return the mask and the sign of a word; bit ``n`` of the mask stands for the ``n``-th letter.
 
-    Raises WordProblem: a letter is not a factor's, or occurs twice.
+    Raises WordProblem: a letter names no factor, or occurs twice.
 
     Examples
     --------
@@ -161,19 +166,19 @@ def parse_word(text: str, letters: Sequence[str]) -> tuple[int, int]:
             raise WordProblem(f'"{letter}" is no factor: {did_you_mean(letter, letters)}')
         bit = 1 << letters.index(letter)
         if mask & bit:
-            raise WordProblem(f'"{letter}" comes twice in "{text}": a square is 1, leave both out')
+            raise WordProblem(f'"{letter}" occurs twice in "{text}": its square is 1, so leave both out')
         mask |= bit
     if not word:
         raise WordProblem(f'"{text}" has no letter')
     return mask, sign
 
 
-def spelled(mask: int, letters: Sequence[str], sign: int = 1) -> str:
-    """Write a word.
+def format_word(mask: int, letters: Sequence[str], sign: int = 1) -> str:
+    """Return the text of a word.
 
     Examples
     --------
-    >>> spelled(5, "ABC", -1), spelled(0, "ABC")
+    >>> format_word(5, "ABC", -1), format_word(0, "ABC")
     ('-AC', 'I')
     """
     word = "".join(letter for number, letter in enumerate(letters) if mask >> number & 1) or IDENTITY
@@ -181,7 +186,7 @@ def spelled(mask: int, letters: Sequence[str], sign: int = 1) -> str:
 
 
 def letters_of(factors: int) -> tuple[str, ...]:
-    """Return the first letters that name factors: capitals, then small ones, without I, the identity.
+    """Return the letters of the first factors: capitals, then small letters, without I, which is the identity.
 
     Examples
     --------
@@ -192,9 +197,9 @@ def letters_of(factors: int) -> tuple[str, ...]:
     return tuple((capitals + capitals.lower())[:factors])
 
 
-def masks_up_to(factors: int, most_letters: int) -> Iterable[int]:
-    """Yield the masks of all words of at most ``most_letters`` letters: shorter first, then by alphabet."""
-    for count in range(1, min(most_letters, factors) + 1):
+def masks_up_to(factors: int, max_letters: int) -> Iterable[int]:
+    """Yield the masks of all words of at most ``max_letters`` letters, shorter words first, then by alphabet."""
+    for count in range(1, min(max_letters, factors) + 1):
         for letters in combinations(range(factors), count):
             yield sum(1 << letter for letter in letters)
 
@@ -211,7 +216,7 @@ def full(factors: int) -> tuple[tuple[float, ...], ...]:
 
 
 def multilevel(levels: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
-    """Return every combination of the factors' coded levels, the first factor fastest.
+    """Return every combination of the factors' coded levels; the first factor changes fastest.
 
     Examples
     --------
@@ -221,22 +226,22 @@ def multilevel(levels: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ..
     return tuple(tuple(reversed(row)) for row in product(*reversed(levels)))
 
 
-_MOST_FACTORS = 24
+_MAX_FACTORS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Fraction:
-    """A fraction of a 2^k design; make one with :meth:`of`.
+    """A fraction of a 2^k design, which :meth:`of` makes.
 
     Parameters
     ----------
     letters : tuple of str
-        Of the k factors.
+        Letters of the k factors.
     generators : tuple of str
-        p of them: ``("D=AB", "E=-AC")``.
+        The p generators: ``("D=AB", "E=-AC")``.
     defining : tuple of (int, int)
-        The 2^p - 1 words that are 1 in every run as (mask, sign), shorter ones first;
-        :attr:`defining_relation` spells them.
+        The 2^p - 1 words that are 1 in every run, as (mask, sign), shorter words first;
+        :attr:`defining_relation` has them as texts.
     """
 
     letters: tuple[str, ...]
@@ -245,19 +250,19 @@ class Fraction:
 
     @classmethod
     def of(cls, letters: Sequence[str], generators: Sequence[str]) -> Fraction:
-        """Return the fraction that generators make.
+        """Return the fraction with these generators.
 
         Parameters
         ----------
         letters : sequence of str
-            Of all factors, in their order.
+            Letters of all factors, in their order.
         generators : sequence of str
-            ``"D=AB"``: a factor, then a product of factors that no generator makes.
+            ``"D=AB"``: a factor, then a product of factors that have no generator.
 
         Raises
         ------
         routecast.errors.ModelProblem
-            A generator is no such equation, or confounds two factors with each other; all faults at once.
+            A generator is not such an equation, or confounds two factors with each other; all faults at once.
 
         Examples
         --------
@@ -267,19 +272,17 @@ class Fraction:
         """
         letters = tuple(letters)
         words, problems = _defining_words(letters, generators)
-        if not problems and len(letters) > _MOST_FACTORS:
-            problems.append(
-                Problem("generators", f"{len(letters)} factors: fractions are made of at most {_MOST_FACTORS}")
-            )
+        if not problems and len(letters) > _MAX_FACTORS:
+            problems.append(Problem("generators", f"got {len(letters)} factors: a fraction has at most {_MAX_FACTORS}"))
         if problems:
             raise ModelProblem("design", problems)
         group: list[tuple[int, int]] = [(0, 1)]
         for mask, sign in words:
-            group += [(mask ^ other, sign * its) for other, its in group]
-        defining = sorted(group[1:], key=lambda word: (word[0].bit_count(), _alphabetic(word[0])))
+            group += [(mask ^ other_mask, sign * other_sign) for other_mask, other_sign in group]
+        defining = sorted(group[1:], key=lambda word: (word[0].bit_count(), _letter_numbers(word[0])))
         for mask, _ in defining:
             if mask.bit_count() < 3:
-                pair = " and ".join(spelled(mask, letters))
+                pair = " and ".join(format_word(mask, letters))
                 raise design_problem(
                     "generators",
                     f"they confound {pair} with each other in every run: give one of them another generator",
@@ -289,40 +292,36 @@ class Fraction:
     @property
     def defining_relation(self) -> tuple[str, ...]:
         """The words that are 1 in every run: ``("ABD", "ACE", "BCDE")``; empty for a full design."""
-        return tuple(spelled(mask, self.letters, sign) for mask, sign in self.defining)
+        return tuple(format_word(mask, self.letters, sign) for mask, sign in self.defining)
 
     @property
     def resolution(self) -> int:
-        """Number of letters of the shortest defining word; 0 for a full design, which confounds nothing."""
+        """Number of letters of the shortest defining word; 0 for a full design, which has no aliases."""
         return min((mask.bit_count() for mask, _ in self.defining), default=0)
 
     @property
     def runs(self) -> int:
-        """Combinations, 2^(k-p)."""
+        """Number of combinations, 2^(k-p)."""
         return 1 << (len(self.letters) - len(self.generators))
 
     @property
     def coded(self) -> tuple[tuple[float, ...], ...]:
-        """The combinations in the standard order of the factors that no generator makes, shape (2^(k-p), k)."""
-        equations = [_equation(text, self.letters) for text in self.generators]
+        """The combinations in the standard order of the factors without a generator, shape (2^(k-p), k)."""
+        equations = [_parse_generator(text, self.letters) for text in self.generators]
         generated = {factor: (mask, sign) for factor, mask, sign in equations}
-        base = [number for number in range(len(self.letters)) if number not in generated]
+        base = [factor for factor in range(len(self.letters)) if factor not in generated]
         rows = []
         for levels in full(len(base)):
             row = [0.0] * len(self.letters)
-            for number, level in zip(base, levels, strict=True):
-                row[number] = level
-            for number, (mask, sign) in generated.items():
-                product = float(sign)
-                for other in base:
-                    if mask >> other & 1:
-                        product *= row[other]
-                row[number] = product
+            for factor, level in zip(base, levels, strict=True):
+                row[factor] = level
+            for factor, (mask, sign) in generated.items():
+                row[factor] = sign * prod(row[other] for other in base if mask >> other & 1)
             rows.append(tuple(row))
         return tuple(rows)
 
     def aliases(self, effect: str) -> tuple[str, ...]:
-        """Return the effects that are confounded with an effect, shorter ones first; ``"-CD"``: with the other sign.
+        """Return the effects that are confounded with an effect, shorter words first; ``"-CD"`` has the opposite sign.
 
         Raises
         ------
@@ -331,19 +330,19 @@ class Fraction:
         """
         mask, sign = (0, 1) if effect == "I" else parse_word(effect, self.letters)
         others = sorted(
-            ((mask ^ word, sign * its) for word, its in self.defining),
-            key=lambda pair: (pair[0].bit_count(), _alphabetic(pair[0])),
+            ((mask ^ word, sign * word_sign) for word, word_sign in self.defining),
+            key=lambda pair: (pair[0].bit_count(), _letter_numbers(pair[0])),
         )
-        return tuple(spelled(other, self.letters, its) for other, its in others)
+        return tuple(format_word(other, self.letters, other_sign) for other, other_sign in others)
 
-    def alias_chains(self, most_letters: int = 2) -> tuple[tuple[str, ...], ...]:
-        """Return the distinguishable effects, each as the chain of words that share its estimate.
+    def alias_chains(self, max_letters: int = 2) -> tuple[tuple[str, ...], ...]:
+        """Return the effects that the fraction separates, each as the chain of words that share its estimate.
 
         Parameters
         ----------
-        most_letters : int
-            Longest words that are listed: 2 leaves out interactions of three and more factors. Chains in which no word
-            is that short are left out.
+        max_letters : int
+            Number of letters of the longest listed words: 2 leaves out interactions of three and more factors. A chain
+            of longer words only is left out.
 
         Returns
         -------
@@ -357,36 +356,36 @@ class Fraction:
         """
         chains: list[tuple[str, ...]] = []
         seen = {mask for mask, _ in self.defining}
-        for mask in masks_up_to(len(self.letters), most_letters):
+        for mask in masks_up_to(len(self.letters), max_letters):
             if mask in seen:
                 continue
             coset = [(mask, 1), *((mask ^ word, sign) for word, sign in self.defining)]
             seen |= {word for word, _ in coset}
-            short = [word for word in coset if word[0].bit_count() <= most_letters]
-            short.sort(key=lambda pair: (pair[0].bit_count(), _alphabetic(pair[0])))
-            chains.append(tuple(spelled(word, self.letters, sign) for word, sign in short))
+            listed = [word for word in coset if word[0].bit_count() <= max_letters]
+            listed.sort(key=lambda pair: (pair[0].bit_count(), _letter_numbers(pair[0])))
+            chains.append(tuple(format_word(word, self.letters, sign) for word, sign in listed))
         return tuple(chains)
 
 
 def fraction_of(design: Design, factors: Sequence[Factor]) -> Fraction | None:
-    """Return the fraction of a fractional design, with its aliases; None for other designs."""
+    """Return the fraction of a fractional design, which knows its aliases; None for other designs."""
     if design.kind != "fractional":
         return None
     return Fraction.of([factor.letter for factor in factors], design.generators)
 
 
-def _alphabetic(mask: int) -> tuple[int, ...]:
+def _letter_numbers(mask: int) -> tuple[int, ...]:
     return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
 
 
-def _equation(text: str, letters: tuple[str, ...]) -> tuple[int, int, int]:
-    """Return a generator as (number of its factor, mask and sign of its column)."""
+def _parse_generator(text: str, letters: tuple[str, ...]) -> tuple[int, int, int]:
+    """Return the number of the factor of a generator, and the mask and sign of its column."""
     left, equals, right = (part.strip() for part in text.partition("="))
     if not equals:
-        raise WordProblem(f'"{text}" is no generator: write a factor and what its column is, such as "D=AB"')
+        raise WordProblem(f'"{text}" is not a generator: write a factor and its column, such as "D=AB"')
     mask, sign = parse_word(left, letters)
     if mask.bit_count() != 1 or sign < 0:
-        raise WordProblem(f'"{left}" is no single factor: write "D=AB" for "the column of D is that of AB"')
+        raise WordProblem(f'"{left}" is not one factor: write "D=AB" where the column of D is the product of A and B')
     return mask.bit_length() - 1, *parse_word(right, letters)
 
 
@@ -396,27 +395,27 @@ def _defining_words(letters: tuple[str, ...], generators: Sequence[str]) -> tupl
     for number, text in enumerate(generators):
         place = f"generators[{number}]"
         try:
-            factor, mask, sign = _equation(text, letters)
+            factor, mask, sign = _parse_generator(text, letters)
         except WordProblem as problem:
             problems.append(Problem(place, str(problem)))
             continue
         if factor in {word for word, *_ in equations}:
             problems.append(Problem(place, f'"{letters[factor]}" has a generator already'))
         elif mask.bit_count() < 2:
-            what = f'"{text}" gives two factors the same column: multiply at least two factors'
-            problems.append(Problem(place, what))
+            message = f'"{text}" gives two factors the same column: multiply at least two factors'
+            problems.append(Problem(place, message))
         else:
             equations.append((factor, mask, sign, place))
     generated = sum(1 << factor for factor, *_ in equations)
     for _, mask, _, place in equations:
         if mask & generated:
-            factors = spelled(mask & generated, letters)
-            what = f"{factors} comes from a generator itself: multiply only factors without one"
-            problems.append(Problem(place, what))
+            factors = format_word(mask & generated, letters)
+            message = f"{factors} has a generator itself: multiply only factors without a generator"
+            problems.append(Problem(place, message))
     return [(1 << factor | mask, sign) for factor, mask, sign, _ in equations], problems
 
 
-STANDARD: dict[tuple[int, int], tuple[int, str]] = {
+STANDARD_FRACTIONS: dict[tuple[int, int], tuple[int, str]] = {
     (3, 1): (3, "C=AB"),
     (4, 1): (4, "D=ABC"),
     (5, 1): (5, "E=ABCD"),
@@ -457,11 +456,11 @@ def standard_fraction(letters: Sequence[str], *, runs: int | None = None, resolu
     Parameters
     ----------
     letters : sequence of str
-        Of the factors, as :func:`~routecast.experiment.designs.letters_of` gives them.
+        Letters of the factors, as :func:`~routecast.experiment.designs.letters_of` returns them.
     runs : int, optional
-        Combinations, a power of 2.
+        Number of combinations, a power of 2.
     resolution : int, optional
-        Least resolution; of ``runs``, if both are given.
+        Lowest permitted resolution, also where ``runs`` is given.
 
     Raises
     ------
@@ -474,19 +473,22 @@ def standard_fraction(letters: Sequence[str], *, runs: int | None = None, resolu
     16
     """
     count = len(letters)
-    tabulated = {p: words for (k, p), words in STANDARD.items() if k == count}
+    tabulated = {p: words for (k, p), words in STANDARD_FRACTIONS.items() if k == count}
     fitting = [
-        p for p, (reached, _) in tabulated.items() if runs in {None, 2 ** (count - p)} and reached >= (resolution or 3)
+        p
+        for p, (tabulated_resolution, _) in tabulated.items()
+        if runs in {None, 2 ** (count - p)} and tabulated_resolution >= (resolution or 3)
     ]
     if not fitting:
         known = ", ".join(
-            f"resolution {reached} in {2 ** (count - p)} runs" for p, (reached, _) in sorted(tabulated.items())
+            f"resolution {tabulated_resolution} in {2 ** (count - p)} runs"
+            for p, (tabulated_resolution, _) in sorted(tabulated.items())
         )
-        wanted = [f"of resolution {resolution}"] if resolution else []
-        wanted += [f"in {runs} runs"] if runs else []
+        requested = [f"of resolution {resolution}"] if resolution else []
+        requested += [f"in {runs} runs"] if runs else []
         raise design_problem(
             "runs" if runs else "resolution",
-            f"there is no standard fraction {' '.join(wanted)} of {count} factors: "
+            f"there is no standard fraction {' '.join(requested)} of {count} factors: "
             f"{f'there are {known}' if known else 'give generators, or take kind full'}",
         )
     spelling = dict(zip(letters_of(count), letters, strict=True))
@@ -511,10 +513,10 @@ def rotatable_alpha(factorial_points: int) -> float:
 def central_composite(
     factorial: Sequence[Sequence[float]], *, shape: Shape = "rotatable", centre_points: int = 5
 ) -> tuple[tuple[float, ...], ...]:
-    """Return a central composite design: the factorial, two axial points of each factor, then the centre.
+    """Return a central composite design: the factorial, two axial points of each factor, then the centre points.
 
-    ``factorial``: a full design, or a fraction of resolution V or more; ``centre_points``: how often the centre is
-    tried.
+    ``factorial``: a full design, or a fraction of resolution V or more; ``centre_points``: number of runs at the
+    centre.
 
     Examples
     --------
@@ -533,23 +535,23 @@ def central_composite(
     return (*corners, *axial, *([(0.0,) * factors] * centre_points))
 
 
-SIZES = (8, 12, 20, 24, 32, 44, 48)
-"""Numbers of runs that are a prime q = 3 mod 4 plus 1."""
+PLACKETT_BURMAN_SIZES = (8, 12, 20, 24, 32, 44, 48)
+"""Numbers of runs of the designs: a prime q = 3 mod 4, plus 1."""
 
 
 def plackett_burman(factors: int) -> tuple[tuple[float, ...], ...]:
-    """Return the smallest Plackett-Burman design for at most 47 factors, as coded levels -1 and +1.
+    """Return the smallest Plackett-Burman design for a number of factors, as coded levels -1 and +1.
 
-    Raises ValueError: there are more factors.
+    Raises ValueError: there are more than 47 factors.
 
     Examples
     --------
     >>> "".join("+" if level > 0 else "-" for level in plackett_burman(11)[0])
     '++-+++---+-'
     """
-    runs = next((size for size in SIZES if size > factors), None)
+    runs = next((size for size in PLACKETT_BURMAN_SIZES if size > factors), None)
     if runs is None:
-        raise ValueError(f"{factors} factors: at most {SIZES[-1] - 1}")
+        raise ValueError(f"got {factors} factors: a Plackett-Burman design has at most {PLACKETT_BURMAN_SIZES[-1] - 1}")
     prime = runs - 1
     high = {0} | {number * number % prime for number in range(1, prime)}
     first = [1.0 if number in high else -1.0 for number in range(prime)]

@@ -1,8 +1,8 @@
 """The file ``*.experiment.toml``: its tables, and the experiment that it describes.
 
-The file names factors in a router (or test bed) file, the combinations of their levels that are tried, and the
-responses that are read from each trial. Quantities are texts with units; unknown keys are errors. All faults of a file
-are reported at once, each with its place.
+The file names factors in a router or test bed file, the combinations of their levels, and the responses that are read
+from each trial. Quantities are texts with units, and unknown keys are errors. All faults of a file are reported at
+once, each with its place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from routecast.experiment.answer import (
     unknown_options,
 )
 from routecast.experiment.designs import (
-    SIZES,
+    PLACKETT_BURMAN_SIZES,
     Fraction,
     central_composite,
     design_problem,
@@ -40,7 +40,7 @@ from routecast.experiment.designs import (
     sobol,
     standard_fraction,
 )
-from routecast.experiment.model import Design, DesignKind, Experiment, Factor, Level, Plain, Response
+from routecast.experiment.model import Design, DesignKind, Experiment, Factor, FileValue, Level, Response
 from routecast.quantity.amount import Amount, amount_of, coded_levels
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
@@ -67,7 +67,7 @@ __all__ = [
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Words = Annotated[str, Field(min_length=1, max_length=80)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
-LabelledOverrides = tuple[str, Mapping[str, Plain]]
+LabelledOverrides = tuple[str, Mapping[str, FileValue]]
 
 
 class _NamedTable(FileTable):
@@ -83,16 +83,16 @@ class FactorTable(_NamedTable):
     path: str | None = Field(
         default=None, description="Path of the value in the router or test bed file: pool[cpu].frequency."
     )
-    paths: tuple[str, ...] = Field(default=(), description="Several places that get the same value.")
+    paths: tuple[str, ...] = Field(default=(), description="Paths of several values that are set alike.")
     levels: tuple[Any, ...] = Field(
-        default=(), description="Values as the file would say them; or tables { label = …, set = { path = value, … } }."
+        default=(), description="Values in the form of the file, or tables { label = …, set = { path = value, … } }."
     )
     between: tuple[Any, ...] = Field(
-        default=(), description="Instead of levels: the least and the greatest value of a quantity."
+        default=(), description="Instead of levels: the lowest and the highest value of a quantity."
     )
-    log: bool = Field(default=False, description="Whether steps are ratios: halfway is the geometric mean.")
+    log: bool = Field(default=False, description="Whether steps are ratios, with the geometric mean halfway.")
     quantity: bool | None = Field(
-        default=None, description="Whether values between levels make sense; seen from the levels if not given."
+        default=None, description="Whether the factor may have values between its levels; by default the levels decide."
     )
 
 
@@ -101,32 +101,32 @@ class DesignTable(_NamedTable):
 
     kind: Literal[DesignKind, "plackett_burman"] = Field(default="full", description="Kind of the design.")
     replications: Annotated[int, Field(ge=1, le=100_000, strict=True)] = Field(
-        default=1, description="Runs of each combination, with a seed each."
+        default=1, description="Runs of each combination, each with its own seed."
     )
     common_random_numbers: bool = Field(
         default=False,
-        description="Whether all combinations of a replication have the same seed: differences vary less, and the "
-        "errors of a replication hang together.",
+        description="Whether all combinations of a replication have the same seed: their differences vary less, and "
+        "their errors are correlated.",
     )
     generators: tuple[str, ...] = Field(default=(), description='fractional, central_composite: ["D=AB", …].')
     resolution: Annotated[int, Field(ge=3, le=12, strict=True)] | None = Field(
-        default=None, description="fractional, instead of generators: the resolution that the fraction must reach."
+        default=None, description="fractional, instead of generators: lowest resolution of the fraction."
     )
     runs: Annotated[int, Field(ge=2, le=65_536, strict=True)] | None = Field(
-        default=None, description="fractional, instead of generators: in how many combinations."
+        default=None, description="fractional, instead of generators: number of combinations."
     )
     shape: Literal["rotatable", "face_centred", "inscribed"] = Field(
-        default="rotatable", description="central_composite: where the axial points stand."
+        default="rotatable", description="central_composite: position of the axial points."
     )
     centre_points: Annotated[int, Field(ge=0, le=1000, strict=True)] = Field(
-        default=5, description="central_composite: how often the centre is tried."
+        default=5, description="central_composite: number of runs at the centre."
     )
     points: Any = Field(
         default=None,
-        description="latin_hypercube, sobol: how many points. listed: the points, each a table factor = level.",
+        description="latin_hypercube, sobol: number of points. listed: the points, each a table factor = level.",
     )
     spread: Literal["random", "even"] = Field(
-        default="random", description="latin_hypercube: even moves the points until they fill the space better."
+        default="random", description="latin_hypercube: even moves the points so that they fill the space better."
     )
 
 
@@ -143,28 +143,28 @@ class ResponseTable(_NamedTable):
     )
     read_at: Duration | None = Field(
         default=None,
-        description="forwarded_pps, l1_bps and l2_bps of simulations and on the wire: what one look at this time would "
-        "have said, the mean since the start.",
+        description="Instant of a reading, only for forwarded_pps, l1_bps and l2_bps of simulate and measure: the "
+        "response is the mean from the start of the trial until then.",
     )
 
 
 class ExperimentTable(_NamedTable):
     """An experiment without its router document."""
 
-    name: Name = Field(description="Name of the experiment and of its folder of results.")
+    name: Name = Field(description="Name of the experiment and of the folder of its results.")
     title: str = Field(default="", description="Title of the report.")
     question: str = Field(default="", description="Question that the experiment answers.")
     evaluator: EvaluatorKind = Field(default="solve", description="Evaluator of the runs.")
-    duration: Duration = Field(default=0.1, validate_default=False, description="Length of each trial.")
-    seed: Seed = Field(default=1, description="Seed of all randomness.")
+    duration: Duration = Field(default=0.1, validate_default=False, description="Duration of each trial.")
+    seed: Seed = Field(default=1, description="Seed of all random numbers.")
     steady: bool = Field(
-        default=False, description="Whether the transient is cut off by MSER-5 and each run is tested for drift."
+        default=False, description="Whether MSER-5 cuts off the transient and each run is tested for drift."
     )
     overrides: dict[str, Any] = Field(
-        default={}, alias="set", description="Values that differ from the router file in every run: path = value."
+        default={}, alias="set", description="Changes to the router file in all runs: path = value."
     )
     design: DesignTable = DesignTable()
-    factor: tuple[FactorTable, ...] = Field(min_length=1, description="Varied factors.")
+    factor: tuple[FactorTable, ...] = Field(min_length=1, description="Factors that the experiment varies.")
     response: tuple[ResponseTable, ...] = Field(min_length=1, description="Values that are read from each trial.")
 
 
@@ -172,19 +172,19 @@ class ExperimentFile(ExperimentTable):
     """An ``*.experiment.toml`` file."""
 
     router: str | dict[str, Any] | None = Field(
-        default=None, description="The router: a *.router.toml beside this file, or what one says."
+        default=None, description="The router: a *.router.toml beside this file, or its content as a table."
     )
     testbed: str | dict[str, Any] | None = Field(
         default=None,
-        description='Test bed for the evaluator measure: "namespaces", a *.testbed.toml beside this file, or tables.',
+        description='Test bed for the evaluator measure: "namespaces", a *.testbed.toml beside this file, or a table.',
     )
     load: dict[str, Any] | None = Field(default=None, description="Offered load on a test bed, as in a router file.")
 
 
-MOST_RUNS = 1_000_000
+MAX_RUNS = 1_000_000
 """More runs are likely a mistake."""
 
-_SETTINGS = {
+_KINDS_OF_KEY = {
     "generators": {"fractional", "central_composite"},
     "resolution": {"fractional", "central_composite"},
     "runs": {"fractional"},
@@ -193,17 +193,17 @@ _SETTINGS = {
     "points": {"latin_hypercube", "sobol", "listed"},
     "spread": {"latin_hypercube"},
 }
-"""Kinds of design that each key of the table belongs to."""
+"""The kinds of design that permit a key of the table."""
 
 
 def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> Design:
     """Return the design of a table.
 
-    Raises ModelProblem: the design cannot be made of these factors; places as in the table.
+    Raises ModelProblem: these factors permit no such design; all faults with their keys in the table.
     """
     problems = [
-        Problem(key, f'is not for kind "{table.kind}": it belongs to {" and ".join(sorted(kinds))}')
-        for key, kinds in _SETTINGS.items()
+        Problem(key, f'is not for kind "{table.kind}", only for {" and ".join(sorted(kinds))}')
+        for key, kinds in _KINDS_OF_KEY.items()
         if key in table.model_fields_set and table.kind not in kinds
     ]
     problems += _factor_problems(table, factors)
@@ -239,25 +239,25 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
         rows = snap_to_levels(rows, factors)
     _check_size(len(rows) * table.replications)
     if any(factor.is_whole for factor in factors):
-        rows = tuple(tuple(rounded(factor, at) for factor, at in zip(factors, row, strict=True)) for row in rows)
-    # No regular fraction: interactions are confounded in part with main effects, as among listed points.
+        rows = tuple(tuple(rounded(factor, coded) for factor, coded in zip(factors, row, strict=True)) for row in rows)
+    # A Plackett-Burman design confounds parts of interactions with main effects, as listed points do.
     kind: DesignKind = "listed" if table.kind == "plackett_burman" else table.kind
     return Design(kind=kind, coded=rows, replications=table.replications, generators=generators)
 
 
 def _point_count(points: object, replications: int) -> int:
     if points is None:
-        raise design_problem("points", "is missing: say how many, points = 100")
-    if isinstance(points, bool) or not isinstance(points, int) or not 2 <= points * replications <= MOST_RUNS:
-        what = f"got {shown(points)}: a whole number of points, from 2 to {MOST_RUNS:,} with all replications"
-        raise design_problem("points", what)
+        raise design_problem("points", "is missing: give the number of points, such as points = 100")
+    if isinstance(points, bool) or not isinstance(points, int) or not 2 <= points * replications <= MAX_RUNS:
+        message = f"got {shown(points)}: write a whole number, with all replications from 2 to {MAX_RUNS:,}"
+        raise design_problem("points", message)
     return points
 
 
 def _check_size(runs: int) -> None:
-    if runs > MOST_RUNS:
-        what = f"makes {runs:,} runs, at most {MOST_RUNS:,} are run: take a fraction, or a sample of points"
-        raise design_problem("kind", what)
+    if runs > MAX_RUNS:
+        message = f"makes {runs:,} runs, more than {MAX_RUNS:,}: take a fraction, or a sample of points"
+        raise design_problem("kind", message)
 
 
 def _factor_problems(table: DesignTable, factors: Sequence[Factor]) -> list[Problem]:
@@ -266,23 +266,23 @@ def _factor_problems(table: DesignTable, factors: Sequence[Factor]) -> list[Prob
         problems += [
             Problem(
                 "kind",
-                f'"{factor.name}" has {len(factor.levels)} levels, a {table.kind.replace("_", "-")} design two of each '
-                'factor: take kind "multilevel"',
+                f'"{factor.name}" has {len(factor.levels)} levels, and a {table.kind.replace("_", "-")} design has two '
+                'levels of each factor: take kind "multilevel"',
             )
             for factor in factors
             if len(factor.levels) != 2
         ]
-    if table.kind == "plackett_burman" and len(factors) >= SIZES[-1]:
-        what = f"{len(factors)} factors: at most {SIZES[-1] - 1} are screened so; take kind latin_hypercube"
-        problems.append(Problem("kind", what))
+    if table.kind == "plackett_burman" and len(factors) >= PLACKETT_BURMAN_SIZES[-1]:
+        message = f"has at most {PLACKETT_BURMAN_SIZES[-1] - 1} factors, got {len(factors)}: take kind latin_hypercube"
+        problems.append(Problem("kind", message))
     if table.kind == "central_composite":
         problems += [
-            Problem("kind", f'"{factor.name}" is no quantity, so there is no centre: take kind "multilevel"')
+            Problem("kind", f'"{factor.name}" is not a quantity and has no centre: take kind "multilevel"')
             for factor in factors
             if not factor.is_quantity
         ]
         if len(factors) < 2:
-            problems.append(Problem("kind", "a central composite design has two factors or more"))
+            problems.append(Problem("kind", "a central composite design has two or more factors"))
     return problems
 
 
@@ -290,11 +290,11 @@ def _fraction(table: DesignTable, factors: Sequence[Factor]) -> Fraction:
     letters = [factor.letter for factor in factors]
     if table.generators:
         if table.resolution or table.runs:
-            raise design_problem("generators", "generators decide resolution and runs: leave those out")
+            raise design_problem("generators", "they decide resolution and runs: leave those keys out")
         return Fraction.of(letters, table.generators)
     if not table.resolution and not table.runs:
-        what = 'is missing: give generators = ["D=AB"], or resolution = 4, or runs = 8'
-        raise design_problem("generators", what)
+        message = 'is missing: give generators = ["D=AB"], or resolution = 4, or runs = 8'
+        raise design_problem("generators", message)
     return standard_fraction(letters, runs=table.runs, resolution=table.resolution)
 
 
@@ -302,22 +302,22 @@ def _nonpositive_axial_points(rows: Sequence[Sequence[float]], factors: Sequence
     """Return a problem for each axial point at which a positive quantity would not be positive."""
     problems = []
     for number, factor in enumerate(factors):
-        least = min(lowest_number(factor, level.coded) for level in factor.levels)
+        lowest = min(lowest_number(factor, level.coded) for level in factor.levels)
         for coded in (min(row[number] for row in rows), max(row[number] for row in rows)):
             value = lowest_number(factor, coded)
-            if value < 0.0 <= least or value <= 0.0 < least:
+            if value < 0.0 <= lowest or value <= 0.0 < lowest:
                 label = level_at(factor, coded).label
-                what = (
+                message = (
                     f'"{factor.name}" would be {label} at an axial point: take shape "inscribed" or "face_centred", '
-                    "log = true, or levels that are further from 0"
+                    "log = true, or levels further from 0"
                 )
-                problems.append(Problem("shape", what))
+                problems.append(Problem("shape", message))
     return problems
 
 
 def _listed_points(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
     if not isinstance(points, list) or not points:
-        raise design_problem("points", "is missing: list the points, each a table: [{ factor = level, … }, …]")
+        raise design_problem("points", "is missing: list the points as tables, [{ factor = level, … }, …]")
     problems: list[Problem] = []
     columns = {factor.name: number for number, factor in enumerate(factors)}
     columns |= {factor.letter: number for number, factor in enumerate(factors)}
@@ -325,22 +325,24 @@ def _listed_points(points: object, factors: Sequence[Factor]) -> tuple[tuple[flo
     for number, point in enumerate(points):
         place = f"points[{number}]"
         if not isinstance(point, dict):
-            problems.append(Problem(place, "is no table: write { factor = level, … }"))
+            problems.append(Problem(place, "is not a table: write { factor = level, … }"))
             continue
         row: dict[int, float] = {}
         for name, value in point.items():
             if name not in columns:
-                what = f"is no factor: {did_you_mean(name, [factor.name for factor in factors])}"
-                problems.append(Problem(f"{place}.{name}", what))
+                message = f"is not a factor: {did_you_mean(name, [factor.name for factor in factors])}"
+                problems.append(Problem(f"{place}.{name}", message))
                 continue
             try:
                 row[columns[name]] = coded_of(factors[columns[name]], value)
             except ValueError as problem:
                 problems.append(Problem(f"{place}.{name}", str(problem)))
-        missing = [factor.name for at, factor in enumerate(factors) if at not in row and factor.name not in point]
+        missing = [
+            factor.name for column, factor in enumerate(factors) if column not in row and factor.name not in point
+        ]
         if missing and not any(problem.place.startswith(place) for problem in problems):
             problems.append(Problem(place, f"lacks {', '.join(missing)}"))
-        rows.append(tuple(row.get(at, 0.0) for at in range(len(factors))))
+        rows.append(tuple(row.get(column, 0.0) for column in range(len(factors))))
     if problems:
         raise ModelProblem("design", problems)
     return tuple(rows)
@@ -349,8 +351,8 @@ def _listed_points(points: object, factors: Sequence[Factor]) -> tuple[tuple[flo
 def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseModel] | None) -> Factor:
     """Return the factor of a table of the file.
 
-    ``place``: of the table, for messages: ``"factor[0]"``; ``fields``: model of the varied file, which decides where
-    only whole numbers make sense. Raises ModelProblem: no levels can be made of it; all faults with their places.
+    ``place``: place of the table, for messages: ``"factor[0]"``; ``fields``: model of the varied file, which tells
+    which values are whole numbers. Raises ModelProblem: the table has faults; all of them with their places.
     """
     problems = _factor_table_problems(table, place)
     if problems:
@@ -361,13 +363,13 @@ def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseMode
     key = "between" if table.between else "levels"
     for number, value in enumerate(values):
         try:
-            levels.append(_level(value, paths))
+            levels.append(_parse_level(value, paths))
         except ValueError as problem:
             problems.append(Problem(f"{place}.{key}[{number}]", str(problem)))
-    problems += _repeated(levels, f"{place}.{key}") if not problems else []
+    problems += _repeated_levels(levels, f"{place}.{key}") if not problems else []
     if problems:
         raise ModelProblem("factor", problems)
-    amounts = _amounts(levels)
+    amounts = _amounts_of_levels(levels)
     has_labels = any(isinstance(value, dict) and "label" in value for value in values)
     is_quantity = amounts is not None and not has_labels if table.quantity is None else table.quantity
     if table.between or table.log:
@@ -376,19 +378,19 @@ def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseMode
         step = 2.0 / (len(levels) - 1)
         coded = [min(-1.0 + step * number, 1.0) for number in range(len(levels))]
     elif amounts is None:
-        what = f"{shown(values[0])} … {shown(values[-1])}: are no quantities of one kind: nothing is between"
-        raise ModelProblem("factor", [Problem(f"{place}.{key}", what)])
+        message = f"{shown(values[0])} … {shown(values[-1])}: are not of one kind, so no value lies between them"
+        raise ModelProblem("factor", [Problem(f"{place}.{key}", message)])
     else:
         levels, amounts = _in_order(levels, amounts)
         if table.log and any(amount.number <= 0.0 for amount in amounts):
-            raise ModelProblem("factor", [Problem(f"{place}.log", "needs levels > 0: logarithms are taken")])
+            raise ModelProblem("factor", [Problem(f"{place}.log", "needs levels above 0, because it takes logarithms")])
         coded = coded_levels(amounts, is_log=table.log)
     return Factor(
         letter=letter,
         name=table.name,
         levels=tuple(
-            Level(coded=at, label=label, overrides=overrides)
-            for at, (label, overrides) in zip(coded, levels, strict=True)
+            Level(coded=coded_level, label=label, overrides=overrides)
+            for coded_level, (label, overrides) in zip(coded, levels, strict=True)
         ),
         is_quantity=is_quantity,
         is_log=is_quantity and table.log,
@@ -402,32 +404,32 @@ def _factor_table_problems(table: FactorTable, place: str) -> list[Problem]:
         problems.append(Problem(place, "has levels and between: give one of them"))
     elif table.between and len(table.between) != 2:
         problems.append(
-            Problem(f"{place}.between", f"has {len(table.between)} values: give the least and the greatest")
+            Problem(f"{place}.between", f"has {len(table.between)} values: give the lowest and the highest")
         )
     elif not table.between and len(table.levels) < 2:
-        count = "no level" if not table.levels else "one level"
-        problems.append(Problem(f"{place}.levels", f"has {count}: nothing varies, give two or more"))
+        count = "one level" if table.levels else "no level"
+        problems.append(Problem(f"{place}.levels", f"has {count}: give two or more"))
     if table.between and not (table.path or table.paths):
-        problems.append(Problem(f"{place}.path", "is missing: say where the value stands"))
+        problems.append(Problem(f"{place}.path", "is missing: write the path of the value"))
     return problems
 
 
-def _level(value: Any, paths: tuple[str, ...]) -> LabelledOverrides:
-    """Return label and overrides of a level of the file."""
-    if _has_time(value):
-        raise ValueError(f"got {label_for(value)}: holds a date or a time of day, which nothing here is: write a text")
+def _parse_level(value: Any, paths: tuple[str, ...]) -> LabelledOverrides:
+    """Return the label and the overrides of a level of the file."""
+    if _has_date_or_time(value):
+        raise ValueError(f"got {label_for(value)}: no value is a date or a time of day: write a text")
     if isinstance(value, dict) and ("set" in value or "value" in value) and value.keys() <= {"label", "set", "value"}:
-        inner = dict(value.get("set", {})) if isinstance(value.get("set", {}), dict) else None
-        if inner is None:
-            raise ValueError("set is no table: write set = { path = value }")
+        overrides = value.get("set", {})
+        if not isinstance(overrides, dict):
+            raise ValueError("set is not a table: write set = { path = value }")
         if "value" in value:
             if not paths:
                 raise ValueError("has a value but the factor has no path: write set = { path = value }")
-            inner = {**dict.fromkeys(paths, value["value"]), **inner}
+            overrides = {**dict.fromkeys(paths, value["value"]), **overrides}
         label = value.get("label", "")
         if not isinstance(label, str):
             raise ValueError(f"label is {shown(label)}: write a text")
-        return label or label_for(value.get("value", inner)), inner
+        return label or label_for(value.get("value", overrides)), overrides
     if not paths:
         if not isinstance(value, dict) or not value:
             raise ValueError(
@@ -437,31 +439,32 @@ def _level(value: Any, paths: tuple[str, ...]) -> LabelledOverrides:
     return label_for(value), dict.fromkeys(paths, value)
 
 
-def _has_time(value: object) -> bool:
-    """Return whether a value holds one of TOML's dates and times, which neither files nor summaries can hold."""
+def _has_date_or_time(value: object) -> bool:
+    """Return whether a value holds one of TOML's dates and times, which no field of a router or test bed takes."""
     if isinstance(value, dict):
-        return any(map(_has_time, value.values()))
+        return any(map(_has_date_or_time, value.values()))
     if isinstance(value, list):
-        return any(map(_has_time, value))
+        return any(map(_has_date_or_time, value))
     return isinstance(value, datetime.date | datetime.time)
 
 
-def _repeated(levels: list[LabelledOverrides], place: str) -> list[Problem]:
+def _repeated_levels(levels: list[LabelledOverrides], place: str) -> list[Problem]:
     problems = []
     for number, (label, overrides) in enumerate(levels):
-        before = levels[:number]
-        if any(overrides == other for _, other in before):
-            problems.append(Problem(f"{place}[{number}]", f'"{label}" comes twice: levels differ from each other'))
-        elif any(label == other for other, _ in before):
-            problems.append(Problem(f"{place}[{number}]", f'"{label}" is the label of two levels: give them others'))
+        earlier = levels[:number]
+        if any(overrides == earlier_overrides for _, earlier_overrides in earlier):
+            problems.append(Problem(f"{place}[{number}]", f'"{label}" occurs twice: give each level once'))
+        elif any(label == earlier_label for earlier_label, _ in earlier):
+            message = f'"{label}" is the label of two levels: give each its own label'
+            problems.append(Problem(f"{place}[{number}]", message))
     return problems
 
 
-def _amounts(levels: list[LabelledOverrides]) -> list[Amount] | None:
-    """Return the quantity of each level if each sets the same paths to quantities of one kind, else None.
+def _amounts_of_levels(levels: list[LabelledOverrides]) -> list[Amount] | None:
+    """Return the quantity of each level; None unless all levels set the same paths to quantities of one kind.
 
-    The paths of a level may have different values if there are two levels: each path goes from its first value to its
-    last. With more levels the position of a level would be ambiguous.
+    With two levels the paths of a level may have different values: each path goes from its first value to its last.
+    With more levels the position of a level would be ambiguous.
     """
     paths = levels[0][1].keys()
     if any(overrides.keys() != paths for _, overrides in levels):
@@ -475,16 +478,16 @@ def _amounts(levels: list[LabelledOverrides]) -> list[Amount] | None:
     dimensions = [amount.dimension for amount in rows[0]]
     if any([amount.dimension for amount in row] != dimensions for row in rows):
         return None
-    differ = any(
+    paths_differ = any(
         amount.dimension != row[0].dimension or amount.in_unit(row[0].unit) != row[0].in_unit(row[0].unit)
         for row in rows
         for amount in row
     )
-    return None if differ and len(rows) != 2 else [row[0] for row in rows]
+    return None if paths_differ and len(rows) != 2 else [row[0] for row in rows]
 
 
 def _in_order(levels: list[LabelledOverrides], amounts: list[Amount]) -> tuple[list[LabelledOverrides], list[Amount]]:
-    """Keep the order of levels that rise or fall throughout; put others into rising order."""
+    """Return the levels and their quantities, sorted unless they rise or fall throughout."""
     unit = amounts[0].unit
     numbers = [amount.in_unit(unit) for amount in amounts]
     if numbers in (sorted(numbers), sorted(numbers, reverse=True)):
@@ -494,7 +497,7 @@ def _in_order(levels: list[LabelledOverrides], amounts: list[Amount]) -> tuple[l
 
 
 def _is_whole(levels: list[LabelledOverrides], fields: type[BaseModel] | None) -> bool:
-    """Return whether a path leads to a field of whole numbers; for an unknown field, whether the levels are whole."""
+    """Return whether a path leads to a field of whole numbers, or to an unknown field and all its levels are whole."""
     from routecast.load.frames import FrameMix
     from routecast.router.variants import field_of
 
@@ -503,21 +506,20 @@ def _is_whole(levels: list[LabelledOverrides], fields: type[BaseModel] | None) -
         if field is None:
             if all(isinstance(overrides[path], int) for _, overrides in levels):
                 return True
-        elif {int, FrameMix} & _kinds(field.annotation):
+        elif {int, FrameMix} & _types_in(field.annotation):
             return True
     return False
 
 
-def _kinds(annotation: object) -> set[object]:
-    """Return the types that a field may have, without their wrappers."""
+def _types_in(annotation: object) -> set[object]:
+    """Return the types in an annotation, without their wrappers."""
     inner = get_args(annotation)
     if not inner:
         return {annotation}
-    return {kind for argument in inner for kind in _kinds(argument) if isinstance(kind, type)}
+    return {kind for argument in inner for kind in _types_in(argument) if isinstance(kind, type)}
 
 
-SUFFIX = ".experiment.toml"
-_MOST_FACTORS = 49
+_MAX_FACTORS = 49
 
 
 def read_experiment(path: str | Path) -> Experiment:
@@ -541,8 +543,8 @@ def parse_experiment(text: str, *, subject: str = "experiment", folder: Path | N
         As :func:`read_experiment`.
     """
     table = validated(ExperimentFile, parse_toml(text, subject), subject)
-    document, beside = _load_document(table, subject, folder or Path())
-    return experiment_of(table, document, subject=subject, folder=beside)
+    document, document_folder = _load_document(table, subject, folder or Path())
+    return experiment_of(table, document, subject=subject, folder=document_folder)
 
 
 def experiment_of(
@@ -551,8 +553,8 @@ def experiment_of(
     """Return the experiment of a table on a router (or test bed) file.
 
     ``document``: content of the router file, or of the test bed file with a table ``load`` of the offered load;
-    ``subject``: name of the experiment's file in messages; ``folder``: of the files that the document names. Raises
-    FileProblem: the table has faults; all of them with their places.
+    ``subject``: name of the experiment's file in messages; ``folder``: folder of the files that the document names.
+    Raises FileProblem: the table has faults; all of them with their places.
     """
     from routecast.router.files import router_table
     from routecast.router.variants import vary
@@ -565,7 +567,7 @@ def experiment_of(
     except ModelProblem as error:
         problems += [Problem(f"set.{problem.place}", problem.message) for problem in error.problems]
     factors: list[Factor] = []
-    for number, (letter, factor_table) in enumerate(zip(letters_of(_MOST_FACTORS), table.factor, strict=False)):
+    for number, (letter, factor_table) in enumerate(zip(letters_of(_MAX_FACTORS), table.factor, strict=False)):
         place = f"factor[{number}]"
         try:
             factor = factor_of(letter, factor_table, place, fields)
@@ -613,7 +615,7 @@ def experiment_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **ExperimentFile.model_json_schema(by_alias=True),
         "title": "routecast experiment file",
-        "description": "Factors in a router or test bed file, the combinations that are tried, what is read.",
+        "description": "Factors in a router or test bed file, the combinations of their levels, and the responses.",
     }
 
 
@@ -621,19 +623,18 @@ def _load_document(table: ExperimentFile, subject: str, folder: Path) -> tuple[d
     """Return the content of the router or test bed file, and the folder of the files that it names."""
     from routecast.router.load_table import read_load
 
-    wanted, other = ("testbed", "router") if table.evaluator == "measure" else ("router", "testbed")
-    source = getattr(table, wanted)
+    needed, unused = ("testbed", "router") if table.evaluator == "measure" else ("router", "testbed")
+    source = getattr(table, needed)
     problems = []
     if source is None:
-        problems.append(Problem(wanted, f'is missing: the evaluator "{table.evaluator}" needs it'))
-    if getattr(table, other) is not None:
-        needs = "needs a test bed" if other == "router" else "needs a router"
-        problems.append(Problem(other, f'is not for the evaluator "{table.evaluator}", which {needs}'))
+        problems.append(Problem(needed, f'is missing: the evaluator "{table.evaluator}" needs it'))
+    if getattr(table, unused) is not None:
+        needs = "needs a test bed" if unused == "router" else "needs a router"
+        problems.append(Problem(unused, f'is not for the evaluator "{table.evaluator}", which {needs}'))
     if table.load is not None and table.evaluator != "measure":
-        what = 'stands in the router file; to change it write [set] "load.rate" = "1 Mpps"'
-        problems.append(Problem("load", what))
+        problems.append(Problem("load", 'belongs in the router file; to change it write [set] "load.rate" = "1 Mpps"'))
     if table.evaluator == "measure" and table.load is None:
-        problems.append(Problem("load", "is missing: say what the tester offers, rate and frames"))
+        problems.append(Problem("load", "is missing: give the rate and the frames that the tester offers"))
     if problems:
         raise FileProblem(subject, problems)
     if table.evaluator == "measure":
@@ -641,27 +642,27 @@ def _load_document(table: ExperimentFile, subject: str, folder: Path) -> tuple[d
         try:
             read_load(table.load, ports=2, folder=folder)
         except FileProblem as error:
-            placed = [Problem(f"load.{problem.place}", problem.message) for problem in error.problems]
-            raise FileProblem(subject, placed) from error
+            problems = [Problem(f"load.{problem.place}", problem.message) for problem in error.problems]
+            raise FileProblem(subject, problems) from error
         return document_of_testbed(source, table.load, folder), folder
     if isinstance(source, dict):
         return source, folder
     path = folder / source
     try:
         exists = path.is_file()
-    except (OSError, ValueError):  # no name that a file could have
+    except (OSError, ValueError):  # the text is not a possible file name
         exists = False
     if not exists:
-        known = [path.name for path in sorted(folder.glob("*.router.toml"))]
-        what = f"there is no file {shown(source)} beside the experiment: {did_you_mean(source, known)}"
-        raise FileProblem(subject, [Problem("router", what)])
+        names = [path.name for path in sorted(folder.glob("*.router.toml"))]
+        message = f"there is no file {shown(source)} beside the experiment: {did_you_mean(source, names)}"
+        raise FileProblem(subject, [Problem("router", message)])
     return parse_toml(read_text(path, kind="router file"), str(path)), path.parent
 
 
 def _path_problems(
     factor: Factor, document: Mapping[str, Any], fields: type[BaseModel], place: str, kind: str
 ) -> list[Problem]:
-    """Set each level of a factor in the document; return a problem for each unknown path, with the nearest names."""
+    """Return a problem for each path of a factor that the document does not know, with the nearest names."""
     from routecast.router.variants import vary
 
     problems: dict[str, Problem] = {}
@@ -679,12 +680,12 @@ def _path_problems(
 
 def _table_problems(table: ExperimentTable, factors: Sequence[Factor]) -> list[Problem]:
     problems = []
-    if len(table.factor) > _MOST_FACTORS:
-        problems.append(Problem("factor", f"has {len(table.factor)} entries: at most {_MOST_FACTORS} have letters"))
+    if len(table.factor) > _MAX_FACTORS:
+        problems.append(Problem("factor", f"has {len(table.factor)} entries: there are letters for {_MAX_FACTORS}"))
     for key, entries in (("factor", table.factor), ("response", table.response)):
         names = [entry.name for entry in entries]
         problems += [
-            Problem(f"{key}[{number}].name", f"{shown(name)} is taken")
+            Problem(f"{key}[{number}].name", f"{shown(name)} is taken already")
             for number, name in enumerate(names)
             if name in names[:number]
         ]
@@ -697,22 +698,22 @@ def _table_problems(table: ExperimentTable, factors: Sequence[Factor]) -> list[P
         if problem := reading_problem(response.of, table.evaluator, response.read_at, table.duration):
             problems.append(Problem(f"{place}.read_at", problem))
         if response.name in factor_names:
-            what = f"{shown(response.name)} is the name of a factor: give it another"
-            clashes.append(Problem(f"{place}.name", what))
+            message = f"{shown(response.name)} is the name of a factor: give the response another name"
+            clashes.append(Problem(f"{place}.name", message))
     owners: dict[str, str] = {}
     for factor in factors:
         for path in dict.fromkeys(path for level in factor.levels for path in level.overrides):
             hidden = [owner for owner in owners if owner == path or owner.startswith(f"{path}.")]
             if hidden:
-                what = f'{shown(hidden[0])} is varied by "{owners[hidden[0]]}" already, which would do nothing'
-                problems.append(Problem(f'factor "{factor.name}"', what))
+                message = f'overrides {shown(hidden[0])}, which "{owners[hidden[0]]}" varies already'
+                problems.append(Problem(f'factor "{factor.name}"', message))
             owners[path] = factor.name
     if table.steady and table.evaluator == "solve":
-        problems.append(Problem("steady", "solve answers for the steady state: leave it out"))
+        problems.append(Problem("steady", "solve answers for the steady state: leave this key out"))
     problems += clashes
     if table.design.common_random_numbers and table.evaluator != "simulate":
-        what = f"{table.evaluator} draws no random numbers that runs could share: leave it out"
-        problems.append(Problem("design.common_random_numbers", what))
+        message = f"{table.evaluator} draws no random numbers that runs could share: leave this key out"
+        problems.append(Problem("design.common_random_numbers", message))
     return problems
 
 
@@ -721,5 +722,4 @@ def _load_problems(document: Mapping[str, Any], factors: Sequence[Factor]) -> li
         return []
     if any(path.split(".")[0] == "load" for factor in factors for path in factor.levels[0].overrides):
         return []
-    what = 'is missing: the router file suggests no load, give one: [set] "load.rate" = "1 Mpps"'
-    return [Problem("set", what)]
+    return [Problem("set", 'lacks a load, and the router file has none: write [set] "load.rate" = "1 Mpps"')]

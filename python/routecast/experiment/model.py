@@ -1,7 +1,7 @@
-"""A designed experiment as data: factors, the design, its runs and their answers.
+"""A designed experiment as data: its factors, its design, its runs and their answers.
 
 The notation is Jain's (The Art of Computer Systems Performance Analysis, 1991, part IV): factors A, B, C, …, levels
-coded -1 and +1, effects ``q_0, q_A, q_AB, …``, and ``SST``, the total variation, of which each effect has a share.
+coded -1 and +1, effects ``q_0, q_A, q_AB, …``, and the total variation ``SST``, of which each effect explains a share.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.protocol import EvaluatorKind
 from routecast.quantity.schema import field, value
 
-__all__ = ["Answer", "Design", "DesignKind", "Experiment", "Factor", "Level", "Plain", "Response", "Results", "Run"]
+__all__ = ["Answer", "Design", "DesignKind", "Experiment", "Factor", "FileValue", "Level", "Response", "Results", "Run"]
 
 DesignKind = Literal["full", "fractional", "multilevel", "central_composite", "latin_hypercube", "sobol", "listed"]
-Plain = str | int | float | bool | list[Any] | dict[str, Any]
-"""A value as in a file."""
+FileValue = str | int | float | bool | list[Any] | dict[str, Any]
+"""A value as a file has it."""
 
 
 @value
@@ -26,11 +26,11 @@ class Level:
     """One setting of a factor."""
 
     coded: float = field(
-        "Position between the low level (-1) and the high level (+1): of a quantity in proportion to its value (or the "
-        "logarithm of it); levels without an order have equal steps"
+        "Position between the low level (-1) and the high level (+1): in proportion to the value of a quantity (or to "
+        "its logarithm); levels that are not quantities have equal steps"
     )
     label: str = field('Name in tables and figures: ``"78 B"``, ``"with queue manager"``')
-    overrides: Mapping[str, Plain] = field(
+    overrides: Mapping[str, FileValue] = field(
         "New values by path (:func:`routecast.router.variants.vary`), as in the file"
     )
 
@@ -39,15 +39,15 @@ class Level:
 class Factor:
     """A part of a router, load or testbed file that the experiment varies."""
 
-    letter: str = field("A, B, C, … in the order of the file (I is left out: it means the identity)")
+    letter: str = field("A, B, C, … in the order of the file, without I, which means the identity")
     name: str = field('``"packet size"``')
-    levels: tuple[Level, ...] = field("Levels, at least two, ascending in ``coded``; first and last have -1 and +1")
+    levels: tuple[Level, ...] = field("Two or more levels, ascending in ``coded`` from -1 to +1")
     is_quantity: bool = field(
-        "Whether points between the levels make sense: needed for response surfaces and samples", default=False
+        "Whether the factor may have values between its levels, as response surfaces and samples need", default=False
     )
     is_log: bool = field("Quantities only: whether coded values are logarithmic", default=False)
     is_whole: bool = field(
-        "Quantities only: whether only whole numbers of the base unit make sense (cores, frames, bytes of a frame)",
+        "Quantities only: whether values are whole numbers of the base unit (cores, frames, bytes of a frame)",
         default=False,
     )
 
@@ -62,25 +62,25 @@ class Response:
         '``"resource[cpu].utilisation_ratio"``'
     )
     transform: Literal["none", "log", "reciprocal"] = field(
-        "Transform of the value before the analysis (Jain, sec. 17.6).", default="none"
+        "Transform of the value before the analysis (Jain, sec. 17.6)", default="none"
     )
     read_at_s: float | None = field(
-        "Rates of simulations and on the wire only: the instant until which the mean since the start of the trial is "
-        "taken, instead of the mean after the transient",
+        "Rates of simulations and on the wire only: end of the mean since the start of the trial; None: the mean after "
+        "the transient",
         default=None,
     )
 
 
 @value
 class Design:
-    """The combinations of levels that are tried."""
+    """The combinations of levels that an experiment tries."""
 
     kind: DesignKind
     coded: tuple[tuple[float, ...], ...] = field(
-        "Coded levels: a row for each combination, a column for each factor, in standard (Yates) order where it exists"
+        "Coded levels: a row for each combination, a column for each factor; in standard (Yates) order if there is one"
     )
-    replications: int = field("Runs of each combination, with a seed each: the r of 2^k r", default=1)
-    generators: tuple[str, ...] = field('Fractions only: ``("D=AB", "E=AC")``', default=())
+    replications: int = field("Runs of each combination, each with its own seed: the r of 2^k r", default=1)
+    generators: tuple[str, ...] = field('Fractions only: generators, ``("D=AB", "E=AC")``', default=())
 
 
 @value
@@ -90,15 +90,14 @@ class Experiment:
     name: str
     title: str = ""
     question: str = ""
-    document: Mapping[str, Any] = field("Content of the router file (or test bed file)")
+    document: Mapping[str, Any] = field("Content of the router file or test bed file")
     evaluator: EvaluatorKind
     duration_s: float = field("Duration of each trial")
     seed: int = field(
-        "Seed of the experiment, from which the seeds of runs are spawned (``numpy.random.SeedSequence.spawn``)",
-        default=1,
+        "Seed from which the seeds of the runs are spawned (``numpy.random.SeedSequence.spawn``)", default=1
     )
     is_steadied: bool = field(
-        "Whether the transient is cut off by MSER-5 and each run is tested for drift (simulation and wire only)",
+        "Whether MSER-5 cuts off the transient and each run is tested for drift (simulation and wire only)",
         default=False,
     )
     has_common_seeds: bool = field(
@@ -112,12 +111,12 @@ class Experiment:
 
 @value
 class Run:
-    """One trial of an experiment; it can be pickled, and holds everything that a worker needs to run it."""
+    """One trial of an experiment, with everything that a worker needs; it can be pickled."""
 
-    key: str = field("Hash of everything that decides the answer: the same key, the same answer")
+    key: str = field("Hash of everything that decides the answer: runs with the same key have the same answer")
     row: int = field("Row of :attr:`Design.coded`")
-    replication: int = field("0, 1, …")
-    document: Mapping[str, Any] = field("The router (or testbed) file with the levels of this run")
+    replication: int = field("Number of the replication, from 0")
+    document: Mapping[str, Any] = field("Content of the router or test bed file with the levels of this run")
     evaluator: EvaluatorKind
     duration_s: float
     seed: int
@@ -131,30 +130,27 @@ class Answer:
     """The answer of a run."""
 
     key: str = field("Key of the run")
-    values: Mapping[str, float] = field(
-        "Values by name of the response, before any transform; empty where the run failed"
-    )
+    values: Mapping[str, float] = field("Values by name of the response, before any transform; empty if the run failed")
     problem: str = field(
-        "Why the run has no answer (the level makes the router invalid), or none for some of the responses (its router "
-        "has no such entry); empty where it has all",
+        "Reason why responses have no values, such as levels that make the router invalid; empty if all have values",
         default="",
     )
-    unsteady: str = field("Why the run is not steady; empty where it is steady or was not tested", default="")
+    unsteady: str = field("Reason why the run is not steady; empty if it is steady or was not tested", default="")
     bottleneck: str = field("Bottleneck in the evaluator's words", default="")
 
 
 @value
 class Results:
-    """Every run of an experiment with its answer, in the order of the design."""
+    """All runs of an experiment with their answers, in the order of the design."""
 
     experiment: Experiment
     runs: tuple[Run, ...]
-    answers: tuple[Answer, ...] = field("One for each run")
-    resumed: int = field("Number of answers that the folder had already", default=0)
+    answers: tuple[Answer, ...] = field("Answers of the runs, in their order")
+    resumed: int = field("Number of answers that were in the folder before", default=0)
     elapsed_s: float = dataclasses.field(default=0.0, compare=False)
 
     def values(self, response: str) -> tuple[float, ...]:
-        """Return the values of a response in the order of the runs; NaN where a run failed.
+        """Return the values of a response in the order of the runs; NaN for a failed run.
 
         Raises
         ------
@@ -163,5 +159,5 @@ class Results:
         """
         names = [response.name for response in self.experiment.responses]
         if response not in names:
-            raise RoutecastError(f'no response "{response}": there are {", ".join(names)}')
+            raise RoutecastError(f'there is no response "{response}": there are {", ".join(names)}')
         return tuple(answer.values.get(response, float("nan")) for answer in self.answers)

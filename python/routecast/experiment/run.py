@@ -1,10 +1,10 @@
-"""Run an experiment or join its shards, and write its results as a table and as plain data.
+"""Runs an experiment or joins its shards, and writes the results as a table and as plain data.
 
 ::
 
-    OUT/runs.parquet      answers as they came in (and runs.2-of-8.parquet, of shards)
-    OUT/results.parquet   every run beside its levels and responses, in the order of the design
-    OUT/summary.json      the experiment, its design with what it confounds, and the analysis of each response
+    OUT/runs.parquet      answers in the order of their arrival (of a shard: runs.2-of-8.parquet)
+    OUT/results.parquet   every run with its levels and responses, in the order of the design
+    OUT/summary.json      the experiment, its design with the confounded effects, and the analysis of each response
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["AUTO", "design_json", "join_experiment", "run_experiment", "summary_json", "write_table"]
 
-MOST_RUNS_LISTED = 1000
-"""The summary of more runs leaves out single runs: the table of results has them."""
+MAX_RUNS_LISTED = 1000
+"""The summary of more runs omits single runs, which the table of results has."""
 
 _RESERVED = ("run", "row", "replication", "seed", "problem", "unsteady", "bottleneck", "key")
 
 
 def write_table(results: Results, path: Path) -> None:
-    """Write every run with its levels (coded and as labels) and its responses in base units as a Parquet file."""
+    """Write a Parquet file of all runs, each with its levels, coded and as labels, and its responses in base units."""
     import polars
 
     experiment = results.experiment
@@ -91,7 +91,7 @@ def design_json(experiment: Experiment) -> dict[str, object]:
 
 
 def summary_json(results: Results, analyses: Mapping[str, Analysis], *, command: str = "") -> dict[str, object]:
-    """Return the summary as plain data; NaN is null, field names carry their units."""
+    """Return the summary as plain data; NaN is null, and names of fields end in their units."""
     experiment = results.experiment
     return {
         "experiment": experiment.name,
@@ -112,8 +112,8 @@ def summary_json(results: Results, analyses: Mapping[str, Analysis], *, command:
 
 
 def _analysis_json(analysis: Analysis, runs: int) -> object:
-    """Return an analysis as plain data; without cells and residuals where there are very many runs."""
-    if runs <= MOST_RUNS_LISTED:
+    """Return an analysis as plain data, without cells and residuals if there are very many runs."""
+    if runs <= MAX_RUNS_LISTED:
         return analysis.to_json()
     document = replace(analysis, cells=()).to_json()
     if not isinstance(document, dict):
@@ -124,7 +124,7 @@ def _analysis_json(analysis: Analysis, runs: int) -> object:
 
 
 AUTO = "auto"
-"""Name of the executor that suits the experiment."""
+"""Chooses the executor that suits the experiment."""
 
 
 def run_experiment(
@@ -144,34 +144,35 @@ def run_experiment(
     ----------
     experiment : Experiment
     out : Path or None
-        Folder where answers are kept as they come in; a killed run continues there. None: they are kept in memory only.
+        Folder of the answers, from which a killed experiment continues. None: answers stay in memory.
     executor : str
-        ``"threads"``, ``"processes"``, ``"dask://HOST:PORT"``; ``"auto"``: suits evaluator and number of runs.
+        ``"threads"``, ``"processes"``, ``"dask://HOST:PORT"``; ``"auto"`` depends on the evaluator and the number of
+        runs.
     workers : int, optional
-        As many as there are cores if not given; always one worker on the wire.
+        Number of workers, by default the number of cores; on the wire it is always one.
     shard : Shard, optional
-        Run this part only; the results have its runs.
+        Part of the runs that is run and returned.
     on_progress : callable, optional
-        Called with the number of finished runs, the number of all, and a text about the remaining runs.
+        Called with the number of finished runs, the number of all runs, and a text about the remaining runs.
 
     Raises
     ------
     routecast.errors.RoutecastError
-        No such executor, a scheduler that does not answer, a folder that cannot be written. A run that fails raises
-        nothing: its answer has the problem.
+        There is no such executor, the scheduler does not answer, or the folder cannot be written. A run that fails
+        raises nothing: its answer has the problem.
     """
     started = time.monotonic()
     if executor != AUTO:
         check_executor(executor)
     count = len(experiment.design.coded) * experiment.design.replications // (shard.count if shard else 1)
-    where = chosen_executor(experiment.evaluator, count) if executor == AUTO else executor
+    spec = chosen_executor(experiment.evaluator, count) if executor == AUTO else executor
     is_measured = experiment.evaluator == "measure"
     if is_measured:
-        if where.startswith("dask"):
-            what = "the wire is of this machine: a test bed is measured with --executor threads"
-            raise FileProblem(experiment.name, [Problem("--executor", what)])
-        where, workers = "threads", 1
-    with open_executor(where, _worker_count(workers, count)) as pool:
+        if spec.startswith("dask"):
+            message = "the wire belongs to this machine: measure a test bed with --executor threads"
+            raise FileProblem(experiment.name, [Problem("--executor", message)])
+        spec, workers = "threads", 1
+    with open_executor(spec, _worker_count(workers, count)) as pool:
         pool.prepare(partial(import_evaluator, experiment.evaluator))
         runs = runs_of(experiment)
         selected = runs if shard is None else shard.of(runs)
@@ -190,14 +191,14 @@ def run_experiment(
 
 
 def _worker_count(workers: int | None, runs: int) -> int | None:
-    """Return how many workers to start: no more than there are runs; numbers out of range stay as they are."""
+    """Return the number of workers to start, at most the number of runs; a number out of range stays as it is."""
     if workers is None:
         workers = cores()
     return workers if workers < 1 or workers > MOST_WORKERS else min(workers, max(runs, 1))
 
 
 def join_experiment(experiment: Experiment, out: Path) -> Results:
-    """Return the results of an experiment whose shards have been run in a folder.
+    """Return the results of an experiment from a folder in which its shards ran.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The runs of an experiment: each with the document of its levels, its seed, and a key.
+"""The runs of an experiment, each with the document of its levels, its seed, and its key.
 
-The key is a hash of everything that decides the answer. Runs that must answer alike (replications of a closed form, the
-centre points of a design that is solved) have the same key: they are computed once.
+The key is a hash of everything that decides the answer. Runs that must have the same answer (replications of a closed
+form, centre points of a solved design) have the same key, so that they are computed once.
 """
 
 from __future__ import annotations
@@ -18,38 +18,39 @@ from typing import Any
 from routecast import __version__
 from routecast.errors import FileProblem
 from routecast.experiment._factors import level_at
-from routecast.experiment.model import Experiment, Level, Plain, Run
+from routecast.experiment.model import Experiment, FileValue, Level, Run
 from routecast.quantity.bounded_file import open_file
 
 __all__ = ["documents", "levels_of_row", "runs_of", "wire_order", "wire_positions"]
 
 
 def wire_order(seed: int, count: int) -> list[int]:
-    """Return the positions of an experiment's ``count`` runs in the order in which they go over the wire.
+    """Return the positions of an experiment's ``count`` runs in the order in which they are measured on the wire.
 
-    The order is random, so that no drift of the machine looks like a factor (Montgomery, Design and Analysis of
-    Experiments, 8th ed., sec. 1.3). The experiment's seed determines it, so that the analysis can compute it.
+    The order is random, so that a drift of the machine does not look like the effect of a factor (Montgomery, Design
+    and Analysis of Experiments, 8th ed., sec. 1.3). The experiment's seed determines it, so that the analysis can
+    compute it.
     """
     return Random(seed).sample(range(count), count)
 
 
 def wire_positions(seed: int, count: int) -> list[int]:
-    """Return the position of each run in the order over the wire, from 0; the inverse of :func:`wire_order`."""
+    """Return the position of each run in the order on the wire, from 0: the inverse of :func:`wire_order`."""
     positions = [0] * count
-    for when, run in enumerate(wire_order(seed, count)):
-        positions[run] = when
+    for position, run in enumerate(wire_order(seed, count)):
+        positions[run] = position
     return positions
 
 
 _FILE_NAME = re.compile(r".{1,255}\.[A-Za-z]\w{0,7}")
-"""A text that may name a file: its ending is no part of a number."""
+"""A text that may name a file; its ending is not part of a number."""
 
 
 def runs_of(experiment: Experiment) -> tuple[Run, ...]:
-    """Return the runs of an experiment: row by row of the design, each row's replications together.
+    """Return the runs of an experiment in the order of the rows of the design, each row's replications together.
 
-    Seeds depend on the experiment's seed, the row and the replication alone, as ``SeedSequence.spawn`` makes them: more
-    replications do not change the existing runs.
+    The seed of a run depends only on the experiment's seed, the row and the replication, as ``SeedSequence.spawn``
+    makes it, so that more replications do not change the existing runs.
     """
     is_random = experiment.evaluator != "solve"
     shared = {
@@ -90,15 +91,16 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
 
 
 def documents(experiment: Experiment, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Yield the router (or test bed) document with the levels of each of these rows of the design."""
+    """Yield the router or test bed document with the levels of each of these rows of the design."""
     from routecast.router.variants import vary
 
     document = dict(experiment.document)
     table = _file_table(experiment)
-    known = [{level.coded: level for level in factor.levels} for factor in experiment.factors]
+    levels_by_factor = [{level.coded: level for level in factor.levels} for factor in experiment.factors]
     for row in rows:
-        overrides: dict[str, Plain] = {}
-        for factor, levels, coded in zip(experiment.factors, known, experiment.design.coded[row], strict=True):
+        overrides: dict[str, FileValue] = {}
+        coded_row = experiment.design.coded[row]
+        for factor, levels, coded in zip(experiment.factors, levels_by_factor, coded_row, strict=True):
             if coded not in levels:
                 levels[coded] = level_at(factor, coded)
             overrides |= levels[coded].overrides
@@ -107,8 +109,8 @@ def documents(experiment: Experiment, rows: Iterable[int]) -> Iterator[dict[str,
 
 def levels_of_row(experiment: Experiment, row: int) -> tuple[Level, ...]:
     """Return the level of each factor in a row of the design."""
-    coded = experiment.design.coded[row]
-    return tuple(level_at(factor, at) for factor, at in zip(experiment.factors, coded, strict=True))
+    coded_row = experiment.design.coded[row]
+    return tuple(level_at(factor, coded) for factor, coded in zip(experiment.factors, coded_row, strict=True))
 
 
 def _file_table(experiment: Experiment) -> Any:
@@ -124,8 +126,8 @@ def _file_table(experiment: Experiment) -> Any:
 def _seed(experiment: Experiment, row: int, replication: int) -> int:
     import numpy as np
 
-    place = (replication,) if experiment.has_common_seeds else (replication, row)
-    state = np.random.SeedSequence(experiment.seed, spawn_key=place).generate_state(1, np.uint64)
+    spawn_key = (replication,) if experiment.has_common_seeds else (replication, row)
+    state = np.random.SeedSequence(experiment.seed, spawn_key=spawn_key).generate_state(1, np.uint64)
     return int(state[0]) >> 1
 
 
@@ -134,7 +136,7 @@ def _canonical_json(value: object) -> bytes:
 
 
 def _file_digests(document: Mapping[str, Any], folder: Path) -> Iterator[bytes]:
-    """Yield the hash of each file that a document names (a trace of arrivals, say): its content decides the answer."""
+    """Yield the hash of each file that a document names, such as a trace of arrivals, because it decides the answer."""
     for text in _texts(document):
         if _FILE_NAME.fullmatch(text) and (digest := _digest(str(folder), text)):
             yield digest

@@ -1,13 +1,13 @@
-"""Sweeps: run many runs on many workers, keep finished runs, repeat lost runs, and join shards.
+"""Sweeps run many runs on many workers, keep finished runs, repeat lost runs, and join shards.
 
 ::
 
     runs ─► sweep ─► workers ─► answers ─► OUT/runs.parquet
             shard i/n    pace: "2 min left"
 
-A run takes between a millisecond and an hour. Short runs are sent in batches: a worker gets a batch and answers as many
-runs as fit in a tenth of a second; the rest comes back. So messages are few, every answer is on disk within half a
-second, and nothing has to be known of how long a run takes.
+A run takes between a millisecond and an hour. Short runs are sent in batches: a worker gets a batch, answers as many
+runs as fit in a tenth of a second, and returns the rest. Messages are therefore few, every answer is on disk within
+half a second, and the sweep needs no estimate of the time of a run.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ __all__ = [
     "Shard",
     "answer_of",
     "answers_on_disk",
+    "format_remaining",
     "join",
     "open_answers",
-    "remaining",
     "row_of",
     "sweep",
 ]
@@ -55,7 +55,7 @@ COLUMNS: Columns = {
     "unsteady": "text",
     "bottleneck": "text",
 }
-"""One table for all experiments, whatever their responses: ``values`` is a JSON object."""
+"""Columns of the ledger, which are the same for all responses: ``values`` is a JSON object."""
 
 
 def row_of(run: Run, answer: Answer) -> Row:
@@ -64,7 +64,7 @@ def row_of(run: Run, answer: Answer) -> Row:
         "task": run.key,
         "row": run.row,
         "replication": run.replication,
-        # JSON as Python writes it keeps floats as they are, NaN and infinity too.
+        # JSON as Python writes it keeps all floats exactly, also NaN and infinity.
         "values": json.dumps(dict(answer.values)),
         "problem": answer.problem,
         "unsteady": answer.unsteady,
@@ -83,29 +83,30 @@ def answer_of(row: Row) -> Answer:
     )
 
 
-WHOLE = "runs"
+UNSHARDED = "runs"
 """Stem of the table of a sweep without shards."""
 
 _TABLE = re.compile(r"runs(\.(?P<number>\d+)-of-(?P<count>\d+))?\.(parquet|parts)")
 
-_MOST_NAMED = 5
-"""Runs that a message names."""
+_MAX_NAMED = 5
+"""Number of runs that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of several equal parts of a sweep, each run by its own job.
+    """One of several equal parts of a sweep, each of which a job runs.
 
     Parameters
     ----------
     number : int
         1, 2, …, ``count``.
     count : int
+        Number of shards.
 
     Raises
     ------
     routecast.errors.QuantityProblem
-        There is no such part.
+        ``number`` is out of range.
     """
 
     number: int
@@ -114,7 +115,7 @@ class Shard:
     def __post_init__(self) -> None:
         if not 1 <= self.number <= self.count:
             allowed = f"1/{self.count} to {self.count}/{self.count}" if self.count > 0 else "1/1"
-            message = f"no shard {self}: shards are counted from 1, {allowed}"
+            message = f"there is no shard {self}: shards are numbered from 1, {allowed}"
             raise QuantityProblem(str(self), message)
 
     def __str__(self) -> str:
@@ -122,12 +123,12 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``"2/8"``.
+        """Return the shard of a text such as ``"2/8"``.
 
         Raises
         ------
         routecast.errors.QuantityProblem
-            The text has another form, or there is no such part.
+            The text has another form, or there is no such shard.
 
         Examples
         --------
@@ -136,23 +137,24 @@ class Shard:
         """
         match = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text)
         if not match:
-            raise QuantityProblem(text, f'shard "{text}" is not written i/n: e.g. 2/8, the second of eight')
+            raise QuantityProblem(text, f'got shard "{text}": write I/N, such as 2/8 for the second of eight')
         return cls(int(match[1]), int(match[2]))
 
     @property
     def table(self) -> str:
-        """Stem of its table's files."""
-        return f"{WHOLE}.{self.number}-of-{self.count}"
+        """Stem of the files of the shard's table."""
+        return f"{UNSHARDED}.{self.number}-of-{self.count}"
 
     def of(self, runs: Sequence[Run]) -> tuple[Run, ...]:
-        """Return the runs of the shard, in their order. Runs are dealt to shards in turn, in the order of their keys.
+        """Return the runs of the shard, in their order.
 
-        Sizes differ by one at most, and no factor correlates with the shards: dealt in the order of a 2^k design, the
-        second shard of two would get the high level of the first factor, and perhaps all the long runs.
+        Shards take runs in turn, in the order of the keys. Their sizes differ by one at most, and no factor correlates
+        with them: in the order of a 2^k design, the second of two shards would get the high level of the first factor,
+        and perhaps all long runs.
         """
         keys = sorted({run.key for run in runs})
-        own = set(keys[self.number - 1 :: self.count])
-        return tuple(run for run in runs if run.key in own)
+        shard_keys = set(keys[self.number - 1 :: self.count])
+        return tuple(run for run in runs if run.key in shard_keys)
 
 
 def answers_on_disk(out: Path) -> Mapping[str, Answer]:
@@ -160,7 +162,7 @@ def answers_on_disk(out: Path) -> Mapping[str, Answer]:
 
     Raises FileProblem: a table cannot be read.
     """
-    matches = (_TABLE.fullmatch(path.name) for path in sorted(out.glob(f"{WHOLE}.*")))
+    matches = (_TABLE.fullmatch(path.name) for path in sorted(out.glob(f"{UNSHARDED}.*")))
     tables = dict.fromkeys(match[0].rpartition(".")[0] for match in matches if match)
     rows = (row for table in tables for row in read_rows(out, COLUMNS, table=table))
     return {str(row["task"]): answer_of(row) for row in rows}
@@ -172,9 +174,9 @@ def join(runs: Sequence[Run], out: Path) -> tuple[Answer, ...]:
     Parameters
     ----------
     runs : sequence of routecast.experiment.model.Run
-        All of the experiment.
+        All runs of the experiment.
     out : Path
-        The folder that the shards wrote to.
+        Folder to which the shards wrote.
 
     Returns
     -------
@@ -184,7 +186,7 @@ def join(runs: Sequence[Run], out: Path) -> tuple[Answer, ...]:
     Raises
     ------
     routecast.errors.RoutecastError
-        Runs are missing: which, and which shards have to be started again.
+        Runs are missing; the message lists them and the shards to start again.
     routecast.errors.FileProblem
         A table cannot be read.
     """
@@ -197,39 +199,39 @@ def join(runs: Sequence[Run], out: Path) -> tuple[Answer, ...]:
 
 
 def _describe_runs(runs: Sequence[Run]) -> str:
-    described = ", ".join(f"row {run.row + 1} replication {run.replication + 1}" for run in runs[:_MOST_NAMED])
-    return described + (f" and {len(runs) - _MOST_NAMED} more" if len(runs) > _MOST_NAMED else "")
+    described = ", ".join(f"row {run.row + 1} replication {run.replication + 1}" for run in runs[:_MAX_NAMED])
+    return described + (f" and {len(runs) - _MAX_NAMED} more" if len(runs) > _MAX_NAMED else "")
 
 
 def _remedy(runs: Sequence[Run], missing: Sequence[Run], out: Path) -> str:
-    matches = (_TABLE.fullmatch(path.name) for path in out.glob(f"{WHOLE}.*"))
+    matches = (_TABLE.fullmatch(path.name) for path in out.glob(f"{UNSHARDED}.*"))
     counts = {int(match["count"]) for match in matches if match and match["count"]}
     if len(counts) != 1:
-        return "start the experiment with the same folder and without --join: it runs what is missing"
+        return "start the experiment with the same folder and without --join: it runs the missing runs"
     count = counts.pop()
     keys = {run.key for run in missing}
     shards = [Shard(number, count) for number in range(1, count + 1)]
-    wanted = [str(shard) for shard in shards if any(run.key in keys for run in shard.of(runs))]
-    return f"start these again with the same folder: --shard {', '.join(wanted)}; or run all without --shard"
+    incomplete = [str(shard) for shard in shards if any(run.key in keys for run in shard.of(runs))]
+    return f"start these again with the same folder: --shard {', '.join(incomplete)}; or run all without --shard"
 
 
 WINDOW_S = 60.0
-"""The pace is that of the last minute: runs differ, and so does the load of the machine."""
+"""Span over which the pace is taken; runs and the load of the machine vary."""
 
 ESTIMATES_AFTER_S = 2.0
-"""Before, the start of the workers would be taken for the pace."""
+"""Time until the first estimate; earlier the start of the workers would distort the pace."""
 
 
 class Pace:
-    """The pace of a sweep.
+    """The pace of a sweep, and the time that it needs for the remaining runs.
 
-    ``clock``: seconds.
+    ``clock``: returns the current time, s.
 
     Examples
     --------
     >>> clock = iter([0.0, 10.0]).__next__
     >>> pace = Pace(clock)
-    >>> pace.left_s(0, 100), pace.left_s(20, 100)
+    >>> pace.remaining_s(0, 100), pace.remaining_s(20, 100)
     (None, 40.0)
     """
 
@@ -237,8 +239,8 @@ class Pace:
         self._clock = clock
         self._past: deque[tuple[float, int]] = deque()
 
-    def left_s(self, done: int, total: int) -> float | None:
-        """Return the duration of the remaining runs at the pace of the last minute; None while the pace is unknown.
+    def remaining_s(self, done: int, total: int) -> float | None:
+        """Return the time for the remaining runs at the pace of the last minute, s; None while the pace is unknown.
 
         ``done``: number of finished runs; ``total``: number of all runs.
         """
@@ -246,18 +248,18 @@ class Pace:
         self._past.append((now, done))
         while len(self._past) > 2 and now - self._past[1][0] > WINDOW_S:
             self._past.popleft()
-        then, before = self._past[0]
-        if now - then < ESTIMATES_AFTER_S or done == before:
+        past_s, past_done = self._past[0]
+        if now - past_s < ESTIMATES_AFTER_S or done == past_done:
             return None
-        return (total - done) * (now - then) / (done - before)
+        return (total - done) * (now - past_s) / (done - past_done)
 
 
-def remaining(time_s: float) -> str:
+def format_remaining(time_s: float) -> str:
     """Return a remaining time as text.
 
     Examples
     --------
-    >>> remaining(7.2), remaining(130), remaining(7500), remaining(3e5)
+    >>> format_remaining(7.2), format_remaining(130), format_remaining(7500), format_remaining(3e5)
     ('8 s left', '3 min left', '2 h 5 min left', '3 d 12 h left')
     """
     seconds = math.ceil(time_s)
@@ -272,18 +274,20 @@ def remaining(time_s: float) -> str:
 
 
 WRITES_AFTER_S = 0.2
-"""Answers wait this long to be written together."""
+"""Longest wait of an answer for others that are written with it."""
 
 
 class AnswerStore:
     """Answers by the key of their run.
 
-    ``known``: answers that exist already; ``ledger``: keeps further ones; None keeps them in memory only;
-    ``folder``: of the ledger, for messages.
+    ``existing``: answers of earlier runs; ``ledger``: keeps further answers; None: they stay in memory; ``folder``:
+    folder of the ledger, for messages.
     """
 
-    def __init__(self, known: Mapping[str, Answer], ledger: Ledger | None = None, folder: Path | None = None) -> None:
-        self._answers = dict(known)
+    def __init__(
+        self, existing: Mapping[str, Answer], ledger: Ledger | None = None, folder: Path | None = None
+    ) -> None:
+        self._answers = dict(existing)
         self._ledger = ledger
         self._folder = folder
         self._unwritten_since: float | None = None
@@ -303,7 +307,7 @@ class AnswerStore:
                 self._ledger.add(row_of(run, answer))
 
     def write_if_due(self) -> None:
-        """Write answers that have waited long enough; to be called several times a second."""
+        """Write the answers that have waited long enough; the sweep calls this several times a second."""
         since = self._unwritten_since
         if self._ledger is not None and since is not None and time.monotonic() - since >= WRITES_AFTER_S:
             with _raise_if_full(self._folder):
@@ -313,11 +317,11 @@ class AnswerStore:
 
 @contextmanager
 def open_answers(out: Path | None, table: str) -> Iterator[AnswerStore]:
-    """Open the answers of a folder; all new answers are written at the end, even if the block fails.
+    """Open the answers of a folder, and write all new answers at the end, even if the block fails.
 
-    ``out``: made if missing; without a folder answers are kept in memory; ``table``: stem of the table that is written.
-    The answers in other tables of the folder are known too. Raises EnvironmentProblem: the folder cannot be written, or
-    another process is writing this table; FileProblem: a table cannot be read.
+    The answers include those of all other tables of the folder. ``out``: folder, made if missing; None: answers stay in
+    memory; ``table``: stem of the written table. Raises EnvironmentProblem: the folder cannot be written, or another
+    process is writing this table; FileProblem: a table cannot be read.
     """
     if out is None:
         yield AnswerStore({})
@@ -344,15 +348,15 @@ def _raise_if_full(out: Path | None) -> Iterator[None]:
         yield
     except (OSError, polars.exceptions.PolarsError) as error:
         raise EnvironmentProblem(
-            f"{out}: cannot be written: {error}; make room, then start the same command again: finished runs are kept"
+            f"{out}: cannot be written: {error}; make room, then start the same command again; finished runs are kept"
         ) from error
 
 
 @contextmanager
 def _locked(out: Path, table: str) -> Iterator[None]:
-    """Refuse a second sweep of the same table: both would use the same numbers for its parts.
+    """Refuse a second sweep of the same table, because both would number its parts alike.
 
-    The lock ends with the process. On a file system without locks nothing is refused.
+    The lock ends with the process. On a file system without locks a second sweep is not refused.
     """
     path = out / f".{table}.lock"
     while True:
@@ -361,11 +365,11 @@ def _locked(out: Path, table: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.close()
-            message = f"{out}: another process is running this sweep: wait for its end, or give another folder"
+            message = f"{out}: another process runs this sweep: wait for its end, or give another folder"
             raise EnvironmentProblem(message) from error
         except OSError:
             break
-        # The process before may have removed its file between the two calls.
+        # The previous process may have removed its file between the two calls.
         if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
             break
         file.close()
@@ -378,22 +382,22 @@ def _locked(out: Path, table: str) -> Iterator[None]:
 
 AnswerRun = Callable[[Run], Answer]
 BATCH_S = 0.1
-"""How long a worker answers before it reports."""
+"""Time for which a worker answers runs before it returns them."""
 
 POLLS_EVERY_S = 0.1
-MOST_TOGETHER = 1000
-AHEAD = 2
-"""Tasks submitted for each worker: one runs, one waits, so that no worker is idle."""
+MAX_BATCH_RUNS = 1000
+TASKS_PER_WORKER = 2
+"""Tasks submitted for each worker; while one runs another waits, so that no worker is idle."""
 
-MOST_LOSSES = 3
-"""A run whose worker is lost is run again with others, then alone. If it is lost alone, it ends its workers."""
+MAX_LOSSES = 3
+"""A run whose worker is lost is run again with others, then alone; after the last loss it is the cause."""
 
-MOST_FALSE_STARTS = 3
-"""How often all workers may end before any has answered anything."""
+MAX_FALSE_STARTS = 3
+"""Number of times that all workers may end before the first answer."""
 
 _FALSE_START = (
-    f"the workers ended {MOST_FALSE_STARTS} times before any had answered anything: see what they said on stderr; they "
-    "need memory and routecast, and a script of your own that starts processes does so under "
+    f"the workers ended {MAX_FALSE_STARTS} times before the first answer: read their messages on stderr. Workers need "
+    "memory and routecast; a script that starts processes must do so under "
     'if __name__ == "__main__":'
 )
 
@@ -412,46 +416,47 @@ def sweep(
     Parameters
     ----------
     runs : sequence of routecast.experiment.model.Run
-        Known by their keys: the same key is run once.
+        Runs; of several runs with the same key only one is computed.
     answer : callable
-        Answers a run. It can be pickled, depends on nothing but the run, and may be called again for the same run.
+        Returns the answer of a run. It can be pickled, depends only on the run, and may be called again for the same
+        run.
     executor : concurrent.futures.Executor
-        Such as :func:`~routecast.evaluate.executor.open_executor` opens. Neither it nor its size affects the results.
+        For example from :func:`~routecast.evaluate.executor.open_executor`. It does not affect the results.
     out : Path, optional
-        Where answers are kept, and looked for; made if missing. Without it they are kept in memory.
+        Folder of the answers, made if missing. Without a folder answers stay in memory.
     on_progress : callable, optional
-        Called with the number of finished runs, the number of all, and a text about the remaining runs.
+        Called with the number of finished runs, the number of all runs, and a text about the remaining runs.
     shard : Shard, optional
-        Answer only its runs.
+        Answer only the runs of this shard.
 
     Returns
     -------
     tuple of Answer
-        In the order of the runs, those of the shard if there is one.
+        Answers in the order of the runs, of the shard's runs if a shard is given.
 
     Raises
     ------
     routecast.errors.EnvironmentProblem
         Some runs end their workers again and again (the message names them), or the folder cannot be written. Finished
-        runs are kept.
+        runs are kept in the folder.
     routecast.errors.FileProblem
         A table of the folder cannot be read.
     Exception
-        Whatever ``answer`` raises, with a note that names the run.
+        ``answer`` raised it; a note names the run.
     """
     selected = tuple(runs) if shard is None else shard.of(runs)
-    with open_answers(out, WHOLE if shard is None else shard.table) as answers:
+    with open_answers(out, UNSHARDED if shard is None else shard.table) as answers:
         distinct = {run.key: run for run in selected}
         missing = [run for key, run in distinct.items() if key not in answers]
         if missing:
             _Sweep(missing, len(distinct), answer, executor, answers, on_progress).run()
         elif on_progress:
-            on_progress(len(distinct), len(distinct), "all there")
+            on_progress(len(distinct), len(distinct), "answered before")
         return tuple(answers[run.key] for run in selected)
 
 
-def _answer_some(answer: AnswerRun, runs: Sequence[Run]) -> tuple[list[Answer], float]:
-    """Answer runs from the first on, at least one, for a tenth of a second; return the answers and the time taken."""
+def _answer_batch(answer: AnswerRun, runs: Sequence[Run]) -> tuple[list[Answer], float]:
+    """Answer runs for a tenth of a second, at least the first; return the answers and the time taken, s."""
     started = time.perf_counter()
     answers: list[Answer] = []
     for run in runs:
@@ -460,14 +465,14 @@ def _answer_some(answer: AnswerRun, runs: Sequence[Run]) -> tuple[list[Answer], 
         except Exception:
             if not answers:
                 raise
-            break  # the run comes back as the first of its batch, so that the error can name it
+            break  # the run returns as the first of its next batch, so that the error can name it
         if time.perf_counter() - started >= BATCH_S:
             break
     return answers, time.perf_counter() - started
 
 
 class _Sweep:
-    """The state of a sweep."""
+    """A running sweep: its waiting, submitted and lost runs."""
 
     def __init__(
         self,
@@ -482,7 +487,7 @@ class _Sweep:
         self._suspects: deque[Run] = deque()
         self._submitted: dict[Future[tuple[list[Answer], float]], list[Run]] = {}
         self._losses: Counter[str] = Counter()
-        self._given_up: list[Run] = []
+        self._lost_for_good: list[Run] = []
         self._false_starts = 0
         self._run_s: float | None = None
         self._answer = answer
@@ -513,13 +518,13 @@ class _Sweep:
             with ctrl_c_waits():
                 self._keep_finished()
             raise
-        if self._given_up:
-            raise EnvironmentProblem(self._why_given_up())
+        if self._lost_for_good:
+            raise EnvironmentProblem(self._describe_lost())
 
     def _submit_batches(self) -> None:
-        """Submit batches, or alone a run that may have ended its workers."""
+        """Submit batches, or alone a run that may have ended its worker."""
         workers = width(self._executor)
-        while self._waiting and len(self._submitted) < AHEAD * workers:
+        while self._waiting and len(self._submitted) < TASKS_PER_WORKER * workers:
             size = min(self._batch_size(workers), len(self._waiting))
             self._submit([self._waiting.popleft() for _ in range(size)])
         if self._suspects and not self._submitted:
@@ -529,13 +534,13 @@ class _Sweep:
         if self._run_s is None:
             return 1
         share = -(-len(self._waiting) // workers)
-        return max(1, min(share, MOST_TOGETHER, int(BATCH_S / max(self._run_s, 1e-9))))
+        return max(1, min(share, MAX_BATCH_RUNS, int(BATCH_S / max(self._run_s, 1e-9))))
 
     def _submit(self, runs: list[Run]) -> None:
         try:
-            future = self._executor.submit(_answer_some, self._answer, runs)
+            future = self._executor.submit(_answer_batch, self._answer, runs)
         except BrokenExecutor as error:
-            message = "the executor lost its workers and cannot start them again; what is finished is kept"
+            message = "the executor lost its workers and cannot start others; finished runs are kept"
             raise EnvironmentProblem(message) from error
         self._submitted[future] = runs
 
@@ -549,12 +554,12 @@ class _Sweep:
         except BaseException as error:
             error.add_note(f"run {runs[0].key}: row {runs[0].row + 1}, replication {runs[0].replication + 1}")
             raise
-        self._enter(runs, answers)
+        self._add_answers(runs, answers)
         self._run_s = took_s / len(answers)
         self._waiting.extendleft(reversed(runs[len(answers) :]))
         return []
 
-    def _enter(self, runs: Sequence[Run], answers: Sequence[Answer]) -> None:
+    def _add_answers(self, runs: Sequence[Run], answers: Sequence[Answer]) -> None:
         for run, answer in zip(runs, answers, strict=False):
             self._answers.add(run, answer)
         self._done += len(answers)
@@ -563,14 +568,14 @@ class _Sweep:
         """Queue lost runs again, first with others, then alone; runs that were lost alone fail."""
         if self._run_s is None:
             self._false_starts += 1
-            if self._false_starts >= MOST_FALSE_STARTS:
+            if self._false_starts >= MAX_FALSE_STARTS:
                 raise EnvironmentProblem(_FALSE_START)
         for run in reversed(runs):
             self._losses[run.key] += 1
             losses = self._losses[run.key]
-            if losses >= MOST_LOSSES:
-                self._given_up.append(run)
-            elif losses == MOST_LOSSES - 1:
+            if losses >= MAX_LOSSES:
+                self._lost_for_good.append(run)
+            elif losses == MAX_LOSSES - 1:
                 self._suspects.append(run)
             else:
                 self._waiting.appendleft(run)
@@ -579,18 +584,18 @@ class _Sweep:
         """Add the answers of finished batches that were not collected yet; cancel the others."""
         for future, runs in self._submitted.items():
             if not future.cancel() and future.done() and future.exception() is None:
-                self._enter(runs, future.result()[0])
+                self._add_answers(runs, future.result()[0])
 
     def _report(self) -> None:
         if self._on_progress:
-            left_s = self._pace.left_s(self._done, self._total)
-            what = self._evaluator if left_s is None else f"{self._evaluator}, {remaining(left_s)}"
-            self._on_progress(self._done, self._total, what)
+            remaining_s = self._pace.remaining_s(self._done, self._total)
+            text = self._evaluator if remaining_s is None else f"{self._evaluator}, {format_remaining(remaining_s)}"
+            self._on_progress(self._done, self._total, text)
 
-    def _why_given_up(self) -> str:
-        in_order = sorted(self._given_up, key=lambda run: (run.row, run.replication))
+    def _describe_lost(self) -> str:
+        in_order = sorted(self._lost_for_good, key=lambda run: (run.row, run.replication))
         return (
-            f"{len(self._given_up)} of {self._total} runs ended their worker {MOST_LOSSES} times, the last time "
-            f"alone ({_describe_runs(in_order)}), for want of memory as a rule; all others are finished and kept: "
-            "start the same command again with less beside it, or leave these levels out"
+            f"{len(self._lost_for_good)} of {self._total} runs ended their worker {MAX_LOSSES} times, the last time "
+            f"alone ({_describe_runs(in_order)}), usually because memory is short. All other runs are finished and "
+            "kept: free memory and start the same command again, or leave these levels out"
         )

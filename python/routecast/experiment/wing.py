@@ -1,4 +1,4 @@
-"""What the wing ``experiment`` adds to routecast."""
+"""The declaration of the wing ``experiment``: its commands, files, schemas and studies."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def open_executor(spec: str = "processes", workers: int | None = None) -> Iterat
     if workers is not None and workers > MOST_WORKERS:
         raise QuantityProblem(str(workers), f"{workers} workers: at most {MOST_WORKERS} are started on one machine")
     if match := _DASK.fullmatch(spec):
-        from routecast.evaluate.executor._dask import open_dask
+        from routecast.evaluate.executor.dask_cluster import open_dask
 
         with open_dask(match["address"]) as dask:
             yield dask

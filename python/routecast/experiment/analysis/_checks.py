@@ -1,4 +1,4 @@
-"""Checks of the analysis: the assumptions about the residuals, and advice on what to do next."""
+"""Checks of the assumptions on the residuals, and advice on transforms and further runs."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _LARGE_RATIO = 10.0
-"""Jain calls y_max/y_min large without a number (sec. 17.6, box 21.1); an order of magnitude is our reading."""
+"""Ratio y_max/y_min above which to transform; Jain gives no number (sec. 17.6, box 21.1), we take ten."""
 
-_FEWEST_ERRORS = 5
-"""Fewer degrees of freedom let some power fit by chance."""
-_TOO_LARGE_RATIO = 1e12
-"""Beyond this no power but the logarithm is worth a look, and squares of the responses lose their digits."""
+_MIN_ERRORS = 5
+"""Degrees of freedom below which some power fits by chance."""
+_MAX_POWER_RATIO = 1e12
+"""Ratio y_max/y_min above which squares of the responses lose their digits."""
 
 _POWERS = {-1.0: "the reciprocal", -0.5: "the reciprocal of the root", 0.0: "the logarithm", 0.5: "the root"}
-_LEADING = 3
+_MAX_ADVISED_EFFECTS = 3
 _SHORT_ALIAS = len("+AB")
-"""Interactions of two factors are the aliases to worry about; of three and more they are rare (Jain, sec. 19.5)."""
+"""Length of an alias of two factors; interactions of more factors are rarely large (Jain, sec. 19.5)."""
 _LARGE_SHARE = 0.1
-_MOST_NAMED = 4
-_GRID = np.linspace(-2.0, 2.0, 81)
+_MAX_NAMED = 4
+_POWER_GRID = np.linspace(-2.0, 2.0, 81)
 
 
 def transform_advice(
@@ -42,7 +42,7 @@ def transform_advice(
 ) -> list[str]:
     """Return advice to transform the response.
 
-    ``y``: as analysed; ``columns``: of the model; ``transform``: the experiment's current one.
+    ``y``: analysed responses; ``columns``: columns of the model; ``transform``: the current transform.
     """
     if transform != "none" or len(y) == 0 or float(np.min(y)) <= 0:
         return []
@@ -50,10 +50,10 @@ def transform_advice(
     ratio = float(np.max(y)) / float(np.min(y))
     if ratio >= _LARGE_RATIO:
         advice.append(
-            f"the largest response is {ratio:.3g} times the smallest: effects that multiply look like interactions "
-            'here; analyse the logarithm as well (transform = "log")'
+            f"the largest response is {ratio:.3g} times the smallest, so effects that multiply look like interactions; "
+            'analyse the logarithm as well (transform = "log")'
         )
-    if error_df >= _FEWEST_ERRORS and ratio < _TOO_LARGE_RATIO:
+    if error_df >= _MIN_ERRORS and ratio < _MAX_POWER_RATIO:
         best, low, high = box_cox(y, columns, confidence)
         if not low <= 1.0 <= high:
             power = min(_POWERS, key=lambda named: (not low <= named <= high, abs(named - best)))
@@ -66,33 +66,32 @@ def transform_advice(
 
 
 def run_advice(data: Observations, effects: Sequence[Effect], error_df: int, sst: float) -> list[str]:
-    """Return advice on further runs; ``effects``: the largest first."""
+    """Return advice on further runs; ``effects``: effects, the largest first."""
     advice = []
     if sst > 0 and error_df == 0 and not data.is_exact and not data.is_replicated:
         advice.append(
-            "run every combination at least twice (replications = 2): only then are there intervals that say what is "
-            "noise"
+            "run every combination at least twice (replications = 2): without repeated runs effects have no intervals"
         )
-    for effect in effects[:_LEADING]:
-        near = [alias for alias in effect.aliases if len(alias) <= _SHORT_ALIAS]
-        if near and (effect.share_ratio or 0.0) >= _LARGE_SHARE:
-            aliases = ", ".join(alias[1:] for alias in near[:_MOST_NAMED])
-            more = ", …" if len(near) > _MOST_NAMED else ""
+    for effect in effects[:_MAX_ADVISED_EFFECTS]:
+        short = [alias for alias in effect.aliases if len(alias) <= _SHORT_ALIAS]
+        if short and (effect.share_ratio or 0.0) >= _LARGE_SHARE:
+            aliases = ", ".join(alias[1:] for alias in short[:_MAX_NAMED])
+            more = ", …" if len(short) > _MAX_NAMED else ""
             remedy = (
-                "give what failed a level that answers"
+                "replace the levels at which runs failed"
                 if data.missing
-                else "add the runs of another part of the full design to tell them apart"
+                else "add the runs of another part of the full design to separate them"
             )
-            advice.append(f"{effect.name} explains much but may in truth be {aliases}{more}: {remedy}")
+            advice.append(f"{effect.name} explains much, but its cause may be {aliases}{more}: {remedy}")
     return advice
 
 
 def box_cox(y: Floats, columns: Sequence[Floats], confidence: float) -> tuple[float, float, float]:
     """Return the power of y that the model fits best, with its confidence interval, between -2 and 2.
 
-    G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964: the power that maximises the
-    profile likelihood -n/2 ln SSE of ``(y^p - 1) / (p g^(p-1))``, g being the geometric mean; the interval holds all
-    powers whose likelihood is within half the quantile of chi-squared (1 df) of the best.
+    G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964. The power maximises the profile
+    likelihood -n/2 ln SSE of ``(y^p - 1) / (p g^(p-1))``, where g is the geometric mean. The interval has all powers
+    whose likelihood is within half the quantile of chi-squared (1 df) of the maximum.
     """
     from scipy.stats import chi2
 
@@ -101,29 +100,29 @@ def box_cox(y: Floats, columns: Sequence[Floats], confidence: float) -> tuple[fl
     logs = np.log(y)
     geometric = float(logs.mean())
     scaled = np.exp(logs - geometric)
-    likelihood = np.empty(len(_GRID))
-    for position, power in enumerate(_GRID):
-        moved = np.log(scaled) if abs(power) < 1e-9 else (scaled**power - 1) / power
-        rest = moved - q @ (q.T @ moved)
-        likelihood[position] = -0.5 * len(y) * np.log(max(float(rest @ rest), 1e-300))
+    likelihood = np.empty(len(_POWER_GRID))
+    for position, power in enumerate(_POWER_GRID):
+        transformed = np.log(scaled) if abs(power) < 1e-9 else (scaled**power - 1) / power
+        residuals = transformed - q @ (q.T @ transformed)
+        likelihood[position] = -0.5 * len(y) * np.log(max(float(residuals @ residuals), 1e-300))
     best = int(np.argmax(likelihood))
-    inside = _GRID[likelihood >= likelihood[best] - 0.5 * float(chi2.ppf(confidence, 1))]
-    return float(_GRID[best]), float(inside.min()), float(inside.max())
+    inside = _POWER_GRID[likelihood >= likelihood[best] - 0.5 * float(chi2.ppf(confidence, 1))]
+    return float(_POWER_GRID[best]), float(inside.min()), float(inside.max())
 
 
-_FEWEST_RESIDUALS = 4
-_MOST_FOR_SHAPIRO_WILK = 5000
-_FEWEST_REPLICATIONS = 3
+_MIN_RESIDUALS = 4
+_MAX_FOR_SHAPIRO_WILK = 5000
+_MIN_REPLICATIONS = 3
 
 
 def residuals_of(data: Observations, fit: Fit, model: Floats, confidence: float) -> Residuals:
-    """Return the residuals of a fit with checks of what the analysis assumes: normal, of constant spread, independent.
+    """Return the residuals of a fit, and checks that they are normal, of constant spread, and independent.
 
-    Jain checks these assumptions by eye (sec. 14.7, 18.6); here each has a test beside the plot. A small p value says
-    that such residuals would be rare if the assumption held. Few residuals can contradict nothing.
+    Jain checks these assumptions by eye (sec. 14.7, 18.6); here each also has a test. A small p value means that such
+    residuals are rare under the assumption.
 
-    ``model``: its columns, the mean's among them; ``confidence``: 1 minus the p value below which an assumption is
-    called doubtful.
+    ``model``: columns of the model, with that of the mean; ``confidence``: 1 minus the p value below which an
+    assumption is doubtful.
     """
     return Residuals(
         runs=tuple(data.runs.tolist()),
@@ -136,7 +135,7 @@ def residuals_of(data: Observations, fit: Fit, model: Floats, confidence: float)
 
 
 def normal_scores(values: Floats) -> Floats:
-    """Return the normal quantiles that the ranks of the values belong to: Blom's (i - 3/8) / (n + 1/4)."""
+    """Return the normal quantiles of the ranks of the values: Blom's (i - 3/8) / (n + 1/4)."""
     from scipy.special import ndtri
     from scipy.stats import rankdata
 
@@ -146,7 +145,7 @@ def normal_scores(values: Floats) -> Floats:
 def breusch_pagan(residuals: Floats, predicted: Floats) -> tuple[float, float]:
     """Return n R^2 of the squared residuals on the predicted values, and its p value on chi-squared with 1 df.
 
-    Koenker's form (Journal of Econometrics 17, 1981), which does not need normal errors.
+    Koenker's form (Journal of Econometrics 17, 1981) does not need normal errors.
     """
     from scipy.stats import chi2
 
@@ -172,13 +171,13 @@ def durbin_watson(residuals: Floats, model: Floats) -> tuple[float, float]:
     # With A = D'D of first differences D, and M = 1 - QQ': traces of MA and (MA)^2 without the n by n matrices.
     q, _ = np.linalg.qr(model)
     steps = np.diff(q, axis=0)
-    again = np.vstack([-steps[:1], steps[:-1] - steps[1:], steps[-1:]])
-    within = steps.T @ steps
-    first = 2 * (n - 1) - float(np.trace(within))
-    second = 6 * n - 8 - 2 * float(np.sum(again**2)) + float(np.sum(within**2))
+    second_steps = np.vstack([-steps[:1], steps[:-1] - steps[1:], steps[-1:]])
+    gram = steps.T @ steps
+    trace = 2 * (n - 1) - float(np.trace(gram))
+    trace_of_square = 6 * n - 8 - 2 * float(np.sum(second_steps**2)) + float(np.sum(gram**2))
     df = n - p
-    mean = first / df
-    variance = 2 * (second - first * mean) / (df * (df + 2))
+    mean = trace / df
+    variance = 2 * (trace_of_square - trace * mean) / (df * (df + 2))
     if variance <= 0:
         return d, 1.0
     total = mean * (4 - mean) / variance - 1
@@ -188,9 +187,9 @@ def durbin_watson(residuals: Floats, model: Floats) -> tuple[float, float]:
 
 
 def _checks(data: Observations, fit: Fit, model: Floats, level: float) -> tuple[AssumptionCheck, ...]:
-    if len(fit.residuals) < _FEWEST_RESIDUALS or fit.error_df < 2:
+    if len(fit.residuals) < _MIN_RESIDUALS or fit.error_df < 2:
         return tuple(
-            _untested(name, method, "too few residuals to tell")
+            _untested(name, method, "there are too few residuals for the test")
             for name, method in (
                 ("normal errors", "Shapiro-Wilk"),
                 ("constant spread", "Breusch-Pagan"),
@@ -208,9 +207,9 @@ def _normality(fit: Fit, level: float) -> AssumptionCheck:
     from scipy.stats import shapiro
 
     sample = fit.residuals
-    if len(sample) > _MOST_FOR_SHAPIRO_WILK:
-        sample = sample[:: len(sample) // _MOST_FOR_SHAPIRO_WILK + 1]
-    # W is of no scale (Shapiro and Wilk 1965), but SciPy takes a range below 1e-19 for none.
+    if len(sample) > _MAX_FOR_SHAPIRO_WILK:
+        sample = sample[:: len(sample) // _MAX_FOR_SHAPIRO_WILK + 1]
+    # W does not depend on the scale (Shapiro and Wilk 1965), but SciPy takes a range below 1e-19 for zero.
     statistic, p_value = (float(value) for value in shapiro(sample / np.abs(sample).max()))
     return _check(
         "normal errors",
@@ -218,8 +217,8 @@ def _normality(fit: Fit, level: float) -> AssumptionCheck:
         statistic,
         p_value,
         level,
-        "the residuals are not normally distributed: look for single runs far off, and take intervals as rough",
-        "nothing speaks against normally distributed errors",
+        "the residuals are not normally distributed: look for outliers, and take the intervals as rough",
+        "the residuals do not contradict normally distributed errors",
     )
 
 
@@ -227,16 +226,16 @@ def _spread(data: Observations, fit: Fit, level: float) -> list[AssumptionCheck]
     from scipy.stats import levene
 
     doubtful = "the errors are larger at some responses than at others: " + (
-        "try a transform (the logarithm where they grow with the response)"
+        "try a transform (the logarithm if they grow with the response)"
         if data.transform == "none"
-        else "try another transform or none, or take intervals as rough"
+        else "try another transform or none, or take the intervals as rough"
     )
-    fine = "nothing speaks against errors of the same size everywhere"
+    fine = "the residuals do not contradict errors of the same size everywhere"
     tests = []
     if float(np.ptp(fit.predicted)) > 1e-9 * float(np.max(np.abs(fit.predicted))):
         tests.append(("Breusch-Pagan", *breusch_pagan(fit.residuals, fit.predicted)))
     cells = [fit.residuals[data.rows == row] for row in np.unique(data.rows)]
-    if len(cells) >= 2 and all(len(cell) >= _FEWEST_REPLICATIONS for cell in cells):
+    if len(cells) >= 2 and all(len(cell) >= _MIN_REPLICATIONS for cell in cells):
         distances = np.concatenate([np.abs(cell - np.median(cell)) for cell in cells])
         if float(np.ptp(distances)) > 0:
             result = levene(*cells, center="median")
@@ -246,20 +245,20 @@ def _spread(data: Observations, fit: Fit, level: float) -> list[AssumptionCheck]
 
 def _independence(data: Observations, fit: Fit, model: Floats, level: float) -> AssumptionCheck:
     if data.positions is None:
-        verdict = "nothing to test: the runs were simulated apart, each with random numbers from its own seed"
+        verdict = "no test is needed: each run was simulated with random numbers from its own seed"
         return _untested("independent errors", "Durbin-Watson", verdict)
     order = np.argsort(data.positions)
     statistic, p_value = durbin_watson(fit.residuals[order], model[order])
-    kind = "alike" if statistic < 2 else "of opposite sign"
+    relation = "alike" if statistic < 2 else "of opposite sign"
     return _check(
         "independent errors",
         "Durbin-Watson",
         statistic,
         p_value,
         level,
-        f"errors of runs made one after the other are {kind}: something drifted while the runs were made, or one run "
-        "disturbed the next",
-        "nothing in the order of the runs speaks against independent errors",
+        f"errors of consecutive runs are {relation}: something drifted while the runs were made, or runs disturbed the "
+        "next ones",
+        "the order of the residuals does not contradict independent errors",
     )
 
 

@@ -1,11 +1,11 @@
-"""The linear model of a design: its terms, which of them the runs separate, the fit, the effects and their noise.
+"""The linear model of a design: its terms, their separation by the runs, the fit, the effects and the noise.
 
 A factor with two levels has one column, its coded level; an interaction's columns are the products of its factors'
 columns. A factor with l levels has l - 1 columns whose effects add up to zero over the levels (Jain, sec. 20.1).
 
-The fit is by least squares. On an orthogonal design it is the sign table: every effect is the mean of the responses
-times its column of signs (Jain, sec. 17.3). Elsewhere, as when runs are missing, each sum of squares is what the term
-explains beyond all others.
+The fit is by least squares. For an orthogonal design it is the sign table: every effect is the mean of the responses
+times its column of signs (Jain, sec. 17.3). For other designs, or if runs are missing, the sum of squares of a term is
+the variation that it explains beyond all others.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ __all__ = [
     "centre_rows",
     "choose_terms",
     "effects_of",
-    "ends_about",
     "estimable_terms",
     "factorial_terms",
     "fit_columns",
+    "interval_about",
     "is_sample_design",
     "lenth",
     "mark_exact",
@@ -56,8 +56,8 @@ __all__ = [
     "t_quantile",
 ]
 
-_MOST_TERMS = 5000
-"""The order that brings more interactions than this is the last: 2^12 are few, 2^20 are more than anybody reads."""
+_MAX_TERMS = 5000
+"""Number of terms after which no higher order is added: 2^12 are few, 2^20 are more than anybody reads."""
 
 
 @value
@@ -69,10 +69,10 @@ class Term:
     letters: tuple[str, ...]
     columns: Floats
     levels: tuple[tuple[str, Floats], ...] = field(
-        "Label and weights of the coefficients for each level, of factors with more than two levels", default=()
+        "Label and weights of the coefficients for each level, if a factor has more than two levels", default=()
     )
     is_partial: bool = field(
-        "Whether columns were left out because combinations are missing: the rest is no effect of any one level",
+        "Whether columns are left out because combinations are missing, so that no level has an effect of its own",
         default=False,
     )
 
@@ -92,9 +92,9 @@ def centre_rows(design: Floats) -> NDArray[np.bool_]:
 def factorial_terms(factors: Sequence[Factor], design: Floats, rows: NDArray[np.intp]) -> Iterator[Term]:
     """Yield the terms of a factorial model, main effects first, then order by order.
 
-    ``design``: coded levels; ``rows``: row of the design of each run that answered. Levels without an answer are left
-    out of the model. Where a two-level design has centre points, ``curvature`` follows the last main effect: by how
-    much the centre lies below the mean of the corners (Montgomery, Design and Analysis of Experiments, sec. 6.8).
+    ``design``: coded levels; ``rows``: row of the design of each run that answered. The model leaves out levels without
+    an answer. If a two-level design has centre points, ``curvature`` follows the last main effect: the distance of the
+    centre below the mean of the corners (Montgomery, Design and Analysis of Experiments, sec. 6.8).
     """
     centre = centre_rows(design)
     answered = np.isin(np.arange(len(design)), rows) & ~centre
@@ -111,14 +111,14 @@ def factorial_terms(factors: Sequence[Factor], design: Floats, rows: NDArray[np.
                 letters=(),
                 columns=np.where(centre, -1.0, 0.0)[:, None],
             )
-        if count > _MOST_TERMS:
+        if count > _MAX_TERMS:
             return
 
 
 def polynomial_terms(factors: Sequence[Factor], design: Floats, rows: NDArray[np.intp], order: int) -> Iterator[Term]:
     """Yield the terms of a polynomial of first or second order in the coded levels: A, B, AB, A^2, B^2.
 
-    Factors that are no quantities have an effect for each level with an answer, and no square.
+    A factor that is not a quantity has an effect for each level with an answer, and no square.
     """
     answered = np.isin(np.arange(len(design)), rows)
     parts = [
@@ -142,7 +142,7 @@ def polynomial_terms(factors: Sequence[Factor], design: Floats, rows: NDArray[np
 
 @dataclass(frozen=True, slots=True)
 class _FactorColumns:
-    """The columns of a factor: for each level its label and its row of the basis; no labels where no level has any."""
+    """The columns of a factor, and for each of its levels the label and the row of the basis."""
 
     columns: Floats
     labels: tuple[str, ...] = ()
@@ -169,18 +169,18 @@ def _product(factors: Sequence[Factor], parts: Sequence[_FactorColumns]) -> Term
     )
 
 
-def _factor_columns(factor: Factor, column: Floats, known: NDArray[np.bool_]) -> _FactorColumns:
-    """Return the columns of one factor.
+def _factor_columns(factor: Factor, column: Floats, answered: NDArray[np.bool_]) -> _FactorColumns:
+    """Return the columns of a factor.
 
-    ``column``: its coded levels; ``known``: rows with levels that are in the model; entries in other rows have no
-    meaning.
+    ``column``: coded levels of the factor; ``answered``: rows whose levels are in the model; the columns are undefined
+    in other rows.
     """
     coded = np.round(column, 9)
-    levels = np.unique(coded[known])
+    levels = np.unique(coded[answered])
     if len(levels) <= 2 and set(np.abs(levels)) <= {1.0}:
         labels = tuple(label_of(factor, level) for level in (-1.0, 1.0))
         return _FactorColumns(column[:, None], labels, np.array([[-1.0], [1.0]]))
-    if len(levels) == 1:  # one of many levels cannot be told from the mean
+    if len(levels) == 1:  # a single level cannot be distinguished from the mean
         return _FactorColumns(np.ones((len(column), 1)))
     basis = np.vstack([np.eye(len(levels) - 1), -np.ones(len(levels) - 1)])
     positions = np.minimum(np.searchsorted(levels, coded), len(levels) - 1)
@@ -200,61 +200,61 @@ def _level_rows(parts: Sequence[_FactorColumns]) -> tuple[tuple[str, Floats], ..
     return tuple(rows)
 
 
-_DEPENDENT = 1e-8
-_ORTHOGONAL = 1e-13
-_MOST_NAMED = 6
+_DEPENDENT_BELOW = 1e-8
+_ORTHOGONAL_BELOW = 1e-13
+_MAX_NAMED = 6
 
 
 @value
 class Estimable:
     """The terms that the runs can estimate, and those that they cannot separate.
 
-    Two effects whose columns are the same up to the sign are aliases: only their sum (or difference) shows, under the
-    name of the lower order (Jain, sec. 19.4). A column that is a mixture of several others, as happens when runs are
-    missing, is left out and taken as zero; a sentence says which effects it would shift.
+    Two effects whose columns are equal up to the sign are aliases: the runs show only their sum or difference, which
+    has the name of the lower order (Jain, sec. 19.4). A column that is a mixture of several others, as happens if runs
+    are missing, is left out and taken as zero; a sentence names the effects that it would shift.
     """
 
-    terms: tuple[Term, ...] = field("Linearly independent of each other and of the mean")
+    terms: tuple[Term, ...] = field("Terms that are linearly independent of each other and of the mean")
     aliases: dict[str, tuple[str, ...]] = field("Aliases of each term, with signs")
-    sentences: tuple[str, ...] = field("Sentences on the aliases")
+    sentences: tuple[str, ...] = field("Sentences on the effects that the runs cannot separate")
 
 
 class _Basis:
-    """Orthonormal columns that grow column by column."""
+    """An orthonormal basis that grows column by column."""
 
     def __init__(self, rows: int) -> None:
         self._columns = np.empty((rows, min(rows, 16)))
         self._rank = 0
 
     def add(self, column: Floats) -> bool:
-        """Add the column; return False where it is a mixture of those before."""
+        """Add a column; return False if it is a mixture of the earlier columns."""
         size = float(np.linalg.norm(column))
         if size == 0 or self._rank == len(column):
             return False
-        known = self._columns[:, : self._rank]
-        rest = column / size
+        basis = self._columns[:, : self._rank]
+        residual = column / size
         for _ in range(2):
-            shared = known.T @ rest
-            if float(np.max(np.abs(shared), initial=0.0)) < _ORTHOGONAL:
+            projection = basis.T @ residual
+            if float(np.max(np.abs(projection), initial=0.0)) < _ORTHOGONAL_BELOW:
                 break
-            rest = rest - known @ shared
-        left = float(np.linalg.norm(rest))
-        if left < _DEPENDENT:
+            residual = residual - basis @ projection
+        residual_size = float(np.linalg.norm(residual))
+        if residual_size < _DEPENDENT_BELOW:
             return False
         if self._rank == self._columns.shape[1]:
             self._columns = np.hstack([self._columns, np.empty_like(self._columns)])
-        self._columns[:, self._rank] = rest / left
+        self._columns[:, self._rank] = residual / residual_size
         self._rank += 1
         return True
 
 
 def estimable_terms(terms: Iterable[Term], rows: NDArray[np.intp]) -> Estimable:
-    """Choose the terms that the runs can estimate, in their order.
+    """Return the terms that the runs can estimate, in their order, and the aliases of each.
 
-    ``terms``: lowest order first; ``rows``: row of the design of each run that answered.
+    ``terms``: terms, the lowest order first; ``rows``: row of the design of each run that answered.
     """
-    kept: list[Term] = []
-    mixed: list[Term] = []
+    estimated: list[Term] = []
+    dependent: list[Term] = []
     aliases: dict[str, list[str]] = {}
     sentences: list[str] = []
     distinct = np.unique(rows)
@@ -269,8 +269,8 @@ def estimable_terms(terms: Iterable[Term], rows: NDArray[np.intp]) -> Estimable:
             sign = _sign(column)
             key = (np.round(column * sign, 9) + 0.0).tobytes()
             if key in by_column:
-                name, its_sign = by_column[key]
-                aliases.setdefault(name, []).append(("+" if its_sign * sign > 0 else "-") + term.name)
+                name, name_sign = by_column[key]
+                aliases.setdefault(name, []).append(("+" if name_sign * sign > 0 else "-") + term.name)
                 if name == "I" and len(term.letters) == 1:
                     sentences.append(
                         f"{term.name} ({term.label}) cannot be distinguished from the mean: it has one level in all "
@@ -278,75 +278,79 @@ def estimable_terms(terms: Iterable[Term], rows: NDArray[np.intp]) -> Estimable:
                     )
                 continue
             if not basis.add(column):
-                mixed.append(term)
+                dependent.append(term)
                 continue
             by_column[key] = (term.name, sign)
-            kept.append(term)
+            estimated.append(term)
             continue
         added = [basis.add(column) for column in columns.T]
         if all(added):
-            kept.append(term)
+            estimated.append(term)
         elif any(added):
-            kept.append(replace(term, columns=term.columns[:, added], levels=(), is_partial=True))
+            estimated.append(replace(term, columns=term.columns[:, added], levels=(), is_partial=True))
             sentences.append(
-                f"{term.name} ({term.label}) is known only in part: {sum(added)} of its {len(added)} "
-                "degrees of freedom, because combinations are missing"
+                f"{term.name} ({term.label}) is estimated only in part, with {sum(added)} of {len(added)} degrees of "
+                "freedom, because combinations are missing"
             )
         else:
-            mixed.append(term)
-    sentences += [*_describe_chains(kept, aliases), *_describe_mixtures(mixed, kept, distinct)]
+            dependent.append(term)
+    sentences += [*_describe_chains(estimated, aliases), *_describe_mixtures(dependent, estimated, distinct)]
     return Estimable(
-        terms=tuple(kept), aliases={name: tuple(others) for name, others in aliases.items()}, sentences=tuple(sentences)
+        terms=tuple(estimated),
+        aliases={name: tuple(others) for name, others in aliases.items()},
+        sentences=tuple(sentences),
     )
 
 
 def _sign(column: Floats) -> float:
-    """Return the sign of the first entry that is not zero."""
-    nonzero = np.flatnonzero(np.abs(column) > _DEPENDENT)
+    """Return the sign of the first entry of a column that is not zero."""
+    nonzero = np.flatnonzero(np.abs(column) > _DEPENDENT_BELOW)
     return float(np.sign(column[nonzero[0]])) if len(nonzero) else 1.0
 
 
-def _describe_chains(kept: list[Term], aliases: dict[str, list[str]]) -> list[str]:
+def _describe_chains(estimated: list[Term], aliases: dict[str, list[str]]) -> list[str]:
     sentences = []
-    for name in ["I", *(term.name for term in kept)]:
+    for name in ["I", *(term.name for term in estimated)]:
         others = aliases.get(name, [])
         if name == "I":
             others = [other for other in others if len(other) > len("+A")]
         if others:
             effect = "the mean" if name == "I" else name
-            chain = " ".join(f"{other[0]} {other[1:]}" for other in others[:_MOST_NAMED])
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-            sentences.append(f"{effect} stands for {effect} {chain}{more}")
+            chain = " ".join(f"{other[0]} {other[1:]}" for other in others[:_MAX_NAMED])
+            more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
+            sentences.append(f"the estimate of {effect} is that of {effect} {chain}{more}")
     return sentences
 
 
-def _describe_mixtures(mixed: list[Term], kept: list[Term], distinct: NDArray[np.intp]) -> list[str]:
-    """Return which terms are assumed to be zero, and which effects they shift if they are not zero."""
-    if not mixed:
+def _describe_mixtures(dependent: list[Term], estimated: list[Term], distinct: NDArray[np.intp]) -> list[str]:
+    """Return sentences on the terms that are taken as zero, and on the effects that they would shift."""
+    if not dependent:
         return []
-    names = ["the mean", *(term.name for term in kept for _ in range(term.columns.shape[1]))]
-    model = np.hstack([np.ones((len(distinct), 1)), *(term.columns[distinct] for term in kept)])
+    names = ["the mean", *(term.name for term in estimated for _ in range(term.columns.shape[1]))]
+    model = np.hstack([np.ones((len(distinct), 1)), *(term.columns[distinct] for term in estimated)])
     sentences = []
-    for term in mixed[:_MOST_NAMED]:
+    for term in dependent[:_MAX_NAMED]:
         weights = np.abs(np.linalg.lstsq(model, term.columns[distinct], rcond=None)[0]).max(axis=1)
-        shifted = list(dict.fromkeys(name for name, weight in zip(names, weights, strict=True) if weight > _DEPENDENT))
+        shifted = list(
+            dict.fromkeys(name for name, weight in zip(names, weights, strict=True) if weight > _DEPENDENT_BELOW)
+        )
         sentences.append(
             f"{term.name} ({term.label}) cannot be estimated from these runs and is taken as zero; if it is not, it "
-            f"is mixed into {', '.join(shifted[:_MOST_NAMED])}{' and more' if len(shifted) > _MOST_NAMED else ''}"
+            f"is mixed into {', '.join(shifted[:_MAX_NAMED])}{' and more' if len(shifted) > _MAX_NAMED else ''}"
         )
-    if further := [term.name for term in mixed[_MOST_NAMED:]]:
+    if further := [term.name for term in dependent[_MAX_NAMED:]]:
         sentences.append(
             f"{len(further)} more effects cannot be estimated from these runs and are taken as zero: "
-            + ", ".join(further[:_MOST_NAMED])
-            + (", …" if len(further) > _MOST_NAMED else "")
+            + ", ".join(further[:_MAX_NAMED])
+            + (", …" if len(further) > _MAX_NAMED else "")
         )
     return sentences
 
 
-_MOST_LEVELS = 12
-"""A quantity with more coded values than this is a sample of a range: it has no levels."""
+_MAX_LEVELS = 12
+"""Number of coded values above which a quantity is a sample of a range."""
 _RUNS_PER_TERM = 2
-"""A polynomial of second order is fitted to a sample that has at least this many runs for each of its terms."""
+"""Runs of a sample for each term from which a polynomial of second order is fitted."""
 
 
 @value
@@ -356,15 +360,15 @@ class ModelChoice:
     estimable: Estimable
     order: int = field("The highest order of an interaction, or of the polynomial")
     is_polynomial: bool
-    pooled: str = field("Terms that were left out on purpose and count as noise; '' for none", default="")
+    pooled: str = field("Terms that are left out and count as noise, in words; empty without any", default="")
 
 
 def is_sample_design(kind: DesignKind, data: Observations) -> bool:
-    """Return whether the points of the design are sampled from ranges instead of combined from levels."""
+    """Return whether the combinations of the design are sampled from ranges instead of combined from levels."""
     if kind in {"latin_hypercube", "sobol"}:
         return True
     return kind == "listed" and any(
-        factor.is_quantity and len(np.unique(np.round(data.design[:, column], 9))) > _MOST_LEVELS
+        factor.is_quantity and len(np.unique(np.round(data.design[:, column], 9))) > _MAX_LEVELS
         for column, factor in enumerate(data.factors)
     )
 
@@ -372,9 +376,9 @@ def is_sample_design(kind: DesignKind, data: Observations) -> bool:
 def choose_terms(kind: DesignKind, data: Observations, order: int | None) -> ModelChoice:
     """Choose the terms of the model.
 
-    ``order``: the highest order that is wanted. None: all interactions that can be estimated, except that a
-    factorial design of many levels without replications keeps the highest interactions as its errors (Jain, sec. 21.1),
-    and a sample has squares and pairs only where it has two runs for each term.
+    ``order``: highest order of interactions. None: all interactions that can be estimated, except that a factorial
+    design of many levels without replications uses the highest interactions as its errors (Jain, sec. 21.1), and a
+    sample has squares and pairs only if it has two runs for each term.
     """
     if kind == "central_composite" or is_sample_design(kind, data):
         return _polynomial(kind, data, order)
@@ -408,51 +412,51 @@ def _factorial(data: Observations, highest: int) -> Estimable:
     estimable = estimable_terms(takewhile(lambda term: len(term.letters) <= highest, terms), data.rows)
     if highest == len(data.factors):
         return estimable
-    # Aliases reach beyond the order of the model: those of a main effect are listed in full.
+    # The aliases of a term may be of higher order than the model; all are listed.
     everything = estimable_terms(factorial_terms(data.factors, data.design, data.rows), data.rows)
     names = {"I", *(term.name for term in estimable.terms)}
     return replace(estimable, aliases={name: others for name, others in everything.aliases.items() if name in names})
 
 
 _ROUNDING = 1e-12
-"""Relative size of what sums of a few thousand doubles leave over where the exact answer is zero."""
+"""Relative rounding error of sums of a few thousand doubles whose exact value is zero."""
 
 
 @value
 class Fit:
     """A linear model fitted by least squares."""
 
-    coefficients: Floats = field("The mean first")
+    coefficients: Floats = field("Coefficients, the mean first")
     inverse: Floats = field("(X'X)^-1")
     predicted: Floats
     residuals: Floats
     leverages: Floats
     blocks: tuple[slice, ...] = field("Positions of the coefficients of each term")
-    sst: float = field("Total sum of squares; zero where it is no more than rounding")
-    sse: float = field("Sum of squared errors; zero where it is no more than rounding")
+    sst: float = field("Total sum of squares; zero if it is only rounding")
+    sse: float = field("Sum of squared errors; zero if it is only rounding")
     error_df: int
-    is_orthogonal: bool = field("Whether each effect is estimated as if it were alone")
+    is_orthogonal: bool = field("Whether the estimate of each effect is independent of the other terms")
     is_exact: bool = field(
-        "Whether the responses have no noise: residuals are then the lack of fit of the model", default=False
+        "Whether the responses have no noise, so that residuals are the lack of fit of the model", default=False
     )
 
     @property
     def s_e(self) -> float | None:
-        """Standard deviation of the errors; None without degrees of freedom, or where nothing is noise."""
+        """Standard deviation of the errors; None without degrees of freedom or without noise."""
         if self.error_df <= 0 or self.sse <= 0 or self.is_exact:
             return None
         return float((self.sse / self.error_df) ** 0.5)
 
     @property
     def press(self) -> float | None:
-        """Sum of squares of the errors of runs that were left out of the fit; None where a run cannot be left out."""
+        """Sum of squares of the errors of runs left out of the fit; None if a run cannot be left out."""
         if np.any(self.leverages > 1 - 1e-9):
             return None
         return float(np.sum((self.residuals / (1 - self.leverages)) ** 2))
 
     @property
     def r2_ratio(self) -> float | None:
-        """Share of the variation that the model explains; None where nothing varies."""
+        """Share of the variation that the model explains; None if nothing varies."""
         return 1 - self.sse / self.sst if self.sst > 0 else None
 
     @property
@@ -475,17 +479,17 @@ class Fit:
         return float(value @ np.linalg.solve(self.inverse[block, block], value))
 
     def variance_factor(self, row: Floats) -> float:
-        """Return the variance of a combination of coefficients, in units of the errors' variance."""
+        """Return the variance of the coefficients weighted by ``row``, over the variance of the errors."""
         return float(row @ self.inverse @ row)
 
 
 def negligible_ss(y: Floats) -> float:
-    """Return the sum of squares below which a variation of ``y`` is only rounding."""
+    """Return the sum of squares below which the variation of ``y`` is only rounding."""
     return len(y) * (_ROUNDING * float(np.max(np.abs(y), initial=0.0))) ** 2
 
 
 def _without_rounding(values: Floats, scale: float) -> Floats:
-    """Return the values without the rounding errors of numbers as large as ``scale``: equal values become equal."""
+    """Return the values rounded to the precision of numbers as large as ``scale``, so that equal values are equal."""
     step = _ROUNDING * scale
     return np.round(values / step) * step + 0.0 if step > 0 else values
 
@@ -499,7 +503,7 @@ def fit_columns(columns: Sequence[Floats], y: Floats, *, is_exact: bool = False)
     gram = model.T @ model
     sizes = np.diag(gram).copy()
     if float(np.max(np.abs(gram - np.diag(sizes)), initial=0.0)) == 0.0:
-        # The sign table: no effect depends on another, and whole numbers stay whole.
+        # The sign table, which keeps whole numbers whole.
         coefficients = (model.T @ y) / sizes
         inverse = np.diag(1 / sizes)
         leverages = model**2 @ (1 / sizes)
@@ -536,18 +540,18 @@ def fit_columns(columns: Sequence[Floats], y: Floats, *, is_exact: bool = False)
 
 
 def t_quantile(confidence: float, df: float) -> float:
-    """Return Student's two-sided quantile: half the width of a confidence interval in standard errors."""
+    """Return Student's two-sided quantile, which is half the width of a confidence interval in standard errors."""
     from scipy.stats import t as student
 
     return float(student.ppf(0.5 + confidence / 2, df))
 
 
-_FEWEST = 3
+_MIN_EFFECTS = 3
 
 
 def lenth(values: Sequence[float], confidence: float) -> Lenth | None:
-    """Return Lenth's margins for m effects; None where there are fewer than three, or most of them are zero."""
-    if len(values) < _FEWEST:
+    """Return Lenth's margins for m effects; None if there are fewer than three, or if most of them are zero."""
+    if len(values) < _MIN_EFFECTS:
         return None
     sizes = np.abs(np.asarray(values, dtype=float))
     first = 1.5 * float(np.median(sizes))
@@ -565,8 +569,8 @@ def lenth(values: Sequence[float], confidence: float) -> Lenth | None:
     )
 
 
-_MOST_POINTS = 400
-"""Pairs with more combinations than this make no readable plot of interactions."""
+_MAX_POINTS = 400
+"""Number of combinations of a pair of factors above which an interaction plot is not readable."""
 
 
 def means_of(
@@ -574,15 +578,15 @@ def means_of(
 ) -> tuple[Means, ...]:
     """Return the means at the levels of each factor, then of each pair of factors.
 
-    ``s_e``: standard deviation of the errors; without it the means have no intervals; ``is_sample``: whether the design
-    is a sample of ranges.
+    ``s_e``: standard deviation of the errors; None: the means have no intervals; ``is_sample``: whether the design is a
+    sample of ranges.
     """
     half_width = None if s_e is None else t_quantile(confidence, error_df) * s_e
     coded = np.round(data.design[data.rows], 9)
     levels = [len(np.unique(column)) for column in coded.T]
-    kept = [column for column, count in enumerate(levels) if not is_sample or count <= _MOST_LEVELS]
-    pairs = [(a, b) for a, b in combinations(kept, 2) if levels[a] * levels[b] <= _MOST_POINTS]
-    groups: list[tuple[int, ...]] = [*((column,) for column in kept), *pairs]
+    factors = [column for column, count in enumerate(levels) if not is_sample or count <= _MAX_LEVELS]
+    pairs = [(a, b) for a, b in combinations(factors, 2) if levels[a] * levels[b] <= _MAX_POINTS]
+    groups: list[tuple[int, ...]] = [*((column,) for column in factors), *pairs]
     return tuple(_means(data, coded, group, half_width) for group in groups)
 
 
@@ -595,14 +599,14 @@ def _means(data: Observations, coded: Floats, columns: tuple[int, ...], half_wid
     points = []
     for level, count, total in zip(levels.tolist(), counts.tolist(), sums.tolist(), strict=True):
         value = total / count
-        low, high = ends_about(value, None if half_width is None else half_width / count**0.5)
+        low, high = interval_about(value, None if half_width is None else half_width / count**0.5)
         labels = tuple(label_of(factor, code) for factor, code in zip(factors, level, strict=True))
         points.append(Mean(coded=tuple(level), labels=labels, value=value, count=count, low=low, high=high))
     return Means(letters=tuple(factor.letter for factor in factors), points=tuple(points))
 
 
-def ends_about(value: float, half_width: float | None) -> tuple[float, float] | tuple[None, None]:
-    """Return the ends of an interval about a value; None and None without a width."""
+def interval_about(value: float, half_width: float | None) -> tuple[float, float] | tuple[None, None]:
+    """Return the ends of an interval around a value; None and None without a width."""
     return (None, None) if half_width is None else (value - half_width, value + half_width)
 
 
@@ -622,11 +626,11 @@ def pure_error(points: Floats, y: Floats) -> tuple[float, int]:
 
 
 def mark_exact(fit: Fit, points: Floats, y: Floats) -> Fit:
-    """Return the fit, marked as exact where all repeated runs agree: none of its residuals are noise.
+    """Return the fit, marked as exact if all repeated runs agree, so that its residuals are not noise.
 
     A simulation of frames at a constant rate gives the same answer for every seed. The misfit of a polynomial is then
-    no noise, and the degrees of freedom of the repeated centre would make it look small. ``points``: as of
-    :func:`pure_error`.
+    not noise, and the degrees of freedom of the repeated centre would make it look small. ``points``: coded levels of
+    each run, shape (runs, factors).
     """
     ss, df = pure_error(points, y)
     return replace(fit, is_exact=True) if fit.sse > 0 and df > 0 and ss == 0.0 else fit
@@ -635,7 +639,7 @@ def mark_exact(fit: Fit, points: Floats, y: Floats) -> Fit:
 def anova_table(effects: Sequence[Effect], fit: Fit, points: Floats, y: Floats) -> tuple[AnovaRow, ...]:
     """Return the table of the analysis of variance (Jain, sec. 20.5).
 
-    Its rows: each effect, the errors (split into lack of fit and pure error where runs are repeated), the total.
+    Its rows are the effects, the errors, which repeated runs divide into lack of fit and pure error, and the total.
     """
     from scipy.stats import f as fisher
 
@@ -646,7 +650,7 @@ def anova_table(effects: Sequence[Effect], fit: Fit, points: Floats, y: Floats) 
     rows = [
         row(effect.name, effect.df, effect.ss, None if s_e is None else effect.ss / effect.df / s_e**2, effect.p_value)
         for effect in effects
-        if effect.df > 0  # an effect that the runs do not tell has no row
+        if effect.df > 0  # an effect that the runs cannot estimate has no row
     ]
     if fit.error_df > 0:
         rows.append(row("errors", fit.error_df, fit.sse))
@@ -660,15 +664,12 @@ def anova_table(effects: Sequence[Effect], fit: Fit, points: Floats, y: Floats) 
 
 
 def effects_of(estimable: Estimable, fit: Fit, margins: Lenth | None, confidence: float) -> tuple[Effect, ...]:
-    """Return the effects, the largest share of the variation first.
-
-    ``estimable``: the terms of the fit, in its order.
-    """
+    """Return the effects, the largest share of the variation first; ``estimable``: terms of the fit, in its order."""
     effects = [
         _effect(term, estimable.aliases.get(term.name, ()), fit, number, margins, confidence)
         for number, term in enumerate(estimable.terms)
     ]
-    # Those that only rounding tells apart keep the order of the terms.
+    # Effects whose sums of squares differ only by rounding keep the order of the terms.
     return tuple(sorted(effects, key=lambda effect: -float(f"{effect.ss:.9g}")))
 
 
@@ -693,13 +694,14 @@ def _effect(
         if value is not None:
             root = float(inverse[0, 0]) ** 0.5
             error = s_e * root
-            low, high = ends_about(value, half_width * root)
+            low, high = interval_about(value, half_width * root)
     is_significant, verdict = _verdict(value, share, p_value, margins, confidence, fit)
     levels = []
     for label, row in term.levels:
-        at = float(row @ values)
-        ends = ends_about(at, None if half_width is None else half_width * float(row @ inverse @ row) ** 0.5)
-        levels.append(LevelEffect(label=label, value=at, low=ends[0], high=ends[1]))
+        level_value = float(row @ values)
+        level_half_width = None if half_width is None else half_width * float(row @ inverse @ row) ** 0.5
+        level_low, level_high = interval_about(level_value, level_half_width)
+        levels.append(LevelEffect(label=label, value=level_value, low=level_low, high=level_high))
     return Effect(
         name=term.name,
         label=term.label,
@@ -722,12 +724,12 @@ def _effect(
 def _verdict(
     value: float | None, share: float | None, p_value: float | None, margins: Lenth | None, confidence: float, fit: Fit
 ) -> tuple[bool | None, str]:
-    """Return whether an effect is significant (None where this is unknown), and the verdict in words."""
+    """Return whether an effect is significant, None if this is unknown, and the verdict in words."""
     if share is None:
         return None, "nothing varies"
     if fit.is_exact:
         if fit.sse > 0:
-            return None, "no noise to compare with: the best fit of a model that leaves something over"
+            return None, "no noise to compare with: the model does not fit exactly"
         return None, "exact: the evaluator has no noise"
     if p_value is not None:
         p = "< 0.001" if p_value < 0.001 else f"= {p_value:.2g}"
@@ -735,11 +737,11 @@ def _verdict(
             return True, f"significant (p {p})"
         return False, f"not significant (p {p})"
     if fit.error_df > 0:
-        return None, "exact: repeated runs answered the same"
+        return None, "exact: repeated runs have the same answer"
     if margins is None or value is None:
         return None, "no estimate of the noise: no run is repeated"
     if abs(value) > margins.simultaneous_margin:
         return True, "stands out among all effects"
     if abs(value) > margins.margin:
-        return True, "stands out, though among so many effects one may do so by chance"
-    return False, "does not stand out from the rest"
+        return True, "stands out, but among so many effects one may stand out by chance"
+    return False, "does not stand out from the others"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from routecast.experiment._factors import label_of
-from routecast.experiment.analysis.outcome import Missing
+from routecast.experiment.analysis.outcome import MarkedRun
 from routecast.experiment.model import Factor, Results
 from routecast.experiment.runs import wire_positions
 from routecast.quantity.schema import field, value
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Observations", "observe"]
 
-_SQUARABLE = 1e60
-"""Variances of squares take fourth powers."""
+_MAX_SIZE = 1e60
+"""Largest size of a response; variances of squares take its fourth power."""
 
 
 @value
@@ -32,16 +32,16 @@ class Observations:
 
     factors: tuple[Factor, ...]
     design: Floats = field("Coded levels of every combination, whether it answered or not")
-    rows: Integers = field("Combination of each run that answered")
+    rows: Integers = field("Row of the design of each run that answered")
     runs: Integers = field("Position of the run in ``Results.runs``")
     replications: Integers
     y: Floats = field("Transformed values of the response")
     transform: Literal["none", "log", "reciprocal"]
-    missing: tuple[Missing, ...]
-    unsteady: tuple[Missing, ...]
-    is_exact: bool = field("Whether the evaluator answers the same every time: a formula")
+    missing: tuple[MarkedRun, ...]
+    unsteady: tuple[MarkedRun, ...]
+    is_exact: bool = field("Whether the evaluator is a formula, which gives the same answer every time")
     positions: Integers | None = field(
-        "Position of each run in the order on the wire; None off the wire, where runs do not affect each other",
+        "Position of each run in the order on the wire; None for other evaluators, whose runs do not affect each other",
         default=None,
     )
 
@@ -51,7 +51,7 @@ class Observations:
         return len(np.unique(self.rows)) < len(self.rows)
 
     def lost_levels(self, *, is_polynomial: bool) -> tuple[tuple[int, Floats], ...]:
-        """Return the factors (their columns) that have levels at which no run answered, with those levels.
+        """Return the columns of factors that have levels at which no run answered, with these levels.
 
         ``is_polynomial``: whether the model is a polynomial, which predicts quantities between the levels.
         """
@@ -65,7 +65,8 @@ class Observations:
 
     def row_labels(self, row: int) -> tuple[str, ...]:
         """Return the labels of the levels of a combination."""
-        return tuple(label_of(factor, at) for factor, at in zip(self.factors, self.design[row].tolist(), strict=True))
+        coded_row = self.design[row].tolist()
+        return tuple(label_of(factor, coded) for factor, coded in zip(self.factors, coded_row, strict=True))
 
 
 def observe(results: Results, response: str) -> Observations:
@@ -80,17 +81,17 @@ def observe(results: Results, response: str) -> Observations:
         (answer.problem if response not in answer.values else "") or _value_problem(value, transform)
         for answer, value in zip(results.answers, values, strict=True)
     ]
-    kept = [number for number, problem in enumerate(problems) if not problem]
+    usable = [number for number, problem in enumerate(problems) if not problem]
     positions = None
     if experiment.evaluator == "measure":
-        positions = np.array(wire_positions(experiment.seed, len(results.runs)), dtype=np.intp)[kept]
+        positions = np.array(wire_positions(experiment.seed, len(results.runs)), dtype=np.intp)[usable]
     data = Observations(
         factors=experiment.factors,
         design=np.array(experiment.design.coded, dtype=float).reshape(-1, len(experiment.factors)),
-        rows=np.array([results.runs[number].row for number in kept], dtype=np.intp),
-        runs=np.array(kept, dtype=np.intp),
-        replications=np.array([results.runs[number].replication for number in kept], dtype=np.intp),
-        y=np.array([_transformed(values[number], transform) for number in kept], dtype=float),
+        rows=np.array([results.runs[number].row for number in usable], dtype=np.intp),
+        runs=np.array(usable, dtype=np.intp),
+        replications=np.array([results.runs[number].replication for number in usable], dtype=np.intp),
+        y=np.array([_transformed(values[number], transform) for number in usable], dtype=float),
         transform=transform,
         missing=(),
         unsteady=(),
@@ -98,29 +99,29 @@ def observe(results: Results, response: str) -> Observations:
         positions=positions,
     )
 
-    def entry(number: int, why: str) -> Missing:
+    def marked(number: int, why: str) -> MarkedRun:
         run = results.runs[number]
         labels = data.row_labels(run.row)
-        return Missing(run=number, row=run.row, replication=run.replication, labels=labels, why=why)
+        return MarkedRun(run=number, row=run.row, replication=run.replication, labels=labels, why=why)
 
-    unsteady = ((number, results.answers[number].unsteady) for number in kept)
+    unsteady = ((number, results.answers[number].unsteady) for number in usable)
     return replace(
         data,
-        missing=tuple(entry(number, problem) for number, problem in enumerate(problems) if problem),
-        unsteady=tuple(entry(number, why) for number, why in unsteady if why),
+        missing=tuple(marked(number, problem) for number, problem in enumerate(problems) if problem),
+        unsteady=tuple(marked(number, why) for number, why in unsteady if why),
     )
 
 
 def _value_problem(value: float, transform: str) -> str:
-    """Return why a value cannot be analysed; empty if it can."""
+    """Return the reason why a value cannot be analysed; empty if it can."""
     if not math.isfinite(value):
         return "the answer is not a number"
     if transform == "log" and value <= 0:
         return f"the answer is {value:g}: it has no logarithm"
     if transform == "reciprocal" and value == 0:
         return "the answer is 0: it has no reciprocal"
-    if abs(_transformed(value, transform)) > _SQUARABLE:
-        return f"the answer is {value:g}: too far out for sums of squares"
+    if abs(_transformed(value, transform)) > _MAX_SIZE:
+        return f"the answer is {value:g}: it is too large for sums of squares"
     return ""
 
 

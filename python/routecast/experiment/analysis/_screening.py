@@ -1,8 +1,8 @@
-"""Which factors matter most: a ranking for factorial designs and for samples.
+"""Rankings of factors by importance, for factorial designs and for samples.
 
-Factorial designs are ranked by the shares of the variation. A sample of ranges (Latin hypercube, Sobol sequence) is
-ranked by Sobol's indices where a polynomial predicts left-out runs well enough, else by how far the mean response moves
-over bins of each factor; standardised regression coefficients, of values and of ranks, give the direction.
+In a factorial design the shares of the variation rank the factors. In a sample of ranges (Latin hypercube, Sobol
+sequence) Sobol's indices rank them if a polynomial predicts left-out runs well enough, otherwise the variation of the
+mean response over bins of each factor. Standardised regression coefficients of values and ranks give the direction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.experiment.analysis._observations import Observations
-from routecast.experiment.analysis.outcome import Screened, Screening
+from routecast.experiment.analysis.outcome import FactorImportance, Screening
 from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
@@ -25,71 +25,71 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Integers: TypeAlias = NDArray[np.intp]
 
-_HIGHEST_DEGREE = 12
-_MOST_TERMS = 220
+_MAX_DEGREE = 12
+_MAX_TERMS = 220
 _RUNS_PER_TERM = 2
 _NORMS = (1.0, 0.6)
-"""Terms have ``(sum of degree^norm)^(1/norm)`` up to the degree: below 1 the high interactions are left out, as in
+"""Terms have ``(sum of degree^norm)^(1/norm)`` up to the degree; norms below 1 leave out high interactions, as in
 G. Blatman and B. Sudret, "Adaptive sparse polynomial chaos expansion", Journal of Computational Physics 230, 2011."""
-_TRIES = 3
-_NO_BETTER = 1e-4
-"""The search over degrees ends where this many more degrees gain no more than this share of the variance."""
-_ENOUGH_TO_CHOOSE = 2000
-"""The degree is chosen on at most this many runs; the expansion is then fitted to all."""
+_MAX_DEGREES_WITHOUT_GAIN = 3
+_MIN_GAIN = 1e-4
+"""The search ends when ``_MAX_DEGREES_WITHOUT_GAIN`` degrees gain no more than this share of the variance."""
+_MAX_RUNS_FOR_DEGREE = 2000
+"""Number of runs for the choice of the degree; the expansion is then fitted to all runs."""
 
 
 @value
-class Chaos:
-    """A fitted polynomial chaos expansion, which gives Sobol's indices from a sample of any kind.
+class ChaosExpansion:
+    """A fitted polynomial chaos expansion, which gives Sobol's indices of any sample.
 
     A polynomial in orthonormal functions of the factors is fitted to the runs; the squares of its coefficients divide
     its variance among the factors and their interactions (B. Sudret, "Global sensitivity analysis using polynomial
-    chaos expansions", Reliability Engineering and System Safety 93, 2008). Quantities are taken as uniform between
-    their levels, as in Latin hypercubes and Sobol sequences; other factors as they occur in the sample.
+    chaos expansions", Reliability Engineering and System Safety 93, 2008). Quantities are uniform between their levels,
+    as in Latin hypercubes and Sobol sequences; other factors have the distribution of the sample.
     """
 
-    degrees: Integers = field("Degree of each term in each factor; the first is the constant")
+    degrees: Integers = field("Degree of each term in each factor, the constant term first")
     coefficients: Floats
     spread: Floats = field(
         "Matrix whose transpose times itself is the covariance of the coefficients, in units of the errors' variance"
     )
     unexplained: float = field("Mean square of the errors of left-out runs")
-    quality_ratio: float = field("Q2: 1 minus that over the variance of the response")
+    quality_ratio: float = field("Q2: 1 - ``unexplained`` over the variance of the response")
     degree: int
 
 
-def fit_chaos(coded: Floats, y: Floats, is_quantity: Sequence[bool]) -> Chaos | None:
-    """Fit the expansion of the degree that predicts left-out runs best; None where there are too few runs for any."""
+def fit_chaos(coded: Floats, y: Floats, is_quantity: Sequence[bool]) -> ChaosExpansion | None:
+    """Fit the expansion of the degree that predicts left-out runs best; None if there are too few runs."""
     functions = [
         _legendre(column) if quantity else _empirical(column)
         for column, quantity in zip(coded.T, is_quantity, strict=True)
     ]
     highest = [function.shape[1] - 1 for function in functions]
-    # The order of a Latin hypercube or a sequence has no meaning, but that of a caller's list may have one.
-    some = np.random.default_rng(0).permutation(len(y))[:_ENOUGH_TO_CHOOSE]
+    # The order of listed points may have a meaning, so the runs are drawn at random.
+    drawn = np.random.default_rng(0).permutation(len(y))[:_MAX_RUNS_FOR_DEGREE]
     chosen: tuple[float, Integers, int] | None = None
     for norm in _NORMS:
-        worse, best = 0, -np.inf
-        for degree in range(1, _HIGHEST_DEGREE + 1):
+        without_gain, best = 0, -np.inf
+        for degree in range(1, _MAX_DEGREE + 1):
             degrees = _degrees(degree, norm, highest)
             if degrees is None or _RUNS_PER_TERM * len(degrees) > len(y):
                 break
-            chaos = _fit([function[some] for function in functions], y[some], degrees)
+            chaos = _fit([function[drawn] for function in functions], y[drawn], degrees)
             if chaos is None:
                 break
             if chosen is None or chaos.quality_ratio > chosen[0]:
                 chosen = (chaos.quality_ratio, degrees, degree)
-            worse = 0 if chaos.quality_ratio > best + _NO_BETTER else worse + 1
+            without_gain = 0 if chaos.quality_ratio > best + _MIN_GAIN else without_gain + 1
             best = max(best, chaos.quality_ratio)
-            if worse == _TRIES or best > 1 - _NO_BETTER:
+            if without_gain == _MAX_DEGREES_WITHOUT_GAIN or best > 1 - _MIN_GAIN:
                 break
-        if chosen is not None and chosen[0] > 1 - _NO_BETTER:
+        if chosen is not None and chosen[0] > 1 - _MIN_GAIN:
             break
     return None if chosen is None else _fit(functions, y, chosen[1], chosen[2])
 
 
-def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int = 0) -> Chaos | None:
-    """Fit the given terms by least squares; None where the runs cannot tell them apart."""
+def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int = 0) -> ChaosExpansion | None:
+    """Fit the given terms by least squares; None if the runs cannot separate them."""
     basis = np.ones((len(y), len(degrees)))
     for column, function in enumerate(functions):
         basis *= function[:, degrees[:, column]]
@@ -104,7 +104,7 @@ def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int 
     coefficients = inverse.T @ (inverse @ (basis.T @ y))
     leverages = np.sum((basis @ inverse.T) ** 2, axis=1)
     unexplained = float(np.mean(((y - basis @ coefficients) / np.maximum(1 - leverages, 1e-9)) ** 2))
-    return Chaos(
+    return ChaosExpansion(
         degrees=degrees,
         coefficients=coefficients,
         spread=inverse,
@@ -114,59 +114,59 @@ def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int 
     )
 
 
-def indices(chaos: Chaos) -> tuple[Floats, Floats]:
+def indices(chaos: ChaosExpansion) -> tuple[Floats, Floats]:
     """Return the first-order and total indices of each factor, as shares of the whole variance.
 
-    The part of the squares that is due to errors of the coefficients is subtracted.
+    The part of the squares that comes from errors of the coefficients is subtracted.
     """
     return _shares(chaos, chaos.coefficients, 1.0)
 
 
-def resampled_indices(chaos: Chaos, resamples: int, seed: int) -> tuple[Floats, Floats]:
+def resampled_indices(chaos: ChaosExpansion, resamples: int, seed: int) -> tuple[Floats, Floats]:
     """Return first-order and total indices of expansions refitted to new errors, each of shape (resamples, k).
 
-    The errors are drawn from a normal distribution with the mean square of those of left-out runs.
+    The errors are normal, with the mean square of the errors of left-out runs.
     """
     random = np.random.default_rng(seed)
     first, total = [], []
     for _ in range(resamples):
         errors = chaos.spread.T @ random.standard_normal(len(chaos.coefficients))
-        # Drawn around estimates that have errors already: theirs count twice.
+        # The estimates have errors already, so the errors count twice.
         shares = _shares(chaos, chaos.coefficients + chaos.unexplained**0.5 * errors, 2.0)
         first.append(shares[0])
         total.append(shares[1])
     return np.array(first), np.array(total)
 
 
-def _shares(chaos: Chaos, coefficients: Floats, errors: float) -> tuple[Floats, Floats]:
+def _shares(chaos: ChaosExpansion, coefficients: Floats, errors: float) -> tuple[Floats, Floats]:
     squares = coefficients**2 - errors * chaos.unexplained * np.sum(chaos.spread**2, axis=0)
     squares[0] = 0.0
     variance = max(float(squares.sum()), 0.0) + chaos.unexplained
     in_term = chaos.degrees > 0
     alone = in_term & (in_term.sum(axis=1, keepdims=True) == 1)
     if variance == 0:
-        nothing = np.zeros(chaos.degrees.shape[1])
-        return nothing, nothing
+        zeros = np.zeros(chaos.degrees.shape[1])
+        return zeros, zeros
     return np.clip((squares @ alone) / variance, 0.0, 1.0), np.clip((squares @ in_term) / variance, 0.0, 1.0)
 
 
 def _legendre(x: Floats) -> Floats:
     """Return Legendre's polynomials of degree 0, 1, … orthonormal for x uniform on -1..1."""
-    values = np.polynomial.legendre.legvander(x, _HIGHEST_DEGREE)
-    return np.asarray(values * np.sqrt(2 * np.arange(_HIGHEST_DEGREE + 1) + 1), dtype=float)
+    values = np.polynomial.legendre.legvander(x, _MAX_DEGREE)
+    return np.asarray(values * np.sqrt(2 * np.arange(_MAX_DEGREE + 1) + 1), dtype=float)
 
 
 def _empirical(x: Floats) -> Floats:
-    """Return polynomials that are orthonormal over the sample, as many as it has distinct values."""
-    degree = min(len(np.unique(np.round(x, 9))) - 1, _HIGHEST_DEGREE)
+    """Return as many polynomials as the sample has distinct values, orthonormal over the sample."""
+    degree = min(len(np.unique(np.round(x, 9))) - 1, _MAX_DEGREE)
     q, r = np.linalg.qr(np.polynomial.legendre.legvander(x, degree))
     return np.asarray(q * np.sign(np.diag(r)) * len(x) ** 0.5, dtype=float)
 
 
 def _degrees(degree: int, norm: float, highest: Sequence[int]) -> Integers | None:
-    """Return the degrees of the terms, the constant first; None where there would be too many.
+    """Return the degrees of the terms, the constant first; None if there are too many terms.
 
-    ``highest``: degree that each factor can have.
+    ``highest``: highest degree of each factor.
     """
     count = len(highest)
     terms: list[list[int]] = []
@@ -179,13 +179,13 @@ def _degrees(degree: int, norm: float, highest: Sequence[int]) -> Integers | Non
                 for member, power in zip(members, powers, strict=True):
                     term[member] = power
                 terms.append(term)
-                if len(terms) > _MOST_TERMS:
+                if len(terms) > _MAX_TERMS:
                     return None
     return np.array(terms, dtype=np.intp)
 
 
 def _powers(size: int, degree: int, norm: float, used: float = 0.0) -> Iterator[tuple[int, ...]]:
-    """Yield positive degrees of ``size`` factors whose norm is at most ``degree``."""
+    """Yield positive degrees of ``size`` factors of norm at most ``degree``; ``used``: sum of earlier powers."""
     if size == 0:
         yield ()
         return
@@ -198,16 +198,16 @@ def _powers(size: int, degree: int, norm: float, used: float = 0.0) -> Iterator[
 
 
 _RESAMPLES = 200
-_GOOD_ENOUGH = 0.7
-"""Q2 from which the indices of the polynomial are trusted, our choice: below, 30 % of the variance is guesswork."""
+_MIN_QUALITY_RATIO = 0.7
+"""Q2 from which the indices of the polynomial are used, our choice: 30 % of the variance stays unexplained."""
 _RUNS_PER_FACTOR = 3
 _MANY_RUNS = 2000
 
 
 def screen_factorial(data: Observations, shares: dict[tuple[str, ...], float], *, has_aliases: bool) -> Screening:
-    """Rank the factors by their shares of the variation: alone, and with all their interactions.
+    """Rank the factors of a factorial design by their shares of the variation with all their interactions.
 
-    ``shares``: share of each effect by its letters; ``has_aliases``: whether effects are aliased with others.
+    ``shares``: share of each effect by its letters; ``has_aliases``: whether effects have aliases.
     """
     ranked = []
     for factor in data.factors:
@@ -216,7 +216,7 @@ def screen_factorial(data: Observations, shares: dict[tuple[str, ...], float], *
     ranked.sort(key=lambda entry: -float(f"{entry[0]:.9g}"))
     return Screening(
         factors=tuple(
-            Screened(
+            FactorImportance(
                 letter=factor.letter,
                 name=factor.name,
                 rank=rank,
@@ -227,12 +227,12 @@ def screen_factorial(data: Observations, shares: dict[tuple[str, ...], float], *
             for rank, (total, alone, factor) in enumerate(ranked, start=1)
         ),
         method="shares of the variation among the runs of the design",
-        notes=("each effect stands for its aliases as well: the ranks hold if those are small",) if has_aliases else (),
+        notes=("each effect includes its aliases, so the ranks hold only if those are small",) if has_aliases else (),
     )
 
 
 def screen_sample(data: Observations, *, confidence: float, seed: int) -> Screening | None:
-    """Rank the factors of a sample; None where nothing varies or there are too few runs."""
+    """Rank the factors of a sample by importance; None if nothing varies or there are too few runs."""
     from scipy.stats import rankdata
 
     from routecast.experiment.analysis._linear_model import negligible_ss
@@ -258,7 +258,7 @@ def screen_sample(data: Observations, *, confidence: float, seed: int) -> Screen
     srrc_low, srrc_high = _bootstrap(_standardised, ranked_x, ranked_y, resamples, seed, confidence)
     chaos = fit_chaos(x, y, [factor.is_quantity for factor in factors])
     total = total_low = total_high = None
-    if chaos is not None and chaos.quality_ratio >= _GOOD_ENOUGH:
+    if chaos is not None and chaos.quality_ratio >= _MIN_QUALITY_RATIO:
         first, total = indices(chaos)
         resampled_first, resampled_total = resampled_indices(chaos, _RESAMPLES, seed)
         first_low, first_high = _interval(resampled_first, confidence)
@@ -278,29 +278,29 @@ def screen_sample(data: Observations, *, confidence: float, seed: int) -> Screen
         low, high = _bootstrap(shares, x, y, _RESAMPLES, seed, confidence)
         first_low, first_high = np.minimum(low, first), np.maximum(high, first)
         method = f"first-order Sobol indices from the mean response over {bins} bins of each factor"
-        why = "too few runs" if chaos is None else f"Q2 = {chaos.quality_ratio:.2f}"
-        notes.append(f"no polynomial predicts left-out runs well enough ({why}): interactions stay unknown")
+        reason = "too few runs" if chaos is None else f"Q2 = {chaos.quality_ratio:.2f}"
+        notes.append(f"no polynomial predicts left-out runs well enough ({reason}), so interactions are unknown")
 
-    def of(values: Floats | None, column: int) -> float | None:
+    def entry(values: Floats | None, column: int) -> float | None:
         return None if values is None else float(values[column])
 
     return Screening(
         factors=tuple(
-            Screened(
+            FactorImportance(
                 letter=factors[column].letter,
                 name=factors[column].name,
                 rank=rank,
                 importance=float(importance[column]),
-                src=of(src, column),
-                srrc=of(srrc, column),
-                srrc_low=of(srrc_low, column),
-                srrc_high=of(srrc_high, column),
-                first_order_ratio=of(first, column),
-                first_order_low=of(first_low, column),
-                first_order_high=of(first_high, column),
-                total_ratio=of(total, column),
-                total_low=of(total_low, column),
-                total_high=of(total_high, column),
+                src=entry(src, column),
+                srrc=entry(srrc, column),
+                srrc_low=entry(srrc_low, column),
+                srrc_high=entry(srrc_high, column),
+                first_order_ratio=entry(first, column),
+                first_order_low=entry(first_low, column),
+                first_order_high=entry(first_high, column),
+                total_ratio=entry(total, column),
+                total_low=entry(total_low, column),
+                total_high=entry(total_high, column),
             )
             for rank, column in enumerate(np.argsort(-importance, kind="stable").tolist(), start=1)
         ),
@@ -336,7 +336,7 @@ def _interval(resampled: Floats, confidence: float) -> tuple[Floats, Floats]:
 
 
 def _share_over_bins(x: Floats, y: Floats, bins: int) -> float:
-    """Return the share of the variance that the means over bins of x explain, less the share that chance explains."""
+    """Return the share of the variance that the means over bins of x explain, minus the share that chance explains."""
     values = np.unique(x)
     if len(values) <= bins:
         index = np.searchsorted(values, x)

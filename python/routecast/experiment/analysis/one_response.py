@@ -1,8 +1,8 @@
-"""The analysis of one response of an experiment, from its runs to its verdicts.
+"""The analysis of a response of an experiment, and contrasts between its effects or levels.
 
-Contrasts between effects or levels follow Jain, sec. 18.5 and 20.6: a contrast ``sum h_i q_i`` has the standard
-deviation ``s_e sqrt(sum h_i^2 / n_i)`` where n_i runs contribute to each term; the mean of m further runs of a
-combination has ``s_e sqrt(1/n_eff + 1/m)``.
+Contrasts follow Jain, sec. 18.5 and 20.6: a contrast ``sum h_i q_i`` has the standard deviation
+``s_e sqrt(sum h_i^2 / n_i)``, where n_i runs contribute to term i; the mean of m further runs of a combination has the
+standard deviation ``s_e sqrt(1/n_eff + 1/m)``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from routecast.experiment.analysis._linear_model import (
     centre_rows,
     choose_terms,
     effects_of,
-    ends_about,
     estimable_terms,
     fit_columns,
+    interval_about,
     is_sample_design,
     lenth,
     mark_exact,
@@ -42,7 +42,7 @@ from routecast.experiment.analysis.outcome import (
     Effect,
     LackOfFit,
     Screening,
-    Stationary,
+    StationaryPoint,
     Surface,
     SurfaceTerm,
 )
@@ -63,13 +63,13 @@ class Contrast:
 
     value: float
     standard_error: float | None = field("Standard error; None without noise")
-    low: float | None = field("Lower end of the interval; None where there is no noise")
-    high: float | None = field("Upper end of the interval; None where there is no noise")
-    is_significant: bool | None = field("Whether its interval excludes zero")
+    low: float | None = field("Lower end of the confidence interval; None without noise")
+    high: float | None = field("Upper end of the confidence interval; None without noise")
+    is_significant: bool | None = field("Whether the interval excludes zero; None without noise")
 
 
 def contrast_of_effects(analysis: Analysis, weights: Mapping[str, float]) -> Contrast:
-    """Return a contrast of two-level effects by name: ``{"A": 1, "B": -1}`` compares the effect of A with that of B.
+    """Return a contrast of two-level effects: weights ``{"A": 1, "B": -1}`` compare the effect of A with that of B.
 
     Raises
     ------
@@ -84,14 +84,14 @@ def contrast_of_effects(analysis: Analysis, weights: Mapping[str, float]) -> Con
         except KeyError as problem:
             raise RoutecastError(str(problem.args[0])) from None
         if effect.value is None:
-            raise RoutecastError(f"{name} has more than two levels: ask for a contrast of its levels")
+            raise RoutecastError(f"{name} has more than two levels: take a contrast of its levels")
         value += weight * effect.value
         variance += (weight * (effect.standard_error or 0.0)) ** 2
     return _contrast(analysis, value, variance**0.5)
 
 
 def contrast_of_levels(analysis: Analysis, letter: str, weights: Mapping[str, float]) -> Contrast:
-    """Return a contrast of the mean responses at a factor's levels, by label: ``{"4 threads": -1, "8 threads": 1}``.
+    """Return a contrast of the mean responses at levels of a factor: weights ``{"4 threads": -1, "8 threads": 1}``.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def contrast_of_levels(analysis: Analysis, letter: str, weights: Mapping[str, fl
     points = next((means.points for means in analysis.means if means.letters == (letter,)), None)
     if points is None:
         letters = ", ".join(means.letters[0] for means in analysis.means if len(means.letters) == 1)
-        raise RoutecastError(f"no levels of a factor {letter}: there are {letters}")
+        raise RoutecastError(f"there are no means of a factor {letter}: there are those of {letters}")
     by_label = {point.labels[0]: point for point in points}
     value, variance = 0.0, 0.0
     for label, weight in weights.items():
@@ -114,15 +114,15 @@ def contrast_of_levels(analysis: Analysis, letter: str, weights: Mapping[str, fl
 
 
 def interval_of_further_runs(analysis: Analysis, row: int, runs: int = 1) -> tuple[float, float] | None:
-    """Return the confidence interval of the mean of further runs of a combination; None where there is no noise.
+    """Return the confidence interval of the mean of further runs of a combination; None without noise.
 
     Parameters
     ----------
     analysis : Analysis
     row : int
-        Of the design.
+        Row of the design.
     runs : int
-        How many more runs.
+        Number of further runs.
     """
     cell = next(cell for cell in analysis.cells if cell.row == row)
     if analysis.s_e is None or cell.predicted is None or cell.low is None:
@@ -135,8 +135,8 @@ def interval_of_further_runs(analysis: Analysis, row: int, runs: int = 1) -> tup
 def _require_balance(analysis: Analysis) -> None:
     if not analysis.is_balanced:
         raise RoutecastError(
-            "the runs are not balanced (some are missing, or the design is no factorial): contrasts would need the "
-            "covariance of the effects, so compare the effects' own intervals"
+            "the runs are not balanced (some are missing, or the design is not a factorial), so contrasts need the "
+            "covariance of the effects: compare the intervals of the effects instead"
         )
 
 
@@ -144,19 +144,19 @@ def _contrast(analysis: Analysis, value: float, error: float) -> Contrast:
     if analysis.s_e is None:
         return Contrast(value=value, standard_error=None, low=None, high=None, is_significant=None)
     half_width = t_quantile(analysis.confidence, analysis.error_df) * error
-    low, high = ends_about(value, half_width)
+    low, high = interval_about(value, half_width)
     return Contrast(value=value, standard_error=error, low=low, high=high, is_significant=abs(value) > half_width)
 
 
-_HARDLY_BENT = 0.01
-"""An eigenvalue this small beside the largest makes a ridge: the surface falls 100 times slower that way."""
+_RIDGE_RATIO = 0.01
+"""Ratio of the smallest to the largest eigenvalue below which a stationary point is a ridge."""
 
 
 def fit_surface(data: Observations, order: int, confidence: float) -> Surface | None:
     """Fit a polynomial of first or second order to the runs that answered.
 
-    ``confidence``: of the intervals, and of the verdict on lack of fit. Returns None where a factor is not a quantity,
-    or the runs cannot separate the terms.
+    ``confidence``: confidence of the intervals and of the verdict on lack of fit. Returns None if a factor is not a
+    quantity, or if the runs cannot separate the terms.
     """
     if not all(factor.is_quantity for factor in data.factors):
         return None
@@ -184,7 +184,7 @@ def fit_surface(data: Observations, order: int, confidence: float) -> Surface | 
         confidence=confidence,
         inverse=tuple(map(tuple, fit.inverse.tolist())),
         lack_of_fit=_lack_of_fit(fit, points, data.y, confidence),
-        stationary=_stationary(surface_terms, points) if order == 2 else None,
+        stationary=_stationary_point(surface_terms, points) if order == 2 else None,
     )
 
 
@@ -198,12 +198,12 @@ def _lack_of_fit(fit: Fit, points: Floats, y: Floats, confidence: float) -> Lack
         return None
     if pure_ss == 0:
         f = p_value = None
-        verdict = "repeated runs answered the same: all that is left over is lack of fit, not noise"
+        verdict = "repeated runs have the same answer, so all residuals are lack of fit"
     else:
         f = ss / df / (pure_ss / pure_df)
         p_value = float(fisher.sf(f, df, pure_df))
         verdict = (
-            "the response bends in ways that the model has no terms for"
+            "the response has curvature for which the model has no terms"
             if p_value < 1 - confidence
             else "the model misses the means of repeated runs by no more than their noise"
         )
@@ -221,7 +221,7 @@ def _surface_terms(
     for number, term in enumerate([None, *terms]):
         value = float(fit.coefficients[number])
         error = None if s_e is None else s_e * float(fit.inverse[number, number]) ** 0.5
-        low, high = ends_about(value, None if error is None else quantile * error)
+        low, high = interval_about(value, None if error is None else quantile * error)
         surface_terms.append(
             SurfaceTerm(
                 name=term.name if term else "1",
@@ -243,25 +243,25 @@ def _powers(term: Term | None, letters: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(power if letter in term.letters else 0 for letter in letters)
 
 
-def _stationary(terms: tuple[SurfaceTerm, ...], points: Floats) -> Stationary | None:
-    """Return the point where the surface is flat; None where it has no curvature along some direction."""
+def _stationary_point(terms: tuple[SurfaceTerm, ...], points: Floats) -> StationaryPoint | None:
+    """Return the point where the gradient is zero; None if the surface has no curvature in some direction."""
     size = points.shape[1]
-    linear, bend = np.zeros(size), np.zeros((size, size))
+    linear, curvature = np.zeros(size), np.zeros((size, size))
     for term in terms:
         members = [column for column, power in enumerate(term.powers) if power]
         if len(members) == 2:
-            bend[members[0], members[1]] = bend[members[1], members[0]] = term.value / 2
+            curvature[members[0], members[1]] = curvature[members[1], members[0]] = term.value / 2
         elif members and max(term.powers) == 2:
-            bend[members[0], members[0]] = term.value
+            curvature[members[0], members[0]] = term.value
         elif members:
             linear[members[0]] = term.value
-    eigenvalues, axes = np.linalg.eigh(bend)
+    eigenvalues, axes = np.linalg.eigh(curvature)
     largest, smallest = float(np.max(np.abs(eigenvalues))), float(np.min(np.abs(eigenvalues)))
     if smallest <= 1e-9 * max(largest, 1e-300):
         return None
-    at = np.linalg.solve(-2 * bend, linear)
+    coded = np.linalg.solve(-2 * curvature, linear)
     kind: Literal["maximum", "minimum", "saddle", "ridge"]
-    if smallest < _HARDLY_BENT * largest:
+    if smallest < _RIDGE_RATIO * largest:
         kind = "ridge"
     elif eigenvalues[-1] < 0:
         kind = "maximum"
@@ -271,12 +271,12 @@ def _stationary(terms: tuple[SurfaceTerm, ...], points: Floats) -> Stationary | 
         kind = "saddle"
     reach = float(np.max(np.linalg.norm(points, axis=1)))
     is_inside = bool(
-        np.all(at >= points.min(axis=0)) and np.all(at <= points.max(axis=0)) and np.linalg.norm(at) <= reach
+        np.all(coded >= points.min(axis=0)) and np.all(coded <= points.max(axis=0)) and np.linalg.norm(coded) <= reach
     )
     constant = next(term.value for term in terms if not any(term.powers))
-    return Stationary(
-        coded=tuple(at.tolist()),
-        response=float(constant + at @ linear / 2),
+    return StationaryPoint(
+        coded=tuple(coded.tolist()),
+        response=float(constant + coded @ linear / 2),
         kind=kind,
         eigenvalues=tuple(eigenvalues.tolist()),
         axes=tuple(map(tuple, axes.T.tolist())),
@@ -285,11 +285,11 @@ def _stationary(terms: tuple[SurfaceTerm, ...], points: Floats) -> Stationary | 
 
 
 _BOOTSTRAP_SEED = 1
-_MOST_REASONS = 3
+_MAX_REASONS = 3
 
 
 def analyse(results: Results, response: str, *, confidence: float = 0.95, order: int | None = None) -> Analysis:
-    """Analyse one response of an experiment.
+    """Return the analysis of a response of an experiment.
 
     Parameters
     ----------
@@ -297,10 +297,11 @@ def analyse(results: Results, response: str, *, confidence: float = 0.95, order:
     response : str
         Name of the response.
     confidence : float
-        Level of the intervals and verdicts, between 0 and 1.
+        Confidence of the intervals and verdicts, between 0 and 1.
     order : int, optional
-        Interactions of more factors than this are left out and counted as errors. Default: none are, but see
-        :func:`~routecast.experiment.analysis._linear_model.choose_terms`.
+        Highest number of factors in an interaction; higher interactions count as errors. By default the model has all
+        interactions that the runs can estimate, except that a factorial design of many levels without replications
+        uses the highest as its errors.
 
     Raises
     ------
@@ -308,9 +309,9 @@ def analyse(results: Results, response: str, *, confidence: float = 0.95, order:
         There is no such response, or ``confidence`` or ``order`` is out of range.
     """
     if not 0 < confidence < 1:
-        raise RoutecastError(f"a confidence lies between 0 and 1, not at {confidence:g}: 0.95 is usual")
+        raise RoutecastError(f"got confidence {confidence:g}: it lies between 0 and 1, usually at 0.95")
     if order is not None and order < 1:
-        raise RoutecastError(f"the order of the model is at least 1 (main effects only), not {order}")
+        raise RoutecastError(f"got order {order}: it is at least 1, for main effects only")
     data = observe(results, response)
     if len(data.y) == 0:
         return Analysis(
@@ -320,7 +321,7 @@ def analyse(results: Results, response: str, *, confidence: float = 0.95, order:
             count=0,
             mean=None,
             missing=data.missing,
-            notes=("no run has an answer: there is nothing to analyse",),
+            notes=("no run has an answer",),
         )
     choice = choose_terms(results.experiment.design.kind, data, order)
     columns = [term.columns[data.rows] for term in choice.estimable.terms]
@@ -376,16 +377,16 @@ def analyse(results: Results, response: str, *, confidence: float = 0.95, order:
 
 
 def screen(results: Results, response: str, *, confidence: float = 0.95, seed: int = 1) -> Screening | None:
-    """Rank the factors by how much they matter; None where nothing varies or too few runs answered.
+    """Rank the factors by importance; None if nothing varies or too few runs answered.
 
     Parameters
     ----------
     results : Results
     response : str
     confidence : float
-        Of the bootstrap intervals.
+        Confidence of the bootstrap intervals.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Raises
     ------
@@ -401,7 +402,7 @@ def screen(results: Results, response: str, *, confidence: float = 0.95, seed: i
 def _mean_interval(
     data: Observations, fit: Fit, confidence: float, *, has_common_seeds: bool
 ) -> tuple[float, float] | tuple[None, None]:
-    """Return the interval of q_0; from the means of whole replications where their runs share random numbers."""
+    """Return the interval of q_0, from the means of whole replications if their runs share random numbers."""
     if fit.s_e is None:
         return None, None
     error, df = fit.s_e * float(fit.inverse[0, 0]) ** 0.5, fit.error_df
@@ -409,26 +410,26 @@ def _mean_interval(
     if has_common_seeds and len(counts) > 1 and int(counts.min()) == int(counts.max()):
         means = np.bincount(data.replications, weights=data.y) / counts
         error, df = float(np.std(means, ddof=1)) / len(means) ** 0.5, len(means) - 1
-    return ends_about(float(fit.coefficients[0]), t_quantile(confidence, df) * error)
+    return interval_about(float(fit.coefficients[0]), t_quantile(confidence, df) * error)
 
 
 def _cells(data: Observations, choice: ModelChoice, fit: Fit, confidence: float) -> tuple[Cell, ...]:
     terms = choice.estimable.terms
     rows = np.hstack([np.ones((len(data.design), 1)), *(term.columns for term in terms)])
     half_width = None if fit.s_e is None else t_quantile(confidence, fit.error_df) * fit.s_e
-    is_known = np.ones(len(data.design), dtype=bool)
+    is_predictable = np.ones(len(data.design), dtype=bool)
     for column, lost in data.lost_levels(is_polynomial=choice.is_polynomial):
-        is_known &= ~np.isin(np.round(data.design[:, column], 9), lost)
+        is_predictable &= ~np.isin(np.round(data.design[:, column], 9), lost)
     answered: dict[int, list[float]] = {}
     for number, response in zip(data.rows.tolist(), data.y.tolist(), strict=True):
         answered.setdefault(number, []).append(response)
     cells = []
     for number, row in enumerate(rows):
         values = tuple(answered.get(number, ()))
-        predicted = float(row @ fit.coefficients) if is_known[number] else None
+        predicted = float(row @ fit.coefficients) if is_predictable[number] else None
         low = high = None
         if predicted is not None and half_width is not None:
-            low, high = ends_about(predicted, half_width * fit.variance_factor(row) ** 0.5)
+            low, high = interval_about(predicted, half_width * fit.variance_factor(row) ** 0.5)
         cells.append(
             Cell(
                 row=number,
@@ -445,7 +446,7 @@ def _cells(data: Observations, choice: ModelChoice, fit: Fit, confidence: float)
 
 
 def _surface(data: Observations, choice: ModelChoice, confidence: float) -> Surface | None:
-    """Fit a surface where the design has room for one: more than two levels of quantities, or centre points."""
+    """Fit a surface if the design permits it, by more than two levels of quantities or by centre points."""
     if choice.is_polynomial:
         return fit_surface(data, choice.order, confidence)
     if centre_rows(data.design).any():
@@ -467,33 +468,33 @@ def _screening(
 
 
 def _noise(data: Observations, choice: ModelChoice, fit: Fit, points: Floats, *, has_margins: bool) -> str:
-    """Return a sentence on the source of the noise estimate, or on why there is none."""
-    left_out = choice.pooled or "what the model leaves out"
+    """Return the source of the estimate of the noise, or the reason why there is none, in words."""
+    left_out = choice.pooled or "terms that the model leaves out"
     if fit.sst == 0:
-        return "none: all runs answered the same"
+        return "none, because all runs have the same answer"
     if data.is_exact:
-        always = "none: the formula answers the same every time"
+        reason = "none, because the formula gives the same answer every time"
         if fit.sse == 0:
-            return f"{always}, so the effects are exact and need no intervals"
-        return f"{always}; the {fit.sse / fit.sst:.1%} of the variation that is left over comes from {left_out}"
+            return f"{reason}; the effects are exact and need no intervals"
+        return f"{reason}; the remaining {fit.sse / fit.sst:.1%} of the variation comes from {left_out}"
     if fit.is_exact and fit.sse > 0:
         return (
-            f"none that shows: repeated runs answered the same; the {fit.sse / fit.sst:.1%} of the variation that is "
-            f"left over comes from {left_out}"
+            f"none, because repeated runs have the same answer; the remaining {fit.sse / fit.sst:.1%} of the variation "
+            f"comes from {left_out}"
         )
     if fit.error_df == 0:
-        unknown = "not estimated: no combination ran twice, so noise cannot be distinguished from the effects"
-        return f"{unknown}; margins by Lenth's method say which of them stand out" if has_margins else unknown
+        unknown = "not estimated, because no combination ran twice and noise cannot be distinguished from the effects"
+        return f"{unknown}; Lenth's margins show which effects stand out" if has_margins else unknown
     _, pure_df = pure_error(points, data.y)
     if fit.sse == 0:
         if pure_df > 0:
-            return "none: repeated runs answered the same, so intervals have no meaning"
-        return "none: the model meets every run exactly"
+            return "none, because repeated runs have the same answer; intervals have no meaning"
+        return "none, because the model meets every run exactly"
     if pure_df == fit.error_df:
         return f"estimated from repeated runs ({pure_df} degrees of freedom)"
     if pure_df == 0:
         return (
-            f"no run is repeated: {left_out}, taken as zero, stand in for the noise ({fit.error_df} degrees of freedom)"
+            f"estimated from {left_out}, taken as zero, because no run is repeated ({fit.error_df} degrees of freedom)"
         )
     return (
         f"estimated from repeated runs ({pure_df} degrees of freedom) and from {left_out}, taken as zero "
@@ -504,36 +505,32 @@ def _noise(data: Observations, choice: ModelChoice, fit: Fit, points: Floats, *,
 def _notes(results: Results, data: Observations, choice: ModelChoice, fit: Fit) -> tuple[str, ...]:
     notes: list[str] = []
     if fit.sst == 0:
-        notes.append(
-            "nothing varies: every run answered the same, so no factor has an effect and shares of a variation that "
-            "is zero are undefined"
-        )
+        notes.append("every run has the same answer, so no factor has an effect or a share of the variation")
     if count := len(data.missing):
         reasons = list(dict.fromkeys(missing.why for missing in data.missing))
-        more = "; …" if len(reasons) > _MOST_REASONS else ""
+        more = "; …" if len(reasons) > _MAX_REASONS else ""
         notes.append(
             f"{count} of {len(results.runs)} runs {'is' if count == 1 else 'are'} missing: "
-            f"{'; '.join(reasons[:_MOST_REASONS])}{more}"
+            f"{'; '.join(reasons[:_MAX_REASONS])}{more}"
         )
     for column, lost in data.lost_levels(is_polynomial=choice.is_polynomial):
         factor = data.factors[column]
-        if np.ptp(data.design[data.rows, column]) > 0:  # else a sentence says that it cannot be told from the mean
+        if np.ptp(data.design[data.rows, column]) > 0:  # otherwise ``not_told_apart`` has a sentence
             labels = ", ".join(label_of(factor, float(level)) for level in lost)
             notes.append(
-                f"no run with {factor.name} at {labels} has an answer: its effects are those of its other levels"
+                f"no run with {factor.name} at {labels} has an answer, so its effects are those of its other levels"
             )
     if count := len(data.unsteady):
         was, it_is = ("was", "it is") if count == 1 else ("were", "they are")
-        notes.append(f"{count} of {len(results.runs)} runs {was} not steady; {it_is} analysed all the same")
+        notes.append(f"{count} of {len(results.runs)} runs {was} not steady; {it_is} analysed nevertheless")
     if results.experiment.has_common_seeds and fit.s_e is not None and data.is_replicated:
         notes.append(
-            "the runs of a replication share their random numbers: what they have in common cancels in the effects, "
-            "whose intervals are on the wide side, but not in the means at levels, whose intervals are on the narrow"
-            " side"
+            "the runs of a replication share their random numbers: their common part cancels in the effects, whose "
+            "intervals are rather too wide, but not in the means at levels, whose intervals are rather too narrow"
         )
     if fit.sst > 0 and not fit.is_orthogonal:
         notes.append(
-            "effects are estimated together by regression, because the runs are not balanced: each share is what an "
+            "the runs are not balanced, so regression estimates all effects together: a share is the variation that an "
             "effect explains beyond all others, and the shares do not add up to 100 %"
         )
     return tuple(notes)

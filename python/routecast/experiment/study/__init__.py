@@ -1,1 +1,1 @@
-"""Studies that run designed experiments and compare the statements of a source with the results."""
+"""Studies that run designed experiments and compare the results with the statements of a source."""

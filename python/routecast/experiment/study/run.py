@@ -1,6 +1,6 @@
 """A study of designed experiments: calibrate values, run every experiment, and check the source's statements.
 
-Every answer is written to disk at once, so that a killed study resumes where it stopped.
+Every answer is written to disk at once, so that a killed study continues where it stopped.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ Setting = dict[str, dict[str, object]]
 """Calibrated values by path, for each router document."""
 
 STEP = 0.02
-"""Step of the differences, in the logarithm of a value: large enough to show in whole frames."""
+"""Step of the finite differences of logarithms, large enough to change the number of frames."""
 
 Evaluate = Callable[[Sequence[Fact], Setting], list[float]]
-"""Returns the values of facts with calibrated values in the router documents."""
+"""Returns the model's values of facts with calibrated values in the router documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """A calibrated value: its paths, the fact that names it, and all the facts that it was fitted to."""
+    """A calibrated value: its paths, the fact that names it, and all facts to which it is fitted."""
 
     paths: tuple[str, ...]
     value: float
@@ -72,13 +72,12 @@ class Calibrated:
 def calibrate(
     study: ExperimentsStudy, evaluate: Evaluate, on_progress: Callable[[str], None]
 ) -> tuple[tuple[Calibrated, ...], Setting]:
-    """Set values of the router documents so that the stated facts are met, all at once.
+    """Set values of the router documents so that the model meets all fitted facts as well as possible.
 
-    The relative misses of the facts are made small by least squares over the logarithms of the values (SciPy's trust
-    region within the bounds); every trial runs only the experiments that the facts are read from. If there are more
-    facts than values, they are met as well as possible. A whole number is tried as the nearest whole number.
+    Least squares over the logarithms of the values minimise the relative errors of the facts (SciPy's trust region
+    within the bounds). Every trial runs only the experiments of these facts. Whole numbers are rounded.
 
-    Raises FitProblem: no values within their bounds meet the facts.
+    Raises FitProblem: runs of these experiments have no answer.
     """
     calibrating = [(fact, fact.calibrates) for fact in study.fact if fact.calibrates is not None]
     setting: Setting = {name: {} for name in study.router}
@@ -89,33 +88,32 @@ def calibrate(
     from scipy.optimize import least_squares
 
     fitted = [fact for fact in study.fact if fact.is_fitted and fact.value is not None]
-    low = np.log([how.between[0] for _, how in calibrating])
-    high = np.log([how.between[1] for _, how in calibrating])
+    low = np.log([calibration.between[0] for _, calibration in calibrating])
+    high = np.log([calibration.between[1] for _, calibration in calibrating])
     trials = 0
 
-    def value_of(how: Calibrates, log: float) -> float:
-        return round(math.exp(log)) if how.whole else math.exp(log)
+    def value_of(calibration: Calibrates, log: float) -> float:
+        return round(math.exp(log)) if calibration.whole else math.exp(log)
 
     def evaluate_at(logs: Sequence[float]) -> list[float]:
-        for (_, how), log in zip(calibrating, logs, strict=True):
-            number = value_of(how, log)
-            entry = f"{number!r} {how.unit}" if how.unit else number
-            for name in how.routers or tuple(study.router):
-                setting[name] |= dict.fromkeys(how.set, entry)
+        for (_, calibration), log in zip(calibrating, logs, strict=True):
+            number = value_of(calibration, log)
+            entry = f"{number!r} {calibration.unit}" if calibration.unit else number
+            for name in calibration.routers or tuple(study.router):
+                setting[name] |= dict.fromkeys(calibration.set, entry)
         return evaluate(fitted, setting)
 
-    def misses(logs: NDArray[np.float64]) -> list[float]:
+    def relative_errors(logs: NDArray[np.float64]) -> list[float]:
         nonlocal trials
         trials += 1
         on_progress(f"trial {trials} of the calibrated values")
         values = evaluate_at(logs.tolist())
         if not all(map(math.isfinite, values)):
-            what = "the calibrating experiments have runs without an answer: see their problems"
-            raise FitProblem(study.name, what)
+            raise FitProblem(study.name, "the calibrating experiments have runs without an answer: see their problems")
         return [value / (fact.value or math.nan) - 1.0 for value, fact in zip(values, fitted, strict=True)]
 
     solution = least_squares(
-        misses,
+        relative_errors,
         (low + high) / 2.0,
         bounds=(low, high),
         diff_step=np.full(len(calibrating), STEP),
@@ -127,19 +125,19 @@ def calibrate(
     evaluate_at(solution.x.tolist())
     return tuple(
         Calibrated(
-            paths=how.set,
-            value=float(value_of(how, log)),
-            unit=how.unit,
+            paths=calibration.set,
+            value=float(value_of(calibration, log)),
+            unit=calibration.unit,
             fact=fact.name,
             fitted_to=tuple(other.name for other in fitted if other.fitted) or (fact.name,),
         )
-        for (fact, how), log in zip(calibrating, solution.x.tolist(), strict=True)
+        for (fact, calibration), log in zip(calibrating, solution.x.tolist(), strict=True)
     ), setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverTimeResult:
-    """A trial over time: its rates, the verdict on them, and readings at some instants."""
+    """A trial over time: its rates, the verdict on their steadiness, and readings at given instants."""
 
     SUMMARY: ClassVar = (*("name=over_time.name", "verdict", "readings"),)
 
@@ -158,9 +156,9 @@ class OverTimeResult:
 
 
 def simulate_over_time(study: ExperimentsStudy, over_time: OverTime, setting: Setting, folder: Path) -> OverTimeResult:
-    """Simulate a router of the study and judge its throughput over time.
+    """Simulate a router of the study, and test its throughput over time for steadiness.
 
-    Raises RoutecastError: the router cannot be built, or its file has no load.
+    Raises RoutecastError: the router cannot be built, or its document has no load.
     """
     subject = f'over_time "{over_time.name}"'
     document = vary(
@@ -180,14 +178,14 @@ def simulate_over_time(study: ExperimentsStudy, over_time: OverTime, setting: Se
 
 
 def _reading_at(fine: Sequence[Moment], drawn: Sequence[Moment], duration_s: float, at_s: float) -> InstantReading:
-    """Return the reading at an instant: the mean until then by the fine rates, the rate by those of the figure."""
+    """Return the reading at an instant: the mean until then of the fine rates, and the rate in the figure."""
     rates = [moment.forwarded_pps for moment in fine]
     then = next((moment for moment in reversed(drawn) if moment.time_s < at_s * (1.0 - 1e-12)), drawn[0])
     return replace(reading(rates, duration_s / len(rates), at_s), now=then.forwarded_pps)
 
 
 def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
-    """Return rates over fewer, longer intervals: single frames would hide the trend."""
+    """Return rates over fewer and longer intervals, because single frames hide the trend."""
     step = -(-len(moments) // parts)
     groups = [moments[at : at + step] for at in range(0, len(moments), step)]
     return tuple(
@@ -203,7 +201,7 @@ def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactCheck:
-    """A stated fact beside the model's value, in the stated unit."""
+    """A stated fact and the model's value, in the stated unit."""
 
     SUMMARY: ClassVar = (
         *("name=fact.name", "experiment=fact.experiment", "unit=fact.unit", "stated=fact.value"),
@@ -215,7 +213,7 @@ class FactCheck:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the value is in the stated range; None without a range."""
+        """Whether the value is in the permitted range; None without a range."""
         return None if self.fact.between is None else self.fact.between[0] <= self.value <= self.fact.between[1]
 
 
@@ -223,11 +221,13 @@ class FactCheck:
 class ExpectationCheck:
     """An expectation, and whether the model confirms it."""
 
-    SUMMARY: ClassVar = (*("says=expectation.says", "where=expectation.place", "confirmed=holds", "here"),)
+    SUMMARY: ClassVar = (
+        *("says=expectation.says", "where=expectation.place", "confirmed=is_confirmed", "here=finding"),
+    )
 
     expectation: Expectation
-    holds: bool
-    here: str
+    is_confirmed: bool
+    finding: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +241,7 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
     facts: tuple[FactCheck, ...]
     expectations: tuple[ExpectationCheck, ...]
     calculated: tuple[Calculated, ...]
-    turned: Mapping[str, Any]
+    calibrated_router: Mapping[str, Any]
 
     def _findings(self) -> dict[str, object]:
         return {
@@ -267,7 +267,7 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
 
 
 def value_of_fact(fact: Fact, results: Results) -> float:
-    """Return the model's value of a fact, in the unit that it is stated in; NaN where no run answers.
+    """Return the model's value of a fact in the stated unit; NaN if no run has an answer.
 
     Raises RoutecastError: the experiment has no such response, effect, factor or level.
     """
@@ -284,7 +284,7 @@ def value_of_fact(fact: Fact, results: Results) -> float:
         return mean(cells(results, fact.response, fact.at)) / fact.scale
     effects = {effect.name: effect for effect in analyse(results, fact.response).effects}
     if fact.effect not in effects:
-        message = f'{fact.name}: no effect "{fact.effect}"; {did_you_mean(fact.effect, effects)}'
+        message = f'{fact.name}: there is no effect "{fact.effect}"; {did_you_mean(fact.effect, effects)}'
         raise RoutecastError(message)
     effect = effects[fact.effect]
     if fact.of == "share":
@@ -299,52 +299,54 @@ def mean(values: Sequence[float]) -> float:
 
 
 def cells(results: Results, response: str, at: Mapping[str, str]) -> tuple[float, ...]:
-    """Return the values of the runs whose factors have the levels of these labels.
+    """Return the values of a response in the runs at given levels; ``at``: labels of levels by factor.
 
     Raises RoutecastError: there is no such response, factor or level.
     """
     experiment = results.experiment
-    wanted: dict[int, float] = {}
+    coded_by_column: dict[int, float] = {}
     names = [factor.name for factor in experiment.factors]
     for name, label in at.items():
         if name not in names:
-            raise RoutecastError(f'{experiment.name}: no factor "{name}"; {did_you_mean(name, names)}')
+            raise RoutecastError(f'{experiment.name}: there is no factor "{name}"; {did_you_mean(name, names)}')
         column = names.index(name)
         labels = {level.label: level.coded for level in experiment.factors[column].levels}
         if label not in labels:
-            raise RoutecastError(f'{experiment.name}, {name}: no level "{label}"; {did_you_mean(label, labels)}')
-        wanted[column] = labels[label]
+            raise RoutecastError(
+                f'{experiment.name}, {name}: there is no level "{label}"; {did_you_mean(label, labels)}'
+            )
+        coded_by_column[column] = labels[label]
     coded = experiment.design.coded
     return tuple(
         value
         for run, value in zip(results.runs, results.values(response), strict=True)
-        if all(coded[run.row][column] == level for column, level in wanted.items())
+        if all(coded[run.row][column] == level for column, level in coded_by_column.items())
     )
 
 
 def series(results: Results, response: str, factor: str, at: Mapping[str, str]) -> tuple[tuple[float, float], ...]:
-    """Return a response against a factor whose labels begin with a number ("4 engines", "256 B"), in their order.
+    """Return the mean response at each level of a factor, with the number at the start of its label ("4 engines").
 
-    Raises RoutecastError: as :func:`cells`; a label does not begin with a number.
+    Raises RoutecastError: there is no such response, factor or level, or a label does not begin with a number.
     """
     experiment = results.experiment
     levels = next((declared.levels for declared in experiment.factors if declared.name == factor), None)
     if levels is None:
         names = [declared.name for declared in experiment.factors]
-        raise RoutecastError(f'{experiment.name}: no factor "{factor}"; {did_you_mean(factor, names)}')
+        raise RoutecastError(f'{experiment.name}: there is no factor "{factor}"; {did_you_mean(factor, names)}')
     points = []
     for level in levels:
         try:
             x = float(level.label.split()[0])
         except (ValueError, IndexError):
-            message = f'{experiment.name}, {factor}: the label "{level.label}" begins with no number'
+            message = f'{experiment.name}, {factor}: the label "{level.label}" does not begin with a number'
             raise RoutecastError(message) from None
         points.append((x, mean(cells(results, response, {**at, factor: level.label}))))
     return tuple(points)
 
 
 def criteria(facts: Sequence[FactCheck]) -> tuple[Criterion, ...]:
-    """Return the criteria of the study: by how much a fact lies outside its range, in its unit."""
+    """Return the criteria of the study: the distance of each fact from its permitted range, in its unit."""
     criteria = []
     for check in facts:
         if check.fact.between is not None:
@@ -355,18 +357,19 @@ def criteria(facts: Sequence[FactCheck]) -> tuple[Criterion, ...]:
 
 
 def check_expectation(expectation: Expectation, results: Results) -> ExpectationCheck:
-    """Return an expectation, confirmed or refuted by the model."""
+    """Return an expectation with the model's verdict."""
 
-    def check(*, holds: bool, here: str) -> ExpectationCheck:
-        return ExpectationCheck(expectation=expectation, holds=holds, here=here)
+    def check(*, is_confirmed: bool, finding: str) -> ExpectationCheck:
+        return ExpectationCheck(expectation=expectation, is_confirmed=is_confirmed, finding=finding)
 
     def text(value: float) -> str:
         return _with_unit(value, expectation.response, results)
 
     if expectation.kind == "below":
         values = [v for v in cells(results, expectation.response, expectation.at) if not math.isnan(v)]
-        most, bound = max(values, default=math.nan), expectation.value or math.inf
-        return check(holds=most < bound, here=f"at most {text(most)}, {most / bound:.1%} of {text(bound)}")
+        highest, bound = max(values, default=math.nan), expectation.value or math.inf
+        finding = f"at most {text(highest)}, {highest / bound:.1%} of {text(bound)}"
+        return check(is_confirmed=highest < bound, finding=finding)
     points = [
         (x, y)
         for x, y in series(results, expectation.response, expectation.factor, expectation.at)
@@ -374,23 +377,24 @@ def check_expectation(expectation: Expectation, results: Results) -> Expectation
         and (expectation.start is None or x >= expectation.start)
     ]
     if any(math.isnan(y) for _, y in points) or len(points) < 2:
-        return check(holds=False, here="runs without an answer")
+        return check(is_confirmed=False, finding="runs without an answer")
     if expectation.kind == "linear":
         first_x, first_y = points[0]
         gains = [(x, (y / first_y) / (x / first_x)) for x, y in points[1:]]
         worst_x, worst = max(gains, key=lambda gain: abs(gain[1] - 1.0))
-        where = f"at {expectation.factor} = {worst_x:g}"
-        return check(holds=abs(worst - 1.0) <= expectation.within, here=f"{worst:.0%} of proportional, {where}")
-    most, least = max(y for _, y in points), min(y for _, y in points)
+        finding = f"{worst:.0%} of proportional, at {expectation.factor} = {worst_x:g}"
+        return check(is_confirmed=abs(worst - 1.0) <= expectation.within, finding=finding)
+    highest, lowest = max(y for _, y in points), min(y for _, y in points)
     if expectation.kind == "flat":
-        spread = (most - least) / most
-        here = f"{expectation.response}: {spread:.1%} between the least and the most"
-        return check(holds=spread <= expectation.within, here=here)
+        spread = (highest - lowest) / highest
+        finding = f"{expectation.response}: {spread:.1%} between the lowest and the highest"
+        return check(is_confirmed=spread <= expectation.within, finding=finding)
     bound = expectation.value or math.nan
     reached = next((x for x, y in points if y >= bound * (1.0 - expectation.within)), None)
     if reached is None:
-        return check(holds=False, here=f"never: at most {text(most)}, {most / bound:.0%} of {text(bound)}")
-    return check(holds=True, here=f"at {expectation.factor} = {reached:g}")
+        finding = f"never: at most {text(highest)}, {highest / bound:.0%} of {text(bound)}"
+        return check(is_confirmed=False, finding=finding)
+    return check(is_confirmed=True, finding=f"at {expectation.factor} = {reached:g}")
 
 
 def _with_unit(value: float, response: str, results: Results) -> str:
@@ -399,14 +403,14 @@ def _with_unit(value: float, response: str, results: Results) -> str:
     unit = unit_of(path)
     if unit == "%":
         return f"{100.0 * value:.4g} %"
-    step, prefix = prefixed([value], unit)
-    return f"{value / step:.4g} {prefix}".strip()
+    step, unit_with_prefix = prefixed([value], unit)
+    return f"{value / step:.4g} {unit_with_prefix}".strip()
 
 
 def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> ExperimentsResult:
     """Calibrate, run every experiment, and check the statements of the source.
 
-    Raises RoutecastError: a router cannot be built, or no values meet the facts that calibrate.
+    Raises RoutecastError: a router cannot be built, or the calibration fails.
     """
     study = run.study
     run.work = len(study.experiment) + 2
@@ -434,14 +438,14 @@ def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> Ex
             check_expectation(expectation, results[expectation.experiment]) for expectation in study.expectation
         ),
         calculated=calculated(study.arithmetic),
-        turned=vary(study.router[first := next(iter(study.router))], setting.get(first, {})),
+        calibrated_router=vary(study.router[first := next(iter(study.router))], setting.get(first, {})),
         criteria=criteria(facts),
         provenance=run.provenance(seed=study.experiment[0].seed),
     )
 
 
 class _Sweeps:
-    """Runs the experiments of a study; answers in its folder are not computed again."""
+    """Runs the experiments of a study, without those runs whose answers are in its folder."""
 
     def __init__(self, run: StudyRun[ExperimentsStudy], workers: int | None) -> None:
         self._run = run
@@ -449,11 +453,11 @@ class _Sweeps:
 
     def facts(self, facts: Sequence[Fact], setting: Setting) -> list[float]:
         """Return the values of facts with calibrated values in the router documents."""
-        wanted = {fact.experiment for fact in facts}
+        names = {fact.experiment for fact in facts}
         results = {
             experiment.name: self.results(experiment, setting)
             for experiment in self._run.study.experiment
-            if experiment.name in wanted
+            if experiment.name in names
         }
         return [value_of_fact(fact, results[fact.experiment]) for fact in facts]
 

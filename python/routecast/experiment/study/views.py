@@ -1,4 +1,4 @@
-"""The report of a study of designed experiments: the source beside the model, then every experiment."""
+"""The report of a study of designed experiments: the source compared with the model, then each experiment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _number(value: float | None) -> str:
 
 
 def _stated_and_model(check: FactCheck) -> tuple[str, str]:
-    """Return the stated value and the model's as texts; shares in percent."""
+    """Return the texts of the stated value and of the model's value; shares in percent."""
     is_share = check.fact.of == "share"
     values = (check.fact.value, check.value)
     first, second = (
@@ -38,15 +38,15 @@ def _stated_and_model(check: FactCheck) -> tuple[str, str]:
 
 
 def calibrated_table(result: ExperimentsResult) -> Table:
-    """Return the calibrated values, and the facts that they are fitted to."""
+    """Return the table of the calibrated values and the facts to which they are fitted."""
     return Table.of(
         result.calibrated,
         Column.text("Value of", lambda row: ", ".join(row.paths), wrap=True),
         Column.text("Set to", lambda row: f"{row.value:.4g} {row.unit}".strip()),
-        Column.text("By", lambda row: "; ".join(row.fitted_to), wrap=True),
+        Column.text("Fitted to", lambda row: "; ".join(row.fitted_to), wrap=True),
         name="calibrated",
         title="Calibrated values",
-        caption="Set so that these facts are met as well as they can be; every other value stands in the description.",
+        caption="The model meets these facts with them as well as possible. The description has all other values.",
     )
 
 
@@ -57,13 +57,13 @@ def _role(fact: Fact, fitted: Collection[tuple[str, str]]) -> str:
 
 
 def facts_table(result: ExperimentsResult) -> Table:
-    """Return every stated fact beside the model's value."""
+    """Return the table of the stated facts with the model's values."""
     fitted = {(fact.experiment, fact.response) for fact in result.study.fact if fact.is_fitted}
 
     def says(check: FactCheck) -> str:
-        # A fact without a stated value is quoted in words.
-        in_words = check.fact.value is None and check.fact.says
-        return f"{check.fact.name}: “{check.fact.says}”" if in_words else check.fact.name
+        # A fact without a stated value quotes the source.
+        is_quoted = check.fact.value is None and check.fact.says
+        return f"{check.fact.name}: “{check.fact.says}”" if is_quoted else check.fact.name
 
     def allowed(check: FactCheck) -> str:
         factor = 100.0 if check.fact.of == "share" else 1.0
@@ -74,34 +74,35 @@ def facts_table(result: ExperimentsResult) -> Table:
         Column.text("Fact", says, wrap=True),
         Column.text("Experiment", "fact.experiment", wide=True),
         Column("Stated", getter=lambda row: _stated_and_model(row)[0]),
-        Column("Found", getter=lambda row: _stated_and_model(row)[1]),
+        Column("Model", getter=lambda row: _stated_and_model(row)[1]),
         Column.text("Unit", lambda row: "%" if row.fact.of == "share" else row.fact.unit),
         Column.text("Allowed", allowed),
         Column.text("Within", lambda row: {None: "–", True: "yes", False: "NO"}[row.is_met]),
         Column.text("", lambda row: _role(row.fact, fitted)),
         Column.text("Where", "fact.place", wrap=True, wide=True),
         name="facts",
-        title="Stated and found",
-        caption=f"What calibrates is met as well as it can be; what follows is of the same answers. {READ_OFF}",
+        title="Stated facts and the model",
+        caption="The model meets facts that calibrate as well as possible. Facts that follow are of responses to which "
+        f"values are fitted. {READ_OFF}",
     )
 
 
 def expectations_table(result: ExperimentsResult) -> Table:
-    """Return every expectation with the model's verdict."""
+    """Return the table of the expectations with the model's verdicts."""
     return Table.of(
         result.expectations,
         Column.text("Expectation", "expectation.says", wrap=True),
         Column.text("Where", "expectation.place", wrap=True, wide=True),
-        Column.text("Model", lambda row: "confirms" if row.holds else "refutes"),
-        Column.text("Found", "here", wrap=True),
+        Column.text("Model", lambda row: "confirms" if row.is_confirmed else "refutes"),
+        Column.text("Model's answer", "finding", wrap=True),
         name="expectations",
-        title="Expected, confirmed or refuted",
-        caption="What the source expects or claims, and what the model says.",
+        title="Expectations, confirmed or refuted",
+        caption="The expectations and claims of the source, and the model's verdicts.",
     )
 
 
 def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
-    """Return the tables for a terminal."""
+    """Return the summary for a terminal."""
     return TerminalSummary.of(
         calibrated_table(result),
         facts_table(result),
@@ -124,8 +125,8 @@ def lines_figure(table: FigureTable, result: ExperimentsResult) -> Figure:
             if table.x_until is None or x <= table.x_until
         ]
         marks.append(Line.of_pairs(points, name=line.name, colour=colour, dashed=line.dashed))
-        hollow = Points.of_pairs(points, name=line.name, colour=colour, filled=False, size_px=5, legend=False)
-        marks.append(hollow)
+        points_mark = Points.of_pairs(points, name=line.name, colour=colour, filled=False, size_px=5, legend=False)
+        marks.append(points_mark)
     if table.level is not None:
         x_values = [x for mark in marks for x in mark.x]
         ends = (min(x_values), max(x_values))
@@ -146,17 +147,17 @@ def page(result: ExperimentsResult) -> Page:
     study = result.study
     sections = [
         _summary(result),
-        turned_section(next(iter(study.router)), result.turned),
+        turned_section(next(iter(study.router)), result.calibrated_router),
         Section.of(
             "figures",
-            "How the responses go",
+            "Responses over factors",
             "Each point is a run of an experiment below.",
             *(lines_figure(figure, result) for figure in study.figure),
         ),
         Section.of(
             "over-time",
-            "Is it steady?",
-            "Throughput over time, and what one look at it would have said.",
+            "Steadiness",
+            "Throughput over time, and its readings at given instants.",
             *(block for over_time in result.over_time for block in over_time.blocks()),
         ),
         arithmetic_section(result.calculated),
@@ -165,9 +166,7 @@ def page(result: ExperimentsResult) -> Page:
         first, *others = experiment_sections(results, result.analyses[name], prefix=name)
         sections += [first, *(replace(section, is_listed=False) for section in others)]
     return result.page(
-        _answer(result),
-        sections,
-        ("Runs", f"{result.provenance.trials} asked for, those of the calibration among them"),
+        _answer(result), sections, ("Runs", f"{result.provenance.trials}, including those of the calibration")
     )
 
 
@@ -177,7 +176,7 @@ def _answer(result: ExperimentsResult) -> str:
     if result.criteria:
         parts.append(f"**{met} of {len(result.criteria)}** criteria are met")
     if result.expectations:
-        confirmed = sum(check.holds for check in result.expectations)
+        confirmed = sum(check.is_confirmed for check in result.expectations)
         parts.append(f"{confirmed} of {len(result.expectations)} expectations are confirmed")
     if result.calculated:
         agreeing = sum(calculation.agrees for calculation in result.calculated)
@@ -188,8 +187,8 @@ def _answer(result: ExperimentsResult) -> str:
 def _summary(result: ExperimentsResult) -> Section:
     return Section.of(
         "summary",
-        "Stated and found",
-        "What the source states, beside what the model says.",
+        "The source and the model",
+        "Statements of the source compared with the model.",
         bool(result.facts) and facts_table(result),
         bool(result.expectations) and expectations_table(result),
         bool(result.calibrated) and calibrated_table(result),

@@ -130,8 +130,8 @@ def test_common_random_numbers_make_a_difference_vary_less() -> None:
     text = SIMULATED.replace('levels = ["64 B", "512 B"]', 'levels = ["64 B", "96 B"]')
     text = text.replace("replications = 3", "replications = 12").replace("latency.p99_s", "latency.mean_s")
 
-    def spread(asked: str) -> float:
-        values = run_experiment(read(asked), None).values("latency")
+    def spread(text: str) -> float:
+        values = run_experiment(read(text), None).values("latency")
         gaps = [values[12 * 2 + r] - values[r] for r in range(12)]
         mean = sum(gaps) / len(gaps)
         return sum((gap - mean) ** 2 for gap in gaps)
@@ -184,7 +184,7 @@ def test_a_run_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(run)) == run
 
 
-def test_a_level_that_makes_the_router_invalid_is_told_and_the_rest_goes_on() -> None:
+def test_a_level_that_makes_the_router_invalid_is_reported_and_the_rest_goes_on() -> None:
     results = solved(SOLVED.replace('levels = ["64 B", "512 B"]', 'levels = ["64 B", "12 B"]'))
     assert [bool(answer.problem) for answer in results.answers] == [False, False, True, True]
     assert "12 B" in results.answers[2].problem
@@ -194,9 +194,9 @@ def test_a_level_that_makes_the_router_invalid_is_told_and_the_rest_goes_on() ->
     assert results.values("capacity")[2] != results.values("capacity")[2]  # NaN
 
 
-@pytest.mark.parametrize(("asked", "started"), [(1, 1), (3, 3), (500, 4), (None, min(cores(), 4))])
+@pytest.mark.parametrize(("workers", "started"), [(1, 1), (3, 3), (500, 4), (None, min(cores(), 4))])
 def test_no_worker_is_started_that_would_have_no_run(
-    asked: int | None, started: int, monkeypatch: pytest.MonkeyPatch
+    workers: int | None, started: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = []
 
@@ -205,7 +205,7 @@ def test_no_worker_is_started_that_would_have_no_run(
         return open_executor("threads", 1)
 
     monkeypatch.setattr("routecast.experiment.run.open_executor", noted)
-    run_experiment(read(SOLVED), None, executor="processes", workers=asked)
+    run_experiment(read(SOLVED), None, executor="processes", workers=workers)
     assert counts == [started]
 
 
@@ -214,14 +214,14 @@ def test_more_workers_than_any_machine_has_are_refused() -> None:
         run_experiment(read(SOLVED), None, executor="processes", workers=99_999)
 
 
-def test_what_the_evaluator_does_not_know_for_a_router_is_told() -> None:
+def test_what_the_evaluator_does_not_know_for_a_router_is_reported() -> None:
     results = solved(SOLVED.replace("resource[cpu].utilisation_ratio", "power.mean_w"))
     assert all("solve does not know power.mean_w" in answer.problem for answer in results.answers)
     with pytest.raises(RoutecastError, match='did you mean "cpu"'):
         read(SOLVED.replace("resource[cpu]", "resource[cpuu]"))
 
 
-def test_a_transient_that_does_not_end_is_told() -> None:
+def test_a_transient_that_does_not_end_is_reported() -> None:
     results = run_experiment(read(SIMULATED.replace('duration = "5 ms"', 'duration = "2 us"')), None)
     assert all(answer.problem for answer in results.answers)
 
@@ -238,7 +238,7 @@ def test_steady_runs_are_cut_and_judged() -> None:
     assert any(answer.unsteady or answer.problem for answer in short.answers)
 
 
-def test_a_latency_that_has_not_settled_is_told_though_the_rate_has() -> None:
+def test_a_latency_that_has_not_settled_is_reported_though_the_rate_has() -> None:
     text = SIMULATED.replace('duration = "5 ms"', 'duration = "5 ms"\nsteady = true')
     text = text.replace('"load.rate" = "2.5 Mpps"', '"load.rate" = "3.6 Mpps", queue = "100000 frames"')
     results = run_experiment(read(text.replace("replications = 3", "replications = 1")), None)
@@ -279,7 +279,7 @@ def test_shards_that_are_missing_are_named(tmp_path: Path) -> None:
         join_experiment(experiment, tmp_path)
 
 
-def test_an_executor_that_there_is_not_is_told_before_anything_runs() -> None:
+def test_an_executor_that_there_is_not_is_reported_before_anything_runs() -> None:
     with pytest.raises(QuantityProblem, match='did you mean "threads"'):
         run_experiment(read(SOLVED), None, executor="thread")
 
@@ -295,7 +295,7 @@ def test_a_wire_is_measured_one_trial_after_the_other(monkeypatch: pytest.Monkey
     from routecast.load.offered import OfferedLoad
     from routecast.testbed.reading import read_testbed
 
-    asked: list[tuple[int, float]] = []
+    trials: list[tuple[int, float]] = []
     running: list[str] = []
 
     class StandIn:
@@ -303,7 +303,7 @@ def test_a_wire_is_measured_one_trial_after_the_other(monkeypatch: pytest.Monkey
             self.slowdown = slowdown
 
         def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
-            asked.append((self.slowdown, load.rate_pps))
+            trials.append((self.slowdown, load.rate_pps))
             return Trial(
                 evaluator="measure", duration_s=duration_s, intended_pps=load.rate_pps, offered_pps=load.rate_pps,
                 forwarded_pps=load.rate_pps / (1 + self.slowdown), loss_ratio=0.0, l1_bps=0.0, l2_bps=0.0,
@@ -337,8 +337,8 @@ def test_a_wire_is_measured_one_trial_after_the_other(monkeypatch: pytest.Monkey
     of = "forwarded_pps"
     """
     results = run_experiment(read(text), None, workers=8)
-    assert sorted(asked) == [(0, 1e5), (0, 2e5), (500, 1e5), (500, 2e5)]
-    assert asked != [(0, 1e5), (500, 1e5), (0, 2e5), (500, 2e5)]  # in random order, not in that of the design
+    assert sorted(trials) == [(0, 1e5), (0, 2e5), (500, 1e5), (500, 2e5)]
+    assert trials != [(0, 1e5), (500, 1e5), (0, 2e5), (500, 2e5)]  # in random order, not in that of the design
     assert results.values("forwarded")[:3] == pytest.approx((1e5, 1e5 / 501, 2e5))
     assert "the link went down" in results.answers[3].problem
     with pytest.raises(RoutecastError, match="--executor threads"):
@@ -350,22 +350,22 @@ def test_a_wire_is_measured_one_trial_after_the_other(monkeypatch: pytest.Monkey
     [
         ("l2_bps", "solve", ""),
         ("capacity_pps", "solve", ""),
-        ("capacity_pps", "simulate", "is what solve computes"),
+        ("capacity_pps", "simulate", "only solve computes"),
         ("latency.p99_s", "simulate", ""),
         ("task[core 0].busy_ratio", "simulate", ""),
         ("energy_j[cpu][active]", "solve", ""),
         ("resource[cpu].utilisation_ratio", "measure", "does not answer it"),
         ("flows[0].loss_ratio", "simulate", ""),
         ("latency", "solve", "has parts"),
-        ("latency[1]", "solve", "is no list"),
+        ("latency[1]", "solve", "has no entries"),
         ("l2_bps.more", "solve", "has no parts"),
         ("", "solve", "is empty"),
-        ("l2 bps", "solve", "is no path"),
+        ("l2 bps", "solve", "is not a path"),
     ],
 )
 def test_paths_of_responses_are_checked_before_anything_runs(of: str, evaluator: str, says: str) -> None:
-    told = response_problem(of, evaluator)  # type: ignore[arg-type]  # the parameter is a text here
-    assert (says in told) if says else told == ""
+    problem = response_problem(of, evaluator)  # type: ignore[arg-type]  # the parameter is a text here
+    assert (says in problem) if says else problem == ""
 
 
 LOOKED_AT = """
@@ -401,10 +401,10 @@ def test_a_look_at_an_instant_says_the_mean_since_the_start() -> None:
     ("old", "new", "says"),
     [
         ('read_at = "100 us"', 'read_at = "2 ms"', "after the end of the trial"),
-        ('"forwarded_pps"\nread_at', '"latency.mean_s"\nread_at', "only rates"),
-        ('evaluator = "simulate"', 'evaluator = "solve"', "keeps no rates over time"),
+        ('"forwarded_pps"\nread_at', '"latency.mean_s"\nread_at', "only these responses have readings"),
+        ('evaluator = "simulate"', 'evaluator = "solve"', "has no rates over time"),
     ],
 )
-def test_what_cannot_be_looked_at_is_told_before_anything_runs(old: str, new: str, says: str) -> None:
+def test_what_cannot_be_looked_at_is_reported_before_anything_runs(old: str, new: str, says: str) -> None:
     with pytest.raises(RoutecastError, match=says):
         read(LOOKED_AT.replace(old, new))

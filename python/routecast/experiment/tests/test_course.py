@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from routecast.experiment.answer import course_of
+from routecast.experiment.answer import rerun_over_time
 from routecast.experiment.model import Results
 from routecast.experiment.tests import experiment_results as examples
 from routecast.experiment.views import write_experiment
@@ -27,7 +27,7 @@ def simulated(*, is_steadied: bool = True, unsteady: dict[int, str] | None = Non
 
 
 def test_the_course_is_that_of_the_first_run_that_is_not_steady() -> None:
-    course = course_of(simulated(unsteady={3: "still rising", 5: "still rising"}))
+    course = rerun_over_time(simulated(unsteady={3: "still rising", 5: "still rising"}))
     assert course is not None
     assert course.run == 3
     assert len(course.trial.over_time) == 1000
@@ -36,15 +36,15 @@ def test_the_course_is_that_of_the_first_run_that_is_not_steady() -> None:
 
 
 def test_the_same_run_goes_the_same_way_again() -> None:
-    first, second = course_of(simulated()), course_of(simulated())
+    first, second = rerun_over_time(simulated()), rerun_over_time(simulated())
     assert first is not None
     assert first.run == 0
     assert first == second
 
 
 def test_where_nobody_asked_for_steadiness_or_the_router_is_gone_there_is_no_course() -> None:
-    assert course_of(simulated(is_steadied=False)) is None
-    assert course_of(examples.broken()) is None  # its runs hold no router
+    assert rerun_over_time(simulated(is_steadied=False)) is None
+    assert rerun_over_time(examples.broken()) is None  # its runs hold no router
 
 
 def test_the_page_and_the_folder_show_the_course_with_its_verdict(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
 from routecast.experiment.designs import (
-    STANDARD,
+    STANDARD_FRACTIONS,
     Fraction,
     central_composite,
     full,
@@ -106,15 +106,15 @@ def test_montgomerys_2_6_2_has_the_alias_chains_of_his_table() -> None:
     }
 
 
-@pytest.mark.parametrize(("factors", "fewer"), STANDARD)
+@pytest.mark.parametrize(("factors", "fewer"), STANDARD_FRACTIONS)
 def test_standard_fractions_have_the_resolution_that_is_tabulated(factors: int, fewer: int) -> None:
-    resolution, generators = STANDARD[factors, fewer]
+    resolution, generators = STANDARD_FRACTIONS[factors, fewer]
     fraction = Fraction.of(letters_of(factors), generators.split())
     assert fraction.resolution == resolution
     assert len(set(fraction.coded)) == 2 ** (factors - fewer)
 
 
-@pytest.mark.parametrize(("factors", "fewer"), [key for key in STANDARD if key[0] <= 7])
+@pytest.mark.parametrize(("factors", "fewer"), [key for key in STANDARD_FRACTIONS if key[0] <= 7])
 def test_no_fraction_of_that_size_has_less_aberration_than_the_standard_one(factors: int, fewer: int) -> None:
     """Try every choice of generators: Fries and Hunter's minimum aberration, Technometrics 22, 1980."""
     base = factors - fewer
@@ -126,15 +126,15 @@ def test_no_fraction_of_that_size_has_less_aberration_than_the_standard_one(fact
             group += [other ^ mask ^ (1 << (base + number)) for other in group]
         return [sum(mask.bit_count() == size for mask in group[1:]) for size in range(1, factors + 1)]
 
-    standard = Fraction.of(letters_of(factors), STANDARD[factors, fewer][1].split())
+    standard = Fraction.of(letters_of(factors), STANDARD_FRACTIONS[factors, fewer][1].split())
     tabulated = [sum(mask.bit_count() == size for mask, _ in standard.defining) for size in range(1, factors + 1)]
     assert tabulated == min(pattern(chosen) for chosen in combinations(words, fewer))
 
 
-@given(st.sampled_from(sorted(STANDARD)), st.data())
+@given(st.sampled_from(sorted(STANDARD_FRACTIONS)), st.data())
 def test_aliases_have_equal_columns_in_the_runs(size: tuple[int, int], data: st.DataObject) -> None:
     letters = letters_of(size[0])
-    fraction = Fraction.of(letters, STANDARD[size][1].split())
+    fraction = Fraction.of(letters, STANDARD_FRACTIONS[size][1].split())
     rows = fraction.coded
     effect = "".join(sorted(data.draw(st.sets(st.sampled_from(letters), min_size=1, max_size=3)), key=letters.index))
     mine = column(rows, numbers_of(effect, letters))
@@ -156,21 +156,21 @@ def test_a_generator_with_a_sign_takes_the_other_half() -> None:
     ("generators", "says"),
     [
         (["D=AX"], '"X" is no factor'),
-        (["D=AAB"], "comes twice"),
-        (["D"], "is no generator"),
-        (["AB=CD"], "is no single factor"),
+        (["D=AAB"], "occurs twice"),
+        (["D"], "is not a generator"),
+        (["AB=CD"], "is not one factor"),
         (["D=A"], "the same column"),
         (["D=AB", "D=AC"], "has a generator already"),
-        (["D=AB", "C=ABD"], "comes from a generator itself"),
+        (["D=AB", "C=ABD"], "has a generator itself"),
         (["C=AB", "D=AB"], "confound C and D with each other"),
     ],
 )
-def test_a_generator_that_is_none_is_told(generators: list[str], says: str) -> None:
+def test_a_generator_that_is_none_is_reported(generators: list[str], says: str) -> None:
     with pytest.raises(ModelProblem, match=says):
         Fraction.of("ABCD", generators)
 
 
-def test_all_wrong_generators_are_told_at_once() -> None:
+def test_all_wrong_generators_are_reported_at_once() -> None:
     with pytest.raises(ModelProblem) as caught:
         Fraction.of("ABCDE", ["D=AX", "E=B"])
     assert [problem.place for problem in caught.value.problems] == ["generators[0]", "generators[1]"]

@@ -33,7 +33,7 @@ levels = [2, 4]
 name = "rate"
 of = "forwarded_pps"
 [[response]]
-name = "asked"
+name = "paths"
 of = '''OF'''
 """
 
@@ -54,16 +54,16 @@ def read(of: str, evaluator: str = "solve") -> Experiment:
         ("resource[a[0]].utilisation_ratio", 'no entry "a[0]"'),
         ("resource[99].utilisation_ratio", 'no entry "99"'),
         ("resource[²].utilisation_ratio", 'no entry "²"'),
-        ("resource[cpu", "is no path"),
-        ("resource.utilisation_ratio", "has several entries: name one: resources[…].utilisation_ratio"),
-        ("utilisation.cpu9", '"utilisation" is not known here'),
-        ("l2_bps[cpu]", "is no list"),
+        ("resource[cpu", "is not a path"),
+        ("resource.utilisation_ratio", "has several entries: name one, resources[…].utilisation_ratio"),
+        ("utilisation.cpu9", 'there is no "utilisation" here'),
+        ("l2_bps[cpu]", "has no entries"),
         ("task[core 9].busy_ratio", 'did you mean "core 3"?'),  # of the router with four cores
         ("drops[core 9]", 'did you mean "core 3"?'),
         ("energy_j[cpu][active]", "there is none"),  # the router has no power states
     ],
 )
-def test_an_entry_that_no_run_has_is_told_at_its_place_when_the_file_is_read(
+def test_an_entry_that_no_run_has_is_reported_at_its_place_when_the_file_is_read(
     of: str, says: str, evaluator: str
 ) -> None:
     with pytest.raises(FileProblem) as raised:
@@ -94,12 +94,12 @@ def test_an_entry_of_some_runs_is_missing_in_the_others_which_keep_their_other_a
     """Two cores have no third and fourth; the multi-core router's first task unit distributes."""
     results = run_experiment(read(of, evaluator), None)
     two, four = results.answers
-    assert "asked" not in two.values
+    assert "paths" not in two.values
     assert "has no entry" in two.problem
     assert two.values["rate"] > 0.0
     assert four.problem == ""
-    assert four.values["asked"] > 0.0
-    assert [item.run for item in analyse(results, "asked").missing] == [0]
+    assert four.values["paths"] > 0.0
+    assert [item.run for item in analyse(results, "paths").missing] == [0]
     assert analyse(results, "rate").missing == ()
 
 
@@ -108,7 +108,7 @@ def test_a_place_that_loses_nothing_loses_zero(evaluator: str) -> None:
     text = TEXT.replace("OF", "drops[core 0]").replace("EVALUATOR", evaluator)
     text = text.replace("duration", 'set = { "load.rate" = "500 kpps" }\nduration', 1)
     results = run_experiment(parse_experiment(text, folder=EXAMPLES), None)
-    assert results.values("asked") == (0.0, 0.0)
+    assert results.values("paths") == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.router.toml")), ids=lambda path: path.name)
@@ -118,11 +118,11 @@ def test_every_entry_of_a_trial_may_be_asked_for(path: Path) -> None:
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     model, load = build_router(document, folder=EXAMPLES)
     if load is None:
-        pytest.skip("suggests no load")
+        pytest.skip("has no load")
     duration_s = 300 / load.mean_pps(1.0)
     simulate = Simulate(model, per_flow=True, over_time=True, steady_state=False)
     trial = simulate.trial(load, duration_s)
-    asked = [
+    paths = [
         *(f"resource[{resource.name}].utilisation_ratio" for resource in trial.resources),
         *(f"task[{entry.name}].busy_ratio" for entry in trial.activity),
         *(f"queue_frames[{name}]" for name in trial.queue_frames),
@@ -132,7 +132,7 @@ def test_every_entry_of_a_trial_may_be_asked_for(path: Path) -> None:
         *(f"interval[{name}][0]" for name in trial.interval),
         f"over_time[{len(trial.over_time) - 1}].offered_pps",
     ]
-    responses = "\n".join(f"[[response]]\nname = 'r{number}'\nof = '''{of}'''" for number, of in enumerate(asked))
+    responses = "\n".join(f"[[response]]\nname = 'r{number}'\nof = '''{of}'''" for number, of in enumerate(paths))
     text = f"""
     name = "t"
     router = "{path.name}"
@@ -147,7 +147,7 @@ def test_every_entry_of_a_trial_may_be_asked_for(path: Path) -> None:
     """
     experiment = parse_experiment(text, folder=EXAMPLES)
     assert missing_entries(experiment) == ()
-    assert len(experiment.responses) == len(asked) > 4
+    assert len(experiment.responses) == len(paths) > 4
 
 
 def test_runs_that_cannot_be_built_say_so_themselves() -> None:

@@ -23,7 +23,7 @@ load = { rate = "8 Mpps", flows = { count = 4 } }
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Path:
+def experiment_file(tmp_path: Path) -> Path:
     path = tmp_path / "t.experiment.toml"
     path.write_text(
         f"""
@@ -101,7 +101,7 @@ def test_a_second_start_runs_nothing_again(tmp_path: Path, capsys: pytest.Captur
     assert run(command) == 0
     again = capsys.readouterr()
     assert again.out == first.out
-    assert "8 runs were there already" in again.err
+    assert "8 runs were answered before" in again.err
 
 
 def test_the_plan_is_printed_without_running_anything(
@@ -116,20 +116,20 @@ def test_the_plan_is_printed_without_running_anything(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_fraction_says_what_it_cannot_tell_apart(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked.write_text(asked.read_text() + '[design]\nkind = "fractional"\nresolution = 3\n')
-    assert run(["experiment", str(asked), "--design-only"]) == 0
+def test_a_fraction_says_what_it_cannot_tell_apart(experiment_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment_file.write_text(experiment_file.read_text() + '[design]\nkind = "fractional"\nresolution = 3\n')
+    assert run(["experiment", str(experiment_file), "--design-only"]) == 0
     message = capsys.readouterr().out
     assert "Resolution 3, defining relation I = ABC." in message
     assert "A = BC; B = AC; C = AB" in message
-    assert run(["experiment", str(asked), "--out", str(asked.parent / "out")]) == 0
+    assert run(["experiment", str(experiment_file), "--out", str(experiment_file.parent / "out")]) == 0
     message = capsys.readouterr().out
-    assert "cannot tell apart: q_" in " ".join(message.split())
+    assert "cannot separate: q_" in " ".join(message.split())
 
 
-def test_shards_are_run_apart_and_joined(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = asked.parent / "out"
-    command = ["experiment", str(asked), "--out", str(out)]
+def test_shards_are_run_apart_and_joined(experiment_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = experiment_file.parent / "out"
+    command = ["experiment", str(experiment_file), "--out", str(out)]
     assert run([*command, "--shard", "1/2"]) == 0
     assert capsys.readouterr().out == ""
     assert not (out / "summary.json").exists()
@@ -139,7 +139,7 @@ def test_shards_are_run_apart_and_joined(asked: Path, capsys: pytest.CaptureFixt
     capsys.readouterr()
     assert run([*command, "--join", "--json"]) == 0
     joined = json.loads(capsys.readouterr().out)
-    assert run([*command[:-1], str(asked.parent / "whole"), "--json"]) == 0
+    assert run([*command[:-1], str(experiment_file.parent / "whole"), "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)
     assert joined["analyses"] == whole["analyses"]
 
@@ -147,43 +147,43 @@ def test_shards_are_run_apart_and_joined(asked: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (["--shard", "3/2"], 2, "shards are counted from 1"),
-        (["--shard", "two"], 2, "is not written i/n"),
-        (["--shard", "1/2", "--join"], 2, "give one of them"),
+        (["--shard", "3/2"], 2, "shards are numbered from 1"),
+        (["--shard", "two"], 2, "write I/N"),
+        (["--shard", "1/2", "--join"], 2, "give only one of them"),
         (["--executor", "thread"], 2, 'did you mean "threads"'),
         (["--workers", "0"], 2, "--workers"),
     ],
 )
-def test_wrong_options_are_told(
-    options: list[str], code: int, says: str, asked: Path, capsys: pytest.CaptureFixture[str]
+def test_wrong_options_are_reported(
+    options: list[str], code: int, says: str, experiment_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["experiment", str(asked), "--out", str(asked.parent / "out"), *options]) == code
+    assert run(["experiment", str(experiment_file), "--out", str(experiment_file.parent / "out"), *options]) == code
     assert says in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_a_matter_of_the_environment(
-    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    experiment_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("routecast.evaluate.executor._dask.CONNECTS_WITHIN_S", 0.3)
-    command = ["experiment", str(asked), "--out", str(asked.parent / "out")]
+    monkeypatch.setattr("routecast.evaluate.executor.dask_cluster.CONNECTS_WITHIN_S", 0.3)
+    command = ["experiment", str(experiment_file), "--out", str(experiment_file.parent / "out")]
     assert run([*command, "--executor", "dask://127.0.0.1:1"]) == 3
     assert "127.0.0.1:1" in capsys.readouterr().err
 
 
-def test_a_wrong_path_is_told_the_nearest_name(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked.write_text(asked.read_text().replace('path = "cores"', 'path = "coers"'))
-    assert run(["experiment", str(asked)]) == 2
+def test_a_wrong_path_is_reported_the_nearest_name(experiment_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment_file.write_text(experiment_file.read_text().replace('path = "cores"', 'path = "coers"'))
+    assert run(["experiment", str(experiment_file)]) == 2
     assert 'did you mean "cores"?' in capsys.readouterr().err
 
 
-def test_runs_without_an_answer_are_told_and_the_others_analysed(
-    asked: Path, capsys: pytest.CaptureFixture[str]
+def test_runs_without_an_answer_are_reported_and_the_others_analysed(
+    experiment_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked.write_text(asked.read_text().replace('"512 B"]', '"12 B"]'))
-    out = asked.parent / "out"
-    assert run(["experiment", str(asked), "--out", str(out)]) == 0
+    experiment_file.write_text(experiment_file.read_text().replace('"512 B"]', '"12 B"]'))
+    out = experiment_file.parent / "out"
+    assert run(["experiment", str(experiment_file), "--out", str(out)]) == 0
     message = capsys.readouterr()
     assert "Runs without an answer: 4 of 8" in message.out
     assert "4 of 8 runs have no answer" in message.err
@@ -193,33 +193,35 @@ def test_runs_without_an_answer_are_told_and_the_others_analysed(
     assert summary["analyses"]["capacity"]["not_told_apart"]
 
 
-def test_where_no_run_has_an_answer_the_reason_is_told(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked.write_text(asked.read_text().replace("levels = [2, 4]", "levels = [-2, -4]"))
-    assert run(["experiment", str(asked), "--out", str(asked.parent / "out")]) == 2
+def test_where_no_run_has_an_answer_the_reason_is_reported(
+    experiment_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment_file.write_text(experiment_file.read_text().replace("levels = [2, 4]", "levels = [-2, -4]"))
+    assert run(["experiment", str(experiment_file), "--out", str(experiment_file.parent / "out")]) == 2
     message = capsys.readouterr().err
     assert "none of the 8 runs has an answer" in message
     assert "allowed is 1 to 4096" in message
 
 
-def test_a_response_that_does_not_vary_is_told(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked.write_text(asked.read_text().replace('"capacity_pps"', '"intended_pps"'))
-    assert run(["experiment", str(asked), "--out", str(asked.parent / "out")]) == 0
+def test_a_response_that_does_not_vary_is_reported(experiment_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment_file.write_text(experiment_file.read_text().replace('"capacity_pps"', '"intended_pps"'))
+    assert run(["experiment", str(experiment_file), "--out", str(experiment_file.parent / "out")]) == 0
     assert "does not vary" in " ".join(capsys.readouterr().out.split())
 
 
-def test_fewer_runs_than_effects_are_told(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fewer_runs_than_effects_are_reported(experiment_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     points = '[{ A = 2, B = "64 B", C = "500 ns" }, { A = 4, B = "512 B", C = "900 ns" }]'
-    asked.write_text(asked.read_text() + f'[design]\nkind = "listed"\npoints = {points}\n')
-    assert run(["experiment", str(asked), "--out", str(asked.parent / "out"), "--json"]) == 0
+    experiment_file.write_text(experiment_file.read_text() + f'[design]\nkind = "listed"\npoints = {points}\n')
+    assert run(["experiment", str(experiment_file), "--out", str(experiment_file.parent / "out"), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["analyses"]["capacity"]["not_told_apart"]
 
 
-def test_another_experiments_folder_is_left_alone(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = asked.parent / "out"
+def test_another_experiments_folder_is_left_alone(experiment_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = experiment_file.parent / "out"
     assert run(["experiment", FILE, "--out", str(out)]) == 0
     before = (out / "summary.json").read_text(encoding="utf-8")
-    assert run(["experiment", str(asked), "--out", str(out)]) == 2
+    assert run(["experiment", str(experiment_file), "--out", str(out)]) == 2
     assert 'belongs to the experiment "multicore_2_3"' in capsys.readouterr().err
     assert (out / "summary.json").read_text(encoding="utf-8") == before
 

@@ -25,8 +25,8 @@ def factor(**table: Any) -> Factor:
     )
 
 
-def coded(one: Factor) -> list[float]:
-    return [level.coded for level in one.levels]
+def coded(factor: Factor) -> list[float]:
+    return [level.coded for level in factor.levels]
 
 
 def test_two_levels_are_minus_and_plus_one() -> None:
@@ -136,15 +136,15 @@ def test_whole_numbers_settle_on_what_is_tried(at: float, low: int, high: int) -
         ({"path": "cores", "levels": [1, 2], "between": [1, 2]}, "give one of them"),
         ({"path": "cores", "between": [1, 2, 3]}, "has 3 values"),
         ({"levels": [1, 2]}, "the factor has no path"),
-        ({"path": "cores", "levels": [2, 2]}, "comes twice"),
-        ({"path": "cores", "levels": [datetime.date(1979, 5, 27), 4]}, "got 1979-05-27: holds a date"),
-        ({"levels": [{"cores": 2}, {"cores": [datetime.time(7, 32)]}]}, "holds a date or a time"),
-        ({"path": "distribution", "between": ["rss", "per_flow"]}, "no quantities of one kind"),
-        ({"path": "queue", "between": ["1 ms", "64 frames"]}, "no quantities of one kind"),
-        ({"path": "contention.sigma", "between": [0.0, 1.0], "log": True}, "levels > 0"),
+        ({"path": "cores", "levels": [2, 2]}, "occurs twice"),
+        ({"path": "cores", "levels": [datetime.date(1979, 5, 27), 4]}, "got 1979-05-27: no value is a date"),
+        ({"levels": [{"cores": 2}, {"cores": [datetime.time(7, 32)]}]}, "no value is a date or a time"),
+        ({"path": "distribution", "between": ["rss", "per_flow"]}, "are not of one kind"),
+        ({"path": "queue", "between": ["1 ms", "64 frames"]}, "are not of one kind"),
+        ({"path": "contention.sigma", "between": [0.0, 1.0], "log": True}, "levels above 0"),
         ({"levels": [{"label": "x", "set": {"cores": 1}}, {"label": "x", "set": {"cores": 2}}]}, "label of two"),
     ],
 )
-def test_levels_that_make_no_factor_are_told(table: dict[str, Any], says: str) -> None:
+def test_levels_that_make_no_factor_are_reported(table: dict[str, Any], says: str) -> None:
     with pytest.raises(ModelProblem, match=says):
         factor(**table)

@@ -88,7 +88,7 @@ def test_every_page_is_well_formed_needs_no_network_and_no_script(name: str) -> 
     assert "nan" not in re.sub(r"<[^>]+>", " ", html).lower().split()
 
 
-def test_the_paper_s_findings_are_told_in_its_own_numbers() -> None:
+def test_the_paper_s_findings_are_reported_in_its_own_numbers() -> None:
     # Sec. 5.3: +464, +148 and -215 Mbit/s; 75.7, 7.7 and 16.3 % of the variation, here with next to no rest.
     answer = answer_of(examples.paper())
     first, second, third, last = re.split(r"(?<=\.) (?=\*\*|O)", answer)
@@ -109,7 +109,7 @@ def test_the_paper_s_findings_are_told_in_its_own_numbers() -> None:
 def test_the_page_says_what_was_asked_what_varied_and_how_it_was_made() -> None:
     text = text_of(examples.replicated())
     assert "Which of packet size, queue manager and parse threads limits throughput?" in text
-    assert "2 x 2 x 2 = 8. Each was run 3 times with a seed of its own" in text
+    assert "2 x 2 x 2 = 8. Each was run 3 times, with a seed each" in text
     assert "A packet size 78 B, 1500 B" in text
     for foot in ("routecast experiment f.experiment.toml", "Seed 7", "routecast 0.", "full, 8 combinations"):
         assert foot in text
@@ -166,7 +166,7 @@ def test_a_surface_that_tops_every_run_says_that_no_run_goes_so_far() -> None:
     assert flat.kind == "maximum"
     assert flat.response > max(answered) + 0.05 * (max(answered) - min(answered))
     text = describe_surface(saturates.experiment, analysis, scale_of(saturates, "throughput"))
-    assert "No run goes so far (the highest run has" in text
+    assert "No run is that high (the highest has" in text
 
 
 def test_where_runs_are_missing_a_pair_that_is_not_in_the_model_is_drawn_as_it_was_seen() -> None:
@@ -221,8 +221,8 @@ def test_without_repeated_runs_and_anything_that_stands_out_no_noise_is_spoken_o
 
 def test_where_nothing_varies_or_nothing_answered_the_page_says_so() -> None:
     assert answer_of(examples.constant()) == "**Throughput** does not vary: every run answered 1 Gbit/s."
-    assert "There is no variation to explain" in text_of(examples.constant())
-    assert answer_of(examples.without_answers()) == "No run has an answer, so nothing can be said of throughput."
+    assert "The response does not vary" in text_of(examples.constant())
+    assert answer_of(examples.without_answers()) == "No run has an answer, so nothing is known of throughput."
     text = text_of(examples.without_answers())
     assert "8 of 8 runs are missing" in text
     assert "router: no load" in text
@@ -234,15 +234,15 @@ def test_noise_alone_is_called_noise() -> None:
     assert "No factor has a significant effect on **throughput**" in answer
 
 
-def test_effects_that_share_a_number_are_told_with_what_they_may_be_instead() -> None:
+def test_effects_that_share_a_number_are_reported_with_what_they_may_be_instead() -> None:
     # D = AB: what looks like lookup threads is the interaction that the data was made with.
     text = text_of(examples.fraction())
     assert "Of the 32 combinations 8 were tried, chosen by D=AB, E=AC" in text
-    assert "Some effects share their numbers" in text
-    assert "what is called lookup threads may be packet size x queue manager" in text
+    assert "Some effects share one estimate" in text
+    assert "the effect of lookup threads may be that of packet size x queue manager" in text
 
 
-def test_a_surface_is_told_with_its_highest_point_in_the_units_of_the_file() -> None:
+def test_a_surface_is_reported_with_its_highest_point_in_the_units_of_the_file() -> None:
     # Made with its maximum at (0.4, -0.3): 800 + 0.4 x 600 = 1040 B, 6 - 0.3 x 4 = 4.8 cores, 5 Gbit/s.
     result = re.search(
         r"The fitted surface is highest, ([\d.]+) Gbit/s, at frame size (\d+) B, cores ([\d.]+)\.",
@@ -254,18 +254,18 @@ def test_a_surface_is_told_with_its_highest_point_in_the_units_of_the_file() -> 
     assert float(result[3]) == pytest.approx(4.8, abs=0.2)
 
 
-def test_a_sample_is_told_by_shares_of_variance_and_the_idle_factor_is_named() -> None:
+def test_a_sample_is_reported_by_shares_of_variance_and_the_idle_factor_is_named() -> None:
     # Uniform in -1..1: variances 9/3, 2.25/3, 0.49/9 and 0.64 x 4/45; the first factor alone has 77.7 % of their sum.
     answer = answer_of(examples.sample())
     share = re.search(
-        r"\*\*Frame size\*\* matters most for throughput: it has a part in \*\*([\d.]+) %\*\* of the variance, "
-        r"([\d.]+) % by itself",
+        r"\*\*Frame size\*\* matters most for throughput: with interactions it explains \*\*([\d.]+) %\*\* of the "
+        r"variance, alone ([\d.]+) %",
         answer,
     )
     assert share
     assert float(share[2]) == pytest.approx(77.7, abs=2.0)
     assert float(share[1]) > float(share[2])
-    assert "more of it brings more" in answer
+    assert "raising it raises the response" in answer
     assert "Of little consequence: ring length" in answer
 
 
@@ -278,7 +278,7 @@ def test_a_sample_that_varies_by_rounding_alone_and_a_surface_flat_far_away_have
             for number, item in enumerate(sampled.answers)
         ),
     )
-    assert "All 40 runs with what they answered" in text_of(rounded)
+    assert "All 40 runs with their answers" in text_of(rounded)
     curved = examples.surface()
     straight = examples.results_of(
         replace(curved.experiment, responses=(Response(name="latency", of="latency.p99_s", transform="log"),)),
@@ -287,7 +287,7 @@ def test_a_sample_that_varies_by_rounding_alone_and_a_surface_flat_far_away_have
     assert "lies outside" in text_of(straight)
 
 
-def test_logarithms_are_told_as_factors_and_means_as_geometric() -> None:
+def test_logarithms_are_reported_as_factors_and_means_as_geometric() -> None:
     results = examples.results_of(
         examples.experiment(responses=(Response(name="latency", of="latency.p99_s", transform="log"),)),
         lambda coded, _: 1e-4 * 3.0 ** coded[0] * 1.5 ** coded[1],
@@ -297,7 +297,7 @@ def test_logarithms_are_told_as_factors_and_means_as_geometric() -> None:
     assert "Means are geometric" in text_of(results)
 
 
-def test_a_reciprocal_is_told_in_the_response_s_own_unit() -> None:
+def test_a_reciprocal_is_reported_in_the_response_s_own_unit() -> None:
     results = examples.results_of(
         examples.experiment(responses=(Response(name="rate", of="forwarded_pps", transform="reciprocal"),)),
         lambda coded, _: 1e6 / (2.0 - coded[0]),
@@ -307,7 +307,7 @@ def test_a_reciprocal_is_told_in_the_response_s_own_unit() -> None:
     assert "with 1500 B it is typically 1 Mpps, with 78 B 333.3 kpps" in answer.replace("0.3333 Mpps", "333.3 kpps")
 
 
-def test_levels_without_an_order_are_told_by_the_highest_and_the_lowest() -> None:
+def test_levels_without_an_order_are_reported_by_the_highest_and_the_lowest() -> None:
     answer = answer_of(examples.multilevel(), "rate")
     assert "**Cipher** explains" in answer
     assert "it is highest with none, lowest with CAST" in answer
@@ -353,7 +353,7 @@ def test_sections_of_two_experiments_on_one_page_have_anchors_of_their_own() -> 
 def test_every_design_is_described_with_its_number_of_combinations(kind: str) -> None:
     experiment = examples.experiment(kind=kind, generators=("C=AB",) if kind == "fractional" else ())
     assert "8" in describe_design(experiment)
-    assert "seed of its own" in describe_design(replace(experiment, design=replace(experiment.design, replications=3)))
+    assert "with a seed each" in describe_design(replace(experiment, design=replace(experiment.design, replications=3)))
 
 
 @pytest.mark.parametrize(

@@ -76,23 +76,23 @@ def test_another_file_may_inline_the_table_and_bring_the_router() -> None:
     assert experiment_of(table, router, subject="study").document == router
 
 
-def test_a_path_that_leads_nowhere_is_told_the_nearest_name() -> None:
-    told = faults(HEAD + CORES.replace('path = "cores"', 'path = "coers"') + CAPACITY)
-    assert 'did you mean "cores"?' in told["factor[0].path"]
+def test_a_path_that_leads_nowhere_is_reported_the_nearest_name() -> None:
+    problems = faults(HEAD + CORES.replace('path = "cores"', 'path = "coers"') + CAPACITY)
+    assert 'did you mean "cores"?' in problems["factor[0].path"]
 
 
-def test_all_faults_are_told_at_once_each_with_its_place() -> None:
+def test_all_faults_are_reported_at_once_each_with_its_place() -> None:
     wrong = HEAD + CORES.replace("[2, 4]", "[2]") + QUEUE.replace('path = "queue"', 'path = "queu"')
-    told = faults(wrong + '[[response]]\nname = "y"\nof = "latency.p98_s"\n')
-    assert set(told) == {"factor[0].levels", "factor[1].path", "response[0].of"}
-    assert 'did you mean "p99_s"?' in told["response[0].of"]
+    problems = faults(wrong + '[[response]]\nname = "y"\nof = "latency.p98_s"\n')
+    assert set(problems) == {"factor[0].levels", "factor[1].path", "response[0].of"}
+    assert 'did you mean "p99_s"?' in problems["response[0].of"]
 
 
 @pytest.mark.parametrize(
     ("text", "place", "says"),
     [
         (HEAD + CORES.replace("[2, 4]", "[2]") + CAPACITY, "factor[0].levels", "has one level"),
-        (HEAD + CORES.replace("[2, 4]", "[2, 4, 2]") + CAPACITY, "factor[0].levels[2]", "comes twice"),
+        (HEAD + CORES.replace("[2, 4]", "[2, 4, 2]") + CAPACITY, "factor[0].levels[2]", "occurs twice"),
         (HEAD + CORES + CORES.replace('name = "cores"', 'name = "b"') + CAPACITY, 'factor "b"', "already"),
         (HEAD + CORES + CORES + CAPACITY, "factor[1].name", "is taken"),
         (HEAD.replace("multicore", "m" * 400) + CORES + CAPACITY, "router", "there is no file"),
@@ -102,16 +102,16 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
             "too far from the levels 2 and 4",
         ),
         (HEAD.replace("multicore", "multicor") + CORES + CAPACITY, "router", 'did you mean "multicore.router.toml"'),
-        (HEAD + 'evaluator = "simulate"\n' + CORES + CAPACITY, "response[0].of", "is what solve computes"),
+        (HEAD + 'evaluator = "simulate"\n' + CORES + CAPACITY, "response[0].of", "only solve computes"),
         (HEAD + 'evaluator = "measure"\n' + CORES + CAPACITY, "testbed", "needs it"),
-        (HEAD + "steady = true\n" + CORES + CAPACITY, "steady", "leave it out"),
+        (HEAD + "steady = true\n" + CORES + CAPACITY, "steady", "leave this key out"),
         (
             HEAD + CORES + CAPACITY.replace('name = "capacity"', 'name = "cores"'),
             "response[0].name",
             "is the name of a factor",
         ),
         (HEAD + 'set = { "lode.rate" = "1 Mpps" }\n' + CORES + CAPACITY, "set.lode.rate", 'did you mean "load"'),
-        (HEAD + CORES + '[[response]]\nname = "y"\nof = "bottleneck.name"\n', "response[0].of", "is no number"),
+        (HEAD + CORES + '[[response]]\nname = "y"\nof = "bottleneck.name"\n', "response[0].of", "is not a number"),
         (HEAD + CORES + '[[response]]\nname = "y"\nof = "resources"\n', "response[0].of", "several entries"),
         (HEAD + CORES + '[[response]]\nname = "y"\nof = "forwarded_frames"\n', "response[0].of", "does not answer"),
         (HEAD + CORES + CAPACITY + '[design]\nkind = "ful"\n', "design.kind", 'did you mean "full"'),
@@ -132,7 +132,11 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
             "design.points",
             "from 2 to 1,000,000",
         ),
-        (HEAD + CORES + CAPACITY + '[design]\nkind = "latin_hypercube"\n', "design.points", "say how many"),
+        (
+            HEAD + CORES + CAPACITY + '[design]\nkind = "latin_hypercube"\n',
+            "design.points",
+            "give the number of points",
+        ),
         (
             HEAD + CORES + CAPACITY + '[design]\nkind = "listed"\npoints = [{ cores = 3 }, { core = 2 }]\n',
             "design.points[1].core",
@@ -140,15 +144,15 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_at_its_place(text: str, place: str, says: str) -> None:
+def test_a_mistake_is_reported_at_its_place(text: str, place: str, says: str) -> None:
     assert says in faults(text)[place]
 
 
-def test_axial_points_that_no_router_can_have_are_told() -> None:
+def test_axial_points_that_no_router_can_have_are_reported() -> None:
     ccd = '[design]\nkind = "central_composite"\n'
     far = QUEUE.replace("64 frames", "400 frames")
-    told = faults(HEAD + CORES.replace("[2, 4]", "[2, 12]") + far + CAPACITY + ccd)
-    assert '"cores" would be 0 at an axial point' in told["design.shape"]
+    problems = faults(HEAD + CORES.replace("[2, 4]", "[2, 12]") + far + CAPACITY + ccd)
+    assert '"cores" would be 0 at an axial point' in problems["design.shape"]
     for remedy in ('shape = "inscribed"\n', 'shape = "face_centred"\n'):
         assert len(read(HEAD + CORES + FRAMES + CAPACITY + ccd + remedy).design.coded) == 13
     logs = HEAD + CORES.replace("levels", "log = true\nlevels") + FRAMES.replace("levels", "log = true\nlevels")
@@ -170,7 +174,7 @@ def test_points_that_are_listed_are_tried() -> None:
 
 def test_a_router_without_a_load_asks_for_one() -> None:
     text = 'name = "t"\n[router]\nbuilder = "multicore"\ncores = 1\nservice = { per_packet = "1 us" }\n'
-    assert "suggests no load" in faults(text + CORES + CAPACITY)["set"]
+    assert "the router file has none" in faults(text + CORES + CAPACITY)["set"]
 
 
 def test_a_test_bed_document_has_the_load_beside_it() -> None:
@@ -199,7 +203,7 @@ def test_a_test_bed_document_has_the_load_beside_it() -> None:
     assert "is a frequency" in wrong["load.rate"]
 
 
-def test_a_list_written_as_one_table_is_told_how_to_write_it() -> None:
+def test_a_list_written_as_one_table_is_reported_how_to_write_it() -> None:
     assert "write [[factor]]" in faults(HEAD + CORES.replace("[[factor]]", "[factor]") + CAPACITY)["factor"]
 
 

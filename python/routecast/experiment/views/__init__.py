@@ -1,4 +1,4 @@
-"""The report of a designed experiment: its question, what varied, the findings, and whether to trust them."""
+"""The report of a designed experiment: its question, its factors, its findings, and checks of the analysis."""
 
 from routecast.experiment.views.page import experiment_page, experiment_sections, write_experiment
 

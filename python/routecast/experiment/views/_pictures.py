@@ -1,4 +1,4 @@
-"""The pictures of a response: their choice, their drawing, and a caption for each."""
+"""The pictures of a response, each with a caption, and the choice among them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from html import escape
 
 from routecast.evaluate.views import over_time_figure
 from routecast.experiment.analysis.outcome import Analysis, Mean, Means, Screening
-from routecast.experiment.answer import Course
+from routecast.experiment.answer import RunOverTime
 from routecast.experiment.model import Experiment, Factor, Results
 from routecast.experiment.runs import wire_positions
-from routecast.experiment.views._surface import held_at, surface_figure
+from routecast.experiment.views._surface import fixed_levels, surface_figure
 from routecast.experiment.views._words import (
     Scale,
     axis_of,
@@ -37,7 +37,7 @@ def _panel(name: str, title: str, x: Axis, y: Axis, *marks: Mark) -> Figure:
 
 
 def _axis_over(title: str, values: Iterable[float]) -> Axis:
-    """Return an axis with few ticks that has room for all the values."""
+    """Return an axis with few ticks that covers all values."""
     values = tuple(values)
     low, high = linear_ends(min(values), max(values))
     return Axis(title=title, ticks=few_ticks(low, high), low=low, high=high)
@@ -48,11 +48,11 @@ def _factor_title(factor: Factor) -> str:
 
 
 def profile_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
-    """Return a small figure along each quantity of a response surface, the others fixed, with its confidence band."""
+    """Return a figure along each quantity of a response surface, with the others fixed, and its confidence band."""
     surface = analysis.surface
     if surface is None:
         return ()
-    held = held_at(analysis)
+    fixed = fixed_levels(analysis)
     columns = {factor.letter: number for number, factor in enumerate(experiment.factors)}
     width = panel_px(columns_for(len(surface.letters)))
     profiles: list[tuple[Factor, list[float], list[float], list[tuple[float, float]]]] = []
@@ -60,8 +60,8 @@ def profile_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> 
         tried = [row[columns[letter]] for row in experiment.design.coded]
         low, high = min(-1.0, *tried), max(1.0, *tried)
         coded = [low + (high - low) * step / (_STEPS - 1) for step in range(_STEPS)]
-        points = [(*held[:number], at, *held[number + 1 :]) for at in coded]
-        values = [scale.back(surface.at(point)) for point in points]
+        points = [(*fixed[:number], level, *fixed[number + 1 :]) for level in coded]
+        values = [scale.untransformed(surface.at(point)) for point in points]
         intervals = [scale.ends(*(surface.interval(point) or (None, None))) for point in points]
         ends = [interval for interval in intervals if interval is not None]
         profiles.append((experiment.factors[columns[letter]], coded, values, ends if len(ends) == len(values) else []))
@@ -80,7 +80,7 @@ def profile_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> 
                 y=tuple(values),
                 low=tuple(low for low, _ in ends),
                 high=tuple(high for _, high in ends),
-                colour=STRONG,
+                colour=STRONG_COLOUR,
                 legend=False,
             ),
         )
@@ -88,12 +88,12 @@ def profile_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> 
     )
 
 
-_MOST_PAIRS = 6
-_MOST_LINES = 6
+_MAX_PAIRS = 6
+_MAX_LINES = 6
 
 
 def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
-    """Return one small figure of means for each factor, all on one scale, the largest effect first."""
+    """Return a figure of means for each factor, all on one scale, the largest effect first."""
     by_letters: dict[tuple[str, ...], Means] = {
         means.letters: means for means in _comparable_means(experiment, analysis) if len(means.letters) == 1
     }
@@ -103,25 +103,25 @@ def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale)
     factors = {factor.letter: factor for factor in experiment.factors}
     y = _axis_of_means(chosen, scale)
     width = panel_px(columns_for(len(chosen)))
-    mean = scale.back(analysis.mean) if analysis.mean is not None else float("nan")
+    mean = scale.untransformed(analysis.mean) if analysis.mean is not None else float("nan")
     panels = []
     for means in chosen:
         factor = factors[means.letters[0]]
         coded = [point.coded[0] for point in means.points]
         x = replace(axis_of(factor, coded, width), title="")
         ends = (x.low or 0.0, x.high or 0.0)
-        overall = Line(name="mean of all", x=ends, y=(mean, mean), colour=NOISE, dashed=True, legend=False)
+        overall = Line(name="mean of all", x=ends, y=(mean, mean), colour=NOISE_COLOUR, dashed=True, legend=False)
         trace = _trace(factor.name, means.points, coded, scale, palette(1)[0], legend=False)
         panels.append(_panel(f"main-{factor.letter}", _factor_title(factor), x, y, overall, *trace))
     return tuple(panels)
 
 
 def _comparable_means(experiment: Experiment, analysis: Analysis) -> Sequence[Means]:
-    """Return the means at the levels; where runs are missing, those of predictions.
+    """Return the means at the levels, of predictions instead of answers if runs are missing.
 
     A level may lack exactly the runs with high answers. Predictions exist for every combination of levels that
     answered, so they compare the levels over the same combinations. Pairs whose interaction is not in the model keep
-    their means: its predictions would be parallel for any results of the runs.
+    the means of the answers, because predictions would be parallel whatever the answers are.
     """
     predicted = [(cell.coded, cell.predicted) for cell in analysis.cells if cell.predicted is not None]
     if not analysis.missing or not predicted:
@@ -129,12 +129,13 @@ def _comparable_means(experiment: Experiment, analysis: Analysis) -> Sequence[Me
     columns = {factor.letter: number for number, factor in enumerate(experiment.factors)}
     modelled = {effect.letters for effect in analysis.effects}
 
-    def moved(means: Means, point: Mean) -> Mean:
+    def predicted_mean(means: Means, point: Mean) -> Mean:
         values = [
             value
             for coded, value in predicted
             if all(
-                abs(coded[columns[letter]] - at) < 1e-6 for letter, at in zip(means.letters, point.coded, strict=True)
+                abs(coded[columns[letter]] - level) < 1e-6
+                for letter, level in zip(means.letters, point.coded, strict=True)
             )
         ]
         shift = sum(values) / len(values) - point.value
@@ -144,17 +145,17 @@ def _comparable_means(experiment: Experiment, analysis: Analysis) -> Sequence[Me
     return [
         means
         if len(means.letters) > 1 and means.letters not in modelled
-        else replace(means, points=tuple(moved(means, point) for point in means.points))
+        else replace(means, points=tuple(predicted_mean(means, point) for point in means.points))
         for means in analysis.means
     ]
 
 
 def interaction_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
-    """Return one small figure for each pair of factors, a line for each level of the second; the strongest first."""
+    """Return a figure for each pair of factors, the strongest first, with a line for each level of the second."""
     pairs: dict[tuple[str, ...], Means] = {
         means.letters: means for means in _comparable_means(experiment, analysis) if len(means.letters) == 2
     }
-    chosen = [pairs[letters] for letters in _by_share(analysis, list(pairs))[:_MOST_PAIRS]]
+    chosen = [pairs[letters] for letters in _by_share(analysis, list(pairs))[:_MAX_PAIRS]]
     if not chosen:
         return ()
     factors = {factor.letter: factor for factor in experiment.factors}
@@ -170,7 +171,7 @@ def interaction_panels(experiment: Experiment, analysis: Analysis, scale: Scale)
 
 def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: Axis, width: int) -> Figure:
     levels = sorted({point.coded[1] for point in means.points})
-    if len(levels) > _MOST_LINES:
+    if len(levels) > _MAX_LINES:
         levels = [levels[0], levels[len(levels) // 2], levels[-1]]
     marks: list[Mark] = []
     for level, colour in zip(levels, palette(len(levels)), strict=True):
@@ -193,8 +194,8 @@ def _line_name(factor: Factor, coded: float) -> str:
 def _trace(
     name: str, points: Sequence[Mean], coded: Sequence[float], scale: Scale, colour: str, *, legend: bool
 ) -> tuple[Mark, ...]:
-    """Return the line through some means, and their points with intervals where all have them."""
-    y = tuple(scale.back(point.value) for point in points)
+    """Return a line through means, and points with intervals if all means have them."""
+    y = tuple(scale.untransformed(point.value) for point in points)
     intervals = [scale.ends(point.low, point.high) for point in points]
     ends = [interval for interval in intervals if interval is not None]
     ends = ends if len(ends) == len(points) else []
@@ -208,7 +209,8 @@ def _trace(
             high=tuple(high for _, high in ends),
             colour=colour,
             labels=tuple(
-                f"{', '.join(point.labels)}: {scale.text(point.value)}, mean of {point.count} runs" for point in points
+                f"{', '.join(point.labels)}: {scale.format_analysed(point.value)}, mean of {point.count} runs"
+                for point in points
             ),
             legend=False,
         ),
@@ -217,50 +219,50 @@ def _trace(
 
 def _axis_of_means(chosen: Sequence[Means], scale: Scale) -> Axis:
     points = [point for means in chosen for point in means.points]
-    values = [scale.back(point.value) for point in points]
+    values = [scale.untransformed(point.value) for point in points]
     return _axis_over(scale.axis, [*values, *(end for p in points for end in scale.ends(p.low, p.high) or ())])
 
 
 def _by_share(analysis: Analysis, groups: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Sort groups of letters by the share of their effect, those without an effect last."""
+    """Return groups of letters by the share of their effect, the largest first, groups without an effect last."""
     shares: dict[tuple[str, ...], float] = {}
     for effect in analysis.effects:
         shares[effect.letters] = shares.get(effect.letters, 0.0) + (effect.share_ratio or 0.0)
     return sorted(groups, key=lambda letters: -shares.get(letters, -1.0))
 
 
-STRONG, QUIET, NOISE = "#3f6fb5", "#9db9e0", "#9aa1ab"
+STRONG_COLOUR, WEAK_COLOUR, NOISE_COLOUR = "#3f6fb5", "#9db9e0", "#9aa1ab"
 _RED, _ORANGE = "#c8524a", "#d6812f"
 _WIDTH_PX, _ROW_PX, _BAR_PX = 760, 26, 16
-_MOST = 14
+_MAX_BARS = 14
 _LETTER_PX = 6.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A bar: its length, the length of a paler bar behind it, and the text beside it."""
+    """A bar with a text beside it, and perhaps a longer, paler bar behind it; lengths are ratios."""
 
     label: str
     ratio: float
     behind_ratio: float = 0.0
-    colour: str = STRONG
+    colour: str = STRONG_COLOUR
     text: str
 
 
 def effect_bars(analysis: Analysis, *, rest: str = "errors (noise)") -> tuple[Bar, ...]:
-    """Return the shares of the variation by effect; none where nothing varies."""
+    """Return a bar of the share of the variation for each effect, and a last bar ``rest``; none if nothing varies."""
     rows = [
-        (effect.label, effect.share_ratio, QUIET if effect.is_significant is False else STRONG)
+        (effect.label, effect.share_ratio, WEAK_COLOUR if effect.is_significant is False else STRONG_COLOUR)
         for effect in analysis.effects
         if effect.share_ratio is not None
     ]
     if not rows:
         return ()
-    rows, more = rows[:_MOST], rows[_MOST:]
-    if more:
-        rows.append((f"{len(more)} more", sum(share for _, share, _ in more), QUIET))
+    rows, others = rows[:_MAX_BARS], rows[_MAX_BARS:]
+    if others:
+        rows.append((f"{len(others)} more", sum(share for _, share, _ in others), WEAK_COLOUR))
     if analysis.error_share_ratio is not None and analysis.error_df > 0:
-        rows.append((rest, analysis.error_share_ratio, NOISE))
+        rows.append((rest, analysis.error_share_ratio, NOISE_COLOUR))
     bars, so_far = [], 0.0
     for number, (label, share, colour) in enumerate(rows):
         so_far += share
@@ -272,9 +274,9 @@ def effect_bars(analysis: Analysis, *, rest: str = "errors (noise)") -> tuple[Ba
 
 
 def screening_bars(screening: Screening) -> tuple[Bar, ...]:
-    """Return each factor's share of the variance alone, and behind it its share with interactions."""
+    """Return a bar of each factor's share of the variance alone, and behind it of its share with interactions."""
     bars = []
-    for factor in screening.factors[:_MOST]:
+    for factor in screening.factors[:_MAX_BARS]:
         if factor.first_order_ratio is None:
             return ()
         alone = max(factor.first_order_ratio, 0.0)
@@ -287,11 +289,11 @@ def screening_bars(screening: Screening) -> tuple[Bar, ...]:
 
 
 def bars_svg(bars: Sequence[Bar], *, title: str, caption: str = "", has_heading: bool = False) -> str:
-    """Return bars as an SVG document that follows the reader's light or dark setting."""
+    """Return bars as an SVG document in the reader's light or dark colours."""
     letters = min(max(len(bar.label) for bar in bars), 38)
     left = int(_LETTER_PX * letters) + 14
     longest = max(1e-9, *(max(bar.ratio, bar.behind_ratio) for bar in bars))
-    # A text stands behind its bar: the longest bar leaves room for the longest text.
+    # Each text follows its bar, so the longest bar leaves room for the longest text.
     room = _WIDTH_PX - left - 20 - int(_LETTER_PX * max(len(bar.text) for bar in bars))
     parts, top = heading_rows(title, caption, _WIDTH_PX) if has_heading else ([], 4)
     for bar in bars:
@@ -305,7 +307,7 @@ def bars_svg(bars: Sequence[Bar], *, title: str, caption: str = "", has_heading:
         parts += [
             f'<rect x="{left}" y="{middle - _BAR_PX // 2}" width="{wide:.1f}" height="{_BAR_PX}" rx="2"'
             f' fill="{colour}"/>'
-            for wide, colour in ((behind, QUIET), (width, bar.colour))
+            for wide, colour in ((behind, WEAK_COLOUR), (width, bar.colour))
             if wide > 0.0
         ]
         parts.append(f'<text x="{left + max(width, behind) + 8:.1f}" y="{middle + 4}">{escape(bar.text)}</text>')
@@ -323,7 +325,7 @@ def bars_svg(bars: Sequence[Bar], *, title: str, caption: str = "", has_heading:
 
 
 def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
-    """Return the half-normal plot of effects with Lenth's margins; None without margins.
+    """Return the half-normal plot of effects with Lenth's margins; None if there are no margins.
 
     An effect's score is the half-normal quantile of (i - 1/2)/m, i its rank among m (Daniel 1959, *Technometrics* 1,
     311-341). If all effects were noise, they would lie on the line through 0 with slope 1 over the pseudo standard
@@ -334,69 +336,69 @@ def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
         return None
     from scipy.special import ndtri
 
-    step, unit = scale.for_amounts(effect.value for effect in analysis.effects if effect.value is not None)
+    step, unit = scale.difference_unit(effect.value for effect in analysis.effects if effect.value is not None)
     sized = sorted(
         ((abs(effect.value / step), effect) for effect in analysis.effects if effect.value is not None),
         key=lambda pair: pair[0],
     )
     scores = [float(ndtri(0.5 + 0.5 * (rank - 0.5) / len(sized))) for rank in range(1, len(sized) + 1)]
     margin, simultaneous, pse = margins.margin / step, margins.simultaneous_margin / step, margins.pse / step
-    greatest = max([size for size, _ in sized] + [margin])
-    is_far = simultaneous > 1.6 * greatest
-    _, right = linear_ends(0.0, max(1.25 * greatest, greatest if is_far else simultaneous))
+    largest = max([size for size, _ in sized] + [margin])
+    is_off_axis = simultaneous > 1.6 * largest
+    _, right = linear_ends(0.0, max(1.25 * largest, largest if is_off_axis else simultaneous))
     _, top = linear_ends(0.0, scores[-1])
     ends = (0.0, min(right, pse * top)), (0.0, min(right / pse, top) if pse else top)
     marks: list[Mark] = [
-        Line(name="if all were noise", x=ends[0], y=ends[1], colour=NOISE, dashed=True),
+        Line(name="if all were noise", x=ends[0], y=ends[1], colour=NOISE_COLOUR, dashed=True),
         Line(name="margin (one effect)", x=(margin, margin), y=(0.0, top), colour=_ORANGE, dashed=True),
     ]
-    if not is_far:
-        both = (simultaneous, simultaneous)
-        marks.append(Line(name="margin (among all)", x=both, y=(0.0, top), colour=_RED, dashed=True))
-    for name, is_out, colour in (("stands out", True, STRONG), ("does not", False, QUIET)):
+    if not is_off_axis:
+        x_ends = (simultaneous, simultaneous)
+        marks.append(Line(name="margin (among all)", x=x_ends, y=(0.0, top), colour=_RED, dashed=True))
+    for name, stands_out, colour in (("stands out", True, STRONG_COLOUR), ("does not", False, WEAK_COLOUR)):
         points = [
-            (size, score, effect.label if is_out else effect.name)
+            (size, score, effect.label if stands_out else effect.name)
             for (size, effect), score in zip(sized, scores, strict=True)
-            if (size > margin) is is_out
+            if (size > margin) is stands_out
         ]
         if points:
             x, y, labels = zip(*points, strict=True)
             marks.append(Points(name=name, x=x, y=y, colour=colour, labels=labels, is_labelled=True))
-    of = f"[{unit}]" if scale.transform == "none" else f"on {scale.analysed_axis}"
+    axis_unit = f"[{unit}]" if scale.transform == "none" else f"on {scale.analysed_axis}"
     return Figure(
         name="half-normal",
         title="Which effects stand out",
         caption="",
-        x=Axis(title=f"size of the effect {of}", low=0.0, high=right),
+        x=Axis(title=f"size of the effect {axis_unit}", low=0.0, high=right),
         y=Axis(title="half-normal score", ticks=few_ticks(0.0, top), low=0.0, high=top),
         marks=tuple(marks),
         height_px=330,
     )
 
 
-MOST_POINTS = 1000
-"""A cloud of more points shows no more."""
-MOST_DESCRIBED = 200
-"""Up to so many points each has a label with its levels; beyond, the label is the number of the run."""
+MAX_POINTS = 1000
+"""Number of drawn points; more points would not show more."""
+MAX_DESCRIBED = 200
+"""Number of points whose labels have the levels; with more points a label is only the number of the run."""
 _ROUNDING = 1e-12
-"""A smaller share of the variation is rounding."""
+"""Share of the variation below which it is only rounding."""
 
 
 def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
-    """Return answered over predicted, and the residuals over prediction, run order and normal scores.
+    """Return figures of answers over predictions, and of residuals over prediction, run order and normal score.
 
-    Empty where all residuals are zero: a model with as many effects as runs meets each run exactly.
+    Empty if all residuals are zero: a model with as many effects as runs meets each run exactly.
     """
-    left = analysis.residuals
-    if left is None or analysis.error_df < 1 or (analysis.error_share_ratio or 0.0) < _ROUNDING:
+    fit_residuals = analysis.residuals
+    if fit_residuals is None or analysis.error_df < 1 or (analysis.error_share_ratio or 0.0) < _ROUNDING:
         return ()
-    kept = thinned(len(left.residuals))
-    step, unit = scale.for_amounts(left.residuals)
-    residuals = [left.residuals[number] / step for number in kept]
-    predicted = [scale.analysed(left.predicted[number]) for number in kept]
-    observed = [scale.analysed(left.observed[number]) for number in kept]
-    scores = [left.normal_scores[number] for number in kept]
-    labels = [_run_label(results, left.runs[number], is_long=len(kept) <= MOST_DESCRIBED) for number in kept]
+    drawn = drawn_indices(len(fit_residuals.residuals))
+    step, unit = scale.difference_unit(fit_residuals.residuals)
+    residuals = [fit_residuals.residuals[number] / step for number in drawn]
+    predicted = [scale.analysed(fit_residuals.predicted[number]) for number in drawn]
+    observed = [scale.analysed(fit_residuals.observed[number]) for number in drawn]
+    scores = [fit_residuals.normal_scores[number] for number in drawn]
+    labels = [_run_label(results, fit_residuals.runs[number], is_long=len(drawn) <= MAX_DESCRIBED) for number in drawn]
     answered = _axis_over(f"answered{_unit(scale, scale.unit)}", [*predicted, *observed])
     y = _axis_over(f"residual{_unit(scale, unit)}", residuals)
     over_prediction = f"predicted {scale.analysed_axis}"
@@ -416,10 +418,10 @@ def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple
     ]
     evaluator = results.experiment.evaluator
     if evaluator == "solve":
-        return tuple(panels)  # what a formula leaves over has neither order nor chance
+        return tuple(panels)  # the residuals of a formula have neither order nor chance
     count = len(results.runs)
     order = wire_positions(results.experiment.seed, count) if evaluator == "measure" else range(count)
-    runs = [float(order[left.runs[number]] + 1) for number in kept]
+    runs = [float(order[fit_residuals.runs[number]] + 1) for number in drawn]
     spread = (sum(value * value for value in residuals) / len(residuals)) ** 0.5
     ends = (min(scores), max(scores))
     line = (ends, (spread * ends[0], spread * ends[1]))
@@ -431,9 +433,9 @@ def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple
     )
 
 
-def thinned(count: int) -> range:
-    """Return the indices of the drawn points: all, or evenly spaced ones of many."""
-    return range(0, count, -(-count // MOST_POINTS) if count > MOST_POINTS else 1)
+def drawn_indices(count: int) -> range:
+    """Return the indices of the drawn points: all points, or evenly spaced points of many."""
+    return range(0, count, -(-count // MAX_POINTS) if count > MAX_POINTS else 1)
 
 
 def _cloud(
@@ -446,20 +448,20 @@ def _cloud(
     labels: Sequence[str],
     line: tuple[tuple[float, float], tuple[float, float]] | None = None,
 ) -> Figure:
-    """Return points with the dashed line along which they should lie: zero by default."""
+    """Return points with the dashed line on which they should lie, by default at zero."""
     x_axis = _axis_over(x_title, [*x, *(line[0] if line else ())])
     guide = line or ((x_axis.low or 0.0, x_axis.high or 0.0), (0.0, 0.0))
     points = Points(
         name="runs",
         x=tuple(x),
         y=tuple(y),
-        colour=STRONG,
+        colour=STRONG_COLOUR,
         filled=False,
-        size_px=6 if len(x) <= MOST_DESCRIBED else 3,
+        size_px=6 if len(x) <= MAX_DESCRIBED else 3,
         labels=tuple(labels),
         legend=False,
     )
-    ideal = Line(name="as it should be", x=guide[0], y=guide[1], colour=NOISE, dashed=True, legend=False)
+    ideal = Line(name="ideal", x=guide[0], y=guide[1], colour=NOISE_COLOUR, dashed=True, legend=False)
     return _panel(f"residuals-{name}", title, x_axis, y_axis, ideal, points)
 
 
@@ -474,21 +476,22 @@ def _unit(scale: Scale, unit: str) -> str:
     return f" of {scale.analysed_axis}"
 
 
-_PARTS = 10
-_FEWEST = 3
+_TREND_PARTS = 10
+_MIN_RUNS_PER_PART = 3
 
 
 def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
-    """Return a small scatter for each factor, the most important first, with the mean along it."""
-    experiment, left = results.experiment, analysis.residuals
-    if left is None or not left.runs:
+    """Return a scatter plot for each factor, the most important first, with the mean response along the factor."""
+    experiment, fit_residuals = results.experiment, analysis.residuals
+    if fit_residuals is None or not fit_residuals.runs:
         return ()
-    rows = [results.runs[run].row for run in left.runs]
-    values = [scale.back(value) for value in left.observed]
-    kept = thinned(len(values))
-    is_long = len(kept) <= MOST_DESCRIBED
+    rows = [results.runs[run].row for run in fit_residuals.runs]
+    values = [scale.untransformed(value) for value in fit_residuals.observed]
+    drawn = drawn_indices(len(values))
+    is_long = len(drawn) <= MAX_DESCRIBED
     labels = tuple(
-        f"{_run_label(results, left.runs[number], is_long=is_long)}: {scale.written(values[number])}" for number in kept
+        f"{_run_label(results, fit_residuals.runs[number], is_long=is_long)}: {scale.format_shown(values[number])}"
+        for number in drawn
     )
     y = _axis_over(scale.axis, values)
     width = panel_px(columns_for(len(experiment.factors)))
@@ -497,19 +500,21 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
         coded = [experiment.design.coded[row][column] for row in rows]
         ticks = [level.coded for level in factor.levels]
         trend = _means_along(coded, values)
-        along, means = tuple(at for at, _ in trend), tuple(mean for _, mean in trend)
+        positions, means = tuple(position for position, _ in trend), tuple(mean for _, mean in trend)
         dots = Points(
             name="runs",
-            x=tuple(coded[number] for number in kept),
-            y=tuple(values[number] for number in kept),
-            colour=QUIET,
+            x=tuple(coded[number] for number in drawn),
+            y=tuple(values[number] for number in drawn),
+            colour=WEAK_COLOUR,
             size_px=4 if is_long else 3,
             labels=labels,
             legend=False,
         )
-        # Points stand before lines: the line of means would drown among the runs.
-        mean_labels = tuple(f"mean about here: {scale.written(mean)}" for mean in means)
-        mean_points = Points(name="mean", x=along, y=means, colour=_RED, size_px=7, labels=mean_labels, legend=False)
+        # Points are drawn over lines, so the means have points too: the runs would hide their line.
+        mean_labels = tuple(f"mean of runs near here: {scale.format_shown(mean)}" for mean in means)
+        mean_points = Points(
+            name="mean", x=positions, y=means, colour=_RED, size_px=7, labels=mean_labels, legend=False
+        )
         panels.append(
             _panel(
                 f"sample-{factor.letter}",
@@ -517,7 +522,7 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
                 replace(axis_of(factor, [*ticks, 0.0] if factor.is_quantity else ticks, width), title=""),
                 y,
                 dots,
-                Line(name="mean", x=along, y=means, colour=_RED, legend=False),
+                Line(name="mean", x=positions, y=means, colour=_RED, legend=False),
                 mean_points,
             )
         )
@@ -530,28 +535,28 @@ def _by_rank(factors: Sequence[Factor], analysis: Analysis) -> list[tuple[int, F
 
 
 def _means_along(coded: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the mean position and the mean value of the runs in equal parts of a factor's range."""
+    """Return the mean position and the mean value of the runs in each of equal parts of a factor's range."""
     low, high = min(coded), max(coded)
-    parts: list[list[tuple[float, float]]] = [[] for _ in range(_PARTS)]
-    for at, response in zip(coded, values, strict=True):
-        share = (at - low) / (high - low) if high > low else 0.0
-        parts[min(int(_PARTS * share), _PARTS - 1)].append((at, response))
+    parts: list[list[tuple[float, float]]] = [[] for _ in range(_TREND_PARTS)]
+    for position, response in zip(coded, values, strict=True):
+        share = (position - low) / (high - low) if high > low else 0.0
+        parts[min(int(_TREND_PARTS * share), _TREND_PARTS - 1)].append((position, response))
     return [
-        (sum(at for at, _ in part) / len(part), sum(response for _, response in part) / len(part))
+        (sum(position for position, _ in part) / len(part), sum(response for _, response in part) / len(part))
         for part in parts
-        if len(part) >= _FEWEST
+        if len(part) >= _MIN_RUNS_PER_PART
     ]
 
 
 @value
 class Picture:
-    """One picture of a report."""
+    """A picture of a report."""
 
     name: str = field("Stem of its file")
     title: str = field("Title of the picture")
     caption: str = field("Caption: how to read the picture")
-    is_finding: bool = field("Whether it shows a finding, or helps to judge the analysis", default=True)
-    draw: Callable[..., str] = field("Returns the SVG; ``has_heading`` writes title and caption into it")
+    is_finding: bool = field("Whether it shows a finding; otherwise it helps to judge the analysis", default=True)
+    draw: Callable[..., str] = field("Returns the SVG text, with title and caption if ``has_heading`` is true")
 
     def svg(self, *, has_heading: bool = False) -> str:
         """Return the picture as SVG text."""
@@ -563,7 +568,7 @@ Pictures = Mapping[str, tuple[Picture, ...]]
 
 
 def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Picture, ...]:
-    """Return the pictures of one response, in the order of a reader's questions."""
+    """Return the pictures of a response in the order in which a report shows them."""
     if analysis.mean is None or analysis.sst == 0.0:
         return ()
     experiment = results.experiment
@@ -583,26 +588,26 @@ def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Pic
 def _residuals_picture(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
     if results.experiment.evaluator == "solve":
         caption = (
-            "A formula answers without noise: what is left over is what the effects lack. Points along the first dashed"
-            " line are well predicted; a curve in the second picture asks for more levels, or another transform."
+            "A formula has no noise, so residuals show what the effects do not explain. Points near the first dashed"
+            " line are well predicted. A curve in the second picture calls for more levels or another transform."
         )
     else:
         caption = (
-            "Good: points along the first dashed line, and elsewhere a cloud without shape. A funnel means that errors"
-            " grow with the response, a curve that the model lacks a term, a slope over the run order that something"
-            " drifted, a bent line of normal scores that the intervals are rough."
+            "Good: points near the first dashed line, and elsewhere a cloud without shape. A funnel means that errors"
+            " grow with the response. A curve means that the model lacks a term. A slope over the run order means that"
+            " something drifted. A bent line of normal scores means that the intervals are rough."
         )
     figures = residual_panels(results, analysis, scale)
-    return _panels_picture("residuals", "What is left over", caption, figures, is_finding=False)
+    return _panels_picture("residuals", "Residuals", caption, figures, is_finding=False)
 
 
 def _shares_picture(experiment: Experiment, analysis: Analysis, scale: Scale) -> Picture | None:
     if analysis.screening is not None and is_sample(experiment):
         bars = screening_bars(analysis.screening)
-        caption = "Dark: what a factor explains alone; pale: what it has a part in, together with others."
+        caption = "Dark: the share that a factor explains alone. Pale: its share with interactions."
     else:
         bars = effect_bars(analysis, rest="not explained" if experiment.evaluator == "solve" else "errors (noise)")
-        caption = "Long bars matter."
+        caption = "The longer the bar, the more the effect matters."
         if any(effect.is_significant is False for effect in analysis.effects):
             caption += " Pale: not significant."
     if not bars:
@@ -613,12 +618,13 @@ def _shares_picture(experiment: Experiment, analysis: Analysis, scale: Scale) ->
 
 
 def _profiles_picture(experiment: Experiment, analysis: Analysis, scale: Scale) -> Picture | None:
-    flat = analysis.surface.stationary if analysis.surface else None
-    where = "at the flat point of the surface" if flat is not None and flat.is_inside else "in the middle"
+    stationary = analysis.surface.stationary if analysis.surface else None
+    is_inside = stationary is not None and stationary.is_inside
+    position = "at the stationary point of the surface" if is_inside else "in the middle"
     return _panels_picture(
         "profiles",
         f"{capitalised(scale.name)} along each quantity",
-        f"By the fitted surface, the other quantities held {where}. Band: interval of the mean.",
+        f"The fitted surface, with the other quantities fixed {position}. Band: interval of the mean.",
         profile_panels(experiment, analysis, scale),
     )
 
@@ -635,7 +641,7 @@ def _means_pictures(experiment: Experiment, analysis: Analysis, scale: Scale) ->
         _panels_picture(
             "main-effects",
             f"{capitalised(scale.name)} at each level",
-            "Steep lines matter; a flat one does nothing. Dashed: the mean of all runs."
+            "A steep line shows a large effect, a flat line none. Dashed: the mean of all runs."
             + (" Bars: intervals of the means." if analysis.s_e is not None else "")
             + (" Where runs are missing, predictions stand in for them." if analysis.missing else "")
             + averages[scale.transform]
@@ -645,7 +651,7 @@ def _means_pictures(experiment: Experiment, analysis: Analysis, scale: Scale) ->
         _panels_picture(
             "interactions",
             "Pairs of factors",
-            "Parallel lines: each factor does the same whatever the other. Lines that part or cross: it depends."
+            "Parallel lines: the effect of a factor does not depend on the other; diverging or crossing lines: it does."
             + _cut_axis_remark(pairs),
             pairs,
         ),
@@ -676,11 +682,11 @@ def _figure_picture(figure: Figure, caption: str) -> Picture:
 def _sample_picture(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
     if not is_sample(results.experiment):
         return None
-    count = f" {MOST_POINTS:,} runs at most are shown." if analysis.count > MOST_POINTS else ""
+    count = f" At most {MAX_POINTS:,} runs are shown." if analysis.count > MAX_POINTS else ""
     return _panels_picture(
         "samples",
         f"{capitalised(scale.name)} over each factor",
-        f"A dot is a run; the line is their mean. Where it climbs or falls, the factor matters.{count}",
+        f"Dots are runs, the line is their mean. Where the line rises or falls, the factor matters.{count}",
         sample_panels(results, analysis, scale),
     )
 
@@ -690,8 +696,8 @@ def _surface_picture(experiment: Experiment, analysis: Analysis, scale: Scale) -
     if figure is None:
         return None
     unit = f", in {scale.unit}" if scale.unit else ""
-    how = f"A smooth surface fitted to all runs: along a line it is level; numbers say how high{unit}."
-    return _figure_picture(figure, f"{how} {figure.caption}".strip())
+    explanation = f"A smooth surface fitted to all runs. Lines join equal responses; numbers give the response{unit}."
+    return _figure_picture(figure, f"{explanation} {figure.caption}".strip())
 
 
 def _half_normal_picture(analysis: Analysis, scale: Scale) -> Picture | None:
@@ -700,16 +706,15 @@ def _half_normal_picture(analysis: Analysis, scale: Scale) -> Picture | None:
         return None
     return _figure_picture(
         figure,
-        "No run was repeated, so effects are judged against each other: noise alone would put all of them along the"
-        " dashed line through 0. What lies far to its right, beyond the margins, is more than noise.",
+        "No run was repeated, so effects are compared with each other: noise alone would put all of them on the dashed"
+        " line through 0. Effects far to the right, beyond the margins, are more than noise.",
     )
 
 
-def course_picture(results: Results, course: Course) -> Picture:
-    """Return the picture of one run over time, with the verdict on its steadiness."""
-    trial = course.trial
-    levels = describe_row(results.experiment, results.runs[course.run].row)
-    title = f"Throughput over time of run {course.run + 1} ({levels})"
-    figure = over_time_figure(trial.over_time, trial.duration_s, course.verdict, title=title)
+def over_time_picture(results: Results, run: RunOverTime) -> Picture:
+    """Return the picture of a run over time, with the verdict on its steadiness."""
+    levels = describe_row(results.experiment, results.runs[run.run].row)
+    title = f"Throughput over time of run {run.run + 1} ({levels})"
+    figure = over_time_figure(run.trial.over_time, run.trial.duration_s, run.verdict, title=title)
     drawing = partial(draw, figure)
     return Picture(name="over-time", title=title, caption=figure.caption, is_finding=False, draw=drawing)

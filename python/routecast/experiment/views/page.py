@@ -1,4 +1,4 @@
-"""The report of an experiment: a page, the tables that the page and the terminal share, and its folder of figures."""
+"""The report of an experiment: its page, its tables on the page and the terminal, and its folder of figures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from routecast import __version__
-from routecast.experiment.analysis.outcome import Analysis, Cell, Effect, LevelEffect, Missing, Screening
-from routecast.experiment.answer import Course, course_of
+from routecast.experiment.analysis.outcome import Analysis, Cell, Effect, LevelEffect, MarkedRun, Screening
+from routecast.experiment.answer import RunOverTime, rerun_over_time
 from routecast.experiment.designs import fraction_of
 from routecast.experiment.model import Answer, Experiment, Factor, Response, Results, Run
 from routecast.experiment.runs import levels_of_row
-from routecast.experiment.views._pictures import Picture, Pictures, course_picture, pictures_of
+from routecast.experiment.views._pictures import Picture, Pictures, over_time_picture, pictures_of
 from routecast.experiment.views._words import (
     Scale,
     capitalised,
@@ -34,7 +34,7 @@ from routecast.show.page import Block, Drawing, Folded, Listing, Notice, Page, P
 from routecast.show.tables import Column, Table, percent
 
 __all__ = [
-    "MOST_ROWS",
+    "MAX_ROWS",
     "alias_lines",
     "analysis_lines",
     "design_table",
@@ -45,15 +45,15 @@ __all__ = [
     "write_experiment",
 ]
 
-MOST_ROWS = 64
-"""Combinations that the terminal lists."""
-MOST_EFFECTS = 12
-MOST_NAMED = 5
-MOST_ALIASES = 4
+MAX_ROWS = 64
+"""Number of combinations that the terminal lists."""
+MAX_EFFECTS = 12
+MAX_NAMED = 5
+MAX_ALIASES = 4
 
 
 def design_table(experiment: Experiment) -> Table:
-    """Return the table of the combinations that are tried."""
+    """Return the table of the combinations of levels."""
     design = experiment.design
     replicated = f", {design.replications} runs of each" if design.replications > 1 else ""
 
@@ -62,7 +62,7 @@ def design_table(experiment: Experiment) -> Table:
         return Column.text(f"{factor.letter}: {factor.name}", lambda row: levels_of_row(experiment, row)[number].label)
 
     return Table.of(
-        range(min(len(design.coded), MOST_ROWS)),
+        range(min(len(design.coded), MAX_ROWS)),
         Column("Row", "", "d", lambda row: row + 1),
         *map(level, range(len(experiment.factors))),
         name="design",
@@ -71,7 +71,7 @@ def design_table(experiment: Experiment) -> Table:
 
 
 def alias_lines(experiment: Experiment) -> list[str]:
-    """Return the confounded effects of a fraction; empty for other designs."""
+    """Return lines on the resolution and the confounded effects of a fraction; empty for other designs."""
     fraction = fraction_of(experiment.design, experiment.factors)
     if fraction is None:
         return []
@@ -81,10 +81,10 @@ def alias_lines(experiment: Experiment) -> list[str]:
 
 
 def terminal_effects(results: Results, analysis: Analysis) -> Table:
-    """Return the largest effects in Jain's notation; those that stand out from the noise are strong."""
+    """Return the table of the largest effects in Jain's notation; significant effects are strong."""
     scale = scale_of(results, analysis.response)
-    effects = analysis.effects[:MOST_EFFECTS]
-    left_out = len(analysis.effects) - len(effects)
+    effects = analysis.effects[:MAX_EFFECTS]
+    omitted = len(analysis.effects) - len(effects)
 
     def interval(low: float | None, high: float | None) -> str:
         if low is None or high is None:
@@ -101,8 +101,8 @@ def terminal_effects(results: Results, analysis: Analysis) -> Table:
     if analysis.mean is not None:
         rows.insert(0, ("q_0", "mean", None, amount(analysis.mean), interval(analysis.mean_low, analysis.mean_high)))
     if analysis.error_df:
-        what = "what the model leaves" if analysis.s_e is None else "noise, and what the model leaves"
-        rows.append(("e", what, analysis.error_share_ratio, None, ""))
+        source = "lack of fit" if analysis.s_e is None else "noise and lack of fit"
+        rows.append(("e", source, analysis.error_share_ratio, None, ""))
     strong = {f"q_{effect.name}" for effect in effects if effect.is_significant is True}
     return Table.of(
         rows,
@@ -113,7 +113,7 @@ def terminal_effects(results: Results, analysis: Analysis) -> Table:
         Column.text(_interval_title(analysis), lambda row: row[4], wide=not any(row[4] for row in rows)),
         name="effects",
         title=f"Effects on {scale.analysed_axis}",
-        caption=f"{left_out} smaller effects are in the report." if left_out else "",
+        caption=f"{omitted} smaller effects are in the report." if omitted else "",
         strong=lambda row: row[0] in strong,
     )
 
@@ -123,7 +123,7 @@ def _interval_title(analysis: Analysis) -> str:
 
 
 def analysis_lines(results: Results, analysis: Analysis) -> list[str]:
-    """Return the effects on one response in sentences, and remarks on them."""
+    """Return sentences on the effects on a response, and remarks on the analysis."""
     scale = scale_of(results, analysis.response)
     sentences = [describe_answer(results, analysis, scale), describe_surface(results.experiment, analysis, scale)]
     lines = dict.fromkeys([*sentences, *_remarks(results.experiment, analysis)])
@@ -131,72 +131,72 @@ def analysis_lines(results: Results, analysis: Analysis) -> list[str]:
 
 
 def _remarks(experiment: Experiment, analysis: Analysis) -> list[str]:
-    """Return remarks on the noise, on confounded effects, and on what to do next."""
+    """Return remarks on the noise, on confounded effects, and on the next steps."""
     confounded = [effect for effect in analysis.effects if effect.aliases]
-    sums = [f"q_{effect.name} = {_alias_sum(effect)}" for effect in confounded[:MOST_NAMED]]
-    more = "; …" if len(confounded) > MOST_NAMED else ""
-    lines = [f"These runs cannot tell apart: {'; '.join(sums)}{more}."] if sums else []
+    sums = [f"q_{effect.name} = {_alias_sum(effect)}" for effect in confounded[:MAX_NAMED]]
+    more = "; …" if len(confounded) > MAX_NAMED else ""
+    lines = [f"These runs cannot separate: {'; '.join(sums)}{more}."] if sums else []
     lines += [f"Noise: {analysis.noise}."] if analysis.noise else []
-    lines += _first_lines(analysis.not_told_apart) if analysis.missing else _confounded(experiment, analysis)
+    lines += _first_lines(analysis.not_told_apart) if analysis.missing else _describe_fraction(experiment, analysis)
     if analysis.residuals is not None:
-        lines += [f"Doubt: {check.verdict}." for check in analysis.residuals.checks if check.is_doubtful]
+        lines += [f"Doubtful: {check.verdict}." for check in analysis.residuals.checks if check.is_doubtful]
     lines += [f"Note: {note}." for note in analysis.notes]
     return lines + [f"Next: {advice}." for advice in analysis.advice]
 
 
-def _confounded(experiment: Experiment, analysis: Analysis) -> list[str]:
-    """Return the effects that the design confounds; for a fraction its defining relation."""
+def _describe_fraction(experiment: Experiment, analysis: Analysis) -> list[str]:
+    """Return the effects that the design confounds, or the defining relation of a fraction."""
     fraction = fraction_of(experiment.design, experiment.factors)
     if fraction is None:
         return _first_lines(analysis.not_told_apart)
     words = fraction.defining_relation
-    more = " = …" if len(words) > MOST_ALIASES else ""
-    return [f"A fraction of resolution {fraction.resolution}: I = {' = '.join(words[:MOST_ALIASES])}{more}."]
+    more = " = …" if len(words) > MAX_ALIASES else ""
+    return [f"A fraction of resolution {fraction.resolution}: I = {' = '.join(words[:MAX_ALIASES])}{more}."]
 
 
 def _alias_sum(effect: Effect) -> str:
-    """Return an effect with its aliases; of many aliases only the shortest, which are likely the largest."""
-    more = ["…"] if len(effect.aliases) > MOST_ALIASES else []
-    return " ".join((effect.name, *effect.aliases[:MOST_ALIASES], *more))
+    """Return an effect with its aliases, of many only the shortest, which are likely the largest."""
+    more = ["…"] if len(effect.aliases) > MAX_ALIASES else []
+    return " ".join((effect.name, *effect.aliases[:MAX_ALIASES], *more))
 
 
 def _first_lines(lines: Sequence[str]) -> list[str]:
-    more = [f"… and {len(lines) - MOST_NAMED} more."] if len(lines) > MOST_NAMED else []
-    return [*lines[:MOST_NAMED], *more]
+    more = [f"… and {len(lines) - MAX_NAMED} more."] if len(lines) > MAX_NAMED else []
+    return [*lines[:MAX_NAMED], *more]
 
 
 def missing_tables(results: Results) -> Iterator[Table]:
-    """Yield a table of the runs without an answer and one of the runs that are not steady, with the reasons."""
-    lack = any(answer.problem and answer.values for answer in results.answers)
-    without = "Runs that lack answers" if lack else "Runs without an answer"
+    """Yield a table of the runs without an answer and a table of the runs that are not steady, with the reasons."""
+    is_partial = any(answer.problem and answer.values for answer in results.answers)
+    failed_title = "Runs that lack some answers" if is_partial else "Runs without an answer"
 
     def levels(row: int) -> str:
         return ", ".join(level.label for level in levels_of_row(results.experiment, row))
 
-    for title, key in ((without, "problem"), ("Runs that are not steady", "unsteady")):
+    for title, key in ((failed_title, "problem"), ("Runs that are not steady", "unsteady")):
         pairs = zip(results.runs, results.answers, strict=True)
-        lacking = [(run, getattr(answer, key)) for run, answer in pairs if getattr(answer, key)]
-        if not lacking:
+        rows = [(run, getattr(answer, key)) for run, answer in pairs if getattr(answer, key)]
+        if not rows:
             continue
-        more = len(lacking) - MOST_NAMED
+        more = len(rows) - MAX_NAMED
         yield Table.of(
-            lacking[:MOST_NAMED],
+            rows[:MAX_NAMED],
             Column("Row", "", "d", lambda row: row[0].row + 1),
             Column("Run", "", "d", lambda row: row[0].replication + 1),
             Column.text("Levels", lambda row: levels(row[0].row)),
             Column.text("Why", lambda row: " ".join(str(row[1]).split())),
             name=key,
-            title=f"{title}: {len(lacking)} of {len(results.runs)}",
-            caption=f"{more} more: results.parquet has them all." if more > 0 else "",
+            title=f"{title}: {len(rows)} of {len(results.runs)}",
+            caption=f"{more} more: results.parquet has all." if more > 0 else "",
         )
 
 
-_MOST_ROWS = 1000
-"""Rows that a table of the page lists."""
+_MAX_PAGE_ROWS = 1000
+"""Number of rows that a table of the page lists."""
 
 
 def factors_table(experiment: Experiment) -> Table:
-    """Return the factors with their levels."""
+    """Return the table of the factors with their levels."""
     separator = " … " if is_sample(experiment) else ", "
 
     def levels(factor: Factor) -> str:
@@ -208,14 +208,14 @@ def factors_table(experiment: Experiment) -> Table:
         Column.text("Factor", "name"),
         Column.text("Levels", levels, wrap=True),
         name="factors",
-        title="What varied",
-        caption="Letters stand for the factors in the tables; −1 and +1 for the first and the last level.",
+        title="Factors",
+        caption="Tables name the factors by their letters, and the first and the last level −1 and +1.",
     )
 
 
 def effects_table(analysis: Analysis, scale: Scale) -> Table:
-    """Return the effects with their shares, the largest first; those that stand out from the noise are strong."""
-    step, unit, rounding = _amounts(analysis, scale)
+    """Return the table of the effects with their shares, the largest first; significant effects are strong."""
+    step, unit, rounding = _effect_unit(analysis, scale)
     has_value = any(effect.value is not None for effect in analysis.effects)
     has_interval = has_value and any(effect.low is not None for effect in analysis.effects)
 
@@ -226,11 +226,11 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
 
         return Column(title, unit, form, cell, group=group)
 
-    what = "An effect is what going from the middle to the high level adds; from low to high is twice that. "
-    what = what if has_value else ""
-    q0 = f"q0 (mean) = {scale.text(analysis.mean)}. " if analysis.mean is not None else ""
+    meaning = "An effect is the change from the middle to the high level; from low to high the change is twice that. "
+    meaning = meaning if has_value else ""
+    q0 = f"q0 (mean) = {scale.format_analysed(analysis.mean)}. " if analysis.mean is not None else ""
     if scale.transform == "log":
-        q0 += "Effects are on the logarithm: exp of one is the factor by which it multiplies. "
+        q0 += "Effects are on the logarithm: exp(effect) is the factor that multiplies the response. "
     elif scale.transform == "reciprocal":
         q0 += "Effects are on the reciprocal. "
     shaded = " Shaded rows are significant." if any(effect.is_significant for effect in analysis.effects) else ""
@@ -247,14 +247,14 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
         Column.text("Verdict", "verdict", wrap=True),
         name="effects",
         title=f"Effects on {scale.name}",
-        caption=f"{q0}{what}Share: how much of the variation it explains.{shaded}",
+        caption=f"{q0}{meaning}Share: the part of the variation that the effect explains.{shaded}",
         strong=lambda effect: effect.is_significant is True,
     )
 
 
 def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
-    """Return the distance of each level from the mean, for factors with more than two levels; None without any."""
-    step, unit, _ = _amounts(analysis, scale)
+    """Return the table of the effects of levels, for factors with more than two levels; None without such a factor."""
+    step, unit, _ = _effect_unit(analysis, scale)
     rows = [(effect, level) for effect in analysis.effects if len(effect.letters) == 1 for level in effect.levels]
     if not rows:
         return None
@@ -279,15 +279,15 @@ def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
     )
 
 
-def _amounts(analysis: Analysis, scale: Scale) -> tuple[float, str, float]:
+def _effect_unit(analysis: Analysis, scale: Scale) -> tuple[float, str, float]:
     """Return the divisor of effects, their unit, and the size below which an effect is only rounding."""
     values = [effect.value for effect in analysis.effects if effect.value is not None]
     values += [level.value for effect in analysis.effects for level in effect.levels]
-    return (*scale.for_amounts(values), 1e-9 * max(map(abs, values), default=0.0))
+    return (*scale.difference_unit(values), 1e-9 * max(map(abs, values), default=0.0))
 
 
 def anova_table(analysis: Analysis, scale: Scale) -> Table:
-    """Return the table of the analysis of variance, in the layout of textbooks."""
+    """Return the table of the analysis of variance in the layout of textbooks."""
     square = scale.step**2 if scale.transform == "none" else 1.0
     unit = f"({scale.unit})²" if scale.transform == "none" and scale.unit else ""
 
@@ -317,12 +317,12 @@ def _level_columns(experiment: Experiment, coded: Callable[[Any], Sequence[float
     return [column(number, factor) for number, factor in enumerate(experiment.factors)]
 
 
-def _cut(count: int) -> str:
-    return f"The first {_MOST_ROWS:,} of {count:,}." if count > _MOST_ROWS else ""
+def _describe_cut(count: int) -> str:
+    return f"The first {_MAX_PAGE_ROWS:,} of {count:,}." if count > _MAX_PAGE_ROWS else ""
 
 
 def cells_table(experiment: Experiment, analysis: Analysis, scale: Scale) -> Table:
-    """Return each combination with the mean answer of its runs and the model's prediction."""
+    """Return the table of the combinations, each with the mean answer of its runs and the model's prediction."""
     has_interval = any(cell.low is not None for cell in analysis.cells)
 
     def end(title: str, number: int) -> Column:
@@ -333,23 +333,27 @@ def cells_table(experiment: Experiment, analysis: Analysis, scale: Scale) -> Tab
         return Column(title, scale.unit, getter=value, group=_interval_title(analysis))
 
     return Table.of(
-        analysis.cells[:_MOST_ROWS],
+        analysis.cells[:_MAX_PAGE_ROWS],
         *_level_columns(experiment, lambda cell: cell.coded),
-        Column("Answered", scale.unit, getter=lambda cell: None if cell.mean is None else scale.back(cell.mean)),
         Column(
-            "Predicted", scale.unit, getter=lambda cell: None if cell.predicted is None else scale.back(cell.predicted)
+            "Answered", scale.unit, getter=lambda cell: None if cell.mean is None else scale.untransformed(cell.mean)
+        ),
+        Column(
+            "Predicted",
+            scale.unit,
+            getter=lambda cell: None if cell.predicted is None else scale.untransformed(cell.predicted),
         ),
         has_interval and end("from", 0),
         has_interval and end("to", 1),
         any(len(cell.values) > 1 for cell in analysis.cells) and Column("Runs", "", "d", lambda cell: len(cell.values)),
         name="cells",
         title=f"{capitalised(scale.name)} of each combination",
-        caption=f"{_cut(len(analysis.cells))} Predicted: what the effects add up to. A dash: no run answered.".lstrip(),
+        caption=f"{_describe_cut(len(analysis.cells))} Predicted: sum of the effects. –: no run answered.".lstrip(),
     )
 
 
 def runs_table(results: Results, scales: Mapping[str, Scale]) -> Table:
-    """Return every run with its answers, and its limit or the reason why it has no answer."""
+    """Return the table of all runs with their answers, and the bottleneck or the reason why an answer is missing."""
     experiment = results.experiment
     rows = [
         (number, run, answer)
@@ -368,22 +372,22 @@ def runs_table(results: Results, scales: Mapping[str, Scale]) -> Table:
         return answer.problem or (f"not steady: {answer.unsteady}" if answer.unsteady else answer.bottleneck)
 
     return Table.of(
-        rows[:_MOST_ROWS],
+        rows[:_MAX_PAGE_ROWS],
         Column("Run", "", "d", lambda row: row[0]),
         *_level_columns(experiment, lambda row: experiment.design.coded[row[1].row]),
         Column("Replication", "", "d", lambda row: row[1].replication + 1),
         *(response(name, scale) for name, scale in scales.items()),
-        Column.text("What limited it, or why it has no answer", remark, wrap=True),
+        Column.text("Bottleneck, or why it has no answer", remark, wrap=True),
         name="runs",
         title="Every run",
-        caption=_cut(len(results.runs)),
+        caption=_describe_cut(len(results.runs)),
     )
 
 
-def missing_table(experiment: Experiment, missing: Sequence[Missing], *, title: str, caption: str) -> Table:
-    """Return runs that are missing or not steady, with the reasons."""
+def missing_table(experiment: Experiment, missing: Sequence[MarkedRun], *, title: str, caption: str) -> Table:
+    """Return the table of runs that are missing or not steady, with the reasons."""
     return Table.of(
-        missing[:_MOST_ROWS],
+        missing[:_MAX_PAGE_ROWS],
         Column("Run", "", "d", lambda run: run.run + 1),
         *_level_columns(experiment, lambda run: experiment.design.coded[run.row]),
         Column.text("Why", "why", wrap=True),
@@ -394,7 +398,7 @@ def missing_table(experiment: Experiment, missing: Sequence[Missing], *, title: 
 
 
 def screening_table(screening: Screening) -> Table:
-    """Return the factors of a sample by importance."""
+    """Return the table of the factors of a sample by importance."""
     has_shares = any(factor.first_order_ratio is not None for factor in screening.factors)
     return Table.of(
         screening.factors,
@@ -405,8 +409,9 @@ def screening_table(screening: Screening) -> Table:
         Column("Direction", "", "+.2f", "srrc"),
         name="screening",
         title="Which factors matter",
-        caption="Alone: the share of the variance that the factor explains by itself; with interactions: the share "
-        f"that it has a part in. Direction: −1 to +1, the sign says which way. {screening.method.strip().rstrip('.')}.",
+        caption="Alone: the share of the variance that the factor explains by itself. With interactions: the share "
+        "including its interactions. Direction: −1 to +1, positive if the response rises with the factor. "
+        f"{capitalised(screening.method)}.",
     )
 
 
@@ -415,23 +420,23 @@ _EVALUATORS = {
     "simulate": "a simulation of every packet",
     "measure": "a real router on the wire",
 }
-_LONG = 40
-"""Tables with more rows are folded."""
+_MAX_UNFOLDED_ROWS = 40
+"""Number of rows above which a table is folded."""
 
 
 def experiment_sections(
     results: Results,
     analyses: Mapping[str, Analysis],
     *,
-    course: Course | None = None,
+    over_time: RunOverTime | None = None,
     prefix: str = "",
     pictures: Pictures | None = None,
 ) -> tuple[Section, ...]:
-    """Return the parts of a page about an experiment.
+    """Return the sections of a page on an experiment.
 
-    ``analyses``: by name of the response; ``course``: one run over time
-    (:func:`routecast.experiment.answer.course_of`); ``prefix``: of the sections' anchors and titles, for pages with
-    several experiments; ``pictures``: by name of the response, drawn here if not given.
+    ``analyses``: analyses by name of the response; ``over_time``: a run over time
+    (:func:`routecast.experiment.answer.rerun_over_time`); ``prefix``: prefix of anchors and titles, for pages with
+    several experiments; ``pictures``: pictures by name of the response, drawn here if not given.
     """
     scales = {name: scale_of(results, name) for name in analyses}
     if pictures is None:
@@ -450,10 +455,8 @@ def experiment_sections(
             "runs",
             "Every run",
             "",
-            course is not None and _drawing(course_picture(results, course)),
-            Folded(
-                summary=f"All {len(results.runs):,} runs with what they answered", table=runs_table(results, scales)
-            ),
+            over_time is not None and _drawing(over_time_picture(results, over_time)),
+            Folded(summary=f"All {len(results.runs):,} runs with their answers", table=runs_table(results, scales)),
         ),
     ]
     if not prefix:
@@ -475,18 +478,18 @@ def _question_section(results: Results, analyses: Mapping[str, Analysis]) -> Sec
         Tile(f"{answered:,}", "runs with an answer", missing),
     ]
     if experiment.is_steadied:
-        tiles.append(Tile(f"{answered - unsteady:,}", "of them steady", "transient cut off, tested for drift"))
-    trials = f"{_EVALUATORS[experiment.evaluator]} answered each"
+        tiles.append(Tile(f"{answered - unsteady:,}", "of them steady", "without transient, tested for drift"))
+    trials = f"{_EVALUATORS[experiment.evaluator]} answered each combination"
     if experiment.evaluator != "solve":
-        trials += f", {format_duration(experiment.duration_s)} long"
+        trials += f" in trials of {format_duration(experiment.duration_s)}"
     responses = ", ".join(f"{response.name} ({_describe_path(response)})" for response in experiment.responses)
     return Section.of(
         "asked",
-        "What was asked",
+        "The experiment",
         experiment.question,
         *_missing_notices(results, analyses),
         Tiles(tuple(tiles)),
-        Prose((describe_design(experiment), f"{capitalised(trials)}. Read from it: {responses}.")),
+        Prose((describe_design(experiment), f"{capitalised(trials)}. Responses: {responses}.")),
         factors_table(experiment),
     )
 
@@ -494,18 +497,18 @@ def _question_section(results: Results, analyses: Mapping[str, Analysis]) -> Sec
 def _describe_path(response: Response) -> str:
     text = f"`{response.of}`"
     if response.read_at_s is not None:
-        text += f" as one look at {format_duration(response.read_at_s)} had shown it"
+        text += f", the mean until {format_duration(response.read_at_s)}"
     if response.transform != "none":
-        text += f", its {'logarithm' if response.transform == 'log' else 'reciprocal'} is analysed"
+        text += f", analysed as its {'logarithm' if response.transform == 'log' else 'reciprocal'}"
     return text
 
 
 def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list[Block]:
-    """Return notices of runs that are missing or not steady, with advice."""
+    """Return notices and tables of runs that are missing or not steady, with advice."""
     blocks: list[Block] = []
     total = len(results.runs)
 
-    def notice(runs: Sequence[Missing], state: str, mood: Literal["fair", "bad"], text: str) -> Notice:
+    def notice(runs: Sequence[MarkedRun], state: str, mood: Literal["fair", "bad"], text: str) -> Notice:
         verb = "is" if len(runs) == 1 else "are"
         return Notice(mood=mood, title=f"{len(runs)} of {total} runs {verb} {state}", text=text)
 
@@ -514,8 +517,8 @@ def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list
         text = "There is nothing to analyse."
         if len(missing) < total:
             text = (
-                "They have no answer; the rest was analysed without them. Effects are then estimated together, and some"
-                " may not be told apart."
+                "They have no answer, and the analysis leaves them out. It estimates all effects together, and cannot"
+                " separate some of them."
             )
         text += " Correct the problems below and run again: finished runs are kept."
         caption = f"{failed} failed." if failed else "Their answers cannot be analysed."
@@ -525,9 +528,9 @@ def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list
         ]
     if unsteady := next((analysis.unsteady for analysis in analyses.values() if analysis.unsteady), ()):
         text = (
-            "Their throughput was still changing when they ended, so what was read from them depends on when"
-            " it was read. They are analysed all the same. Give the runs more time (`duration` in the file)."
-            " Of runs that are steady, one in twenty is called unsteady by chance."
+            "Their throughput was still changing at their end, so their answers depend on the duration. The analysis"
+            " includes them. Give the runs more time (`duration` in the file). The test calls one in twenty steady runs"
+            " unsteady by chance."
         )
         blocks += [
             notice(unsteady, "not steady", "fair", text),
@@ -542,28 +545,32 @@ def _findings_section(
     experiment = results.experiment
     blocks: list[Block] = []
     if confounding := describe_confounding(experiment, analysis):
-        blocks.append(Notice(mood="fair", title="Some effects share their numbers", text=confounding))
+        blocks.append(Notice(mood="fair", title="Some effects share one estimate", text=confounding))
     blocks += [_drawing(picture) for picture in pictures if picture.is_finding]
     if analysis.screening is not None and is_sample(experiment):
         blocks.append(screening_table(analysis.screening))
     if analysis.effects and analysis.sst > 0.0:
         effects = effects_table(analysis, scale)
-        is_short = len(effects.rows) <= _LONG and not is_sample(experiment)
+        is_short = len(effects.rows) <= _MAX_UNFOLDED_ROWS and not is_sample(experiment)
         blocks.append(effects if is_short else Folded(summary="All effects", table=effects))
     levels = level_effects_table(analysis, scale)
     if levels is not None:
-        blocks.append(Folded(summary="How far each level lies from the mean", table=levels))
+        blocks.append(Folded(summary="Distance of each level from the mean", table=levels))
     if analysis.not_told_apart:
-        usual = "Where effects share a number, the one with fewer factors is usually the cause; more runs settle it."
-        blocks.append(Listing(title="What these runs cannot tell apart", entries=(*analysis.not_told_apart, usual)))
+        usual = (
+            "Of effects that share one estimate, the one with fewer factors is usually the cause; more runs would tell."
+        )
+        blocks.append(
+            Listing(title="Effects that these runs cannot separate", entries=(*analysis.not_told_apart, usual))
+        )
     if analysis.cells:
         cells = cells_table(experiment, analysis, scale)
-        summary = f"The answers of all {len(analysis.cells):,} combinations"
-        blocks.append(cells if len(cells.rows) <= _LONG else Folded(summary=summary, table=cells))
+        summary = f"Answers of all {len(analysis.cells):,} combinations"
+        blocks.append(cells if len(cells.rows) <= _MAX_UNFOLDED_ROWS else Folded(summary=summary, table=cells))
     sentences = describe_answer(results, analysis, scale), describe_surface(experiment, analysis, scale)
     return Section(
         anchor=f"found-{number}",
-        title=f"{capitalised(scale.name)}: what was found",
+        title=f"{capitalised(scale.name)}: findings",
         lead=" ".join(sentences).strip(),
         blocks=tuple(blocks),
     )
@@ -581,18 +588,21 @@ def _trust_section(
     paragraphs = [f"Noise: {analysis.noise}."] if analysis.noise else []
     if analysis.s_e is not None and analysis.error_df > 0:
         share = analysis.error_share_ratio
-        explained = f"; the effects leave {format_percent(share)} unexplained" if share is not None else ""
-        what = (
-            "The formula is exact; the effects miss what it answers by"
-            if results.experiment.evaluator == "solve"
-            else "One run like another differs by"
+        unexplained = (
+            f"; the effects leave {format_percent(share)} of the variation unexplained" if share is not None else ""
         )
-        paragraphs.append(f"{what} {scale.amount(analysis.s_e)} (standard deviation){explained}.")
+        statement = (
+            "The formula is exact, and the effects miss its answers by"
+            if results.experiment.evaluator == "solve"
+            else "Runs of one combination differ by"
+        )
+        paragraphs.append(f"{statement} {scale.format_difference(analysis.s_e)} (standard deviation){unexplained}.")
     if analysis.lenth is not None:
+        margin = scale.format_difference(analysis.lenth.margin)
+        simultaneous_margin = scale.format_difference(analysis.lenth.simultaneous_margin)
         paragraphs.append(
-            f"Without repeated runs, an effect counts as outstanding beyond {scale.amount(analysis.lenth.margin)}"
-            f" (Lenth's margin), and beyond {scale.amount(analysis.lenth.simultaneous_margin)} also with so many"
-            " effects looked at."
+            f"Without repeated runs, an effect stands out if it is larger than {margin} (Lenth's margin); among so many"
+            f" effects, if it is larger than {simultaneous_margin}."
         )
     passed = tuple(
         f"{check.name}: {check.verdict}"
@@ -604,7 +614,7 @@ def _trust_section(
     notes = [*analysis.notes, *((f"fit of the surface: {fit.verdict}",) if fit else ())]
     return Section.of(
         f"trust-{number}",
-        f"{capitalised(scale.name)}: can it be trusted?",
+        f"{capitalised(scale.name)}: checks of the analysis",
         _describe_trust(analysis, is_doubtful=bool(doubtful)),
         *[
             Notice(mood="fair", title=f"Doubtful: {check.name}", text=f"{_sentence(check.verdict)} ({check.method})")
@@ -612,11 +622,11 @@ def _trust_section(
         ],
         Prose(tuple(paragraphs)),
         *[_drawing(picture) for picture in pictures if not picture.is_finding],
-        bool(passed) and Listing(title="What the analysis assumes", entries=passed),
-        bool(notes) and Listing(title="Know before you use the numbers", entries=tuple(map(_sentence, notes))),
-        bool(analysis.advice) and Listing(title="What to do next", entries=tuple(map(_sentence, analysis.advice))),
+        bool(passed) and Listing(title="Assumptions that hold", entries=passed),
+        bool(notes) and Listing(title="Notes on the numbers", entries=tuple(map(_sentence, notes))),
+        bool(analysis.advice) and Listing(title="Next steps", entries=tuple(map(_sentence, analysis.advice))),
         bool(analysis.anova and analysis.sst > 0.0)
-        and Folded(summary="The analysis of variance in full", table=anova_table(analysis, scale)),
+        and Folded(summary="Analysis of variance", table=anova_table(analysis, scale)),
     )
 
 
@@ -626,16 +636,16 @@ def _sentence(text: str) -> str:
 
 def _describe_trust(analysis: Analysis, *, is_doubtful: bool) -> str:
     if analysis.mean is None:
-        return "There is nothing to judge."
+        return "No run has an answer."
     if analysis.sst == 0.0:
-        return "There is no variation to explain."
+        return "The response does not vary."
     parts = []
     if analysis.r2_ratio is not None and analysis.error_df > 0:
         parts.append(f"The effects together explain {format_percent(analysis.r2_ratio)} of the variation.")
     if is_doubtful:
-        parts.append("Something speaks against what the analysis assumes: read the intervals as rough.")
+        parts.append("An assumption of the analysis is doubtful: take the intervals as rough.")
     elif analysis.residuals is not None and analysis.residuals.checks and analysis.error_df > 0:
-        parts.append("Nothing speaks against what the analysis assumes.")
+        parts.append("The residuals contradict no assumption of the analysis.")
     if analysis.missing or analysis.unsteady:
         parts.append("Some runs are missing or not steady; see above.")
     return " ".join(parts)
@@ -645,22 +655,22 @@ def experiment_page(
     results: Results,
     analyses: Mapping[str, Analysis],
     *,
-    course: Course | None = None,
+    over_time: RunOverTime | None = None,
     command: str = "",
     pictures: Pictures | None = None,
 ) -> Page:
-    """Return the page: the question, what varied, the findings, whether to trust them, how the page was made.
+    """Return the page: the question, the factors, the findings, checks of the analysis, and the provenance.
 
-    Arguments as of :func:`experiment_sections`; ``command`` is the command line for the foot of the page.
+    The arguments are those of :func:`experiment_sections`; ``command``: command line for the foot of the page.
     """
     experiment = results.experiment
     answers = [headline(results, analysis, scale_of(results, name)) for name, analysis in analyses.items()]
     return Page(
         title=experiment.title or f"Experiment {experiment.name}",
         question=experiment.question
-        or f"What do {', '.join(factor.name for factor in experiment.factors)} do to {', '.join(analyses)}?",
+        or f"How do {', '.join(factor.name for factor in experiment.factors)} affect {', '.join(analyses)}?",
         answer=" ".join(answers),
-        sections=experiment_sections(results, analyses, course=course, pictures=pictures),
+        sections=experiment_sections(results, analyses, over_time=over_time, pictures=pictures),
         made=_provenance(results, command),
         source="Notation and method: R. Jain, The Art of Computer Systems Performance Analysis, Wiley 1991, part IV.",
     )
@@ -688,16 +698,17 @@ def _provenance(results: Results, command: str) -> tuple[tuple[str, str], ...]:
 def write_experiment(results: Results, analyses: Mapping[str, Analysis], out: Path, *, command: str = "") -> None:
     """Write ``report.html`` and ``figures/*.svg`` to a folder, which is made if missing.
 
-    If the runs are tested for steadiness, one of them is simulated again to show its course over time.
+    If the runs are tested for steadiness, one of them is simulated again to show its rates over time.
 
     Parameters
     ----------
     results : Results
     analyses : mapping of str to Analysis
-        By name of the response.
+        Analyses by name of the response.
     out : Path
+        The folder.
     command : str
-        The command line, for the foot of the page.
+        Command line for the foot of the page.
     """
     (out / "figures").mkdir(parents=True, exist_ok=True)
 
@@ -710,8 +721,8 @@ def write_experiment(results: Results, analyses: Mapping[str, Analysis], out: Pa
         stem = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()
         for picture in pictures[name]:
             write(picture, f"{stem}-")
-    course = course_of(results)
-    if course is not None:
-        write(course_picture(results, course))
-    page = experiment_page(results, analyses, course=course, command=command, pictures=pictures)
+    over_time = rerun_over_time(results)
+    if over_time is not None:
+        write(over_time_picture(results, over_time))
+    page = experiment_page(results, analyses, over_time=over_time, command=command, pictures=pictures)
     (out / "report.html").write_text(render_page(page), encoding="utf-8")

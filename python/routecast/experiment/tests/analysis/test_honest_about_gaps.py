@@ -69,8 +69,8 @@ def test_fewer_runs_than_effects_say_which_effects_are_mixed(results_of: Make, s
     assert result.effect("C").aliases == ("+AB",)
     assert result.effect("C").value == pytest.approx(3 + 5)
     assert result.effect("A").aliases == ("+BC",)
-    assert result.not_told_apart[0] == "the mean stands for the mean + ABC"
-    assert "C stands for C + AB" in result.not_told_apart
+    assert result.not_told_apart[0] == "the estimate of the mean is that of the mean + ABC"
+    assert "the estimate of C is that of C + AB" in result.not_told_apart
 
 
 def test_a_factor_that_failed_at_one_level_cannot_be_told_from_the_mean(
@@ -82,7 +82,7 @@ def test_a_factor_that_failed_at_one_level_cannot_be_told_from_the_mean(
         sentence.startswith("B (factor B) cannot be distinguished from the mean: it has one level")
         for sentence in result.not_told_apart
     )
-    assert any("give what failed a level that answers" in sentence for sentence in result.advice)
+    assert any("replace the levels at which runs failed" in sentence for sentence in result.advice)
     assert not any("another part of the full design" in sentence for sentence in result.advice)
     assert result.mean == pytest.approx(100 + 7)
 
@@ -94,7 +94,7 @@ def test_a_constant_response_has_no_shares(results_of: Make, standard_order: Ord
     assert result.error_share_ratio is None
     assert result.r2_ratio is None
     assert result.screening is None
-    assert result.notes[0].startswith("nothing varies")
+    assert result.notes[0].startswith("every run has the same answer")
 
 
 def test_rounding_in_the_last_digit_is_not_a_variation(results_of: Make, standard_order: Order) -> None:
@@ -118,7 +118,7 @@ def test_identical_replications_have_no_noise_either(results_of: Make, standard_
     result = analyse(results_of(standard_order(2), [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [7.0, 7.0]]), "y")
     assert (result.error_df, result.sse, result.s_e) == (4, 0.0, None)
     assert all(effect.low is None for effect in result.effects)
-    assert result.noise == "none: repeated runs answered the same, so intervals have no meaning"
+    assert result.noise == "none, because repeated runs have the same answer; intervals have no meaning"
 
 
 def test_an_answer_that_is_not_a_number_or_has_no_logarithm_is_missing(results_of: Make, standard_order: Order) -> None:
@@ -137,7 +137,7 @@ def test_without_any_answer_there_is_an_analysis_that_says_so(results_of: Make, 
     result = analyse(results_of(standard_order(2), [[INVALID]] * 4), "y")
     assert result.mean is None
     assert len(result.missing) == 4
-    assert result.notes == ("no run has an answer: there is nothing to analyse",)
+    assert result.notes == ("no run has an answer",)
 
 
 def test_unsteady_runs_are_analysed_and_named(results_of: Make, standard_order: Order) -> None:
@@ -157,7 +157,7 @@ def test_bad_questions_are_refused_with_what_is_allowed(results_of: Make, standa
     results = results_of(standard_order(2), [[1.0], [2.0], [3.0], [5.0]])
     with pytest.raises(RoutecastError, match='no response "z"'):
         analyse(results, "z")
-    with pytest.raises(RoutecastError, match="between 0 and 1, not at 95"):
+    with pytest.raises(RoutecastError, match="got confidence 95: it lies between 0 and 1"):
         analyse(results, "y", confidence=95)
     with pytest.raises(RoutecastError, match="at least 1"):
         analyse(results, "y", order=0)
@@ -214,7 +214,7 @@ def test_a_large_effect_with_an_interaction_of_two_in_its_chain_asks_for_more_ru
 ) -> None:
     rows = [(a, b, a * b) for a, b in standard_order(2)]
     result = analyse(results_of(rows, [[true(*row)] for row in rows], kind="fractional"), "y")
-    assert any(sentence.startswith("A explains much but may in truth be BC") for sentence in result.advice)
+    assert any(sentence.startswith("A explains much, but its cause may be BC") for sentence in result.advice)
     assert any("at least twice" in sentence for sentence in result.advice)
     exact = analyse(results_of(rows, [[true(*row)] for row in rows], kind="fractional", evaluator="solve"), "y")
     assert not any("at least twice" in sentence for sentence in exact.advice)
@@ -229,7 +229,7 @@ def test_what_a_formula_leaves_over_is_no_noise(results_of: Make) -> None:
     assert result.s_e is None
     assert all(level.low is None for effect in result.effects for level in effect.levels)
     assert all(effect.is_significant is None for effect in result.effects)
-    assert "11.8% of the variation that is left over comes from all interactions" in result.noise
+    assert "the remaining 11.8% of the variation comes from all interactions" in result.noise
 
 
 def test_with_common_random_numbers_the_mean_is_as_sure_as_whole_replications(
@@ -300,7 +300,7 @@ def test_an_effect_that_is_known_in_part_has_a_share_and_no_value(results_of: Ma
     part = result.effect("AB")
     assert (part.df, part.value, part.levels) == (1, None, ())
     assert any(
-        sentence.startswith("AB (factor A x factor B) is known only in part") for sentence in result.not_told_apart
+        sentence.startswith("AB (factor A x factor B) is estimated only in part") for sentence in result.not_told_apart
     )
 
 

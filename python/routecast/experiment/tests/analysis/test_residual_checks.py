@@ -103,6 +103,8 @@ def test_a_logarithm_that_was_taken_is_not_advised_again(results_of: Make, stand
     ]
     result = analyse(results_of(standard_order(2), answers, transform="log"), "y")
     assert result.residuals is not None
-    said = [check.verdict for check in result.residuals.checks if check.name == "constant spread" and check.is_doubtful]
-    assert said
-    assert not any("the logarithm" in item for item in said)
+    verdicts = [
+        check.verdict for check in result.residuals.checks if check.name == "constant spread" and check.is_doubtful
+    ]
+    assert verdicts
+    assert not any("the logarithm" in item for item in verdicts)

@@ -10,7 +10,7 @@ from scipy.stats import qmc
 
 from routecast.experiment.analysis import analyse, screen
 from routecast.experiment.analysis._screening import fit_chaos, indices
-from routecast.experiment.analysis.outcome import Screened, Screening
+from routecast.experiment.analysis.outcome import FactorImportance, Screening
 from routecast.experiment.model import Results
 
 Order = Callable[[int], list[tuple[float, ...]]]
@@ -32,7 +32,7 @@ def sample(results_of: Make, x: np.ndarray, y: np.ndarray, kind: str = "latin_hy
     return results_of([tuple(row) for row in x], [[float(value)] for value in y], kind=kind, quantities=True)
 
 
-def by_letter(screening: Screening | None) -> dict[str, Screened]:
+def by_letter(screening: Screening | None) -> dict[str, FactorImportance]:
     assert screening is not None
     return {factor.letter: factor for factor in screening.factors}
 
@@ -68,7 +68,7 @@ def test_noise_keeps_its_share_and_intervals_hold_the_truth(results_of: Make) ->
 
 
 def test_without_a_trustworthy_polynomial_the_bins_still_find_the_factor(results_of: Make) -> None:
-    # A step has no good polynomial in 60 runs of noise this large; the bins see it, and interactions stay unknown.
+    # A step has no good polynomial in 60 runs of noise this large; the bins see it, and interactions are unknown.
     random = np.random.default_rng(3)
     x = 2 * qmc.LatinHypercube(4, seed=3).random(60) - 1
     y = np.where(x[:, 2] > 0, 1.0, 0.0) + random.normal(0, 0.6, 60)
@@ -76,7 +76,7 @@ def test_without_a_trustworthy_polynomial_the_bins_still_find_the_factor(results
     assert result is not None
     assert result.factors[0].letter == "C"
     assert result.factors[0].total_ratio is None
-    assert "interactions stay unknown" in result.notes[-1]
+    assert "interactions are unknown" in result.notes[-1]
 
 
 def test_rank_coefficients_of_a_monotonic_response_say_its_direction(results_of: Make) -> None:

@@ -84,7 +84,7 @@ def test_centre_points_find_curvature_that_corners_cannot_see(results_of: Make) 
     lack = result.surface.lack_of_fit
     assert lack is not None
     assert (lack.df, lack.pure_df) == (2, 3)
-    assert lack.verdict.startswith("the response bends")
+    assert lack.verdict.startswith("the response has curvature")
 
 
 def test_a_first_order_fit_with_centre_points_has_the_lack_of_fit_of_the_rsm_package(results_of: Make) -> None:
@@ -119,7 +119,7 @@ def test_identical_repetitions_leave_lack_of_fit_without_a_test(results_of: Make
     assert result.surface is not None
     assert result.surface.lack_of_fit is not None
     assert result.surface.lack_of_fit.f is None
-    assert "not noise" in result.surface.lack_of_fit.verdict
+    assert "all residuals are lack of fit" in result.surface.lack_of_fit.verdict
 
 
 def test_what_a_surface_misses_of_runs_that_repeat_themselves_is_no_noise(results_of: Make) -> None:
@@ -133,7 +133,7 @@ def test_what_a_surface_misses_of_runs_that_repeat_themselves_is_no_noise(result
     assert all(effect.low is None and effect.is_significant is None for effect in result.effects)
     assert result.surface is not None
     assert result.surface.interval((0.0, 0.0)) is None
-    assert result.noise.startswith("none that shows: repeated runs answered the same")
+    assert result.noise.startswith("none, because repeated runs have the same answer")
     noisy = [[value + 0.1 * number] for number, (value,) in enumerate(answers)]
     again = analyse(results_of(rows, noisy, kind="central_composite", quantities=True, evaluator="simulate"), "y")
     assert again.s_e is not None

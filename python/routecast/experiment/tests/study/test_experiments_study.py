@@ -139,9 +139,9 @@ def test_expectations_are_confirmed_or_refuted(tmp_path: Path) -> None:
         + expects("below", "value = 1.4e6")
     )
     result = run(tmp_path, more)
-    assert [expectation.holds for expectation in result.expectations] == [True, False, True, False, False, True]
-    assert result.expectations[2].here == "at cores = 4"
-    assert result.expectations[5].here == "at most 1.333 Mpps, 95.2% of 1.4 Mpps"
+    assert [expectation.is_confirmed for expectation in result.expectations] == [True, False, True, False, False, True]
+    assert result.expectations[2].finding == "at cores = 4"
+    assert result.expectations[5].finding == "at most 1.333 Mpps, 95.2% of 1.4 Mpps"
 
 
 def test_what_a_source_states_in_words_only_stands_in_its_words(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_study_leaves_a_report_figures_and_a_summary(tmp_path: Path) -> None:
     assert (out / "figures" / "capacity.svg").exists()
 
 
-def test_every_wrong_name_is_told_with_the_nearest_known_one(tmp_path: Path) -> None:
+def test_every_wrong_name_is_reported_with_the_nearest_known_one(tmp_path: Path) -> None:
     more = """
     [[fact]]
     name = "wrong"

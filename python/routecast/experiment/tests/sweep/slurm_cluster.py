@@ -23,7 +23,7 @@ STARTS_WITHIN_S = 30.0
 JOBS_END_WITHIN_S = 120.0
 LOOKS_EVERY_S = 0.2
 ENDS_WITHIN_S = 10.0
-TOLD_OF_LOGS = 2000
+TAIL_LETTERS = 2000
 """How many characters of what the daemons said the reason of a skip repeats."""
 
 # What is not named is as SLURM has it: munge, no accounting, no cores of a job's own. More CPUs than there are: all
@@ -116,21 +116,21 @@ class Slurm:
     def await_end(self, *jobs: str, cwd: Path) -> None:
         """Wait until jobs have ended, arrays with all their tasks."""
         until = time.monotonic() + JOBS_END_WITHIN_S
-        asked = ("squeue", "--noheader", f"--jobs={','.join(jobs)}", "--format=%i %T %r")
-        while queued := self.command(*asked, cwd=cwd):
-            assert time.monotonic() < until, f"still there: {queued}; {self.said()}"
+        squeue = ("squeue", "--noheader", f"--jobs={','.join(jobs)}", "--format=%i %T %r")
+        while queued := self.command(*squeue, cwd=cwd):
+            assert time.monotonic() < until, f"still there: {queued}; {self.log_tail()}"
             time.sleep(LOOKS_EVERY_S)
 
     def tasks(self, job: str, *, cwd: Path) -> dict[int, dict[str, str]]:
         """Return what SLURM says about the tasks of an array, by their number."""
         lines = self.command("scontrol", "show", "job", "--oneliner", job, cwd=cwd).splitlines()
-        told = [dict(word.partition("=")[::2] for word in line.split()) for line in lines]
-        return {int(task["ArrayTaskId"]): task for task in told}
+        tasks = [dict(word.partition("=")[::2] for word in line.split()) for line in lines]
+        return {int(task["ArrayTaskId"]): task for task in tasks}
 
-    def said(self) -> str:
-        """Return the end of what the daemons said."""
+    def log_tail(self) -> str:
+        """Return the end of the logs of the daemons."""
         logs = "".join(log.read_text(errors="replace") for log in sorted(self.folder.glob("*.log")))
-        return logs[-TOLD_OF_LOGS:]
+        return logs[-TAIL_LETTERS:]
 
     def _enter(
         self, words: tuple[str, ...], cwd: Path, variables: Mapping[str, str]
@@ -180,7 +180,7 @@ def one_node(folder: Path) -> Iterator[Slurm]:
     def await_that(comes: Callable[[], bool], what: str) -> None:
         while not comes():
             if first.poll() is not None or time.monotonic() > until:
-                pytest.skip(f"SLURM is installed, but {what} here: {slurm.said()}")
+                pytest.skip(f"SLURM is installed, but {what} here: {slurm.log_tail()}")
             time.sleep(0.05)
 
     try:
@@ -193,7 +193,7 @@ def one_node(folder: Path) -> Iterator[Slurm]:
     except subprocess.TimeoutExpired as late:
         if is_up:
             raise
-        pytest.skip(f"SLURM is installed, but {late.cmd} hangs here: {slurm.said()}")
+        pytest.skip(f"SLURM is installed, but {late.cmd} hangs here: {slurm.log_tail()}")
     finally:
         assert first.stdin
         first.stdin.close()

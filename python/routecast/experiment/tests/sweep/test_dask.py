@@ -21,8 +21,7 @@ import pytest
 
 import routecast
 from routecast.errors import EnvironmentProblem
-from routecast.evaluate.executor import _dask as dask_module
-from routecast.evaluate.executor import open_executor
+from routecast.evaluate.executor import dask_cluster, open_executor
 from routecast.experiment.answer import answer
 from routecast.experiment.file import read_experiment
 from routecast.experiment.runs import runs_of
@@ -58,16 +57,16 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 @contextmanager
 def cluster_of(count: int, folder: Path) -> Iterator[Cluster]:
     """Run a scheduler and workers without nannies: one that is killed stays dead."""
-    told = folder / "scheduler.json"
+    scheduler_file = folder / "scheduler.json"
     with ExitStack() as stack:
-        where = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told))
+        where = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(scheduler_file))
         scheduler = stack.enter_context(started("distributed.cli.dask_scheduler", *where))
         until = time.monotonic() + STARTS_WITHIN_S
-        while not told.exists() or not told.read_text().rstrip().endswith("}"):
+        while not scheduler_file.exists() or not scheduler_file.read_text().rstrip().endswith("}"):
             assert scheduler.poll() is None
             assert time.monotonic() < until
             time.sleep(0.02)
-        address = json.loads(told.read_text())["address"].removeprefix("tcp://")
+        address = json.loads(scheduler_file.read_text())["address"].removeprefix("tcp://")
         how = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder))
         for _ in range(count):
             stack.enter_context(started("distributed.cli.dask_worker", address, *how))
@@ -92,7 +91,7 @@ def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
 
     with cluster_of(2, tmp_path) as cluster:
         with monkeypatch.context() as patch:
-            patch.setattr(dask_module, "version", sweep_runs.OtherVersionHere(os.getpid()))
+            patch.setattr(dask_cluster, "version", sweep_runs.OtherVersionHere(os.getpid()))
             with (
                 pytest.raises(EnvironmentProblem, match=r"all need routecast 99\.0, .* the scheduler has \d"),
                 open_executor(f"dask://{cluster.address}"),
@@ -132,12 +131,12 @@ def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait shorter for what will not come; only from when on it will not, so that a slow machine is waited for."""
-    for name in ("ALONE_FOR_S", "SILENT_FOR_S", "COUNTS_EVERY_S", "_COUNTED_WITHIN_S"):
-        monkeypatch.setattr(dask_module, name, 0.2)
+    for name in ("ALONE_FOR_S", "SILENT_FOR_S", "COUNTS_EVERY_S", "COUNTED_WITHIN_S"):
+        monkeypatch.setattr(dask_cluster, name, 0.2)
 
 
 @pytest.mark.thorough
-def test_a_scheduler_that_stands_still_is_told_and_what_is_finished_stays(
+def test_a_scheduler_that_stands_still_is_reported_and_what_is_finished_stays(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -163,14 +162,14 @@ def test_a_scheduler_that_stands_still_is_told_and_what_is_finished_stays(
 
 
 @pytest.mark.thorough
-def test_a_worker_that_stands_still_is_told_before_it_is_given_anything(
+def test_a_worker_that_stands_still_is_reported_before_it_is_given_anything(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with cluster_of(1, tmp_path) as cluster:
         with distributed.Client(f"tcp://{cluster.address}", set_as_default=False) as client:
             ((_, worker),) = client.run(os.getpid).items()
         os.kill(worker, signal.SIGSTOP)
-        monkeypatch.setattr(dask_module, "SILENT_FOR_S", 1.0)
+        monkeypatch.setattr(dask_cluster, "SILENT_FOR_S", 1.0)
         with (
             pytest.raises(EnvironmentProblem, match="one of its workers, answers nothing within 1 s"),
             open_executor(f"dask://{cluster.address}"),
@@ -179,7 +178,7 @@ def test_a_worker_that_stands_still_is_told_before_it_is_given_anything(
 
 
 @pytest.mark.thorough
-def test_a_lost_scheduler_is_told_and_what_is_finished_stays(tmp_path: Path) -> None:
+def test_a_lost_scheduler_is_reported_and_what_is_finished_stays(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with (
         cluster_of(1, tmp_path) as cluster,
@@ -198,9 +197,11 @@ def test_a_lost_scheduler_is_told_and_what_is_finished_stays(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_scheduler_without_workers_is_told_how_to_get_some(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_scheduler_without_workers_is_reported_how_to_get_some(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with cluster_of(0, tmp_path) as cluster:
-        monkeypatch.setattr(dask_module, "WORKERS_WITHIN_S", 0.5)
+        monkeypatch.setattr(dask_cluster, "WORKERS_WITHIN_S", 0.5)
         with (
             pytest.raises(EnvironmentProblem, match=rf"no workers: .*dask worker {cluster.address}"),
             open_executor(f"dask://{cluster.address}"),
@@ -209,12 +210,12 @@ def test_a_scheduler_without_workers_is_told_how_to_get_some(monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_an_address_where_nothing_listens_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_where_nothing_listens_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as bound:  # not listening: nothing can connect
         bound.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{bound.getsockname()[1]}"
         for within_s in (0.3, 1.0, 3.0):
-            monkeypatch.setattr(dask_module, "CONNECTS_WITHIN_S", within_s)
+            monkeypatch.setattr(dask_cluster, "CONNECTS_WITHIN_S", within_s)
             with pytest.raises(EnvironmentProblem) as caught, open_executor(f"dask://{address}"):
                 pass
             if "refused" in str(caught.value):
@@ -225,7 +226,7 @@ def test_an_address_where_nothing_listens_is_told(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_a_port_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_module, "CONNECTS_WITHIN_S", 0.3)
+    monkeypatch.setattr(dask_cluster, "CONNECTS_WITHIN_S", 0.3)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

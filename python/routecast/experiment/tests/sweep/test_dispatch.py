@@ -23,7 +23,7 @@ from routecast.evaluate import ledger as ledger_module
 from routecast.evaluate.executor import check_executor, chosen_executor, open_executor, stop_if_ended
 from routecast.experiment import sweep as sweep_module
 from routecast.experiment.model import Answer, Run
-from routecast.experiment.sweep import Pace, answers_on_disk, open_answers, remaining, sweep
+from routecast.experiment.sweep import Pace, answers_on_disk, format_remaining, open_answers, sweep
 from routecast.experiment.tests.sweep import sweep_runs
 
 
@@ -116,18 +116,18 @@ def test_an_interrupted_sweep_keeps_what_is_finished_and_goes_on_from_there(tmp_
         sweep(runs, sweep_runs.counted, executor=executor, out=tmp_path, on_progress=interrupt)
     kept = polars.read_parquet(tmp_path / "runs.parquet").height
     assert kept >= 40
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     with open_executor("threads", 2) as executor:
         sweep(
             runs,
             sweep_runs.counted,
             executor=executor,
             out=tmp_path,
-            on_progress=lambda done, total, what: told.append((done, total)),
+            on_progress=lambda done, total, what: progress.append((done, total)),
         )
-    assert told[0] == (kept, 100)
-    assert told[-1] == (100, 100)
-    assert told == sorted(told)
+    assert progress[0] == (kept, 100)
+    assert progress[-1] == (100, 100)
+    assert progress == sorted(progress)
 
 
 SLOWLY = """
@@ -207,13 +207,13 @@ def test_a_run_is_blamed_only_for_what_happens_when_it_is_alone() -> None:
 
 def test_workers_that_cannot_even_start_are_not_started_for_ever() -> None:
     inline = Inline(loses=lambda runs: True)
-    with pytest.raises(EnvironmentProblem, match="before any had answered"):
+    with pytest.raises(EnvironmentProblem, match="before the first answer"):
         sweep(sweep_runs.runs_of(1000), sweep_runs.waits, executor=inline)
     assert len(inline.batches) < 100
 
 
 @pytest.mark.slow
-def test_a_script_without_a_guard_is_told_what_is_missing(tmp_path: Path) -> None:
+def test_a_script_without_a_guard_is_reported_what_is_missing(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from routecast.experiment.tests.sweep import sweep_runs\n"
@@ -281,7 +281,7 @@ def test_two_sweeps_do_not_write_one_table(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_no_folder_and_a_table_that_is_none_are_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_folder_and_a_table_that_is_none_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(EnvironmentProblem, match="cannot be written"):
@@ -292,7 +292,7 @@ def test_a_folder_that_is_no_folder_and_a_table_that_is_none_are_told(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ("thread", 'did you mean "threads"'),
         ("dask", "dask://HOST:PORT"),
@@ -301,8 +301,8 @@ def test_a_folder_that_is_no_folder_and_a_table_that_is_none_are_told(tmp_path: 
         ("", "known are"),
     ],
 )
-def test_an_executor_that_is_none_is_told_with_what_there_is(spec: str, told: str) -> None:
-    with pytest.raises(QuantityProblem, match=told) as caught:
+def test_an_executor_that_is_none_is_reported_with_what_there_is(spec: str, message: str) -> None:
+    with pytest.raises(QuantityProblem, match=message) as caught:
         check_executor(spec)
     assert caught.value.exit_code == 2
 
@@ -365,17 +365,17 @@ def test_processes_end_with_their_block() -> None:
 def test_the_time_left_follows_the_pace_of_the_last_minute() -> None:
     moments: Iterator[float] = iter([0.0, 100.0, 120.0, 150.0, 161.0])
     pace = Pace(lambda: next(moments))
-    assert pace.left_s(0, 1000) is None
-    assert pace.left_s(10, 1000) == pytest.approx(990 * 10.0)
+    assert pace.remaining_s(0, 1000) is None
+    assert pace.remaining_s(10, 1000) == pytest.approx(990 * 10.0)
     for done in (110, 260):
-        pace.left_s(done, 1000)
+        pace.remaining_s(done, 1000)
     # From 100 s (10 done) to 161 s (315 done): 5 a second.
-    assert pace.left_s(315, 1000) == pytest.approx(137.0)
+    assert pace.remaining_s(315, 1000) == pytest.approx(137.0)
 
 
 @given(st.floats(0.0, 1e7))
 def test_a_time_left_is_never_told_as_less_than_it_is(time_s: float) -> None:
     units = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-    words = remaining(time_s).removesuffix(" left").split()
+    words = format_remaining(time_s).removesuffix(" left").split()
     told_s = sum(int(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))
     assert time_s <= told_s <= time_s + max(1.0, 60.0 * (time_s > 59), 3600.0 * (time_s > 1.7e5))

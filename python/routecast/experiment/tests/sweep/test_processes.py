@@ -22,7 +22,7 @@ WITHIN_S = 120.0
 
 
 @pytest.mark.parametrize("dies", [worker_calls.dies, worker_calls.dies_half_way_through_its_answer])
-def test_a_killed_process_is_told_and_the_next_call_has_another(dies: Callable[[], None]) -> None:
+def test_a_killed_process_is_reported_and_the_next_call_has_another(dies: Callable[[], None]) -> None:
     with open_executor("processes", 1) as executor:
         before = executor.submit(os.getpid).result(WITHIN_S)
         with pytest.raises(BrokenExecutor):
@@ -56,7 +56,7 @@ def test_a_stopped_process_does_not_keep_a_failed_block_open() -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_what_cannot_be_sent_is_told_and_the_process_goes_on() -> None:
+def test_what_cannot_be_sent_is_reported_and_the_process_goes_on() -> None:
     with open_executor("processes", 1) as executor:
         pid = executor.submit(os.getpid).result(WITHIN_S)
         with pytest.raises(TypeError, match="what it returns cannot be sent"):

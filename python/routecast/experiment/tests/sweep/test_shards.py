@@ -53,19 +53,19 @@ def test_no_factor_falls_in_step_with_the_shards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        ("0/4", "counted from 1, 1/4 to 4/4"),
+        ("0/4", "numbered from 1, 1/4 to 4/4"),
         ("5/4", "no shard 5/4"),
         ("1/0", "no shard 1/0"),
-        ("2", "not written i/n"),
-        ("a/b", "not written i/n"),
-        ("-1/4", "not written i/n"),
-        ("", "not written i/n"),
+        ("2", "write I/N"),
+        ("a/b", "write I/N"),
+        ("-1/4", "write I/N"),
+        ("", "write I/N"),
     ],
 )
-def test_a_shard_out_of_range_is_told_with_the_range(text: str, told: str) -> None:
-    with pytest.raises(QuantityProblem, match=told) as caught:
+def test_a_shard_out_of_range_is_reported_with_the_range(text: str, message: str) -> None:
+    with pytest.raises(QuantityProblem, match=message) as caught:
         Shard.parse(text)
     assert caught.value.exit_code == 2
 
@@ -149,15 +149,15 @@ of = "capacity_pps"
 @pytest.mark.slow
 def test_the_slurm_example_runs_every_shard_and_joins_them(tmp_path: Path, path_with_routecast: str) -> None:
     """The scripts of examples/slurm, run by bash as SLURM's node would run them; test_slurm.py asks SLURM itself."""
-    asked = tmp_path / "small.experiment.toml"
+    experiment_file = tmp_path / "small.experiment.toml"
     router = ROOT / "examples" / "multicore.router.toml"
-    asked.write_text(SMALL.replace("{router:?}", f'"{router}"'))
+    experiment_file.write_text(SMALL.replace("{router:?}", f'"{router}"'))
     out = tmp_path / "out"
 
     def slurm(name: str, **allotted: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PATH": path_with_routecast, **allotted}
         return subprocess.run(
-            ["bash", str(ROOT / "examples" / "slurm" / name), str(asked), str(out)],
+            ["bash", str(ROOT / "examples" / "slurm" / name), str(experiment_file), str(out)],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
@@ -176,7 +176,7 @@ def test_the_slurm_example_runs_every_shard_and_joins_them(tmp_path: Path, path_
     assert (out / "report.html").exists()
 
     whole = tmp_path / "whole.parquet"
-    write_table(run_experiment(read_experiment(asked), None), whole)
+    write_table(run_experiment(read_experiment(experiment_file), None), whole)
     joined_table, whole_table = (polars.read_parquet(path) for path in (out / "results.parquet", whole))
     assert joined_table.height == 16
     assert joined_table.equals(whole_table)

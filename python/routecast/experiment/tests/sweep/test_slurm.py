@@ -49,12 +49,12 @@ def await_that(comes: Callable[[], object], slurm: Slurm) -> None:
 def test_the_commands_of_the_example_answer_what_one_process_answers(
     slurm: Slurm, folder: Path, path_with_routecast: str
 ) -> None:
-    asked = EXAMPLES / "multicore_2_3.experiment.toml"
+    experiment_file = EXAMPLES / "multicore_2_3.experiment.toml"
     written = re.findall(r"^#   (.*)$", (folder / "experiment.sbatch").read_text(), flags=re.MULTILINE)
-    commands = "\n".join(written).replace("FILE.experiment.toml", str(asked)).replace("OUT", "out")
-    told = slurm.command("bash", "-ec", f"{commands}\necho $job", cwd=folder, path=path_with_routecast)
-    joining, job = told.removeprefix("Submitted batch job ").split()
-    submit = ("sbatch", "--parsable", "--array=0,5", "experiment.sbatch", str(asked), "other")
+    commands = "\n".join(written).replace("FILE.experiment.toml", str(experiment_file)).replace("OUT", "out")
+    stdout = slurm.command("bash", "-ec", f"{commands}\necho $job", cwd=folder, path=path_with_routecast)
+    joining, job = stdout.removeprefix("Submitted batch job ").split()
+    submit = ("sbatch", "--parsable", "--array=0,5", "experiment.sbatch", str(experiment_file), "other")
     beyond = slurm.command(*submit, cwd=folder, path=path_with_routecast)
 
     slurm.await_end(job, joining, beyond, cwd=folder)
@@ -63,9 +63,9 @@ def test_the_commands_of_the_example_answer_what_one_process_answers(
     logs = {path.name: path.read_text() for path in folder.glob("*.log")}
     for number in ended:
         assert f"Shard {number}/4 is done" in logs[f"experiment.{job}_{number}.log"]
-    assert "8 runs were there already" in logs[f"join.{joining}.log"]
+    assert "8 runs were answered before" in logs[f"join.{joining}.log"]
     assert (folder / "out" / "report.html").exists()
-    write_table(run_experiment(read_experiment(asked), None), folder / "whole.parquet")
+    write_table(run_experiment(read_experiment(experiment_file), None), folder / "whole.parquet")
     joined, whole = (polars.read_parquet(folder / name) for name in ("out/results.parquet", "whole.parquet"))
     assert joined.height == 8
     assert joined.equals(whole)
@@ -73,8 +73,8 @@ def test_the_commands_of_the_example_answer_what_one_process_answers(
     refused = slurm.tasks(beyond, cwd=folder)
     assert {number: task["ExitCode"] for number, task in refused.items()} == {0: "2:0", 5: "2:0"}
     for number in refused:
-        said = logs[f"experiment.{beyond}_{number}.log"]
-        assert f"no shard {number}/4: shards are counted from 1, 1/4 to 4/4" in said
+        log = logs[f"experiment.{beyond}_{number}.log"]
+        assert f"no shard {number}/4: shards are numbered from 1, 1/4 to 4/4" in log
     assert not (folder / "other").exists()
 
 
@@ -146,8 +146,8 @@ def test_cancelled_and_requeued_tasks_keep_what_is_finished_and_run_only_the_res
     for shard in (2, 3):  # at once: what was requeued starts again in five seconds
         await_that(table_of(out, shard).exists, slurm)
         before[shard] = mark_finished(out, shard)
-    asked = read_experiment(file)
-    alone = {shard: run_experiment(asked, None, shard=Shard(shard, 4)) for shard in (2, 3)}
+    experiment = read_experiment(file)
+    alone = {shard: run_experiment(experiment, None, shard=Shard(shard, 4)) for shard in (2, 3)}
     for shard, result in alone.items():
         assert set() < before[shard] < {run.key for run in result.runs}
 
@@ -157,11 +157,11 @@ def test_cancelled_and_requeued_tasks_keep_what_is_finished_and_run_only_the_res
     assert (ended[3]["JobState"], ended[3]["Restarts"]) == ("COMPLETED", "1")
     assert marked(out, 3) == before[3]
     log = (folder / f"experiment.{job}_3.log").read_text()
-    assert "What is finished is in out" in log
+    assert "Finished runs are in out" in log
     assert "Shard 3/4 is done: 24 runs in out" in log
-    said = " ".join((folder / f"join.{joining}.log").read_text().split())
-    assert f"{96 - 24 - len(before[2])} of 96 runs are missing" in said
-    assert "--shard 1/4, 2/4, 4/4;" in said
+    join_log = " ".join((folder / f"join.{joining}.log").read_text().split())
+    assert f"{96 - 24 - len(before[2])} of 96 runs are missing" in join_log
+    assert "--shard 1/4, 2/4, 4/4;" in join_log
 
     slurm.await_end(submit("--array=2", "experiment.sbatch"), cwd=folder)
     assert marked(out, 2) == before[2]

@@ -32,7 +32,7 @@ SILENT_FOR_S = 30.0
 COUNTS_EVERY_S = 1.0
 """Interval between two counts of the workers."""
 
-_COUNTED_WITHIN_S = 5.0
+COUNTED_WITHIN_S = 5.0
 """Longest wait for one count of the workers, since the client itself has no time limit."""
 
 _POLL_INTERVAL_S = 0.05
@@ -73,7 +73,7 @@ class DaskWorkers(Workers):
             self._await_reconnection()
             now = time.monotonic()
             try:
-                self._workers = _threads(self._client, _COUNTED_WITHIN_S)
+                self._workers = _threads(self._client, COUNTED_WITHIN_S)
                 self._silent = None
             except OSError:  # the last count stays valid until check() raises
                 self._silent = _extended(self._silent, now)
