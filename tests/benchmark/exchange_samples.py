@@ -96,7 +96,7 @@ def trex() -> Json:
 def nfvbench() -> Json:
     """NFVbench ``--json``: an NDR and PDR search with two steps, one frame size."""
 
-    def found(rate_pps: int, drop_percentage: float) -> Json:
+    def search_result(rate_pps: int, drop_percentage: float) -> Json:
         overall = {
             "tx_pkts": rate_pps * 60,
             "rx_pkts": round(rate_pps * 60 * (1 - drop_percentage / 100)),
@@ -132,8 +132,8 @@ def nfvbench() -> Json:
         }
 
     result = {
-        "ndr": found(2_000_000, 0.0005),
-        "pdr": found(2_500_000, 0.08),
+        "ndr": search_result(2_000_000, 0.0005),
+        "pdr": search_result(2_500_000, 0.08),
         "iteration_stats": {"ndr_pdr": [step(4_000_000, 40.0), step(2_000_000, 0.0005)]},
     }
     chain = {

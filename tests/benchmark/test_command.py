@@ -87,7 +87,7 @@ def test_the_profile_of_all_procedures_says_itself_how_long_its_dry_run_is(capsy
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "nothing to test"),
         (("--evaluator", "simulate"), "give a ROUTER.toml"),
@@ -120,11 +120,11 @@ def test_the_profile_of_all_procedures_says_itself_how_long_its_dry_run_is(capsy
     ],
 )
 def test_what_is_wrong_is_said_with_what_to_do(
-    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(*arguments) == 2
     printed = capsys.readouterr()
-    assert said in printed.err
+    assert message in printed.err
     assert "Traceback" not in printed.err
     assert printed.out == ""
 

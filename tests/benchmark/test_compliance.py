@@ -72,15 +72,15 @@ def test_a_run_claims_no_condition_that_it_leaves_out() -> None:
     )
     missing = {deviation.section for deviation in result.compliance.deviations} & CONDITIONS
     assert missing == CONDITIONS
-    told = {entry.section for entry in result.not_run}
-    assert {f"RFC 2544 sec. {item}" for item in CONDITIONS - {"13"}} <= told
+    left_out = {entry.section for entry in result.not_run}
+    assert {f"RFC 2544 sec. {section}" for section in CONDITIONS - {"13"}} <= left_out
 
 
 def test_a_stream_with_broadcast_frames_is_the_condition_of_sec_11_1() -> None:
-    (stream,) = (stream_of(one) for one in read_profile("rfc2544").stream if one.broadcast)
+    (stream,) = (stream_of(profile) for profile in read_profile("rfc2544").stream if profile.broadcast)
     assert stream.name == "IPv4, 1 % broadcast frames"
-    told = {entry.section for entry in modifiers_left_out([stream])}
-    assert "RFC 2544 sec. 11.1" not in told
+    left_out = {entry.section for entry in modifiers_left_out([stream])}
+    assert "RFC 2544 sec. 11.1" not in left_out
     assert "RFC 2544 sec. 11.1" in {item.section for item in modifiers_left_out([])}
     refused = ModelRig(model=ROUTER, with_="simulate").refuses(stream)
     assert "(1 % broadcast frames): run it on a test bed" in refused
@@ -98,11 +98,11 @@ def test_all_streams_of_the_profile_rfc2544_and_routing_updates_are_unconditiona
 
 
 def test_a_run_of_single_flows_says_what_rfc_4814_wants_besides() -> None:
-    one, many = Stream(name="one"), Stream(name="many", networks=256)
+    single, many = Stream(name="one"), Stream(name="many", networks=256)
     ports, macs = "RFC 4814 sec. 4.5", "RFC 4814 sec. 4.2"
-    assert [found.section for found in hashes_left_out([one], 1)] == [ports, macs]
-    assert [entry.section for entry in hashes_left_out([one], 100)] == [macs]
-    assert [item.section for item in hashes_left_out([one, many], 1)] == [macs]
+    assert [entry.section for entry in hashes_left_out([single], 1)] == [ports, macs]
+    assert [entry.section for entry in hashes_left_out([single], 100)] == [macs]
+    assert [entry.section for entry in hashes_left_out([single, many], 1)] == [macs]
 
 
 def test_a_stream_with_routing_updates_is_the_condition_of_sec_11_3() -> None:
@@ -117,7 +117,7 @@ def test_a_wait_of_a_device_that_gets_no_routing_update_is_that_of_the_learning_
 
 
 def test_broadcast_frames_and_filters_are_two_streams() -> None:
-    with pytest.raises(ValueError, match="25 filters and 1 % broadcast frames are conditions of their own"):
+    with pytest.raises(ValueError, match="25 filters and 1 % broadcast frames are separate conditions"):
         StreamProfile(broadcast=True, filters=25)
 
 
@@ -209,15 +209,15 @@ def test_a_run_of_the_letter_takes_most_of_a_day_and_a_quick_one_a_minute() -> N
 
 def test_progress_ends_at_its_total() -> None:
     plan = plan_of(read_profile("quick"))
-    told: list[tuple[int, int]] = []
-    clock = Clock(plan.stages(), plan.profile, lambda done, total, what: told.append((done, total)))
+    reports: list[tuple[int, int]] = []
+    clock = Clock(plan.stages(), plan.profile, lambda done, total, what: reports.append((done, total)))
     for stream, size, procedure in plan.stages():
         clock.begin(stream, size, procedure)
         for _ in range(5):
             clock.trial(0.5, is_known=False)
         clock.end()
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == told[-1][1] == round(clock.total_s)
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert reports[-1][0] == reports[-1][1] == round(clock.total_s)
 
 
 def test_the_shipped_profiles_are_those_of_the_documentation() -> None:

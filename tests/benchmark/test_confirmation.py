@@ -72,7 +72,7 @@ def lossless(result: BenchmarkResult) -> ThroughputRow:
 
 
 @pytest.mark.parametrize(
-    ("losses", "repeats", "lost", "asked"),
+    ("losses", "repeats", "lost", "probes"),
     [
         ([0], 2, 0, 1),
         ([3, 0, 0], 2, 0, 3),
@@ -84,17 +84,17 @@ def lossless(result: BenchmarkResult) -> ThroughputRow:
     ],
 )
 def test_the_median_of_the_trials_decides_and_not_the_luckiest(
-    losses: Sequence[int], repeats: int, lost: int, asked: int
+    losses: Sequence[int], repeats: int, lost: int, probes: int
 ) -> None:
-    told: list[str] = []
+    purposes: list[str] = []
 
     def probe(load_pps: float, duration_s: float, purpose: str) -> Counts:
-        told.append(purpose)
-        return Counts(offered=1000, lost=losses[len(told) - 1])
+        purposes.append(purpose)
+        return Counts(offered=1000, lost=losses[len(purposes) - 1])
 
     checked = verified(probe, repeats=repeats, below_ratio=0.1)
     assert checked(1e3, 1.0, "search 1").lost == lost
-    assert len(told) == asked
+    assert len(purposes) == probes
 
 
 def test_a_router_that_loses_in_half_of_its_long_trials_is_not_lossless() -> None:
@@ -234,19 +234,19 @@ def test_where_even_the_slowest_trial_lost_there_is_no_throughput() -> None:
 
 
 def test_a_run_that_goes_on_lowers_to_the_same_rate(tmp_path: Path) -> None:
-    asked = ("latency", "frame_loss", "recovery")
+    procedures = ("latency", "frame_loss", "recovery")
     with pytest.raises(Broken):
-        run(Tiring(CAPACITY_PPS, breaks=True), *asked, out=tmp_path)
-    again = run(Tiring(CAPACITY_PPS), *asked, out=tmp_path)
+        run(Tiring(CAPACITY_PPS, breaks=True), *procedures, out=tmp_path)
+    again = run(Tiring(CAPACITY_PPS), *procedures, out=tmp_path)
     assert again.resumed_trials > 0
-    whole = run(Tiring(CAPACITY_PPS), *asked)
+    whole = run(Tiring(CAPACITY_PPS), *procedures)
     # As JSON, in which a figure that is not known equals itself.
     assert again.to_json()["throughput"] == whole.to_json()["throughput"]
     assert again.to_json()["recovery"] == whole.to_json()["recovery"]
 
 
 @pytest.mark.parametrize(
-    ("trials", "passes", "asked"),
+    ("trials", "passes", "attempts_needed"),
     [
         ("..", True, 2),
         ("x..", True, 3),
@@ -258,10 +258,12 @@ def test_a_run_that_goes_on_lowers_to_the_same_rate(tmp_path: Path) -> None:
         ("?.???", False, 5),
     ],
 )
-def test_the_power_tables_rate_wants_two_of_three_trials_without_loss(trials: str, passes: bool, asked: int) -> None:
+def test_the_power_tables_rate_wants_two_of_three_trials_without_loss(
+    trials: str, passes: bool, attempts_needed: int
+) -> None:
     from routecast.power.wire import _most_pass
 
-    router, told = Fluid(CAPACITY_PPS), iter(trials)
+    router, kinds = Fluid(CAPACITY_PPS), iter(trials)
     load = OfferedLoad(rate_pps=0.5 * CAPACITY_PPS, frames=FrameMix.fixed(64))
 
     class Stage:
@@ -269,12 +271,12 @@ def test_the_power_tables_rate_wants_two_of_three_trials_without_loss(trials: st
 
         def trial(self, rate_pps: float, duration_s: float, purpose: str, *, attempts: int) -> Trial:
             self.count += 1
-            kind = next(told)
-            made = router.trial(load.at((2.0 if kind == "x" else 0.5) * CAPACITY_PPS), duration_s)
+            kind = next(kinds)
+            result = router.trial(load.at((2.0 if kind == "x" else 0.5) * CAPACITY_PPS), duration_s)
             if kind == "?":
-                raise InvalidTrial(("the tester was held up",), made, attempts)
-            return made
+                raise InvalidTrial(("the tester was held up",), result, attempts)
+            return result
 
     stage: Any = Stage()
     assert _most_pass(stage, 0.5 * CAPACITY_PPS, 1.0, 0.0) is passes
-    assert stage.count == asked
+    assert stage.count == attempts_needed

@@ -42,17 +42,17 @@ def test_a_result_that_agrees_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "sentence"),
     [
         pytest.param(
             changed("frame_loss", lambda row: smallest(row) and row.intended_pps < RATE, loss_ratio=0.004),
-            "IPv4, 64 B: 2,422,481 frames/s are said to be forwarded without loss, but a loss trial at 1,488,095 "
+            "IPv4, 64 B: 2,422,481 frames/s are reported as forwarded without loss, but a loss trial at 1,488,095 "
             "frames/s lost 0.4 %",
             id="a loss trial below it lost",
         ),
         pytest.param(
             changed("latency", smallest, loss_ratio=0.02),
-            "IPv4, 64 B: 2,422,481 frames/s are said to be forwarded without loss, but a latency trial at 2,422,481 "
+            "IPv4, 64 B: 2,422,481 frames/s are reported as forwarded without loss, but a latency trial at 2,422,481 "
             "frames/s lost 2 %",
             id="a latency trial at it lost",
         ),
@@ -79,17 +79,17 @@ def test_a_result_that_agrees_has_none() -> None:
         ),
         pytest.param(
             changed("frame_loss", smallest, loss_ratio=0.3),
-            "IPv4, 64 B: the loss trial at 14,880,952 frames/s lost 30 %, but the one at 13,392,857 frames/s lost "
+            "IPv4, 64 B: the loss trial at 14,880,952 frames/s lost 30 %, but the trial at 13,392,857 frames/s lost "
             "81.9 %",
             id="less lost of more",
         ),
     ],
 )
-def test_each_is_said_with_its_numbers(result: BenchmarkResult, said: str) -> None:
+def test_each_is_said_with_its_numbers(result: BenchmarkResult, sentence: str) -> None:
     outcome = contradictions(result)
-    assert said in outcome
+    assert sentence in outcome
     page = render_page(benchmark_page(replace(result, contradictions=outcome)))
-    assert said in page
+    assert sentence in page
     assert page.index("What contradicts itself") < page.index("Throughput</h2>")
 
 
@@ -98,9 +98,9 @@ def test_an_overload_that_lost_less_than_a_lower_load() -> None:
     # Without the lengths of the phases nothing is known of the loss in the overload alone.
     assert contradictions(result) == ()
     lengths = {"recovery": {"overload_duration": 0.3, "recovery_duration": 0.2}}
-    (said,) = contradictions(replace(result, profile={**result.profile, **lengths}))
+    (contradiction,) = contradictions(replace(result, profile={**result.profile, **lengths}))
     # 10 % of 4.2 + 1.4 million frames, had all been lost in the overload.
-    assert said == (
+    assert contradiction == (
         "IPv4, 64 B: the overload of 14,000,000 frames/s lost 13.3 % at most, but a loss trial at 13,392,857 frames/s "
         "lost 81.9 %"
     )
@@ -122,7 +122,7 @@ def test_a_run_says_its_own() -> None:
         evaluator.random.seed(seed)
         seen += run_benchmark(plan, PlainRig(evaluator=evaluator, link=LINK_BPS)).contradictions
     # A loss that two more trials did not repeat lowers no rate, and is said all the same.
-    assert [text for text in seen if "are said to be forwarded" in text]
+    assert [text for text in seen if "are reported as forwarded" in text]
 
 
 def test_a_terminal_shows_them_before_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,5 +131,5 @@ def test_a_terminal_shows_them_before_the_tables(capsys: pytest.CaptureFixture[s
     result = changed("latency", smallest, loss_ratio=0.02)
     _print(replace(result, contradictions=contradictions(result)))
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Contradiction: IPv4, 64 B: 2,422,481 frames/s are said to be forwarded without loss" in shown
+    assert "Contradiction: IPv4, 64 B: 2,422,481 frames/s are reported as forwarded without loss" in shown
     assert shown.index("Contradiction:") < shown.index("Throughput (RFC 2544 sec. 26.1)")

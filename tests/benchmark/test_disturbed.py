@@ -76,12 +76,12 @@ def test_reasons_of_invalid_trials_are_counted() -> None:
 
 def test_a_disturbed_run_says_so_in_json_on_the_page_and_in_the_table_of_trials(tmp_path: Path) -> None:
     result = run(tmp_path)
-    said = f"other work on this machine disturbed {len(result.trials)} of {len(result.trials)} trials"
+    notice = f"other work on this machine disturbed {len(result.trials)} of {len(result.trials)} trials"
     disturbed = result.to_json()["disturbed"]
     assert isinstance(disturbed, list)
-    assert disturbed[0].startswith(said)
+    assert disturbed[0].startswith(notice)
     page = render_page(benchmark_page(result))
-    assert page.index(said[1:]) < page.index("<table")
+    assert page.index(notice[1:]) < page.index("<table")
     assert result.limits
     assert "What limits" in page
     rows = read_rows(tmp_path, COLUMNS, table="trials")
@@ -99,7 +99,7 @@ def test_what_limits_is_what_most_trials_with_loss_name() -> None:
 
 
 def test_a_device_kept_from_running_is_not_taken_for_a_slow_tester(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.benchmark.stage._AFTER_OTHER_WORK_S", 0.0)
+    monkeypatch.setattr("routecast.benchmark.stage._WAIT_AFTER_OTHER_WORK_S", 0.0)
     result = run(fails=lambda rate_pps, number: KEPT.format(40) if number <= 6 else "")
     assert not any("the tester reaches" in note for note in result.notes)
     assert result.invalid_trials == 6

@@ -86,7 +86,7 @@ def test_a_frame_size_that_the_file_does_not_say_can_be_given(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["import", "nowhere.json"], "nowhere.json"),
         (["import", "{file}", "--format", "trex"], "results"),
@@ -99,9 +99,9 @@ def test_a_frame_size_that_the_file_does_not_say_can_be_given(
     ],
 )
 def test_wrong_arguments_are_usage_errors_that_say_what_to_do(
-    arguments: list[str], said: str, trafficgen: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, trafficgen: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([str(trafficgen) if argument == "{file}" else argument for argument in arguments]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert said in " ".join(printed.err.replace("│", " ").split())
+    assert message in " ".join(printed.err.replace("│", " ").split())

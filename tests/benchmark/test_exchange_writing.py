@@ -188,14 +188,14 @@ def test_what_the_medium_limits_never_calibrates_and_what_the_tester_limits_is_n
         "setup": {"device_title": "Linux", "link_bps": [1e10, 1e10]},
         "throughput": {"rows": rows},
     }
-    records, told = read(document, tmp_path), list[str]()
-    assert points(records, tmp_path, on_remark=told.append) == [
+    records, remarks = read(document, tmp_path), list[str]()
+    assert points(records, tmp_path, on_remark=remarks.append) == [
         (64.0, 1e6, True),
         (512.0, 7e5, True),
         (1518.0, 812_743.8, False),
     ]
-    assert len(told) == 1
-    assert "128 B: left out" in told[0]
+    assert len(remarks) == 1
+    assert "128 B: left out" in remarks[0]
     for size in (128.0, 1518.0):
         with pytest.raises(FileProblem, match=f"{size:g} B: cannot calibrate"):
             points(records, tmp_path, calibrate_bytes=[size])

@@ -85,7 +85,7 @@ def test_a_stall_that_looks_like_an_overload_does_not_end_the_search() -> None:
 
 
 def test_a_device_that_forwards_nothing_is_no_lower_bound_of_zero() -> None:
-    with pytest.raises(EnvironmentProblem, match="is the device forwarding at all"):
+    with pytest.raises(EnvironmentProblem, match="does the device forward at all"):
         measure_forwarding_rate(Fluid(capacity_pps=0.0), LOAD, duration_s=0.5)
 
 
@@ -102,21 +102,21 @@ POINT = Point(cores=1, frame_bytes=64.0, throughput_pps=1e6, link_bps=10e9, port
 
 def test_rows_are_appended_to_a_table_of_the_same_columns_alone(tmp_path: Path) -> None:
     table = tmp_path / "points.csv"
-    assert points_before(table, POINT, who="measure") == []
+    assert points_before(table, POINT, command="measure") == []
     append_point(table, POINT)
     append_point(table, replace(POINT, cores=2, throughput_pps=1.9e6))
     assert [(point.cores, point.throughput_pps) for point in read_points(table)] == [(1, 1e6), (2, 1.9e6)]
-    assert len(points_before(table, POINT, who="measure")) == 2
+    assert len(points_before(table, POINT, command="measure")) == 2
     with pytest.raises(FileProblem, match="has other columns than the rows that measure appends"):
-        points_before(table, replace(POINT, series=""), who="measure")
+        points_before(table, replace(POINT, series=""), command="measure")
     in_mpps = tmp_path / "mpps.csv"
     in_mpps.write_text("cores,throughput (Mpps)\n1,1\n")
     with pytest.raises(FileProblem, match="has other columns"):
-        points_before(in_mpps, POINT, who="--until")
+        points_before(in_mpps, POINT, command="--until")
     with pytest.raises(FileProblem, match=r"ends in \.csv"):
-        points_before(tmp_path / "points.parquet", POINT, who="measure")
+        points_before(tmp_path / "points.parquet", POINT, command="measure")
     with pytest.raises(FileProblem, match="there is no folder"):
-        points_before(tmp_path / "nowhere" / "points.csv", POINT, who="measure")
+        points_before(tmp_path / "nowhere" / "points.csv", POINT, command="measure")
 
 
 def test_a_series_is_named_for_the_device_and_the_options_that_change_its_work() -> None:
@@ -145,7 +145,7 @@ def test_a_stream_with_broadcast_frames_gives_no_point() -> None:
     streams = tuple(replace(stream, modifier=BROADCAST) for stream in result.setup.streams)
     points, reasons = points_of(replace(result, setup=replace(result.setup, streams=streams)), cores=2)
     assert points == ()
-    assert "other frames besides (1 % broadcast frames)" in reasons[0]
+    assert "other frames as well (1 % broadcast frames)" in reasons[0]
 
 
 def test_a_benchmark_without_overload_or_number_of_cores_gives_no_points_and_says_why() -> None:

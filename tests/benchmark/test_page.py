@@ -89,7 +89,7 @@ def test_a_benchmark_of_one_size_opens_with_its_frame_loss() -> None:
 def test_long_statements_are_folded_and_short_ones_stand() -> None:
     full = results.whole()
     html = render_page(benchmark_page(replace(full, search_statements=("A statement of many words. " * 20,) * 2)))
-    assert re.search(r"<details[^>]*>\s*<summary>How it was searched \(RFC 9971\): 3 statements</summary>", html)
+    assert re.search(r"<details[^>]*>\s*<summary>Method of the search \(RFC 9971\): 3 statements</summary>", html)
     assert "<h3>Conditions</h3>" in html
 
 

@@ -48,8 +48,8 @@ def run(out: Path | None, breaks_at: int = 0) -> tuple[BenchmarkResult, Breaking
     return result, evaluator
 
 
-def told(result: BenchmarkResult) -> dict[str, object]:
-    """Return a result without what a clock decides."""
+def without_clock(result: BenchmarkResult) -> dict[str, object]:
+    """Return a result as JSON without its times and its number of resumed trials."""
     return replace(result, resumed_trials=0, elapsed_s=0.0, started_utc="").to_json()
 
 
@@ -63,7 +63,7 @@ def test_a_broken_run_that_is_started_again_ends_with_the_same_result(tmp_path: 
     resumed, evaluator = run(tmp_path)
     assert resumed.resumed_trials == breaks_at
     assert len(evaluator.trials) == len(undisturbed.trials) - breaks_at
-    assert told(resumed) == told(whole)
+    assert without_clock(resumed) == without_clock(whole)
     # NaN is not equal to itself, so trials are compared as plain data.
     assert [r.trial.to_json() for r in resumed.trials] == [r.trial.to_json() for r in whole.trials]
     assert json.loads((tmp_path / "benchmark.json").read_text())["schema"] == "routecast-benchmark/1"
@@ -152,10 +152,10 @@ def test_a_run_that_is_interrupted_or_killed_goes_on(
     process = start([sys.executable, "-c", SLOWLY, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     until(lambda: any((tmp_path / "out").glob("trials.parts/*.parquet")), "a trial is kept", process)
     process.send_signal(number)
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == code, said
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == code, stderr
     if number == signal.SIGINT:
-        assert "continues from there" in said
+        assert "continues from there" in stderr
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     document = json.loads(done.stdout)
     assert document["resumed_trials"] > 0

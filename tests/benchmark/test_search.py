@@ -229,12 +229,14 @@ def test_a_tester_that_fails_once_is_asked_again(monkeypatch: pytest.MonkeyPatch
                 raise EnvironmentProblem("the tester failed: other work starved it")
             return trial
 
-    monkeypatch.setattr("routecast.benchmark.stage._AFTER_A_FAILURE_S", 0.0)
+    monkeypatch.setattr("routecast.benchmark.stage._WAIT_AFTER_FAILURE_S", 0.0)
     plan = plan_of(profile_with(), procedures=["throughput"])
     result = run_benchmark(plan, PlainRig(evaluator=Starved(2e6), link=LINK_BPS))
     assert result.throughput is not None
     assert result.throughput.rows[0].throughput_pps == pytest.approx(2e6, rel=0.03)
-    assert any("failed 1 time and was asked again: the tester failed: other work" in note for note in result.notes)
+    assert any(
+        "failed 1 time, and the trial was run again: the tester failed: other work" in note for note in result.notes
+    )
 
 
 def test_a_device_that_ends_is_not_asked_again() -> None:

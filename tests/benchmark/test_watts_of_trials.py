@@ -144,7 +144,7 @@ def bed_file(folder: Path, power: str) -> Path:
 
 def opened_with(rig: BedRig, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return the meters with which the rig opens its test bed, which this stands in for."""
-    asked: list[object] = []
+    meters: list[object] = []
 
     class Opened:
         def __enter__(self) -> SimpleNamespace:
@@ -154,13 +154,13 @@ def opened_with(rig: BedRig, monkeypatch: pytest.MonkeyPatch) -> list[object]:
             pass
 
     def open_testbed(testbed: object, *, power: str | None, **_: object) -> Opened:
-        asked.append(power)
+        meters.append(power)
         return Opened()
 
     monkeypatch.setattr("routecast.benchmark.bed_rig.open_testbed", open_testbed)
     with rig:
         rig._ready("")
-    return asked
+    return meters
 
 
 def test_the_meter_of_the_file_or_of_the_command_is_tried_before_the_test_bed_is_made(

@@ -73,8 +73,8 @@ frames = "64 B"
 """)
     with pytest.raises(FileProblem) as caught:
         read_study(path)
-    told = {problem.place: problem.message for problem in caught.value.problems}
-    assert message in told[place]
+    messages = {problem.place: problem.message for problem in caught.value.problems}
+    assert message in messages[place]
 
 
 def test_without_a_number_of_flows_they_fill_cores_and_ports_evenly() -> None:

@@ -84,18 +84,18 @@ def quoted(study: StudyDocument) -> Iterator[tuple[str, Quoted]]:
             yield f"{name}.{type(item).__name__.lower()}[{number}]", item
 
 
-def is_stated(one: Quoted, value: float, scale: float = 1.0) -> bool:
+def is_stated(quoted: Quoted, value: float, scale: float = 1.0) -> bool:
     """Whether a value is a number of its quotation, a word that is named, or follows from its numbers."""
-    there = numbers(one.quote)
-    if one.words:
-        return any(value == pytest.approx(number) for number in one.words.values())
-    if not one.read_as:
-        return any(wanted == pytest.approx(number) for number in there for wanted in (value, value * scale))
-    formula = one.read_as.removeprefix("-")
+    quoted_numbers = numbers(quoted.quote)
+    if quoted.words:
+        return any(value == pytest.approx(number) for number in quoted.words.values())
+    if not quoted.read_as:
+        return any(wanted == pytest.approx(number) for number in quoted_numbers for wanted in (value, value * scale))
+    formula = quoted.read_as.removeprefix("-")
     used = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", formula)} - {1.0, 100.0}
-    sign = -1.0 if formula != one.read_as else 1.0
+    sign = -1.0 if formula != quoted.read_as else 1.0
     result = sign * Formula(formula, frozenset()).evaluate({})
-    return bool(used) and used <= there and value == pytest.approx(result, rel=ROUNDED)
+    return bool(used) and used <= quoted_numbers and value == pytest.approx(result, rel=ROUNDED)
 
 
 @cache
@@ -142,8 +142,8 @@ def test_whatever_a_source_is_said_to_state_stands_there_in_its_words(name: str)
 
 @pytest.mark.parametrize("name", QUOTING)
 def test_numbers_of_statements_in_words_are_those_of_their_quotations(name: str) -> None:
-    said = [(place, item) for place, item in quoted(study_of(name)) if isinstance(item, InWords)]
-    assert not [place for place, entry in said if not numbers(entry.stated) <= numbers(entry.quote)]
+    statements = [(place, statement) for place, statement in quoted(study_of(name)) if isinstance(statement, InWords)]
+    assert not [place for place, statement in statements if not numbers(statement.stated) <= numbers(statement.quote)]
 
 
 @pytest.mark.parametrize("name", QUOTING)

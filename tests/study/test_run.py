@@ -44,17 +44,17 @@ def test_a_study_writes_its_whole_folder_and_nothing_half_written(meyer: StudyFi
 
 @pytest.mark.usefixtures("fake_laws")
 @pytest.mark.parametrize(
-    ("flows", "said"), [([100, 50], "8 busy cores under 100 random flows forward"), ([2], "2 busy cores forward")]
+    ("flows", "sentence"), [([100, 50], "8 busy cores under 100 random flows forward"), ([2], "2 busy cores forward")]
 )
 @pytest.mark.slow
 def test_a_scenario_may_have_random_flows_alone_or_one_number_of_crafted_ones(
-    flows: list[int], said: str, meyer: StudyFile, tmp_path: Path
+    flows: list[int], sentence: str, meyer: StudyFile, tmp_path: Path
 ) -> None:
     scenarios = [scenario.model_copy(update={"flows": flows}) for scenario in meyer.study.scenario]
     study = meyer.study.model_copy(update={"scenario": scenarios})
     run_study(replace(meyer, study=study), tmp_path)
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert said in report
+    assert sentence in report
     assert "cores cost each other" not in report  # it takes two numbers of crafted flows to tell
 
 

@@ -1,4 +1,4 @@
-"""The procedures of RFC 2544 and its updates, over any evaluator."""
+"""Benchmarks by the procedures of RFC 2544 and its updates, on any evaluator."""
 
 from routecast.benchmark.plan import Plan, plan_of
 from routecast.benchmark.procedures import PROCEDURES

@@ -3,9 +3,8 @@
 RFC 2544 sec. 5: an implementation that satisfies all MUST and all SHOULD requirements of a procedure is
 *unconditionally compliant*; one that satisfies all MUST but not all SHOULD is *conditionally compliant*.
 
-A profile alone cannot make a run compliant. Sec. 13 wants a routing update before each trial. Sec. 11.1 to 11.3 want
-the tests repeated with broadcast frames, management frames and routing updates. Each one that is missing is a
-deviation.
+A profile alone cannot make a run compliant. Sec. 13 asks for a routing update before each trial. Sec. 11.1 to 11.3 ask
+for tests with broadcast frames, management frames and routing updates as well. Each missing part is a deviation.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import Deviation, NotRun, deviation, span
 from routecast.benchmark.profile import Profile
 from routecast.benchmark.result import Compliance
-from routecast.benchmark.streams import FEWEST_IPV6_BYTES, SECTIONS, Stream
+from routecast.benchmark.streams import MIN_IPV6_BYTES, SECTIONS, Stream
 from routecast.load.frames import RFC2544_FRAME_BYTES
 
 CONDITIONS = frozenset({"11.1", "11.2", "11.3", "13"})
@@ -42,12 +41,11 @@ def compliance_of(
     short_of_medium: Sequence[str] = (),
     ran: frozenset[str] = frozenset(),
 ) -> Compliance:
-    """Return level, statement and deviations of a run.
+    """Return the compliance of a run: its level, a statement, and all deviations.
 
-    ``procedures``, ``frame_bytes`` and ``streams``: those of the run; ``frame_bytes`` has the fixed sizes alone, since
-    a mix is beyond sec. 9; ``evaluator``: ``"measure"``, or the evaluator of the model; ``short_of_medium``: notes on a
-    tester below the medium's maximum rate; ``ran``: sections of :data:`CONDITIONS` that were run, besides those of the
-    streams.
+    ``procedures``, ``frame_bytes`` and ``streams``: of the run; ``frame_bytes`` are fixed sizes, since sec. 9 has no
+    mixes; ``evaluator``: ``"measure"``, or the evaluator of the model; ``short_of_medium``: notes on a tester below the
+    medium's maximum rate; ``ran``: sections of :data:`CONDITIONS` that were run, beside those of the streams.
     """
     ran = ran | {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
     deviations = tuple(_deviations(profile, procedures, frame_bytes, streams, short_of_medium, ran))
@@ -67,18 +65,18 @@ def _deviations(
     ran: frozenset[str],
 ) -> Iterator[Deviation]:
     """Yield every deviation, in the order of the sections."""
-    yield from _sizes(frame_bytes, streams)
+    yield from _size_deviations(frame_bytes, streams)
     for section, wanted in _MODIFIERS:
         if section not in ran:
             yield deviation(section, "SHOULD", wanted, "not run")
-    yield from _addresses(streams)
+    yield from _address_deviations(streams)
     if "13" not in ran:
         wanted = "at the start of each trial, a routing update with all networks of the trial"
         yield deviation("13", "MUST", wanted, "routes are static, no routing update is sent")
-    yield from _directions(streams)
+    yield from _direction_deviations(streams)
     if short_of_medium:
         yield deviation("20", "MUST", "the maximum rate is that of the medium", "; ".join(short_of_medium))
-    yield from _phases(profile, has_update="13" in ran)
+    yield from _phase_deviations(profile, has_update="13" in ran)
     for procedure in PROCEDURES.values():
         if procedure.name in procedures:
             yield from procedure.deviations(profile)
@@ -102,27 +100,27 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _sizes(frame_bytes: Sequence[int], streams: Sequence[Stream]) -> Iterator[Deviation]:
+def _size_deviations(frame_bytes: Sequence[int], streams: Sequence[Stream]) -> Iterator[Deviation]:
     if len(set(frame_bytes)) < 5:
         done = f"{len(set(frame_bytes))}: {_listed(frame_bytes)} B" if frame_bytes else "a mix of sizes alone"
         yield deviation("9", "SHOULD", "at least five frame sizes", done)
     for_ipv6 = all(stream.protocol == "IPv6" for stream in streams)
     smallest = RFC2544_FRAME_BYTES[0]
-    wanted = [FEWEST_IPV6_BYTES if for_ipv6 and size == smallest else size for size in RFC2544_FRAME_BYTES]
+    wanted = [MIN_IPV6_BYTES if for_ipv6 and size == smallest else size for size in RFC2544_FRAME_BYTES]
     missing = [size for size in wanted if size not in frame_bytes]
     if missing:
         done = f"without {_listed(missing)} B"
         yield deviation("9.1", "SHOULD", f"on Ethernet, {_listed(wanted)} B", done)
 
 
-def _addresses(streams: Sequence[Stream]) -> Iterator[Deviation]:
+def _address_deviations(streams: Sequence[Stream]) -> Iterator[Deviation]:
     if all(stream.networks > 1 for stream in streams):
-        yield deviation("12", "SHOULD", "first one pair of addresses", "several destination networks alone")
+        yield deviation("12", "SHOULD", "one pair of addresses first", "several destination networks alone")
     if not any(stream.networks >= 256 for stream in streams):
         yield deviation("12", "SHOULD", "random destinations over 256 networks as well", "not run")
 
 
-def _directions(streams: Sequence[Stream]) -> Iterator[Deviation]:
+def _direction_deviations(streams: Sequence[Stream]) -> Iterator[Deviation]:
     if not any(stream.bidirectional for stream in streams):
         yield deviation("14", "SHOULD", "both ways at the same rate as well", "one way")
     bursts = {stream.burst_frames for stream in streams}
@@ -131,16 +129,16 @@ def _directions(streams: Sequence[Stream]) -> Iterator[Deviation]:
         yield deviation("21", "SHOULD", f"repeated bursts of {_listed(_BURSTS)} frames as well", done)
 
 
-def _phases(profile: Profile, *, has_update: bool) -> Iterator[Deviation]:
+def _phase_deviations(profile: Profile, *, has_update: bool) -> Iterator[Deviation]:
     trial = profile.trial
-    before = ("23 a and b", "after the routing update and after the learning frames") if has_update else _LEARNING
-    for section, wanted_s, got_s, what in (
-        (before[0], 2.0, trial.before, before[1]),
+    learning = ("23 a and b", "after the routing update and after the learning frames") if has_update else _LEARNING
+    for section, wanted_s, got_s, purpose in (
+        (learning[0], 2.0, trial.before, learning[1]),
         ("23 d", 2.0, trial.residual, "for residual frames"),
         ("23 e", 5.0, trial.settle, "for the device to restabilise"),
     ):
         if got_s < wanted_s:
-            yield deviation(section, "SHOULD", f"a wait of {wanted_s:g} s {what}", span(got_s))
+            yield deviation(section, "SHOULD", f"a wait of {wanted_s:g} s {purpose}", span(got_s))
 
 
 def _listed(values: Iterable[int]) -> str:
@@ -155,7 +153,7 @@ _LEFT_OUT = (
 
 
 def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
-    """List the modifiers of sec. 11 that were not run, with the reason; it wants as many as the tester can generate."""
+    """List the modifiers of sec. 11 that were not run, with the reason."""
     ran = {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
     modifiers = [
         NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=why)
@@ -169,7 +167,7 @@ def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
 
 
 def hashes_left_out(streams: Sequence[Stream], flows: int) -> list[NotRun]:
-    """List what RFC 4814 wants for devices that spread frames by a hash, and that was not sent."""
+    """List the fields that RFC 4814 varies for devices that hash frames, and that the tester did not vary."""
     reasons = []
     if flows == 1 and all(stream.networks == 1 for stream in streams):
         reason = "every stream is one flow with fixed ports: give --flows N"

@@ -1,17 +1,17 @@
-"""Longer trials confirm a throughput or lower it, and a wire without a device shows the loss of the machine.
+"""Confirm or lower a throughput by longer trials, and measure the loss of a wire without a device.
 
 A search ends at the greatest rate that met its goal, often in short trials. A rate at which latency trials lose frames
 is not lossless. So a loss in the trials of latency and frame loss at that rate or below lowers the rate: a new search
-runs between the greatest rate that they confirm and the least that missed the goal.
+runs between the greatest rate that they confirm and the least rate that missed the goal.
 
 The floor of the machine is the loss of a wire without a device at the rates of the throughput, in the same minutes.
 
 ::
 
-    device:   generator ── wire ── device ── wire ── receiver     loses, and so does the machine
+    device:   generator ── wire ── device ── wire ── receiver     device and machine lose
     floor:    generator ────────── wire ──────────── receiver     only the machine loses
 
-The floor stands beside the throughput. It enters no rate, no table of losses and no confirmation.
+The floor is reported beside the throughput. It changes no rate, no table of losses and no confirmation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONFIRMING = ("latency", "frame_loss")
 
 CONFIRM = "confirm"
 """Purpose of a trial that repeats one with loss."""
-LEFT_OUT = "the profile leaves it out (floor = false in [trial])"
+FLOOR_LEFT_OUT = "the profile leaves it out (floor = false in [trial])"
 _SEARCH = "search below the loss"
 _ALIKE = 1e-9
 _DECIDING_TRIALS = 3
@@ -47,10 +47,10 @@ _STEADY = ("throughput", *CONFIRMING)
 
 @value
 class _Witness:
-    """A valid trial that confirms a rate, or does not."""
+    """A valid trial that confirms a rate or misses its goal."""
 
     record: TrialRecord
-    loss_ratio: float = field("Counted as a search counts it.")
+    loss_ratio: float = field("Lost and unsent over intended frames, as in a search.")
 
     @property
     def rate_pps(self) -> float:
@@ -74,9 +74,9 @@ def confirmed_rows(
 ) -> tuple[ThroughputRow, ...]:
     """Return the rows of a stream and frame size with rates that the trials of latency and frame loss confirm.
 
-    A rate is confirmed if the valid trials at each rate up to it met the row's goal: all of one or two, most of three
-    and more (:func:`trials_in_doubt`). Else it is lowered to the greatest rate of such trials below which none missed
-    the goal, or to the rate of a stricter goal if that is more; :func:`search_below` runs more such trials.
+    A rate is confirmed if the valid trials at each rate up to it met the row's goal: all of one or two trials, most of
+    three or more (:func:`trials_in_doubt`). Otherwise it is lowered to the greatest rate of such trials below the first
+    miss, or to the rate of a stricter goal if that is greater; :func:`search_below` runs more such trials.
 
     ``rows``: results of the searches, one for each goal; ``records``: trials of the same stream and frame size, of any
     procedure; ``procedures``: procedures of the stream and frame size; ``exceed_ratio``: by goal, the share of the
@@ -106,12 +106,12 @@ def _confirmed(
         return replace(row, confirmed="not run", confirmed_reason=f"no latency or loss trial {state}")
     missed = _missed(below, row.loss_ratio, may_miss)
     if not missed:
-        return replace(row, confirmed="yes", confirmed_reason=_why_confirmed(row, below))
+        return replace(row, confirmed="yes", confirmed_reason=_confirmation_reason(row, below))
     return _lowered(row, below, missed, stricter_pps)
 
 
 def _missed(below: Sequence[_Witness], loss_ratio: float, may_miss: float) -> list[_Witness]:
-    """Return the trials that missed the goal, at rates where more than the tolerated share missed it."""
+    """Return the trials that missed the goal, at rates where more trials missed it than may."""
     missed = []
     for rate_pps in sorted({witness.rate_pps for witness in below}):
         same_rate = [witness for witness in below if witness.rate_pps == rate_pps]
@@ -122,9 +122,10 @@ def _missed(below: Sequence[_Witness], loss_ratio: float, may_miss: float) -> li
 
 
 def trials_in_doubt(rows: Sequence[ThroughputRow], records: Iterable[TrialRecord]) -> Iterator[tuple[TrialRecord, int]]:
-    """Yield each trial whose loss would lower a rate, with the number of repetitions until most of them decide.
+    """Yield each trial whose loss would lower a rate, with the number of repetitions until a majority decides.
 
-    A search repeats a trial before its loss counts, and so does a confirmation: one stall of the machine is no result.
+    A confirmation repeats a trial before its loss counts, as a search does, because a stall of the machine is no
+    result.
     """
     by_rate: dict[float, list[_Witness]] = {}
     for witness in _witnesses(records):
@@ -146,10 +147,10 @@ def longest_at(rate_pps: float, records: Iterable[TrialRecord]) -> TrialRecord:
 
 
 def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
-    """Search between the rate of a lowered row and the least that missed its goal; its trials confirm, or miss again.
+    """Search between the rate of a lowered row and the least rate that missed its goal.
 
-    The trials are as long as the one that lowered the rate: shorter ones have met the goal there already. Where a trial
-    loses little, most of three decide. The rate at which the search ends is tried once more.
+    The trials are as long as the trial that lowered the rate, because shorter trials met the goal there. Where a trial
+    loses little, the majority of three decides. The rate at which the search ends is tried once more.
     """
     goal = next(candidate for candidate in stage.profile.throughput.goal if candidate.name == row.goal)
     full_length = replace(goal, initial_trial=duration_s, final_trial=duration_s, duration_sum=duration_s)
@@ -180,7 +181,7 @@ def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
             stage.trial(result.lower_pps * stage.ports, duration_s, CONFIRM)
 
 
-def _why_confirmed(row: ThroughputRow, below: Sequence[_Witness]) -> str:
+def _confirmation_reason(row: ThroughputRow, below: Sequence[_Witness]) -> str:
     nearest_pps = max(witness.rate_pps for witness in below)
     loss = "lost nothing" if row.loss_ratio == 0.0 else f"lost at most {percent_of(row.loss_ratio)}"
     trials = plural(len(below), "trial")
@@ -192,14 +193,14 @@ def _why_confirmed(row: ThroughputRow, below: Sequence[_Witness]) -> str:
 def _lowered(
     row: ThroughputRow, below: Sequence[_Witness], missed: Sequence[_Witness], stricter_pps: float
 ) -> ThroughputRow:
-    """Return the row at the greatest confirmed rate; without a rate where every trial missed the goal."""
+    """Return the row at the greatest confirmed rate, or without a rate if every trial missed the goal."""
     least_pps = min(witness.rate_pps for witness in missed)
     met = [witness for witness in below if witness.rate_pps < least_pps * (1.0 - _ALIKE)]
     rate_pps = max((witness.rate_pps for witness in met), default=math.nan)
     if stricter_pps < least_pps and not rate_pps >= stricter_pps:
         rate_pps = stricter_pps
-    # The trial at the least rate that missed the goal decides, among several at that rate the one that lost most.
-    # Trials of a search below the loss follow from one that decided before.
+    # The trial at the least rate that missed the goal decides, and of several at that rate the one with most loss.
+    # Trials of a search below the loss follow from an earlier decisive trial.
     first = [witness for witness in missed if not witness.record.purpose.startswith(_SEARCH)] or missed
     decisive_pps = min(witness.rate_pps for witness in first)
     decisive = max(
@@ -247,7 +248,7 @@ def _at(row: ThroughputRow, rate_pps: float) -> ThroughputRow:
 
 
 def with_floor(row: ThroughputRow, open_stage: Callable[[], Stage], records: Sequence[TrialRecord]) -> ThroughputRow:
-    """Return the row with the loss of the wire at its rate, and at the rate of the loss that lowered it.
+    """Return the row with the loss of a wire without a device at its rate, and at the rate that lowered it.
 
     ``open_stage``: returns a stage whose evaluator is the wire without a device; ``records``: the device's trials of
     the same stream and frame size: a trial over the wire is as long as the longest of them at its rate.

@@ -1,6 +1,6 @@
-"""Disturbances, invalid trials, limits and contradictions of a run, each in a sentence.
+"""Describe the disturbances, invalid trials, limits and contradictions of a run.
 
-Arithmetic alone finds a contradiction between two figures of a result.
+A contradiction is between two figures of a result.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"\d[\d,.]*")
 _STEADY = frozenset({"throughput", "latency", "frame_loss"})
-"""Procedures whose loss is the router's at a steady load; a reset or a burst loses for reasons of its own."""
+"""Procedures at a steady load, whose loss shows the bottleneck; a reset or a burst has other causes of loss."""
 _ALIKE = 1e-9
 _PACE = 1e-3
-"""A tester's rate differs from the intended one by this share: a rate less far above a maximum does not exceed it."""
+"""Relative deviation of a tester's rate from the intended rate: a rate within it does not exceed a maximum."""
 _SCATTER = 0.02
-"""The losses of two overloads differ by this much from trial to trial; a load without loss has no such excuse."""
+"""Difference of loss between two trials of the same overload; a load without loss has no scatter."""
 
 
 def disturbances_of(records: Sequence[TrialRecord]) -> tuple[str, ...]:
-    """Return how many measured trials other work disturbed, then each kind of disturbance with its worst case."""
+    """Return the number of measured trials that other work disturbed, then each kind of disturbance at its worst."""
     measured = [record.trial for record in records if record.trial.evaluator == "measure"]
     disturbed = [trial for trial in measured if disturbances(trial)]
     if not disturbed:
@@ -50,12 +50,15 @@ def disturbances_of(records: Sequence[TrialRecord]) -> tuple[str, ...]:
 
 
 def reasons_of(records: Sequence[TrialRecord]) -> tuple[str, ...]:
-    """Return why trials were invalid: each kind of reason with its worst case."""
+    """Return each kind of reason that trials were invalid, at its worst."""
     return _by_kind([record.trial for record in records], lambda trial: trial.invalid)
 
 
 def _by_kind(trials: Sequence[Trial], describe: Callable[[Trial], Sequence[str]]) -> tuple[str, ...]:
-    """Return one of the sentences that differ only in numbers: the most frequent kind first, the greatest numbers."""
+    """Return the sentence with the greatest numbers of each kind, the most frequent kind first.
+
+    Sentences of a kind differ only in numbers.
+    """
     kinds: dict[str, list[str]] = {}
     for trial in trials:
         for sentence in dict.fromkeys(describe(trial)):
@@ -67,12 +70,12 @@ def _by_kind(trials: Sequence[Trial], describe: Callable[[Trial], Sequence[str]]
 
 
 def _numbers(sentence: str) -> list[float]:
-    """Return the numbers of a sentence from the last to the first: its subject stands at its end."""
+    """Return the numbers of a sentence from the last to the first, since the last number is the measured one."""
     return [float(number.replace(",", "").rstrip(".") or 0.0) for number in reversed(_NUMBER.findall(sentence))]
 
 
 def limits_of(records: Sequence[TrialRecord]) -> tuple[Limit, ...]:
-    """Return the bottleneck of most valid trials with loss, by stream and frame size, with the last reason for it."""
+    """Return the bottleneck of most valid trials with loss by stream and frame size, with the reason of the last."""
     lossy: dict[tuple[str, float], list[Bottleneck]] = {}
     for record in records:
         if record.procedure in _STEADY and record.trial.is_valid and record.trial.loss_ratio > 0.0:
@@ -107,8 +110,8 @@ class _Row(Protocol):
 def contradictions(result: BenchmarkResult) -> tuple[str, ...]:
     """Return each contradiction of a result as a sentence with its numbers.
 
-    Contradictions are rates at which trials of frame loss or latency lost more than the goal tolerates, goals out of
-    order, rates above the theoretical maximum, and loads that lost less than a lower load.
+    Contradictions are rates at which trials of frame loss or latency lost more than the goal tolerates, stricter goals
+    with greater rates, rates above the theoretical maximum, and loads that lost less than a lower load.
     """
     texts = (
         *_goals_that_lost(result),
@@ -142,11 +145,11 @@ def _is_same(row: _Row, other: _Row) -> bool:
 
 
 def _goals_that_lost(result: BenchmarkResult) -> Iterator[str]:
-    """Find throughputs whose goal a trial of latency or frame loss at that rate or below missed.
+    """Find throughputs with a trial of latency or frame loss at that rate or below that missed their goal.
 
     A single trial does not contradict a goal that a share of the trials may miss (RFC 9971).
     """
-    witnesses: list[tuple[str, _Row, float, float]] = [
+    trials: list[tuple[str, _Row, float, float]] = [
         *(("loss trial", row, row.intended_pps, row.loss_ratio) for row in _losses(result)),
         *(("latency trial", row, row.rate_pps, row.loss_ratio) for row in _rows(result, "latency")),
     ]
@@ -154,14 +157,14 @@ def _goals_that_lost(result: BenchmarkResult) -> Iterator[str]:
     for row in _rates(result):
         if row.goal in tolerant_goals:
             continue
-        for what, other, rate_pps, loss_ratio in witnesses:
+        for trial, other, rate_pps, loss_ratio in trials:
             is_below = rate_pps <= row.throughput_pps * (1.0 + _ALIKE)
             if not _is_same(row, other) or not is_below or not loss_ratio > row.loss_ratio:
                 continue
             goal = "without loss" if row.loss_ratio == 0.0 else f"with at most {percent_of(row.loss_ratio)} loss"
             yield (
-                f"{_place(row)}: {frames_per_second(row.throughput_pps)} frames/s are said to be forwarded {goal}, but "
-                f"a {what} at {frames_per_second(rate_pps)} frames/s lost {percent_of(loss_ratio)}"
+                f"{_place(row)}: {frames_per_second(row.throughput_pps)} frames/s are reported as forwarded {goal}, "
+                f"but a {trial} at {frames_per_second(rate_pps)} frames/s lost {percent_of(loss_ratio)}"
             )
 
 
@@ -172,7 +175,7 @@ def _goals_with_exceeding_trials(result: BenchmarkResult) -> set[str]:
 
 
 def _goals_out_of_order(result: BenchmarkResult) -> Iterator[str]:
-    """Find goals that tolerate more loss at a lower rate, or whose search ended lower and was raised."""
+    """Find goals with a lower rate than a stricter goal, or raised to the rate of a stricter goal."""
     rows = _rates(result)
     for row in rows:
         if math.isfinite(row.raised_from_pps):
@@ -195,10 +198,10 @@ def _above_the_maximum(result: BenchmarkResult) -> Iterator[str]:
         *(("the throughput", row, row.throughput_pps, row.theoretical_pps) for row in _rates(result)),
         *(("a loss trial", row, row.forwarded_pps, row.theoretical_pps) for row in _losses(result)),
     ]
-    for what, row, rate_pps, theoretical_pps in rates:
+    for figure, row, rate_pps, theoretical_pps in rates:
         if rate_pps > theoretical_pps * (1.0 + _PACE):
             yield (
-                f"{_place(row)}: {what} has {frames_per_second(rate_pps)} frames/s, but the medium carries at most "
+                f"{_place(row)}: {figure} has {frames_per_second(rate_pps)} frames/s, but the medium carries at most "
                 f"{frames_per_second(theoretical_pps)} frames/s"
             )
 
@@ -210,7 +213,7 @@ def _losses_that_fall(result: BenchmarkResult) -> Iterator[str]:
         if worst is not None and _is_less(row.loss_ratio, worst.loss_ratio):
             yield (
                 f"{_place(row)}: the loss trial at {frames_per_second(row.intended_pps)} frames/s lost "
-                f"{percent_of(row.loss_ratio)}, but the one at {frames_per_second(worst.intended_pps)} frames/s lost "
+                f"{percent_of(row.loss_ratio)}, but the trial at {frames_per_second(worst.intended_pps)} frames/s lost "
                 f"{percent_of(worst.loss_ratio)}"
             )
 
@@ -239,7 +242,7 @@ def _worst_below(result: BenchmarkResult, row: _Row, rate_pps: float) -> FrameLo
 
 
 def _trial_over_overload(row: RecoveryRow, settings: object) -> float:
-    """Return the frames of the whole trial over those of the overload: the loss ratio is over the whole trial."""
+    """Return the frames of the whole trial over those of the overload, since the loss ratio counts the whole trial."""
     if not isinstance(settings, Mapping):
         return math.inf
     before_s, after_s = settings.get("overload_duration"), settings.get("recovery_duration")

@@ -8,7 +8,7 @@ from routecast.evaluate.trial import Delay
 
 
 def classes_of_hdr(text: str) -> tuple[tuple[int, int, int], ...] | None:
-    """Return the classes with a count as (least value, greatest value, count), in the histogram's unit.
+    """Return the classes that have a count as (least value, greatest value, count), in the histogram's unit.
 
     None if the text is no HDR histogram.
     """
@@ -21,7 +21,7 @@ def classes_of_hdr(text: str) -> tuple[tuple[int, int, int], ...] | None:
 
 
 def delay_of_hdr(text: str, *, unit_s: float) -> Delay | None:
-    """Return the delay of an HDR histogram (base64) whose unit is ``unit_s`` seconds; None if it is none, or empty."""
+    """Return the delay of an HDR histogram (base64) with a unit of ``unit_s`` seconds; None without one."""
     classes = classes_of_hdr(text)
     if not classes:
         return None

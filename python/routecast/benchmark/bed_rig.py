@@ -45,8 +45,8 @@ _ROUTING = "frr"
 class BedRig:
     """A test bed that exists from the first stream until the context ends.
 
-    The device is not configured anew between streams (RFC 2544 sec. 7), except for streams with filters: the same
-    device then has as many conditions, of which the last accepts (sec. 11.4).
+    The device keeps its configuration between streams (RFC 2544 sec. 7), except for streams with filters: the same
+    device then has that many conditions, of which the last accepts (sec. 11.4).
 
     Device ``frr`` on a test bed of namespaces learns its routes from neighbours, so that each trial begins with a
     routing update (sec. 13), unless its option ``routing`` is set.
@@ -56,17 +56,18 @@ class BedRig:
     testbed : str or Path
         ``"namespaces"``, or a test bed file.
     device : str or None
-        The device under test, instead of the file's.
+        The device under test; by default the file's.
     options : mapping of str to object
         Its options.
     own_network : bool
-        Send on interfaces that carry other traffic as well.
+        Whether to send on interfaces that carry other traffic as well.
     share_cores : bool
-        Use cores on which another test bed measures.
+        Whether to use cores on which another test bed measures.
     power : str or None
-        The power meter, instead of the file's; ``"auto"`` for the first that can be read here, ``"none"`` for none.
+        The power meter, by default the file's; ``"auto"`` is the first readable meter of this machine, ``"none"`` no
+        meter.
     on_remark : callable
-        Gets remarks for the user, line by line.
+        Called with each line of a remark for the user.
 
     Raises
     ------
@@ -98,9 +99,9 @@ class BedRig:
             "share_cores": share_cores,
             "on_remark": on_remark,
             "power": power,
-            "retries": 0,  # the benchmark runs an invalid trial again itself, and keeps each
+            "retries": 0,  # the benchmark itself repeats an invalid trial, and keeps every attempt
         }
-        # Routing neighbours speak without tags.
+        # Routing neighbours send no VLAN tags.
         is_plain = not self._file.encapsulation.vlan_ids
         can_learn = isinstance(self._file, NamespacesFile) and self._file.networks > 1 and is_plain
         if self._file.dut.device == _ROUTING and can_learn and "routing" not in self._file.dut.options:
@@ -139,12 +140,12 @@ class BedRig:
 
     @property
     def resets_not_run(self) -> Mapping[str, str]:
-        """Reason for each kind of reset that makes no sense for the device."""
+        """Reason for each kind of reset that does not apply to the device."""
         return dict(getattr(self._under_test, "resets_not_run", {}))
 
     @property
     def sends_routing_updates(self) -> bool:
-        """Whether each trial begins with a routing update that has all its networks (RFC 2544 sec. 13)."""
+        """Whether each trial begins with a routing update of all its networks (RFC 2544 sec. 13)."""
         return isinstance(self._under_test, RoutingDevice) and self._under_test.learns_routes
 
     def refuses(self, stream: Stream) -> str:
@@ -177,21 +178,21 @@ class BedRig:
             device = measure.bed.device
             assert isinstance(device, RoutingDevice)
             view = view.with_condition(device.routing_updates())
-        with ExitStack() as of_stream:
+        with ExitStack() as stream_stack:
             if stream.modifier == MANAGEMENT:
                 queries = ManagementQueries(measure.bed.ports[0].netns, _first_address(measure))
-                view = view.with_condition(of_stream.enter_context(closing(queries)))
+                view = view.with_condition(stream_stack.enter_context(closing(queries)))
             yield view.with_phases(_phases(phases))
 
     @property
     def no_floor(self) -> str:
-        """The cables of a lab cannot be joined without the device."""
+        """Reason that the floor cannot be measured: the cables of a lab join the tester to the device."""
         if isinstance(self._file, NamespacesFile):
             return ""
         return "the ports of this test bed are joined to the device; `routecast testbed selftest` measures the tester"
 
     def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
-        """Return the evaluator of one wire on the cores of this bed, beside the device that waits."""
+        """Return the evaluator of a wire on the cores of this bed, beside the idle device."""
         assert isinstance(self._file, NamespacesFile)
         return _Floor(file=self._file, beside=self._ready(self._modifier).bed, stream=stream, phases=phases)
 
@@ -215,7 +216,7 @@ class BedRig:
         self._open.close()
 
     def _ready(self, modifier: str) -> Measure:
-        """Return the evaluator on the test bed, on a new one where the device needs other filters."""
+        """Return the evaluator on the open test bed, or on a new bed if the device needs other filters."""
         if self._measure is not None and modifier == self._modifier:
             return self._measure
         self._measure = None
@@ -233,7 +234,7 @@ class BedRig:
         return self._measure
 
     def _no_agent(self) -> str:
-        """Return that no SNMP agent answers at the device; empty if one does."""
+        """Return the message that no SNMP agent answers at the device; empty if an agent answers."""
         if isinstance(self._file, NamespacesFile):
             # The option starts an agent, and the device does not start without its answer.
             chosen = getattr(self._under_test, "chosen", None)
@@ -252,7 +253,7 @@ class BedRig:
         return "" if self._agent_answers else f"no SNMP agent answers at {self._agent_address}"
 
     def _try_meter(self) -> None:
-        """Refuse an unreadable meter before the test bed is up, and remark once why there is none."""
+        """Refuse an unreadable meter before the test bed is up, and report once why there is no meter."""
         if self._facts:
             return
         meter, no_power = meter_for(self._file.power, self._power)
@@ -282,7 +283,7 @@ class _Floor:
     """Evaluator of a wire without a device, which exists for one trial.
 
     The core of the bed's generator sends. The core of the bed's receiver receives, or that of the device if the
-    receiver has none of its own; there the receiver goes before a device that polls.
+    receiver has no core of its own, with priority over a device that polls.
     """
 
     file: NamespacesFile

@@ -1,4 +1,4 @@
-"""The trials of a benchmark on disk: each is written within half a second, so that an interrupted run can continue.
+"""The trials of a benchmark on disk, within half a second, so that an interrupted run can continue.
 
 ``trials.parquet`` has a line for each trial: its main figures in columns, and the whole trial as JSON in the last.
 """
@@ -23,7 +23,7 @@ __all__ = ["FLOOR", "SUMMARY", "TABLE", "Journal", "TrialRecord", "open_journal"
 TABLE = "trials"
 SUMMARY = "benchmark.json"
 FLOOR = "floor"
-"""Procedure of trials over a wire without a device, which are no results of the device."""
+"""Procedure of the trials over a wire without a device."""
 
 COLUMNS: Columns = {
     "task": "text",
@@ -77,12 +77,12 @@ _PARTS = {
     "flows": FlowOutcome,
     "over_time": Moment,
 }
-"""Type of each part of a trial that is a value, or a list of values, of its own."""
+"""Type of each part of a trial that is a dataclass or a list of dataclasses."""
 
 
 @value
 class TrialRecord:
-    """One trial as it was run, in the order of the run; ``trials.parquet`` has a line for each."""
+    """A trial of a run; ``trials.parquet`` has a line for each."""
 
     number: int = field("Number of the trial, from 1.")
     procedure: str
@@ -97,17 +97,17 @@ class TrialRecord:
 class Journal:
     """Finished trials by a key of all their conditions.
 
-    ``ledger``: keeps them on disk; None keeps none; ``run``: text that only the trials of one benchmark share.
+    ``ledger``: their file, or None to keep them in no file; ``run``: text that identifies the benchmark.
     """
 
     def __init__(self, ledger: Ledger | None = None, run: str = "") -> None:
         self._ledger = ledger
         self._run = run
-        self._known: Mapping[str, Row] = dict(ledger.rows) if ledger is not None else {}
+        self._finished: Mapping[str, Row] = dict(ledger.rows) if ledger is not None else {}
 
     def find(self, key: str) -> Trial | None:
-        """Return the trial of an interrupted run, if there is one."""
-        row = self._known.get(key)
+        """Return the trial of an interrupted run with this key; None without such a trial."""
+        row = self._finished.get(key)
         return None if row is None else read_trial(str(row["trial"]))
 
     def add(self, key: str, record: TrialRecord) -> None:
@@ -118,7 +118,7 @@ class Journal:
 
 @contextmanager
 def open_journal(folder: Path | None, run: str) -> Iterator[Journal]:
-    """Open the journal of a folder; without a folder no trial is kept.
+    """Open the journal of a folder; without a folder it keeps no trial.
 
     Raises EnvironmentProblem: the folder cannot be written (a full disk), which keeps the finished trials; FileProblem:
     the folder's trials cannot be read, or belong to another interrupted benchmark.
@@ -180,7 +180,7 @@ def read_trial(text: str) -> Trial:
 
 
 def _value_of(kind: type[Any], document: Mapping[str, Any]) -> Any:
-    """Return a dataclass of a JSON object; null is NaN where a field is a number, whatever its default."""
+    """Return a dataclass of a JSON object; null is NaN in a field of a number, else the default of the field."""
     names = {declared.name: declared for declared in fields(kind)}
     values = {}
     for name, entry in document.items():

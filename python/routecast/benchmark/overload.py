@@ -1,9 +1,9 @@
 """Forwarding rate in overload: the rate that a router forwards when the offered load exceeds its capacity.
 
 RFC 2285 sec. 3.6.2 calls it the forwarding rate at maximum offered load. Only the tester limits the load of a software
-router on virtual links, so the load is stated: ``overload_ratio`` times the forwarding rate. This is the most
-repeatable figure of a software router on a shared machine, since a stall of a millisecond costs a millisecond of it
-and not the whole trial.
+router on virtual links, so the load is stated: ``overload_ratio`` times the forwarding rate. It is the most
+repeatable figure of a software router on a shared machine, since a stall of a millisecond costs a millisecond of it,
+while it costs a lossless throughput the whole trial.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from routecast.quantity.schema import field, value
 __all__ = ["CLEAR_LOSS_RATIO", "ForwardingRate", "NoOverload", "find_overload_pps", "measure_forwarding_rate"]
 
 CLEAR_LOSS_RATIO = 0.15
-"""A loss that no stall explains: the load is beyond the capacity."""
+"""A greater loss shows a load beyond the capacity, since no stall causes it."""
 
 _GROWTH = 2.0
 
 _REACHED_RATIO = 0.9
 """A tester that offers less than this share of the intended load is at its limit."""
 
-_MOST_PPS = 1e9
-"""Beyond any tester; a device that generates its own frames has no tester."""
+_MAX_PPS = 1e9
+"""Greatest load of a search, beyond any tester; a device that generates its own frames has no tester."""
 
 _SEARCHES = 3
-"""Searches for a load whose long trial is an overload as well."""
+"""Attempts to find a load whose long trial is an overload, too."""
 
 _TESTER_RATIO = 0.95
 """Share of its greatest load that a tester can offer without being late."""
@@ -52,10 +52,10 @@ class NoOverload(EnvironmentProblem):
 
 @value
 class ForwardingRate:
-    """A router's maximum forwarding rate (RFC 2285 sec. 3.6.3), or a lower bound of it where the tester limits."""
+    """A router's maximum forwarding rate (RFC 2285 sec. 3.6.3), or a lower bound of it."""
 
-    trial: Trial = field("The trial in overload; else that of the greatest load that the tester reached")
-    lower_bound: str = field("Why the rate is a lower bound; empty where the load was an overload", default="")
+    trial: Trial = field("The trial in overload, or at the greatest load of the tester")
+    lower_bound: str = field("Reason that the rate is a lower bound; empty if the load was an overload", default="")
 
     @property
     def is_maximum(self) -> bool:
@@ -66,25 +66,25 @@ class ForwardingRate:
 def measure_forwarding_rate(
     evaluator: Evaluator, load: OfferedLoad, *, duration_s: float, overload_ratio: float = 1.5
 ) -> ForwardingRate:
-    """Find an overload, offer it for ``duration_s``, and return whether the forwarded rate is the router's maximum.
+    """Find an overload, offer it for ``duration_s``, and return the forwarding rate.
 
     Raises EnvironmentProblem: no trial is valid, or nothing is forwarded.
     """
     for _ in range(_SEARCHES):
-        why = ""
+        reason = ""
         try:
-            offered_pps = find_overload_pps(evaluator, load, overload_ratio=overload_ratio, most_pps=_MOST_PPS)
+            offered_pps = find_overload_pps(evaluator, load, overload_ratio=overload_ratio, most_pps=_MAX_PPS)
         except NoOverload as end:
-            offered_pps, why = end.intended_pps, "the tester reaches no overload"
+            offered_pps, reason = end.intended_pps, "the tester reaches no overload"
         trial = evaluator.trial(load.at(offered_pps), duration_s)
         if trial.loss_ratio > CLEAR_LOSS_RATIO:
             return ForwardingRate(trial=trial)
-        if why:
+        if reason:
             break
         # A short trial took a stall of the machine for an overload: search on from there.
-        why = f"a loss of {trial.loss_ratio:.1%} shows no overload"
+        reason = f"a loss of {trial.loss_ratio:.1%} shows no overload"
         load = load.at(_GROWTH * offered_pps)
-    return ForwardingRate(trial=trial, lower_bound=why)
+    return ForwardingRate(trial=trial, lower_bound=reason)
 
 
 def find_overload_pps(
@@ -97,8 +97,8 @@ def find_overload_pps(
 ) -> float:
     """Return an intended load of about ``overload_ratio`` times the forwarding rate, over all ports.
 
-    Short trials double the load, from that of ``load`` on, up to a loss that no stall of a shared machine explains, or
-    to the greatest rate of the tester.
+    Short trials double the load of ``load``, up to a loss that no stall of a shared machine causes, or to the greatest
+    rate of the tester.
 
     Raises NoOverload: the tester reaches no overload; EnvironmentProblem: no trial is valid, or nothing is forwarded.
     """
@@ -111,7 +111,7 @@ def find_overload_pps(
         is_short = trial.offered_pps < _REACHED_RATIO * rate_pps
         if not trial.invalid and not is_short:
             if trial.forwarded_pps <= 0.0:
-                message = f"nothing of {rate_pps:,.0f} frames/s comes back: is the device forwarding at all?"
+                message = f"no frame of {rate_pps:,.0f} frames/s comes back: does the device forward at all?"
                 raise EnvironmentProblem(message)
             if trial.loss_ratio > CLEAR_LOSS_RATIO:
                 overload_pps = overload_ratio * trial.forwarded_pps
@@ -126,9 +126,9 @@ def find_overload_pps(
                 break
         else:
             rate_pps *= _GROWTH
-    why = f" ({'; '.join(reasons)})" if reasons else ""
+    causes = f" ({'; '.join(reasons)})" if reasons else ""
     remedy = "slow the device down, or use a faster tester"
     if reached is None:
-        raise EnvironmentProblem(f"no valid trial up to {rate_pps:,.0f} frames/s{why}; {remedy}")
+        raise EnvironmentProblem(f"no valid trial up to {rate_pps:,.0f} frames/s{causes}; {remedy}")
     message = f"the tester reaches no overload: {reached.forwarded_pps:,.0f} frames/s were forwarded without clear loss"
-    raise NoOverload(reached.forwarded_pps, reached.intended_pps, f"{message}{why}; {remedy}")
+    raise NoOverload(reached.forwarded_pps, reached.intended_pps, f"{message}{causes}; {remedy}")

@@ -1,4 +1,4 @@
-"""The page of a benchmark and its folder: answer, compliance, procedures, setup, trials, and how to repeat the run."""
+"""The page of a benchmark and its folder: answer, compliance, procedures, setup, trials and command."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from routecast.show.tables import Table
 __all__ = ["benchmark_page", "flattened", "write_report"]
 
 _SCHEMA = "benchmark.schema.json"
-_LONGEST_LINE = 80
-_MOST_ROWS = 24
-_MOST_WORDS = 60
+_MAX_LINE = 80
+_MAX_ROWS = 24
+"""Longer tables are folded."""
+_MAX_WORDS = 60
 """Longer lists of statements are folded."""
 _FIGURE_OF_ANSWER = ("throughput", "frame_loss")
-"""Procedures whose figures show the answer best: the forwarded rate over frame size or load."""
+"""Procedures whose figures open the page: the forwarded rate over frame size or load."""
 _LEVELS: Mapping[str, tuple[Literal["good", "fair", "bad"], str]] = {
     "unconditional": ("good", "Unconditionally compliant"),
     "conditional": ("fair", "Conditionally compliant"),
@@ -45,7 +46,7 @@ _EVALUATORS = {
 
 
 def write_report(result: BenchmarkResult, folder: Path) -> Path:
-    """Write ``report.html``, ``figures/*.svg``, ``benchmark.schema.json``; and ``benchmark.json`` if it is not there.
+    """Write ``report.html``, ``figures/*.svg`` and ``benchmark.schema.json``, and a missing ``benchmark.json``.
 
     ``folder``: the benchmark's folder; created if missing. Every file is whole or absent. Returns the path of the page.
     """
@@ -64,7 +65,7 @@ def write_report(result: BenchmarkResult, folder: Path) -> Path:
 
 
 def _setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
-    """Return router, tester, media and streams, and the profile's values, each fact with its name (RFC 2544 sec. 7)."""
+    """Return the facts of router, tester, media and streams, and the profile's values (RFC 2544 sec. 7)."""
     setup = result.setup
     streams = "\n".join(
         f"{stream.name}: UDP over {stream.protocol}, {'both ways' if stream.bidirectional else 'one way'}, "
@@ -82,7 +83,7 @@ def _setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
         ("Frame format", setup.frame_format),
         ("Units", setup.load_unit),
     )
-    unknown = (("", "nothing is known of it"),)
+    unknown = (("", "no facts are known"),)
     parts = (
         ("Router (device under test)", tuple(flattened(setup.device)) or unknown),
         ("Tester", tuple(flattened(setup.tester)) or unknown),
@@ -93,7 +94,7 @@ def _setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
 
 
 def _mix(mix: MixFacts) -> str:
-    """Describe a mix as RFC 6985 wants it: genome, sizes and their shares."""
+    """Describe a mix by genome, sizes and shares, as RFC 6985 asks."""
     sizes = ", ".join(f"{size} B {format_ratio(share)}" for size, share in mix.share_by_bytes.items())
     custom = ", ".join(f"{letter} = {size} B" for letter, size in mix.custom_bytes.items())
     genome = f"genome {mix.genome}{f' ({custom})' if custom else ''}, " if mix.genome else ""
@@ -132,7 +133,7 @@ def _listed(entries: Sequence[object]) -> str:
         return "none"
     texts = list(map(_text, entries))
     line = ", ".join(texts) if all(isinstance(entry, int | float) for entry in entries) else "; ".join(texts)
-    return line if len(line) < _LONGEST_LINE and "\n" not in line else "\n".join(texts)
+    return line if len(line) < _MAX_LINE and "\n" not in line else "\n".join(texts)
 
 
 def _text(value: object) -> str:
@@ -178,9 +179,9 @@ def benchmark_page(result: BenchmarkResult) -> Page:
         ),
         sections=tuple(sections),
         made=_provenance(result),
-        source="RFC 2544, RFC 1242 and RFC 2285 define the terms; RFC 9004 renews sec. 26.4, RFC 6201 sec. 26.6, RFC "
+        source="RFC 2544, RFC 1242 and RFC 2285 define the terms; RFC 9004 replaces sec. 26.4, RFC 6201 sec. 26.6; RFC "
         "8219 adds statistics of latency, RFC 9971 the search. benchmark.json beside this page holds every figure "
-        "(benchmark.schema.json says how), trials.parquet every trial.",
+        "(described in benchmark.schema.json), trials.parquet every trial.",
     )
 
 
@@ -198,13 +199,14 @@ def _contradictions(result: BenchmarkResult) -> Iterator[Section]:
         yield Section.of(
             "contradictions",
             "What contradicts itself",
-            "Figures of this report that cannot all be right: the machine was disturbed, or trials were too short.",
+            "Figures of this report that cannot all be right, because the machine was disturbed or trials were too "
+            "short.",
             Listing(title="Contradictions", entries=entries),
         )
 
 
 def _opening(result: BenchmarkResult) -> tuple[Block, ...]:
-    """Return the first figure of more than one point, and the key numbers."""
+    """Return the first figure with more than one point, and the tiles of all procedures."""
     figures = (
         figure
         for name in sorted(result.procedures, key=lambda name: name not in _FIGURE_OF_ANSWER)
@@ -216,7 +218,7 @@ def _opening(result: BenchmarkResult) -> tuple[Block, ...]:
 
 
 def _explorer(result: BenchmarkResult) -> Iterator[Section]:
-    """Yield an interactive router, calibrated from the rates in overload, if there is at least one."""
+    """Yield an interactive router that the rates in overload calibrate, if there are any."""
     points, _ = points_of(result, cores=None)
     if points:
         live, _ = live_of_points([point for point in points if point.series == points[0].series])
@@ -261,14 +263,14 @@ def _procedure(result: BenchmarkResult, name: str, top: Sequence[Block]) -> Sect
 
 def _brief(block: Block) -> Block:
     """Fold a list that would push the next block out of sight."""
-    if isinstance(block, Listing) and sum(len(entry.split()) for entry in block.entries) > _MOST_WORDS:
+    if isinstance(block, Listing) and sum(len(entry.split()) for entry in block.entries) > _MAX_WORDS:
         return replace(block, is_folded=True)
     return block
 
 
 def _long(table: Table) -> Table | Folded:
     """Fold a table that would push the next block out of sight."""
-    if len(table.rows) <= _MOST_ROWS:
+    if len(table.rows) <= _MAX_ROWS:
         return table
     return Folded(summary=f"{table.title}: show {plural(len(table.rows), 'row')}", table=table)
 
@@ -277,7 +279,7 @@ def _not_run(result: BenchmarkResult) -> Section:
     return Section.of(
         "not-run",
         "What was not run",
-        "What the standards know and this run left out, with the reason.",
+        "Parts of the standards that this run left out, with the reason.",
         not_run_table(result),
     )
 
@@ -285,9 +287,9 @@ def _not_run(result: BenchmarkResult) -> Section:
 def _setup(result: BenchmarkResult) -> Section:
     return Section(
         anchor="setup",
-        title="What was tested, and with what",
-        lead="RFC 2544 sec. 7 asks for the version and the exact configuration of the router, what is disabled "
-        "included; sec. 8 for the frame formats.",
+        title="Router, tester and profile",
+        lead="RFC 2544 sec. 7 asks for the version and the exact configuration of the router with its disabled "
+        "functions, sec. 8 for the frame formats.",
         blocks=_setup_facts(result),
     )
 

@@ -1,4 +1,4 @@
-"""The plan of a benchmark: its procedures, frame sizes and streams, and the time that they take."""
+"""The plan of a benchmark: its procedures, frame sizes and streams, and their expected time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import field as dataclass_field
 
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.profile import Profile, parse_frames
-from routecast.benchmark.streams import FEWEST_IPV6_BYTES, Stream, mixed, stream_of
+from routecast.benchmark.streams import MIN_IPV6_BYTES, Stream, mixed, stream_of
 from routecast.errors import ModelProblem, Problem
 from routecast.progress import Progress
 from routecast.quantity import format_duration
@@ -25,14 +25,14 @@ class Plan:
     """Procedures, frame sizes and streams of a run: checked, complete, in order."""
 
     profile: Profile
-    procedures: tuple[str, ...] = field("Procedures in the RFC's order, with the ones that they need.")
+    procedures: tuple[str, ...] = field("Procedures in the RFC's order, with those on which they rest.")
     frame_bytes: tuple[int, ...] = field("Fixed sizes.")
-    streams: tuple[Stream, ...] = field("First those with fixed sizes, if any, then those with each mix of sizes.")
-    flows: int = field("Flows each way; 1 is a pair of addresses.", default=1)
+    streams: tuple[Stream, ...] = field("Streams with fixed sizes, if any, then those with each mix of sizes.")
+    flows: int = field("Flows in each direction; 1 is a pair of addresses.", default=1)
     notes: tuple[str, ...] = ()
 
     def stages(self) -> tuple[tuple[Stream, float, str], ...]:
-        """Every stage, in order."""
+        """Return stream, frame size and procedure of every stage, in order."""
         return tuple(
             (stream, size, procedure)
             for stream in self.streams
@@ -41,10 +41,10 @@ class Plan:
         )
 
     def procedures_of(self, stream: Stream, frame_bytes: float) -> tuple[str, ...]:
-        """Procedures for a stream and a frame size.
+        """Return the procedures for a stream and a frame size.
 
-        Reset is run with the smallest frame only (sec. 26.6), with a mix where there are no fixed sizes. A stream of
-        repeated bursts shows the least time between bursts without loss (sec. 21), which the throughput gives.
+        Reset is run with the smallest frame only (sec. 26.6), or with a mix if there are no fixed sizes. A stream of
+        repeated bursts gives the least time between bursts without loss (sec. 21), by its throughput alone.
         """
         is_smallest = frame_bytes == min(self.sizes(stream)) and not (stream.mix and self.frame_bytes)
         return tuple(
@@ -55,13 +55,13 @@ class Plan:
         )
 
     def sizes(self, stream: Stream) -> tuple[float, ...]:
-        """Frame sizes of a stream, or the mean of its mix.
+        """Return the frame sizes of a stream, or the mean of its mix.
 
-        With IPv6, 84 bytes stand for fixed sizes below (RFC 8219 sec. 5.1.1).
+        With IPv6, 84 bytes replace smaller fixed sizes (RFC 8219 sec. 5.1.1).
         """
         if stream.frames is not None:
             return (stream.frames.mean_bytes,)
-        least = FEWEST_IPV6_BYTES if stream.protocol == "IPv6" else 0
+        least = MIN_IPV6_BYTES if stream.protocol == "IPv6" else 0
         return tuple(dict.fromkeys(max(size, least) for size in self.frame_bytes))
 
 
@@ -75,29 +75,29 @@ def plan_of(
     search: str = "",
     flows: int = 1,
 ) -> Plan:
-    """Return the plan of a profile, with the values that the arguments replace.
+    """Return the plan of a profile, in which the arguments replace values.
 
-    Sizes and mixes together replace the profile's: with mixes alone no fixed size is run.
+    Sizes and mixes together replace the profile's; mixes alone leave no fixed size.
 
     Raises
     ------
     routecast.errors.ModelProblem
         A procedure or the search is unknown, or there is less than one flow.
     routecast.errors.QuantityProblem
-        The text of a mix is none.
+        A text is no mix of frame sizes.
     """
     requested = list(procedures or profile.procedures or PROCEDURES)
-    wrong = [
+    problems = [
         Problem("procedures", f"no procedure {name!r}: {did_you_mean(name, PROCEDURES)}")
         for name in requested
         if name.replace("-", "_") not in PROCEDURES
     ]
     if flows < 1:
-        wrong.append(Problem("flows", f"got {flows}: at least one flow each way"))
+        problems.append(Problem("flows", f"got {flows}: at least one flow each way"))
     if search and search not in {"mlrsearch", "binary"}:
-        wrong.append(Problem("search", f"no search {search!r}: {did_you_mean(search, ('mlrsearch', 'binary'))}"))
-    if wrong:
-        raise ModelProblem("benchmark", wrong)
+        problems.append(Problem("search", f"no search {search!r}: {did_you_mean(search, ('mlrsearch', 'binary'))}"))
+    if problems:
+        raise ModelProblem("benchmark", problems)
     names = {name.replace("-", "_") for name in requested}
     notes = []
     if "throughput" not in names and any(PROCEDURES[name].rests_on_throughput for name in names):
@@ -107,11 +107,11 @@ def plan_of(
         profile = profile.changed("throughput", search=search)
     frames = [*frame_bytes, *map(parse_frames, mixes)] or profile.frames
     sizes = tuple(dict.fromkeys(size for size in frames if isinstance(size, int)))
-    names_of_mixes = dict.fromkeys(mix for mix in frames if isinstance(mix, str))
+    mix_names = dict.fromkeys(mix for mix in frames if isinstance(mix, str))
     with_sizes = tuple(dict.fromkeys(streams or map(stream_of, profile.stream)))
-    # A mix is a stream of its own, so that no row of it is taken for one of a fixed size.
-    with_mixes = tuple(mixed(stream, mix) for mix in names_of_mixes for stream in with_sizes)
-    notes += [f"{mix} is beyond RFC 2544, whose frames have one size at a time (sec. 9)" for mix in names_of_mixes]
+    # A mix is a stream of its own, so that its rows differ from those of fixed sizes.
+    with_mixes = tuple(mixed(stream, mix) for mix in mix_names for stream in with_sizes)
+    notes += [f"{mix} is beyond RFC 2544, whose frames have one size at a time (sec. 9)" for mix in mix_names]
     return Plan(
         profile=profile,
         procedures=tuple(name for name in PROCEDURES if name in names),
@@ -123,7 +123,7 @@ def plan_of(
 
 
 TRIAL_OVERHEAD_S = 0.12
-"""Time of a trial on the wire beyond its phases: to arm the tester and to read counters."""
+"""Time of a trial on the wire beside its phases, to arm the tester and to read counters."""
 
 
 @value
@@ -137,7 +137,7 @@ class Expected:
 def expected(profile: Profile, procedure: str) -> Expected:
     """Return the expected trials of one stage, and their time with all phases.
 
-    The trials of a search depend on the router: a router with some loss in the middle of the range is expected.
+    The trials of a search depend on the router; the estimate assumes some loss in the middle of the range.
     """
     trials, traffic_s = PROCEDURES[procedure].trials(profile)
     phases = profile.trial.before + profile.trial.residual + profile.trial.settle + TRIAL_OVERHEAD_S
@@ -146,7 +146,7 @@ def expected(profile: Profile, procedure: str) -> Expected:
 
 @dataclass(slots=True)
 class Clock:
-    """Progress of a run in expected seconds, and the time that is left.
+    """Progress of a run in expected seconds, and the remaining time.
 
     ``stages``: in the order of the run; ``on_progress``: called with (done, total, what) after every trial, in expected
     seconds; ``known_trials``: number of trials from an interrupted run.
@@ -197,8 +197,8 @@ class Clock:
         self._report()
 
     @property
-    def left_s(self) -> float:
-        """Seconds that are expected to be left, by the pace so far; NaN before the first own trial."""
+    def remaining_s(self) -> float:
+        """Expected remaining seconds, by the pace so far; NaN before the first trial of this run."""
         done_s = self._all_done_s
         own_s = done_s - min(self._known_s, done_s)
         return (self.total_s - done_s) * (time.monotonic() - self._started) / own_s if own_s > 0.0 else math.nan
@@ -210,6 +210,7 @@ class Clock:
     def _report(self) -> None:
         if self.on_progress is None:
             return
-        left_s = self.left_s
-        left = f", {format_duration(round(left_s))} left" if math.isfinite(left_s) and left_s >= 1.0 else ""
+        remaining_s = self.remaining_s
+        is_long = math.isfinite(remaining_s) and remaining_s >= 1.0
+        left = f", {format_duration(round(remaining_s))} left" if is_long else ""
         self.on_progress(round(self._all_done_s), max(round(self.total_s), 1), f"{self._what}{left}")

@@ -1,6 +1,6 @@
 """Rows of a table of measured points: maximum forwarding rates in overload, which `size`, `validate` and `next` read.
 
-The lossless throughput of RFC 2544 sec. 26.1 is another rate, which a stall of a millisecond decides. A table never
+The lossless throughput of RFC 2544 sec. 26.1 is another rate, which a stall of a millisecond lowers. A table never
 holds both.
 """
 
@@ -30,7 +30,7 @@ POINTS = "points.csv"
 """Name of the table in a folder of results."""
 
 _NOT_IN_A_SERIES = ("cores", "configuration", "disabled")
-"""Options with a column of their own, and long texts for a report."""
+"""Options that a series does not name: the column ``cores``, and long texts for a report."""
 
 
 def series_of(name: str, options: Mapping[str, object], defaults: Mapping[str, object]) -> str:
@@ -62,26 +62,28 @@ def point_of(bed: Bed, frames: FrameMix, *, ports: int = 1, cores: int | None = 
         frame_bytes=float(frames.mean_bytes),
         frame_mix=None if frames.is_fixed else frames,
         throughput_pps=math.nan,
-        link_bps=bed.ports[0].wire_bps if measure_of(bed) is Measure else None,  # no wire limits a device without one
+        link_bps=bed.ports[0].wire_bps
+        if measure_of(bed) is Measure
+        else None,  # a device without a wire has no link rate
         ports=ports,
         series=series_of(device.name, options, _defaults(device.options)),
     )
 
 
-def points_before(path: Path, point: Point, *, who: str) -> list[Point]:
-    """Return the calibrating rows of a table to which ``point`` is to be appended; none without a file.
+def points_before(path: Path, point: Point, *, command: str) -> list[Point]:
+    """Return the calibrating rows of a table before ``point`` is appended to it; none without a file.
 
     Raises FileProblem: the table is no CSV, cannot be read, or has other columns.
     """
     if path.suffix.lower() == ".parquet":
-        raise FileProblem(str(path), [Problem("", f"{who} appends rows to CSV: name a file that ends in .csv")])
+        raise FileProblem(str(path), [Problem("", f"{command} appends rows to CSV: name a file that ends in .csv")])
     if not path.parent.is_dir():
         raise FileProblem(str(path), [Problem("", f"cannot be written: there is no folder {path.parent}")])
     if not path.is_file() or path.stat().st_size == 0:
         return []
     columns = _header(point)
     if columns not in path.read_text(encoding="utf-8").splitlines():
-        message = f"has other columns than the rows that {who} appends ({columns}): name another file"
+        message = f"has other columns than the rows that {command} appends ({columns}): name another file"
         raise FileProblem(str(path), [Problem("row 1", message)])
     return [row for row in read_points(path) if row.calibrate]
 
@@ -130,9 +132,9 @@ def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Poin
         stream = streams[stream_name]
         where = f"{stream_name}, {frame_bytes:g} B"
         if stream.bidirectional and _is_on_this_machine(result):
-            reasons.append(f"{where}: frames of the other way are forwarded on the generator's core")
+            reasons.append(f"{where}: the generator's core forwards the frames of the other direction")
         elif stream.modifier in SECTIONS:
-            reasons.append(f"{where}: the device had other frames besides ({stream.modifier})")
+            reasons.append(f"{where}: the device received other frames as well ({stream.modifier})")
         elif row.outcome != "found":
             reasons.append(f"{where}: the trial at the maximum offered load is invalid")
         elif row.loss_ratio <= CLEAR_LOSS_RATIO:

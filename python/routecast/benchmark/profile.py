@@ -1,7 +1,7 @@
 """Profiles: every setting of a benchmark, as data.
 
-A profile is a TOML file of ``data/benchmark``. Everything in which a run can differ from RFC 2544 is a value in it, so
-that :mod:`routecast.benchmark._compliance` can compute the differences.
+A profile is a TOML file of ``data/benchmark``. It has a value for everything in which a run can differ from RFC 2544,
+so that :mod:`routecast.benchmark._compliance` can compute the differences.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ class TrialProfile:
 
     before: Span = field("Wait after the learning frames (sec. 23 b).", default=2.0)
     residual: Span = field("Wait for residual frames after the trial (sec. 23 d).", default=2.0)
-    settle: Span = field("Wait until the device has settled again (sec. 23 e).", default=5.0)
+    settle: Span = field("Wait until the device has restabilised (sec. 23 e).", default=5.0)
     attempts: Repeats = field("Attempts at a trial that is invalid.", default=3)
     floor: bool = field(
-        "Whether a trial over a wire without a device follows each throughput, at the same rate: its loss is the "
-        "machine's. For test beds of network namespaces alone.",
+        "Whether a trial over a wire without a device follows each throughput at the same rate, to measure the loss "
+        "of the machine. For test beds of network namespaces only.",
         default=True,
     )
 
 
 @value
 class Profile:
-    """A profile; that of a file has a table for each procedure as well, with the procedure's name."""
+    """A profile; the profile of a file has a table for each procedure as well, by the procedure's name."""
 
     name: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
     title: Text = field("Purpose of the profile, in one line.")
     frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)] = field(
         'Fixed sizes and mixes of sizes: ``"64 B"``, ``"IMIX"``, ``"genome aaafg"``, ``"7x64, 4x594, 1x1518"``.'
     )
-    procedures: tuple[str, ...] = field("All if empty.", default=())
+    procedures: tuple[str, ...] = field("Chosen procedures; empty: all.", default=())
     trial: TrialProfile = TrialProfile()
     stream: Annotated[tuple[StreamProfile, ...], Field(min_length=1)] = (StreamProfile(),)
 
@@ -85,7 +85,7 @@ class Profile:
 
 @cache
 def _file_profile() -> type[Profile]:
-    """Return the type of a file's profile, with tables of procedures; a table of defaults alone may be missing."""
+    """Return the type of a file's profile; a table of a procedure may be missing if all its values have defaults."""
     tables = []
     for name, procedure in PROCEDURES.items():
         needs_values = any(part.default is part.default_factory is MISSING for part in fields(procedure.settings))
@@ -105,7 +105,7 @@ def read_profile(name_or_file: str | Path) -> Profile:
     Raises
     ------
     routecast.errors.FileProblem
-        There is no such profile, or the file cannot be read, or a value is wrong; with the place of each fault.
+        There is no such profile, the file cannot be read, or values are wrong; the error has the place of each fault.
     """
     text, subject = _text_of(str(name_or_file))
     return validated(_file_profile(), parse_toml(text, subject), subject)

@@ -1,4 +1,4 @@
-"""The result of a benchmark: a value for each procedure with rows by stream and frame size, and facts for its report.
+"""The result of a benchmark: a result for each procedure with rows by stream and frame size, and facts for its report.
 
 Rates are frames per second over all ports together (RFC 2285), as everywhere in routecast. ``per_port_pps`` is the rate
 of one port, the unit of MLRsearch and of RFC 2544 sec. 20; :class:`Setup` states the factor between them (RFC 9971).
@@ -28,12 +28,14 @@ _SAME_CORES = "on the same cores ("
 
 @value
 class MixFacts:
-    """Facts of a mix of frame sizes that a report must state (RFC 6985 sec. 4)."""
+    """Facts of a mix of frame sizes, which a report must state (RFC 6985 sec. 4)."""
 
     name: str
     mean_bytes: float
     order: Literal["sequence", "random"] = field("``random``: each frame is drawn from the genome with equal chances.")
-    genome: str = field("A number after a letter repeats it; small letters are RFC 6985's.")
+    genome: str = field(
+        "Letters of the sizes; a number after a letter repeats it; small letters are those of RFC 6985."
+    )
     custom_bytes: Mapping[str, int] = field("Sizes of the capital letters of the genome.", default_factory=dict)
     share_by_bytes: Mapping[str, float] = field("Share of the frames by their size.", default_factory=dict)
 
@@ -65,14 +67,14 @@ class Setup:
     medium: str = field('``"Ethernet, 10 Gbit/s"``, with ``"virtual"`` where there is no cable.')
     frame_bytes: tuple[int, ...] = field("Fixed sizes.")
     streams: tuple[Stream, ...]
-    frame_format: str = field("In words (sec. 8 asks for it).")
+    frame_format: str = field("Description of the frames (sec. 8).")
     load_unit: str = field("Unit of loads and rates, and the factor between one port and all of them.")
     mixes: tuple[MixFacts, ...] = field("Mixes of frame sizes, beyond RFC 2544.", default=())
 
 
 @value
 class Compliance:
-    """RFC 2544 sec. 5: all MUSTs make a run conditionally compliant, all SHOULDs as well unconditionally."""
+    """RFC 2544 sec. 5: a run that meets all MUSTs is conditionally compliant, and with all SHOULDs unconditionally."""
 
     level: Literal["unconditional", "conditional", "not compliant"]
     statement: str
@@ -86,7 +88,7 @@ class Limit:
     stream: str
     frame_bytes: float = field("Frame size, the mean for a mix.")
     name: str = field('Core, link, receive ring or pool; "device under test" where it is unknown.')
-    reason: str = field("Counters and busy times that show it, in words.")
+    reason: str = field("Counters and busy times that show the bottleneck, in words.")
     trials: int = field("Valid trials with loss that have this bottleneck.")
     of_trials: int = field("Valid trials with loss.")
 
@@ -100,13 +102,13 @@ class BenchmarkResult:
     setup: Setup
     compliance: Compliance
     found: Mapping[str, Any] = field(
-        "Result of each procedure, by its name; without those that were not chosen or could not run, which are in "
-        '``not_run``. ``result.throughput`` is ``result.found.get("throughput")``, and so on.',
+        "Result of each procedure that was run, by its name; ``not_run`` has the others. "
+        ' ``result.throughput`` is ``result.found.get("throughput")``, and so on.',
         default_factory=dict,
     )
     not_run: tuple[NotRun, ...] = ()
     search_statements: tuple[str, ...] = field(
-        "Statements on the searches that RFC 9971 sec. 4.10 wants in a report: units, goal width, goals.", default=()
+        "Statements on the searches that RFC 9971 sec. 4.10 asks for: units, goal width, goals.", default=()
     )
     trials: tuple[TrialRecord, ...] = ()
     resumed_trials: int = field("Trials that come from an interrupted run.", default=0)
@@ -114,10 +116,9 @@ class BenchmarkResult:
         "Bottleneck of each stream at each frame size where trials lost frames.", default=()
     )
     invalid_trials: int = 0
-    invalid_reasons: tuple[str, ...] = field("Why trials were invalid, by kind, the most frequent first.", default=())
+    invalid_reasons: tuple[str, ...] = field("Reasons of invalid trials by kind, the most frequent first.", default=())
     disturbed: tuple[str, ...] = field(
-        "Number of trials that other work on the machine disturbed, then each kind of disturbance; empty without any.",
-        default=(),
+        "Number of trials that other work on the machine disturbed, then each kind of disturbance.", default=()
     )
     started_utc: str = field("ISO 8601.", default="")
     elapsed_s: float = field("Duration of this run.", default=float("nan"))
@@ -125,7 +126,7 @@ class BenchmarkResult:
     versions: Mapping[str, str] = field("Versions of routecast, Python, kernel and libraries.", default_factory=dict)
     notes: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = field(
-        "Contradictions between figures of the result, a sentence with numbers each.", default=()
+        "Contradictions between figures of the result, each as a sentence with numbers.", default=()
     )
 
     @property

@@ -1,6 +1,6 @@
-"""Rigs: the evaluator of a benchmark for each kind of test stream.
+"""Rigs, which give a benchmark the evaluator for each kind of test stream.
 
-A rig is a model with its evaluator, or a test bed with a device under test. The procedures depend on neither.
+A rig is a model with its evaluator, or a test bed with a device under test. The procedures depend on no kind of rig.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class Rig(Protocol):
 
     @property
     def identity(self) -> str:
-        """A text that changes with every condition of a trial's result except the load."""
+        """Text that changes with every condition of a trial's result except the load."""
         ...
 
     def refuses(self, stream: Stream) -> str:
-        """Return why this rig cannot run a stream; empty if it can."""
+        """Return the reason that this rig cannot run a stream; empty if it can."""
         ...
 
     def prepared(self, stream: Stream, phases: TrialProfile) -> AbstractContextManager[Evaluator]:
-        """Return the evaluator for a stream, ready while the context lasts."""
+        """Return a context with the evaluator for a stream."""
         ...
 
     @property
     def no_floor(self) -> str:
-        """Why no wire without a device can be measured here; empty if one can."""
+        """Reason that no wire without a device can be measured; empty if it can."""
         ...
 
     def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
@@ -89,12 +89,12 @@ class Rig(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove everything that the run has made."""
+        """Remove everything that the run set up."""
         ...
 
 
 class _VirtualRig:
-    """A rig of virtual links without a machine: there is no wire to measure and nothing to remove."""
+    """A rig of virtual links without a machine, which has no wire to measure and nothing to remove."""
 
     @property
     def link_bps(self) -> tuple[float, ...]:
@@ -108,7 +108,7 @@ class _VirtualRig:
 
     @property
     def no_floor(self) -> str:
-        """There is no machine whose loss could be measured."""
+        """Reason that no floor can be measured: there is no machine."""
         return "there is no machine that loses frames: nothing is sent over a wire"
 
     def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
@@ -121,7 +121,7 @@ class _VirtualRig:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave everything as it is."""
+        """Remove nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ class PlainRig(_VirtualRig):
 
     @property
     def no_floor(self) -> str:
-        """There is no wire, unless ``wire`` is one."""
+        """Reason that no floor can be measured; empty with a ``wire``."""
         return "" if self.wire is not None else super().no_floor
 
     def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
@@ -179,7 +179,7 @@ class ModelRig(_VirtualRig):
 
     model: RouterModel
     with_: Literal["simulate", "solve"]
-    seed: int = field("Seed of the simulator; each trial draws its own stream from it.", default=1)
+    seed: int = field("Seed of the simulator, from which each trial draws its own stream.", default=1)
     outages_s: Mapping[str, float] = field("Length of the model's resets (RFC 6201), by kind.", default_factory=dict)
 
     @property
@@ -227,7 +227,7 @@ class ModelRig(_VirtualRig):
         return {"router": self.model.name, "model": plain(self.model)}
 
     def tester(self) -> Mapping[str, object]:
-        """State that there is no tester."""
+        """Return that a model has no tester, and the seed."""
         facts: dict[str, object] = {"tester": "none: the load is offered to the model"}
         return facts | ({"seed": self.seed} if self.with_ == "simulate" else {})
 
@@ -246,7 +246,7 @@ class _Reseeded:
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         from routecast.evaluate.simulate import Simulate
 
-        # Searches overload on purpose: such a trial does not settle, and its counts are right all the same.
+        # Searches overload on purpose. Such a trial does not settle, but its counts are right.
         seed = (self.seed * 0x9E3779B97F4A7C15 + self.trial_seed) % 2**63
         trial = Simulate(self.model, seed=seed, steady_state=False).trial(load, duration_s)
         return replace(trial, notes=())
@@ -262,8 +262,8 @@ def medium_of(link_bps: tuple[float, ...], *, virtual: bool) -> str:
 class Outage:
     """An evaluator with resets of a known length, which lets the reset procedure run on a model (RFC 6201).
 
-    The router goes down, loses the frames that it holds, and comes up again. The procedure must find the length, plus
-    the frames that waited in the queues when the router went down, and those that arrive while it fills again.
+    The router goes down, loses the frames that it holds, and comes up again. The procedure must measure the length,
+    plus the frames that waited in the queues when the router went down, and those that arrive while it fills again.
 
     ::
 
@@ -294,7 +294,7 @@ class Outage:
         return tuple(self.lengths_s)
 
     def reseed(self, number: int) -> None:
-        """Pass a trial's number on to a simulator."""
+        """Pass a trial's number to a simulator."""
         reseed = getattr(self.evaluator, "reseed", None)
         if reseed is not None:
             reseed(number)
@@ -326,7 +326,7 @@ class Outage:
 
 
 def _joined(before: Trial, after: Trial, *, duration_s: float, at_s: float, down_s: float) -> Trial:
-    """Return both parts as one trial: frames inside at the reset, and those that arrive in the outage, are lost."""
+    """Return both parts as one trial, which lost the frames inside at the reset and those of the outage."""
     # The load is steady, so the frames of the outage come at the rate of the trial before.
     missed = round((before.offered_frames or 0) / at_s * down_s)
     held = before.in_flight_frames or 0

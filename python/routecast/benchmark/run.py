@@ -1,4 +1,4 @@
-"""A benchmark runs every stream, every frame size and every procedure, those first on which others rest."""
+"""Run the procedures of a benchmark, for each stream and frame size, in the order of their dependence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routecast.benchmark._compliance import compliance_of, hashes_left_out, modi
 from routecast.benchmark._confirmation import (
     CONFIRM,
     CONFIRMING,
-    LEFT_OUT,
+    FLOOR_LEFT_OUT,
     confirmed_rows,
     longest_at,
     search_below,
@@ -37,7 +37,7 @@ from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceilin
 from routecast.benchmark.result import BenchmarkResult, MixFacts, Setup
 from routecast.benchmark.rig import Rig
 from routecast.benchmark.stage import InvalidTrial, Stage
-from routecast.benchmark.streams import FEWEST_IPV6_BYTES, Stream, mix_refused
+from routecast.benchmark.streams import MIN_IPV6_BYTES, Stream, mix_refused
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
 from routecast.progress import Progress
@@ -46,7 +46,7 @@ from routecast.quantity import format_pps
 __all__ = ["run_benchmark"]
 
 _NO_POWER = ("no power here", "power: ", "power is not metered")
-"""Beginnings of the notes of trials on missing watts."""
+"""Beginnings of the notes on missing watts."""
 
 _FRAME_FORMAT = (
     "UDP echo requests over {protocols} in Ethernet II frames (RFC 2544 appendix C.2), port 7 for one pair of "
@@ -57,7 +57,7 @@ _FRAME_FORMAT = (
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """A run with its rows and trials so far."""
+    """A benchmark run, with its rows and trials so far."""
 
     plan: Plan
     rig: Rig
@@ -73,7 +73,7 @@ class _Run:
 def run_benchmark(
     plan: Plan, rig: Rig, *, out: Path | None = None, on_progress: Progress | None = None, command: str = ""
 ) -> BenchmarkResult:
-    """Run a benchmark; with a folder, an interrupted one continues where it stopped.
+    """Run a benchmark; an interrupted run continues if it has a folder.
 
     Parameters
     ----------
@@ -131,15 +131,15 @@ def run_benchmark(
         elapsed_s=time.monotonic() - started,
         command=command,
     )
-    if out is not None:  # the summary comes last: a folder with one is complete
+    if out is not None:  # the summary comes last, because it marks the folder as complete
         result.write(out / SUMMARY)
     return result
 
 
 def _run_size(run: _Run, stream: Stream, size: float, make_stage: Callable[..., Stage]) -> None:
-    """Run the procedures for one stream and frame size, whose stages share the greatest rate of the tester.
+    """Run the procedures for one stream and frame size; their stages share the greatest rate of the tester.
 
-    Procedures after latency and frame loss rest on the throughput that the trials of these two confirm.
+    The trials of latency and frame loss confirm the throughput, on which all later procedures rest.
     """
     most_pps = math.inf
     base: ThroughputRow | None = None
@@ -156,13 +156,13 @@ def _run_size(run: _Run, stream: Stream, size: float, make_stage: Callable[..., 
         if not procedure.rests_on_throughput and math.isinf(most_pps):
             short = find_ceiling(stage)
             most_pps = stage.most_pps
-            # Sec. 20 knows no mixes; and the mean of drawn sizes varies, so the tester falls a little short by itself.
+            # Sec. 20 has no mixes, and the mean of drawn sizes varies, so a tester falls a little short of the medium.
             (run.short_of_mixes if stream.mix else run.short_of_medium).extend([short] if short else [])
         try:
             rows = procedure.run(stage, _throughput_pps(procedure, stage, base))
-        except LeftOut as reason:
-            what = f"{procedure.words}, {size:g} B, {stream.name}"
-            run.not_run.append(NotRun(section=f"RFC 2544 sec. {procedure.section}", what=what, reason=str(reason)))
+        except LeftOut as problem:
+            part = f"{procedure.words}, {size:g} B, {stream.name}"
+            run.not_run.append(NotRun(section=f"RFC 2544 sec. {procedure.section}", what=part, reason=str(problem)))
         else:
             run.rows[name] += rows
             if name == "throughput":
@@ -175,7 +175,7 @@ def _run_size(run: _Run, stream: Stream, size: float, make_stage: Callable[..., 
 def _measure_floor(run: _Run, stage: Stage, make_stage: Callable[..., Stage], base: ThroughputRow) -> None:
     """Add the loss of a wire without a device at the same rate to the row of the base goal."""
     trial = stage.profile.trial
-    reason = run.rig.no_floor or ("" if trial.floor else LEFT_OUT)
+    reason = run.rig.no_floor or ("" if trial.floor else FLOOR_LEFT_OUT)
 
     def open_stage() -> Stage:
         return make_stage(procedure=FLOOR, most_pps=stage.most_pps, evaluator=run.rig.floor(stage.stream, trial))
@@ -187,12 +187,12 @@ def _measure_floor(run: _Run, stage: Stage, make_stage: Callable[..., Stage], ba
 
 
 def _confirm(run: _Run, stage: Stage, procedures: Sequence[str]) -> ThroughputRow:
-    """Replace the throughput rows of a stage's stream and size by those that the trials so far confirm.
+    """Replace the throughput rows of a stage's stream and frame size by rows that the trials so far confirm.
 
     Returns the row of the base goal.
     """
     key = (stage.stream.name, stage.frame_bytes)
-    # The trials have the name of the procedure whose loss they follow, and keys of their own in the journal.
+    # The trials have the name of the procedure whose loss they repeat, but other keys in the journal.
     stage = replace(stage, identity=f"{stage.identity}/{CONFIRM}")
     all_rows: list[ThroughputRow] = run.rows["throughput"]
     indices = [index for index, row in enumerate(all_rows) if (row.stream, row.frame_bytes) == key]
@@ -227,9 +227,9 @@ def _base(plan: Plan, rows: Sequence[ThroughputRow]) -> ThroughputRow:
 
 
 def _throughput_pps(procedure: Procedure, stage: Stage, base: ThroughputRow | None) -> float:
-    """Return the throughput on which a procedure rests; NaN if it rests on none.
+    """Return the throughput on which a procedure rests; NaN if it needs none.
 
-    Raises LeftOut: no throughput was found, or the procedure counts frames of a closed form.
+    Raises LeftOut: no throughput was found, or the procedure counts frames, which a closed form does not have.
     """
     if not procedure.rests_on_throughput:
         return math.nan
@@ -245,7 +245,7 @@ def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotR
     usable, refused = [], []
     for stream in plan.streams:
         is_ipv6 = stream.protocol == "IPv6"
-        reason = rig.refuses(stream) or (mix_refused(stream, FEWEST_IPV6_BYTES) if is_ipv6 else "")
+        reason = rig.refuses(stream) or (mix_refused(stream, MIN_IPV6_BYTES) if is_ipv6 else "")
         if reason:
             section = (
                 "RFC 6985"
@@ -266,7 +266,7 @@ def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotR
 
 def _result(run: _Run, device: dict[str, object], tester: dict[str, object]) -> BenchmarkResult:
     plan, rig, profile = run.plan, run.rig, run.plan.profile
-    of_device = [record for record in run.records if record.procedure != FLOOR]
+    device_records = [record for record in run.records if record.procedure != FLOOR]
     protocols = " and ".join(dict.fromkeys(stream.protocol for stream in plan.streams))
     setup = Setup(
         evaluator=rig.kind,
@@ -305,15 +305,15 @@ def _result(run: _Run, device: dict[str, object], tester: dict[str, object]) -> 
         ),
         trials=tuple(run.records),
         resumed_trials=run.clock.known_trials,
-        invalid_trials=sum(not record.trial.is_valid for record in of_device),
-        invalid_reasons=reasons_of(of_device),
-        limits=limits_of(of_device),
-        disturbed=disturbances_of(of_device),
+        invalid_trials=sum(not record.trial.is_valid for record in device_records),
+        invalid_reasons=reasons_of(device_records),
+        limits=limits_of(device_records),
+        disturbed=disturbances_of(device_records),
         versions=_versions(),
         notes=(
             *plan.notes,
             *dict.fromkeys(run.short_of_medium + run.short_of_mixes),
-            *_power_notes(of_device),
+            *_power_notes(device_records),
             *_floor_notes(run),
         ),
     )
@@ -321,19 +321,19 @@ def _result(run: _Run, device: dict[str, object], tester: dict[str, object]) -> 
 
 def _run_id(plan: Plan, rig: Rig) -> str:
     """Return a text that changes with the rig, the profile, the flows and the version of a run."""
-    decisive = (__version__, rig.identity, repr(plan.profile), plan.flows)
-    return hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]
+    conditions = (__version__, rig.identity, repr(plan.profile), plan.flows)
+    return hashlib.sha256(repr(conditions).encode()).hexdigest()[:16]
 
 
 def _failure_notes(failures: list[str]) -> list[str]:
     return [
-        f"the tester failed {n} time{'s' if n > 1 else ''} and was asked again: {text}"
+        f"the tester failed {n} time{'s' if n > 1 else ''}, and the trial was run again: {text}"
         for text, n in Counter(failures).items()
     ]
 
 
 def _power_notes(records: list[TrialRecord]) -> list[str]:
-    """Return a note on trials without watts: there is no meter, or it failed."""
+    """Return a note on the trials without watts, if a meter is missing or failed."""
     missing = [
         note
         for record in records
@@ -345,7 +345,7 @@ def _power_notes(records: list[TrialRecord]) -> list[str]:
 
 
 def _floor_notes(run: _Run) -> list[str]:
-    """Return why the floor of a measured machine is unknown."""
+    """Return the reasons that the floor of a measured machine is unknown."""
     if run.rig.kind != "measure":
         return []
     reasons: dict[str, None] = {}

@@ -21,7 +21,7 @@ Probe = Callable[[float, float, str], Counts]
 
 Outcome = Literal["found", "maximum", "below", "undetermined"]
 
-_MOST_TRIALS = 200
+_MAX_TRIALS = 200
 _NO_TIME_LIMIT_S = 1e9
 
 
@@ -29,15 +29,15 @@ _NO_TIME_LIMIT_S = 1e9
 class Bounds:
     """The end of a search for one goal, per port."""
 
-    lower_pps: float = field("Greatest load known to meet the goal; NaN where there is none.", default=math.nan)
-    upper_pps: float = field("Least load known to miss it; NaN where there is none.", default=math.nan)
+    lower_pps: float = field("Greatest load known to meet the goal; NaN if there is none.", default=math.nan)
+    upper_pps: float = field("Least load known to miss the goal; NaN if there is none.", default=math.nan)
     conditional_pps: float = field(
         'Forwarded rate at the lower bound (RFC 9971 sec. 4.8 "conditional throughput").', default=math.nan
     )
     outcome: Outcome = field("See :class:`routecast.benchmark.procedures.throughput.ThroughputRow`.")
-    reason: str = field("Why there is no result.", default="")
+    reason: str = field("Reason of a missing result.", default="")
     raised_from_pps: float = field(
-        "Result of the search, where the bound was raised to that of a stricter goal; NaN elsewhere.", default=math.nan
+        "Result of the search, if the bound was raised to that of a stricter goal; NaN otherwise.", default=math.nan
     )
 
 
@@ -47,9 +47,9 @@ def verified(
     """Return a probe that verifies losses, and cuts long trials into slices.
 
     Loss verification (ETSI GS NFV-TST009 clause 12.3.3; RFC 9004 sec. 6) repeats a trial with a little loss. A software
-    router on a machine with other work loses frames now and then for reasons of the machine. Where most trials of a
-    rate have no loss, the loss of the others is taken to be such a disturbance. One lucky trial does not decide: the
-    median does. This is a deviation from RFC 2544 sec. 26.1, where every loss counts.
+    router on a machine with other work sometimes loses frames because of the machine. Where most trials of a rate have
+    no loss, the loss of the others counts as such a disturbance. The median decides, so a single lucky trial does not.
+    This is a deviation from RFC 2544 sec. 26.1, where every loss counts.
 
     ``repeats``: max(r), repetitions of a trial with loss. The median of all ``1 + repeats`` counts, the greater of the
     two in the middle of an even number, so that most trials lose no more; ``below_ratio``: z: a greater loss is the
@@ -67,7 +67,7 @@ def verified(
         for _ in range(repeats):
             trials.append(probe(load_pps, duration_s, f"{purpose}, verification"))
             if sum(counts.loss_ratio <= enough_ratio for counts in trials) > middle:
-                break  # most have no loss, whatever the others lose
+                break  # a majority has no loss already
         return sorted(trials, key=lambda counts: counts.loss_ratio)[middle]
 
     def sliced(load_pps: float, duration_s: float, purpose: str) -> Counts:
@@ -150,7 +150,7 @@ class _Search:
         return self._bounds("below" if math.isnan(self.lower) else "found")
 
     def _open(self, length: float, hint_pps: float) -> None:
-        """Go up or down from a hint in growing steps until both bounds are known."""
+        """Go up or down from a hint, in growing steps, until both bounds are known."""
         if not self.least < hint_pps < self.upper:
             return
         step = 2.0 * self.goal.width
@@ -168,7 +168,7 @@ class _Search:
 
     def _narrow(self, length: float) -> None:
         """Halve the interval until it is as narrow as the goal's width."""
-        while self.trials < _MOST_TRIALS:
+        while self.trials < _MAX_TRIALS:
             low = 0.0 if math.isnan(self.lower) else self.lower
             if self.upper - low <= self.goal.width * self.upper or self.upper <= self.least:
                 return
@@ -177,7 +177,7 @@ class _Search:
     def _descend(self) -> None:
         """Go down from a lower bound that failed at full length in growing steps until a load meets the goal."""
         width = self.goal.width
-        while math.isnan(self.lower) and self.upper > self.least and self.trials < _MOST_TRIALS:
+        while math.isnan(self.lower) and self.upper > self.least and self.trials < _MAX_TRIALS:
             self._meets(max(self.upper * (1.0 - width), self.least), self.goal.final_trial)
             width = min(2.0 * width, 0.5)
 

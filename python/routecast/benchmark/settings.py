@@ -28,7 +28,7 @@ class GoalProfile:
     name: Annotated[Text, Field(min_length=1, max_length=40)] = field("Name of the goal in tables.")
     loss_ratio: LossRatio = field("Loss that a good trial may have.", default=0.0, key="loss_ratio")
     exceed_ratio: LossRatio = field(
-        "Share of the trial time at a load that may be of bad trials.", default=0.0, key="exceed_ratio"
+        "Share of the trial time at a load that bad trials may take.", default=0.0, key="exceed_ratio"
     )
     width: Annotated[float, Field(gt=0.0, lt=0.5)] = field(
         "Goal width: distance of the bounds, relative to the upper one.", default=0.005

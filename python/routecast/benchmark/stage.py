@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "InvalidTrial", "Stage", "counts_of"]
 
 UNSENT_TOLERANCE = 1e-3
-"""Share of the intended frames that may be unsent: a trial with more has missed its rate."""
+"""Greatest share of unsent frames of a trial that reached its intended rate."""
 
 _HALF_A_GAP = 0.5
-_AFTER_A_FAILURE_S = 1.0
-_AFTER_OTHER_WORK_S = 0.2
-_ATTEMPTS_OF_A_BURST = 4
-_COLD = 0.5
+_WAIT_AFTER_FAILURE_S = 1.0
+_WAIT_AFTER_OTHER_WORK_S = 0.2
+_BURST_ATTEMPTS = 4
+_COLD_RATE_RATIO = 0.5
 """Share of its greatest rate that a tester of software reaches from the first frame of a short burst on."""
-_SLOWER = 0.8
+_SLOW_DOWN_RATIO = 0.8
 
 
 class InvalidTrial(RoutecastError):
-    """A trial stayed invalid after all attempts: neither it nor a figure that rests on it is a result."""
+    """A trial stayed invalid after all attempts, so that no result can rest on it."""
 
     def __init__(self, reasons: tuple[str, ...], trial: Trial, attempts: int) -> None:
         super().__init__(reasons, trial, attempts)
@@ -71,7 +71,7 @@ class Counts:
 
 
 def counts_of(trial: Trial, duration_s: float) -> Counts:
-    """Count a trial's frames; those in flight at its end are not lost (S12)."""
+    """Count a trial's frames; frames in flight at its end are not lost (S12)."""
     intended = trial.intended_pps * duration_s
     if trial.offered_frames is None:
         offered = round(trial.offered_pps * duration_s)
@@ -174,7 +174,7 @@ class Stage:
         """
         if math.isinf(self.burst_pps):
             is_slower = self.most_pps < self.theoretical_pps
-            self.burst_pps = max(_COLD * self.most_pps, least_pps) if is_slower else self.theoretical_pps
+            self.burst_pps = max(_COLD_RATE_RATIO * self.most_pps, least_pps) if is_slower else self.theoretical_pps
         while True:
             # Half a gap less than the burst, so that rounding adds no frame.
             length_s = (frames - _HALF_A_GAP * self.ports) / self.burst_pps
@@ -183,11 +183,11 @@ class Stage:
                     quiet = quiet_after(length_s)
                     trial = self.trial(self.burst_pps, length_s + residual_s, purpose, quiet)
                 else:
-                    trial = self.trial(self.burst_pps, length_s, purpose, attempts=_ATTEMPTS_OF_A_BURST)
+                    trial = self.trial(self.burst_pps, length_s, purpose, attempts=_BURST_ATTEMPTS)
             except InvalidTrial:
-                if self.burst_pps * _SLOWER < least_pps:
+                if self.burst_pps * _SLOW_DOWN_RATIO < least_pps:
                     raise
-                self.burst_pps *= _SLOWER
+                self.burst_pps *= _SLOW_DOWN_RATIO
             else:
                 return Counts(offered=trial.offered_frames or 0, lost=trial.dropped_frames or 0)
 
@@ -207,7 +207,7 @@ class Stage:
             if trial.is_valid:
                 return trial
             if attempt < attempts and disturbances(trial) and trial.evaluator == "measure":
-                time.sleep(_AFTER_OTHER_WORK_S * attempt)
+                time.sleep(_WAIT_AFTER_OTHER_WORK_S * attempt)
         raise InvalidTrial(trial.invalid, trial, attempts)
 
     def _once(
@@ -216,7 +216,7 @@ class Stage:
         self.count += 1
         key = self._key(load, duration_s, reset)
         trial = self.journal.find(key)
-        is_known = trial is not None
+        is_resumed = trial is not None
         if trial is None:
             reseed = getattr(self.evaluator, "reseed", None)
             if reseed is not None:
@@ -233,9 +233,9 @@ class Stage:
             trial=trial,
         )
         self.records.append(record)
-        if not is_known:
+        if not is_resumed:
             self.journal.add(key, record)
-        self.on_trial(duration_s, is_known, purpose)
+        self.on_trial(duration_s, is_resumed, purpose)
         return trial
 
     def _run(self, run: Callable[[], Trial]) -> Trial:
@@ -250,10 +250,10 @@ class Stage:
                 raise
             except EnvironmentProblem as problem:
                 self.failures.append(str(problem))
-                time.sleep(_AFTER_A_FAILURE_S)
+                time.sleep(_WAIT_AFTER_FAILURE_S)
         return run()
 
     def _key(self, load: OfferedLoad, duration_s: float, reset: str) -> str:
-        decisive = (__version__, self.identity, self.procedure, self.stream, self.frame_bytes, self.count)
+        conditions = (__version__, self.identity, self.procedure, self.stream, self.frame_bytes, self.count)
         settings = (load.rate_pps, load.steps, len(load.flows.flows), duration_s, reset)
-        return hashlib.sha256(repr((*decisive, *settings)).encode()).hexdigest()[:24]
+        return hashlib.sha256(repr((*conditions, *settings)).encode()).hexdigest()[:24]

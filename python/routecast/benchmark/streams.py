@@ -1,4 +1,4 @@
-"""Test streams as loads: the protocol and flows of a stream, and the greatest rate of a port."""
+"""Test streams: their protocol, flows and frames, their loads, and the maximum rate of the medium."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from routecast.quantity.schema import field, value
 __all__ = [
     "BROADCAST",
     "BROADCAST_RATIO",
-    "FEWEST_IPV6_BYTES",
     "MANAGEMENT",
+    "MIN_IPV6_BYTES",
     "ROUTING_UPDATES",
     "SECTIONS",
     "Stream",
@@ -32,7 +32,7 @@ __all__ = [
     "theoretical_pps",
 ]
 
-FEWEST_IPV6_BYTES = 84
+MIN_IPV6_BYTES = 84
 """Smallest frame of RFC 8219 sec. 5.1.1, instead of 64 bytes: the IPv6 header is 20 bytes longer."""
 
 BROADCAST = "1 % broadcast frames"
@@ -58,7 +58,7 @@ class Stream:
 
     name: str = field('``"IPv4"``, ``"IPv6 bidirectional"``, ``"IPv4, 256 networks"``, ``"IPv4, 25 filters"``.')
     protocol: Literal["IPv4", "IPv6"] = field(
-        "UDP over it (RFC 2544 appendix C.2.6.4: UDP echo requests; RFC 4814 ports where there are several flows).",
+        "Protocol under UDP (RFC 2544 appendix C.2.6.4: UDP echo requests; RFC 4814: ports of several flows).",
         default="IPv4",
     )
     bidirectional: bool = field("RFC 2544 sec. 14: both ways at the same rate.", default=False)
@@ -106,7 +106,7 @@ class StreamProfile:
 
     def __post_init__(self) -> None:
         if len(_modifiers(self)) > 1:
-            raise ValueError(f"{' and '.join(_modifiers(self))} are conditions of their own: give each its stream")
+            raise ValueError(f"{' and '.join(_modifiers(self))} are separate conditions: give each its own stream")
 
 
 def stream_of(profile: StreamProfile) -> Stream:
@@ -141,9 +141,9 @@ def mixed(stream: Stream, mix: str) -> Stream:
 
 
 def mix_refused(stream: Stream, least_bytes: int, frame: str = "") -> str:
-    """Return why a mix cannot be sent where ``least_bytes`` is the smallest test frame; empty if it can.
+    """Return the reason that a mix has frames below ``least_bytes``, the smallest test frame; empty if it has none.
 
-    RFC 8219 replaces fixed sizes that are too small for IPv6; a mix would become another mix.
+    RFC 8219 replaces fixed sizes that are too small for IPv6, but a mix would become another mix.
     """
     frames = stream.frames
     if frames is None or min(frames.sequence_bytes) >= least_bytes:
@@ -168,7 +168,7 @@ def _modifiers(profile: StreamProfile) -> list[str]:
 
 
 def sending_ports(stream: Stream) -> int:
-    """Return the number of sending ports: the factor between the load of one port and of all (RFC 9971)."""
+    """Return the number of sending ports, the factor between the load of a port and of all ports (RFC 9971)."""
     return 2 if stream.bidirectional else 1
 
 
@@ -185,8 +185,8 @@ def load_of(
 ) -> OfferedLoad:
     """Return the load of a stream at a rate over all its ports, steady or in bursts (RFC 2544 sec. 21).
 
-    ``flows``: flows each way, by random addresses and UDP ports (RFC 4814); 1 is one pair of addresses. A stream over
-    several networks has at least a flow for each.
+    ``flows``: flows in each direction, by random addresses and UDP ports (RFC 4814); 1 is one pair of addresses. A
+    stream over several networks has at least a flow for each.
     """
     return OfferedLoad(
         rate_pps=rate_pps,
@@ -209,7 +209,7 @@ def _flows(stream: Stream, count: int) -> FlowSet:
         if stream.bidirectional:
             flows += (Flow(rss_hash=1, ingress=1, egress=0),)
     else:
-        # Random flows alternate between both directions, so the flows of a direction are every second one.
+        # Random flows alternate between both directions, so a direction has every second flow.
         drawn = FlowSet.random(2 * count).flows
         flows = drawn if stream.bidirectional else drawn[0::2]
     return FlowSet(name=stream.name, flows=flows)

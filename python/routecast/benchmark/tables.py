@@ -1,4 +1,4 @@
-"""Tables of a benchmark: results of its procedures, parts that were not run, deviations, trials, expected time."""
+"""Tables of a benchmark: results of procedures, parts not run, deviations, limits, trials and expected time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def plan_table(plan: Plan) -> Table:
         Column("Time", "", _hours, itemgetter(3)),
         name="plan",
         title="Expected on the wire",
-        caption="Searches depend on what they find.",
+        caption="The trials of a search depend on the router.",
         strong=[len(rows)],
     )
 
@@ -93,7 +93,7 @@ def deviations_table(result: BenchmarkResult) -> Table:
         Column.text("Done", "done", wrap=True),
         name="deviations",
         title="Deviations",
-        caption="What the standards ask for, and what was done instead. Shaded rows are MUSTs.",
+        caption="Requirements of the standards, and what was done instead. Shaded rows are MUSTs.",
         strong=lambda deviation: deviation.requirement == "MUST",
     )
 
@@ -121,7 +121,7 @@ def limits_table(result: BenchmarkResult) -> Table:
         Column.text("Trials", lambda limit: f"{limit.trials} of {limit.of_trials}"),
         name="limits",
         title="What limits",
-        caption="What most valid trials with loss name, and what the last of them saw.",
+        caption="The bottleneck of most valid trials with loss, and the evidence of the last such trial.",
     )
 
 

@@ -110,7 +110,7 @@ def _point(evaluator: Measure, load: OfferedLoad, count: int | None, out: Path |
         raise QuantityProblem("", message)
     point = point_of(bed, load.frames, ports=ports, cores=count)
     if out is not None:
-        points_before(out, point, who="measure")
+        points_before(out, point, command="measure")
     return point
 
 

@@ -79,7 +79,7 @@ def run_until(
             append_point(out, replace(point, throughput_pps=trial.forwarded_pps, calibrate=True))
         return trial.forwarded_pps
 
-    before = [] if out is None else points_before(out, able[0], who="--until")
+    before = [] if out is None else points_before(out, able[0], command="--until")
     known = [point for point in before if point.series == able[0].series]
     if known:
         remark(f"{out} has {len(known)} measurements: going on from them")

@@ -97,7 +97,7 @@ calibrates = { set = ["service.per_packet"], between = ["2 us", "5 us"] }
 
 @pytest.mark.slow
 def test_orders_shapes_and_bottlenecks_are_told_apart(tmp_path: Path) -> None:
-    told = """
+    statements = """
 [[figure.ordered]]
 says = "two cores beat one"
 curves = ["two", "one"]
@@ -123,7 +123,7 @@ curve = "one"
 thread = "core 0"
 says = "the core limits"
 """
-    result = run(tmp_path, told)
+    result = run(tmp_path, statements)
     met = {criterion.name: criterion.is_met for criterion in result.criteria}
     assert met == {
         "two cores beat one": True,

@@ -15,13 +15,13 @@ from pathlib import Path
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
 
-MOST_BYTES = 500_000_000
-"""Results have kilobytes to megabytes; a larger file is something else."""
+MAX_BYTES = 500_000_000
+"""Greatest size of a file; results have kilobytes to megabytes."""
 
-MOST = 1e18
-"""No count, rate or time of a result is larger; larger numbers would not fit into tables."""
+MAX_NUMBER = 1e18
+"""Greatest count, rate or time of a result; larger numbers do not fit into tables."""
 
-# A text without an end reaches to the end of the file. A search from each of its quotes would take for ever.
+# An unterminated text reaches to the end of the file; a search from each of its quotes would take too long.
 _TEXT_OR_NUMBER = re.compile(
     r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)(?![\w.])', re.IGNORECASE | re.DOTALL
 )
@@ -83,7 +83,7 @@ class Node:
         for number, value in enumerate(self.value):
             yield Node(self.document, value, f"{self.place}[{number}]")
 
-    def number(self, *, least: float = -MOST, most: float = MOST) -> float:
+    def number(self, *, least: float = -MAX_NUMBER, most: float = MAX_NUMBER) -> float:
         """Return a number; NaN where the file has NaN or none. Another type, or a number out of range, is a fault."""
         value = self.value
         if value is None:
@@ -92,12 +92,12 @@ class Node:
             self.problem(f"got {_describe(value)}: wants a number")
             return math.nan
         if math.isfinite(value) and not least <= value <= most:
-            bounds = f"at least {least:g}" if most == MOST and value < least else f"from {least:g} to {most:g}"
+            bounds = f"at least {least:g}" if most == MAX_NUMBER and value < least else f"from {least:g} to {most:g}"
             self.problem(f"got {_describe(value)}: wants a number {bounds}")
             return math.nan
         return float(value) if math.isfinite(value) else math.nan
 
-    def finite(self, *, least: float = -MOST, most: float = MOST) -> float:
+    def finite(self, *, least: float = -MAX_NUMBER, most: float = MAX_NUMBER) -> float:
         """Return a number; a missing or infinite one is a fault."""
         before = len(self.document.problems)
         value = self.number(least=least, most=most)
@@ -148,7 +148,7 @@ class Document:
 
 def read_result(path: Path) -> str:
     """Return the text of a tester's file; see :func:`routecast.quantity.bounded_file.read_text` for its faults."""
-    return read_text(path, kind="result of a tester", largest_bytes=MOST_BYTES)
+    return read_text(path, kind="result of a tester", largest_bytes=MAX_BYTES)
 
 
 def parse_document(text: str, *, name: str) -> Document:

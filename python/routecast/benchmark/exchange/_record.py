@@ -17,13 +17,13 @@ NAN = float("nan")
 Bound = Literal["", "lower", "upper"]
 
 NO_THROUGHPUT = frozenset({"reconf", *PROCEDURES}) - {"throughput"}
-"""Goals of trials that measure something else than a throughput: their forwarded rate is not the router's."""
+"""Goals of trials that measure no throughput, so that their forwarded rate is not the router's."""
 
 LIMITS = {
     "medium": "this is the maximum rate of the medium: no rate failed",
     "tester": "this is the greatest rate that was offered, and it met the goal: the router may forward more",
 }
-"""Meaning of the fact ``limit`` of a record, whose rate is the limit of the medium or of the tester."""
+"""Meaning of the fact ``limit`` of a record: medium or tester limited its rate."""
 
 
 @value
@@ -39,7 +39,7 @@ class Record:
         'other procedures of RFC 2544, ``"back_to_back"`` and so on (:data:`NO_THROUGHPUT`).',
         default="run",
     )
-    bound: Bound = field("End of a search's last interval that the rate is; empty for other trials.", default="")
+    bound: Bound = field("End of a search's last interval at which the rate is; empty for other trials.", default="")
     goal_loss_ratio: float = field("Loss that the goal tolerates; NaN without one.", default=NAN)
     frame_bytes: float = field("Frame size with FCS (S1), the mean of a mix; NaN where unknown.", default=NAN)
     ports: int | None = field("Sending ports: 2 for a bidirectional test.", default=None)

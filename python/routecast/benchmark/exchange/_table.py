@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from routecast.benchmark.exchange._benchmark import is_journal, read_journal
-from routecast.benchmark.exchange._document import MOST, read_result
+from routecast.benchmark.exchange._document import MAX_NUMBER, read_result
 from routecast.benchmark.exchange._record import NAN, Record
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
@@ -168,7 +168,7 @@ def _typed(name: str, text: str, place: str, problems: list[Problem]) -> Cell:
         return text or None
     try:
         value = float(text) if kind is float else int(text)
-        if kind is int and abs(value) > MOST:
+        if kind is int and abs(value) > MAX_NUMBER:
             raise ValueError(text)
     except ValueError:
         wants = "a number" if kind is float else "a whole number"

@@ -43,8 +43,8 @@ def validate_text(
     at_tester: dict[_Conditions, None] = {}  # a set in order
     for number, record in enumerate(records, start=1):
         rate_pps = record.trial.forwarded_pps
-        wanted = record.goal not in NO_THROUGHPUT and goal in (None, record.goal)
-        if not wanted or not record.trial.is_valid or not rate_pps > 0.0:
+        is_chosen = record.goal not in NO_THROUGHPUT and goal in (None, record.goal)
+        if not is_chosen or not record.trial.is_valid or not rate_pps > 0.0:
             continue
         place = f"trial {number} ({record.title or record.source})"
         row_cores, row_flows = record.cores or cores, record.flows or flows
@@ -62,16 +62,16 @@ def validate_text(
     if problems:
         raise FileProblem(name, problems)
     if not best and not at_tester:
-        which = f"valid trial with the goal {goal!r}" if goal else "valid trial that measures a throughput"
+        kind = f"valid trial with the goal {goal!r}" if goal else "valid trial that measures a throughput"
         goals = {record.goal for record in records}
-        words = f"goals in it: {', '.join(sorted(goals - NO_THROUGHPUT)) or 'none'}"
+        goals_text = f"goals in it: {', '.join(sorted(goals - NO_THROUGHPUT)) or 'none'}"
         if goals & NO_THROUGHPUT:
-            words += f"; those of {', '.join(sorted(goals & NO_THROUGHPUT))} measure no throughput"
-        raise FileProblem(name, [Problem("", f"has no {which}; {words}")])
-    free = {key for key, record in best.items() if record.facts.get("limit") != "medium"}
+            goals_text += f"; those of {', '.join(sorted(goals & NO_THROUGHPUT))} measure no throughput"
+        raise FileProblem(name, [Problem("", f"has no {kind}; {goals_text}")])
+    router_limited = {key for key, record in best.items() if record.facts.get("limit") != "medium"}
     for key in [key for key in at_tester if key not in best]:
         on_remark(f"{_describe(key)}: left out, {LIMITS['tester']}")
-    for key in [key for key in best if not any(key[0] == other[0] for other in free)]:
+    for key in [key for key in best if not any(key[0] == other[0] for other in router_limited)]:
         on_remark(f"{_describe(key)}: left out, {LIMITS['medium']}, and no row of its series can calibrate")
         del best[key]
     if not best:
@@ -81,13 +81,13 @@ def validate_text(
         )
         raise FileProblem(name, [Problem("", message)])
     keys = {key for key in (*best, *at_tester) if key[2] in calibrate_bytes}
-    if keys and not keys & free:
+    if keys and not keys & router_limited:
         message = "cannot calibrate, for the tester or the medium limited it: give another size to --calibrate"
         raise FileProblem(name, [Problem(_describe(key), message) for key in (*best, *at_tester) if key in keys])
     points = []
     for key, record in best.items():
         title, row_cores, frame_bytes, row_flows = key
-        sizes = [size for series, _, size, _ in free if series == title]
+        sizes = [size for series, _, size, _ in router_limited if series == title]
         calibrates = frame_bytes in (calibrate_bytes or (min(sizes), max(sizes)))
         points.append(
             Point(
@@ -98,7 +98,7 @@ def validate_text(
                 link_bps=record.link_bps if math.isfinite(record.link_bps) else link_bps,
                 ports=record.ports or 2,
                 series=title,
-                calibrate=calibrates and key in free,
+                calibrate=calibrates and key in router_limited,
             )
         )
     return points_text(points)

@@ -1,4 +1,4 @@
-"""The procedures of RFC 2544 sec. 26, each an object in a file of its own: a new one is a file and its name here."""
+"""The procedures of RFC 2544 sec. 26, each an object in its own file; a new procedure is a file and its name here."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,4 +10,4 @@ __all__ = ["PROCEDURES", "Procedure"]
 _NAMES = ("throughput", "latency", "frame_loss", "back_to_back", "recovery", "reset")
 
 PROCEDURES: Mapping[str, Procedure] = {name: import_module(f"{__name__}.{name}").PROCEDURE for name in _NAMES}
-"""All of them by name, in the RFC's order, which is the order in which they are run."""
+"""All procedures by name, in the RFC's order, which is the order of a run."""

@@ -38,7 +38,7 @@ Outcome = Literal["found", "limit", "skipped", "undetermined"]
 
 @value
 class BackToBackProfile:
-    """``[back_to_back]``: sec. 26.4 as RFC 9004 has it."""
+    """``[back_to_back]``: sec. 26.4 by RFC 9004."""
 
     repeats: Repeats = field("Searches; their mean is reported.", default=50)
     longest: Duration = field("Upper limit of a burst's send time, up to 30 s.", default=30.0)
@@ -54,23 +54,23 @@ class BackToBackProfile:
 
 @value
 class BackToBackRow:
-    """Sec. 26.4 as RFC 9004 has it, for one stream and frame size."""
+    """Sec. 26.4 by RFC 9004, for one stream and frame size."""
 
     stream: str
     frame_bytes: float = field("Frame size, the mean for a mix.")
     burst_frames: Spread = field(
-        "Longest burst at the maximum rate without loss, one value per repetition (a whole search each)."
+        "Longest burst at the maximum rate without loss; each value is the result of a whole search."
     )
     throughput_pps: float
     theoretical_pps: float
     implied_buffer_s: float = field("RFC 9004 sec. 6.4: mean burst over the theoretical maximum rate.")
     corrected_buffer_s: float = field(
-        "Less the frames that leave meanwhile: implied − implied · throughput / theoretical."
+        "Implied buffer less the frames that leave meanwhile: implied − implied · throughput / theoretical."
     )
     resolution_frames: int = field("Least step of the search.")
     longest_s: float = field("Upper limit of the burst's send time.")
     outcome: Outcome = field(
-        "``limit``: the longest burst was without loss. ``skipped``: the throughput is the theoretical maximum, where "
+        "``limit``: the longest burst lost nothing. ``skipped``: the throughput is the theoretical maximum, for which "
         "RFC 9004 sec. 5.2 asks for no test.",
         default="found",
     )
@@ -80,16 +80,16 @@ class BackToBackRow:
 
 @value
 class BackToBackResult:
-    """Sec. 26.4 (RFC 9004); ``algorithm`` states the search and its inputs, which sec. 6 of RFC 9004 wants reported."""
+    """Sec. 26.4 (RFC 9004); ``algorithm`` states the search and its inputs, as sec. 6 of RFC 9004 asks."""
 
     rows: tuple[BackToBackRow, ...]
     algorithm: str
     section: str = "RFC 9004, RFC 2544 sec. 26.4"
 
 
-_MOST_BURST_S = 30.0
-_SEARCHES_OF_A_BURST = 8
-_ABOVE = 1.2
+_MAX_BURST_S = 30.0
+_BURSTS_OF_A_SEARCH = 8
+_MIN_RATE_RATIO = 1.2
 """Least rate of a burst over the throughput: a slower burst hardly fills the buffer."""
 
 
@@ -106,17 +106,17 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[BackToBackRow]:
         reason = "the tester sends no faster than the router forwards: no burst that it can send is too long"
         return _row(stage, throughput_pps, [], "skipped", reason)
     bursts: list[Burst] = []
-    most = max(round(settings.longest * stage.maximum_pps), 1)
+    max_frames = max(round(settings.longest * stage.maximum_pps), 1)
     try:
         for number in range(1, settings.repeats + 1):
             hint = bursts[-1].frames if bursts else 0
-            bursts.append(_search(stage, settings, most, number, hint, _ABOVE * throughput_pps))
+            bursts.append(_search(stage, settings, max_frames, number, hint, _MIN_RATE_RATIO * throughput_pps))
             if bursts[-1].outcome == "limit":
                 break
     except InvalidTrial as problem:
         if not bursts:
             return _row(stage, throughput_pps, bursts, "undetermined", str(problem))
-        reason = f"{len(bursts)} of {settings.repeats} searches came to their end: {problem}"
+        reason = f"{len(bursts)} of {settings.repeats} searches ended: {problem}"
         return _row(stage, throughput_pps, bursts, "found", reason)
     if bursts[-1].outcome == "limit":
         reason = f"no loss in {settings.longest:g} s at the maximum rate, the upper limit of the send time"
@@ -139,13 +139,15 @@ def _stated(rows: Sequence[BackToBackRow], plan: Plan, medium: str) -> dict[str,
     return {"algorithm": algorithm}
 
 
-def _search(stage: Stage, settings: BackToBackProfile, most: int, number: int, hint: int, least_pps: float) -> Burst:
+def _search(
+    stage: Stage, settings: BackToBackProfile, max_frames: int, number: int, hint: int, least_pps: float
+) -> Burst:
     def send(frames: int, purpose: str) -> Counts:
         return stage.burst(frames, f"search {number}, {purpose}", residual_s=settings.residual, least_pps=least_pps)
 
     return longest_burst(
         send,
-        most_frames=most,
+        most_frames=max_frames,
         width_ratio=settings.width,
         verify_losses=settings.verify_losses,
         verify_below=settings.verify_below,
@@ -182,10 +184,10 @@ def _row(
 
 def _trials(profile: Profile) -> tuple[int, float]:
     settings = profile.back_to_back
-    trials = settings.repeats * _SEARCHES_OF_A_BURST * (1.0 + 0.25 * settings.verify_losses)
-    # Bursts are milliseconds; one of the longest length opens the first search. Their residual wait is their own.
-    more = max(settings.residual - profile.trial.residual, 0.0)
-    return math.ceil(trials), settings.longest + trials * more
+    trials = settings.repeats * _BURSTS_OF_A_SEARCH * (1.0 + 0.25 * settings.verify_losses)
+    # Bursts take milliseconds, except that the longest burst opens the first search. They have their own residual wait.
+    extra_wait_s = max(settings.residual - profile.trial.residual, 0.0)
+    return math.ceil(trials), settings.longest + trials * extra_wait_s
 
 
 def _deviations(profile: Profile) -> Iterator[Deviation]:
@@ -193,7 +195,7 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
     if settings.longest < 2.0:
         done = f"at most {span(settings.longest)}"
         yield deviation("26.4", "MUST", "bursts of up to 2 s at least", done)
-    if settings.longest > _MOST_BURST_S:
+    if settings.longest > _MAX_BURST_S:
         yield deviation(
             "5.4", "SHOULD", "an upper limit of up to 30 s for the burst", span(settings.longest), document="RFC 9004"
         )

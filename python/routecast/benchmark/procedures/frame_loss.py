@@ -57,7 +57,7 @@ class FrameLossRow:
 
 @value
 class FrameLossResult:
-    """Sec. 26.3: from the maximum rate down in steps until two successive trials without loss."""
+    """Sec. 26.3: loss from the maximum rate down, in steps, until two successive trials lose nothing."""
 
     rows: tuple[FrameLossRow, ...]
     step_ratio: float
@@ -67,15 +67,15 @@ class FrameLossResult:
 def _run(stage: Stage, throughput_pps: float) -> tuple[FrameLossRow, ...]:
     """Offer the maximum rate, then a step less in each trial, until two successive trials lose nothing.
 
-    The steps are shares of the theoretical maximum of the frame size. Where the tester reaches less, the first point is
-    at its greatest rate. Steps are finer at rates below one step.
+    The steps are shares of the theoretical maximum of the frame size. If the tester reaches less, the first point is at
+    its greatest rate. Steps are finer at rates below one step.
     """
     settings = stage.profile.frame_loss
     rows: list[FrameLossRow] = []
     without_loss = 0
-    most_ratio = stage.maximum_pps / stage.theoretical_pps
-    steps = [ratio for ratio in _ratios(settings.step, stage.profile.throughput.least) if ratio < most_ratio - 1e-9]
-    for ratio in (most_ratio, *steps):
+    max_ratio = stage.maximum_pps / stage.theoretical_pps
+    steps = [ratio for ratio in _ratios(settings.step, stage.profile.throughput.least) if ratio < max_ratio - 1e-9]
+    for ratio in (max_ratio, *steps):
         row = _row(stage, ratio * stage.theoretical_pps)
         rows.append(row)
         without_loss = without_loss + 1 if row.loss_ratio == 0.0 else 0
@@ -85,7 +85,7 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[FrameLossRow, ...]:
 
 
 def _ratios(step: float, least: float) -> Iterator[float]:
-    """Yield shares of the maximum: in steps down to one step, then in tenths of a step, and so on.
+    """Yield shares of the maximum in steps down to one step, then in tenths of a step, then in hundredths.
 
     Sec. 26.3 encourages a finer granularity, and a router far slower than its medium loses frames without it.
 
@@ -141,7 +141,7 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
 
 
 _PERCENTS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
-_FULL_RATE = 0.995
+_FULL_RATE_RATIO = 0.995
 
 
 def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure]:
@@ -171,7 +171,8 @@ def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure
             Figure(
                 name=f"frame-loss-{number}" if len(streams) > 1 else "frame-loss",
                 title=f"Frame loss rate, {stream}",
-                caption="RFC 2544 sec. 26.3: loss over the input rate, both from 0 to 100 %." + _beyond(rows),
+                caption="RFC 2544 sec. 26.3: loss over the input rate, both from 0 to 100 %."
+                + _tester_limit_text(rows),
                 x=Axis(
                     title="input rate [% of the theoretical rate for the size]", ticks=_PERCENTS, low=0.0, high=100.0
                 ),
@@ -182,10 +183,10 @@ def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure
     return figures
 
 
-def _beyond(rows: Sequence[FrameLossRow]) -> str:
-    most = max(row.rate_ratio for row in rows)
-    text = f" The tester reaches {percent_of(most)} of the theoretical rate: there are no points beyond."
-    return text if most < _FULL_RATE else ""
+def _tester_limit_text(rows: Sequence[FrameLossRow]) -> str:
+    max_ratio = max(row.rate_ratio for row in rows)
+    text = f" The tester reaches {percent_of(max_ratio)} of the theoretical rate: there are no points beyond."
+    return text if max_ratio < _FULL_RATE_RATIO else ""
 
 
 PROCEDURE = Procedure(
@@ -193,7 +194,7 @@ PROCEDURE = Procedure(
     title="Frame loss rate",
     section="26.3",
     documents="RFC 2544 sec. 26.3",
-    lead="What part of the frames is lost when more is offered than the router can forward. From the maximum rate "
+    lead="The share of frames that the router loses when the load exceeds its capacity. From the maximum rate "
     "downwards, until two trials in a row lose nothing.",
     settings=FrameLossProfile,
     result=FrameLossResult,

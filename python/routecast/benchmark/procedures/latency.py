@@ -48,7 +48,7 @@ class LatencyProfile:
     duration: Duration = field("Length of a trial.", default=120.0)
     repeats: Repeats = field("Trials; their average is reported.", default=20)
     rates: Annotated[tuple[Share, ...], Field(min_length=1)] = field(
-        "Rates over the throughput; 1 is what sec. 26.2 asks for.", default=(1.0,)
+        "Rates over the throughput; sec. 26.2 asks for 1.", default=(1.0,)
     )
 
 
@@ -59,16 +59,14 @@ class LatencyRow:
     stream: str
     frame_bytes: float = field("Frame size, the mean for a mix.")
     rate_pps: float = field("Offered rate, all ports.")
-    rate_ratio: float = field("Share of the throughput: 1 is what sec. 26.2 asks for.")
+    rate_ratio: float = field("Share of the throughput; sec. 26.2 asks for 1.")
     latency_s: Spread = field(
-        "One value per repetition; its mean is the figure that sec. 26.2 reports. Each value is the mean over all "
-        "frames of a trial, or over the tagged ones."
+        "A value for each repetition: the mean over all frames of the trial, or over the tagged frames. Sec. 26.2 "
+        "reports the mean of the values."
     )
     typical_s: float = field("RFC 8219 sec. 7.2: median over the repetitions of the median.")
     worst_s: float = field("RFC 8219 sec. 7.2: median over the repetitions of the 99.9th percentile.")
-    p1_s: float = field(
-        "Median over the repetitions (RFC 8219 sec. 7.2, optional); NaN where the evaluator gives none."
-    )
+    p1_s: float = field("Median over the repetitions (RFC 8219 sec. 7.2, optional); NaN where the evaluator has none.")
     p99_s: float = field("Median over the repetitions (RFC 8219 sec. 7.2, optional).")
     pdv_s: float = field("RFC 8219 sec. 7.3.1: median over the repetitions of (99.9th percentile − least).")
     ipdv_s: tuple[float, float, float] = field(
@@ -84,7 +82,7 @@ class LatencyRow:
 
 @value
 class LatencyResult:
-    """Sec. 26.2 and RFC 8219 sec. 7; ``definition`` is the RFC 1242 definition that sec. 26.2 wants stated."""
+    """Sec. 26.2 and RFC 8219 sec. 7; ``definition`` is the RFC 1242 definition that sec. 26.2 asks to state."""
 
     rows: tuple[LatencyRow, ...]
     definition: str
@@ -96,7 +94,7 @@ DEFINITION = (
     "store-and-forward (RFC 1242 sec. 3.8): from the last bit in to the first bit out. Every frame carries a tag; the "
     "value of a repetition is the mean over the frames of its trial, the figure is the average of the repetitions"
 )
-"""Statement that sec. 26.2 wants."""
+"""Statement that sec. 26.2 asks for."""
 
 
 def _run(stage: Stage, throughput_pps: float) -> tuple[LatencyRow, ...]:
@@ -186,7 +184,7 @@ def _latency_figure(rows: Sequence[LatencyRow], *, name: str, title: str) -> Fig
     shares = sorted({row.rate_ratio for row in rows}, reverse=True)
     marks: list[Mark] = []
     for row in sorted(rows, key=lambda row: (-row.rate_ratio, row.frame_bytes)):
-        points = _percentiles(row)
+        points = _percentile_points(row)
         if not points:
             continue
         is_first = row.rate_ratio == shares[0]
@@ -203,13 +201,13 @@ def _latency_figure(rows: Sequence[LatencyRow], *, name: str, title: str) -> Fig
     if not marks:
         return None
     values = [value for mark in marks for value in mark.y]
-    marked = log_ticks(max(min(values), 1e-3), max(*values, 1e-3))
+    latency_ticks = log_ticks(max(min(values), 1e-3), max(*values, 1e-3))
     ticks = tuple(-math.log10(1.0 - ratio) for ratio in (0.0, *_TAIL))
     others = " and ".join(percent_of(share) for share in shares[1:])
     return Figure(
         name=name,
         title=title,
-        caption="How late which share of the frames was, in the repetition in the middle"
+        caption="Latency that each share of the frames did not exceed, in the median repetition"
         + (f", at {percent_of(shares[0])} of the throughput; dashed: at {others} of it." if others else ".")
         + " The horizontal axis stretches towards the last frames.",
         x=Axis(
@@ -222,16 +220,16 @@ def _latency_figure(rows: Sequence[LatencyRow], *, name: str, title: str) -> Fig
         y=Axis(
             title="latency",
             scale="log",
-            ticks=marked,
-            labels=tuple(time_text(tick * 1e-6) for tick in marked),
-            low=marked[0],
-            high=marked[-1],
+            ticks=latency_ticks,
+            labels=tuple(time_text(tick * 1e-6) for tick in latency_ticks),
+            low=latency_ticks[0],
+            high=latency_ticks[-1],
         ),
         marks=tuple(marks),
     )
 
 
-def _percentiles(row: LatencyRow) -> list[tuple[float, float]]:
+def _percentile_points(row: LatencyRow) -> list[tuple[float, float]]:
     """Return points of (−log10 of the share that is slower, latency in s)."""
     classes = classes_of_hdr(row.hdr_base64)
     if not classes:
@@ -281,7 +279,7 @@ PROCEDURE = Procedure(
     title="Latency",
     section="26.2",
     documents="RFC 2544 sec. 26.2; RFC 8219 sec. 7",
-    lead="How late a frame leaves the router, at the rate found as throughput.",
+    lead="The time that a frame takes through the router, at the throughput.",
     settings=LatencyProfile,
     result=LatencyResult,
     run=_run,

@@ -53,20 +53,20 @@ def _none(*_: Any) -> tuple[Any, ...]:
 
 @value
 class Procedure:
-    """A procedure of RFC 2544 sec. 26 (or what has replaced it)."""
+    """A procedure of RFC 2544 sec. 26, or of the document that replaces its section."""
 
-    name: str = field("Name of its module, of its table in a profile, of its result; and in commands.")
+    name: str = field("Name of its module, of its table in a profile and of its result, and in commands.")
     title: str = field("Title in headings.")
     section: str = field('Section of RFC 2544: ``"26.1"``.')
-    documents: str = field("Documents that define the procedure and its report today.")
+    documents: str = field("Documents that define the procedure and its report.")
     settings: type[Any] = field("Type of its table in a profile.")
     result: type[Any] = field(
         "Type of its result: a dataclass with ``rows`` and the statements of the standard. A row has a stream, "
         'frame_bytes, an outcome (``"found"``, ``"undetermined"`` or another word) and the reason of a missing figure.'
     )
     run: Callable[[Stage, float], tuple[Any, ...]] = field(
-        "``run(stage, throughput_pps)`` runs one stage and returns its rows; the throughput is NaN where it needs "
-        "none. Raises :class:`LeftOut` where nothing can be run."
+        "``run(stage, throughput_pps)`` runs a stage and returns its rows; the throughput is NaN if it needs none. "
+        "Raises :class:`LeftOut` if nothing can be run."
     )
     trials: Callable[[Profile], tuple[int, float]] = field(
         "``trials(profile)`` returns the expected number of trials of a stage, and their seconds of traffic."
@@ -75,9 +75,9 @@ class Procedure:
         "``deviations(profile)`` yields every difference of the profile's values from the standard."
     )
     columns: Callable[[Any], Sequence[Column | bool]] = field(
-        "``columns(result)`` returns the columns of its table, between those of all tables; ``False`` is none."
+        "``columns(result)`` returns the columns of its table beside the common ones; ``False`` is no column."
     )
-    lead: str = field("The meaning of its figure, for people who do not know the RFC.")
+    lead: str = field("Meaning of its result, for readers who do not know the RFC.")
     stated: Callable[[Sequence[Any], Plan, str], Mapping[str, Any]] = field(
         "``stated(rows, plan, medium)`` returns the fields of the result beside its rows.",
         default=lambda rows, plan, medium: {},
@@ -87,10 +87,10 @@ class Procedure:
         default=_none,
     )
     statements: Callable[[Profile, Sequence[Stream]], Sequence[str]] = field(
-        "``statements(profile, streams)`` returns the report's sentences on how the procedure was done.", default=_none
+        "``statements(profile, streams)`` returns the report's sentences on the method of the procedure.", default=_none
     )
     outcomes: Mapping[str, str] = field(
-        "Text of an outcome in its table, by default the word itself.", default_factory=dict
+        "Texts of outcomes in its table, by default the outcome itself.", default_factory=dict
     )
     row_name: Callable[[Any], str] = field(
         "``row_name(row)`` names a row without a figure.", default=lambda row: f"{row.frame_bytes:g} B"
@@ -98,7 +98,7 @@ class Procedure:
     caption: Callable[[Any], str] = field("``caption(result)`` describes the table.", default=lambda result: "")
     explained: str = field("Further sentences on the table for a page.", default="")
     answers: Callable[[Any], Sequence[str]] = field(
-        "``answers(result)`` returns its figures in sentences that stand alone.", default=_none
+        "``answers(result)`` returns its results in complete sentences.", default=_none
     )
     opening: Callable[[Any, BenchmarkResult], Iterable[Block]] = field(
         "``opening(result, benchmark)`` returns the blocks of a page before figures and table.", default=_none
@@ -109,11 +109,11 @@ class Procedure:
     closing: Callable[[Any, BenchmarkResult], Iterable[Block]] = field(
         "``closing(result, benchmark)`` returns the blocks of a page after the table.", default=_none
     )
-    rests_on_throughput: bool = field("It runs at the throughput, after the search for it.", default=True)
-    counts_frames: bool = field("It counts frames during a change, which a closed form cannot.", default=True)
-    smallest_only: bool = field("It is run with the smallest frame only.", default=False)
+    rests_on_throughput: bool = field("Whether it runs at the throughput, after the search.", default=True)
+    counts_frames: bool = field("Whether it counts frames during a change, which a closed form cannot.", default=True)
+    smallest_only: bool = field("Whether it is run with the smallest frame only.", default=False)
     with_bursts: bool = field(
-        "It is run with streams of repeated bursts as well (sec. 21: the least time between bursts without loss).",
+        "Whether it is run with streams of repeated bursts as well (sec. 21: least time between bursts without loss).",
         default=False,
     )
 
@@ -151,13 +151,13 @@ def stream_suffix(rows: Sequence[Any]) -> Callable[[Any], str]:
 
 def without_unknown(table: Table) -> Table:
     """Return the table without its wide columns that have no known value."""
-    kept = [
+    numbers = [
         number
         for number, column in enumerate(table.columns)
         if not column.wide or any(_is_known(row[number]) for row in table.rows)
     ]
-    columns = tuple(table.columns[number] for number in kept)
-    return replace(table, columns=columns, rows=tuple(tuple(row[number] for number in kept) for row in table.rows))
+    columns = tuple(table.columns[number] for number in numbers)
+    return replace(table, columns=columns, rows=tuple(tuple(row[number] for number in numbers) for row in table.rows))
 
 
 def _is_known(cell: Cell) -> bool:
@@ -165,7 +165,7 @@ def _is_known(cell: Cell) -> bool:
 
 
 def rate_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) -> Column:
-    """Return a column of rates in frames/s, written in full as RFC 2544 wants them."""
+    """Return a column of rates in frames/s, written in full as RFC 2544 asks."""
     return Column(title, "frames/s", frames_per_second, getter, **more)
 
 
@@ -211,7 +211,7 @@ class Deviation:
     document: str = field('``"RFC 2544"``, ``"RFC 9004"``, ``"RFC 6201"``.')
     section: str = field('``"24"``.')
     requirement: Literal["MUST", "SHOULD"]
-    wanted: str = field("The requirement, as a phrase.")
+    wanted: str = field("Requirement of the document, as a phrase.")
     done: str = field("Procedure that was used instead.")
 
 
@@ -227,7 +227,7 @@ class NotRun:
 def deviation(
     section: str, requirement: Literal["MUST", "SHOULD"], wanted: str, done: str, *, document: str = "RFC 2544"
 ) -> Deviation:
-    """Return a deviation from RFC 2544, or from a document that renews one of its sections."""
+    """Return a deviation from RFC 2544, or from a document that replaces one of its sections."""
     return Deviation(document=document, section=section, requirement=requirement, wanted=wanted, done=done)
 
 
@@ -242,13 +242,13 @@ def as_sentence(text: str) -> str:
 
 
 def describe_repeats(spreads: Iterable[Spread]) -> str:
-    """Describe the least number of repetitions of some figures."""
+    """Describe the least number of repetitions among some results."""
     fewest = min((spread.repeats for spread in spreads), default=0)
     return f"average of {fewest} repetitions" if fewest != 1 else "one repetition"
 
 
 def frames_per_second(rate_pps: float) -> str:
-    """Write a rate as RFC 2544 wants it, in frames a second.
+    """Write a rate in frames a second, as RFC 2544 asks.
 
     Examples
     --------

@@ -52,12 +52,10 @@ class RecoveryRow:
     overload_pps: float = field("The lesser of 110 % of it and the medium's maximum.")
     recovery_pps: float = field("Half of the overload.")
     recovery_s: Spread = field(
-        "B − A: last lost frame (its time of sending) after the cut of the rate. At most 0 where the last loss came "
-        'before the cut: the router recovers at once. (The RFC\'s "subtract B from A" would be negative.)'
+        "B − A: sending time of the last lost frame after the cut of the rate. At most 0 if the last loss came before "
+        'the cut, so that the router recovers at once. (The RFC\'s "subtract B from A" would be negative.)'
     )
-    overload_loss_ratio: float = field(
-        "Greatest loss before the cut and after, over the whole trial; 0 means that the overload was none."
-    )
+    overload_loss_ratio: float = field("Greatest loss ratio of a whole trial; 0 shows that there was no overload.")
     outcome: Literal["found", "no overload", "undetermined"] = "found"
     reason: str = ""
 
@@ -78,14 +76,14 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
     """
     settings = stage.profile.recovery
     overload_pps = min(settings.overload * throughput_pps, stage.maximum_pps)
-    after_pps = settings.recovery * overload_pps
+    recovery_pps = settings.recovery * overload_pps
     cut_s = settings.overload_duration
     values: list[float] = []
     losses: list[float] = []
     reason = ""
     try:
         for number in range(1, settings.repeats + 1):
-            step = RateStep(at_s=cut_s, rate_pps=after_pps)
+            step = RateStep(at_s=cut_s, rate_pps=recovery_pps)
             trial = stage.trial(overload_pps, cut_s + settings.recovery_duration, f"repeat {number}", step)
             losses.append(trial.loss_ratio if trial.dropped_frames != 0 else 0.0)
             if math.isfinite(trial.last_loss_s):
@@ -94,13 +92,13 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
         reason = str(problem)
     is_overload = bool(values or reason)
     if not is_overload:
-        reason = f"nothing was lost at {overload_pps:,.0f} frames/s, so there was nothing to recover from"
+        reason = f"nothing was lost at {overload_pps:,.0f} frames/s, so there was no overload to recover from"
     row = RecoveryRow(
         stream=stage.stream.name,
         frame_bytes=stage.frame_bytes,
         throughput_pps=throughput_pps,
         overload_pps=overload_pps,
-        recovery_pps=after_pps,
+        recovery_pps=recovery_pps,
         recovery_s=Spread.of(tuple(values)),
         overload_loss_ratio=max(losses, default=math.nan),
         outcome="no overload" if not is_overload else "undetermined" if reason else "found",
@@ -131,7 +129,7 @@ PROCEDURE = Procedure(
     title="System recovery",
     section="26.5",
     documents="RFC 2544 sec. 26.5",
-    lead="How long the router continues to lose frames after the end of an overload of 110 %.",
+    lead="The time for which the router loses frames after an overload of 110 % has ended.",
     settings=RecoveryProfile,
     result=RecoveryResult,
     run=_run,

@@ -1,4 +1,4 @@
-"""RFC 2544 sec. 26.6 as RFC 6201 replaces it: the length of a reset, by the frames that are lost meanwhile."""
+"""RFC 2544 sec. 26.6 as RFC 6201 replaces it: the length of a reset, by the frames lost meanwhile."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = ["PROCEDURE", "ResetProfile", "ResetResult", "ResetRow"]
 
 @value
 class ResetProfile:
-    """``[reset]``: sec. 26.6 as RFC 6201 has it."""
+    """``[reset]``: sec. 26.6 by RFC 6201."""
 
     before: Duration = field("Time of traffic before the reset.", default=15.0)
-    after: Duration = field("Time of traffic after the reset; it must be up by then.", default=60.0)
+    after: Duration = field("Time of traffic after the reset, within which the device must come back.", default=60.0)
     rate: Share = field("Offered rate over the throughput.", default=1.0)
     repeats: Repeats = field("Trials per kind of reset; their mean is reported.", default=3)
-    kinds: tuple[str, ...] = field("Kinds of reset; all that the device knows if empty.", default=())
+    kinds: tuple[str, ...] = field("Kinds of reset; empty: all that the device offers.", default=())
 
 
 @value
@@ -79,10 +79,10 @@ KINDS = {
 }
 """Kinds of reset with their section of RFC 6201."""
 
-_RESET_KINDS = 2
+_EXPECTED_KINDS = 2
 """Expected number of kinds of reset of a device."""
 
-_WHY_NOT = {
+_REASONS_NOT_RUN = {
     "routing-processor": "a software router has no routing processor of its own (RFC 6201 sec. 4.1 is for such boxes)",
     "line-card": "a software router has no line cards (RFC 6201 sec. 4.1 is for such boxes)",
     "system": "this device cannot be rebooted from here",
@@ -95,7 +95,7 @@ _WHY_NOT = {
 def _run(stage: Stage, throughput_pps: float) -> tuple[ResetRow, ...]:
     """Run every kind of reset that the device offers and the profile asks for.
 
-    Raises LeftOut: there is none.
+    Raises LeftOut: there is no such kind.
     """
     offered = stage.evaluator.reset_kinds if isinstance(stage.evaluator, Resettable) else ()
     kinds = [kind for kind in offered if kind in (stage.profile.reset.kinds or offered)]
@@ -105,16 +105,16 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[ResetRow, ...]:
 
 
 def _left_out(rows: Sequence[ResetRow], reasons: Mapping[str, str]) -> tuple[NotRun, ...]:
-    """List the kinds of RFC 6201 that were not run, with the device's reason or else a general one."""
+    """List the kinds of RFC 6201 that were not run, with the device's reason or a general reason."""
     return tuple(
-        NotRun(section=f"RFC 6201 sec. {section}", what=what, reason=reasons.get(kind, _WHY_NOT[kind]))
+        NotRun(section=f"RFC 6201 sec. {section}", what=what, reason=reasons.get(kind, _REASONS_NOT_RUN[kind]))
         for kind, (section, what) in KINDS.items()
         if section and not any(row.kind == kind for row in rows)
     )
 
 
 def _row(stage: Stage, throughput_pps: float, kind: str) -> ResetRow:
-    """Offer the throughput, reset the router, count what is lost: lost / offered rate (frame-loss method)."""
+    """Offer the throughput, reset the router, and return lost frames over offered rate (frame-loss method)."""
     settings = stage.profile.reset
     rate_pps = settings.rate * throughput_pps
     duration_s = settings.before + settings.after
@@ -158,7 +158,7 @@ def _row(stage: Stage, throughput_pps: float, kind: str) -> ResetRow:
 
 def _trials(profile: Profile) -> tuple[int, float]:
     settings = profile.reset
-    trials = _RESET_KINDS * settings.repeats
+    trials = _EXPECTED_KINDS * settings.repeats
     return trials, trials * (settings.before + settings.after)
 
 
@@ -182,7 +182,7 @@ PROCEDURE = Procedure(
     title="Reset",
     section="26.6",
     documents="RFC 6201",
-    lead="How long the router forwards nothing when it, or a part of it, is restarted.",
+    lead="The time for which the router forwards nothing while it, or a part of it, restarts.",
     settings=ResetProfile,
     result=ResetResult,
     run=_run,

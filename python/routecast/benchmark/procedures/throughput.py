@@ -1,4 +1,4 @@
-"""RFC 2544 sec. 26.1: throughput, the fastest rate at which nothing is lost (RFC 1242 sec. 3.17)."""
+"""RFC 2544 sec. 26.1: throughput, the greatest rate without loss (RFC 1242 sec. 3.17)."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class ThroughputProfile:
     base_goal: Text = field("The goal whose result the other procedures use, by default the first.", default="")
     repeats: Repeats = field("Searches; their mean is reported.", default=1)
     verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = field(
-        "Number of repetitions of a trial with loss; the median of all counts, so give an even number. Loss "
-        "verification, max(r) of TST009.",
+        "Repetitions of a trial with loss, of which the median counts; an even number. Loss verification, max(r) of "
+        "TST009.",
         default=0,
     )
     verify_below: Share = field("Greater loss is not verified: z of TST009.", default=0.1)
@@ -101,8 +101,8 @@ class ThroughputRow:
     theoretical_pps: float = field("Sec. 20, all sending ports together.")
     lower_pps: float = field("Lower bound at the end of the search; the lowered rate where it was lowered.")
     upper_pps: float = field(
-        "Upper bound at the end of the search; NaN where the maximum rate itself met the goal. Where the rate was "
-        "lowered, the least rate that a trial of latency or frame loss missed the goal at."
+        "Upper bound at the end of the search; NaN where the maximum rate met the goal. Where the rate was lowered, "
+        "the least rate at which a trial of latency or frame loss missed the goal."
     )
     resolution_ratio: float = field("Width at which the search stops, relative to the upper bound.")
     l1_bps: float
@@ -120,8 +120,8 @@ class ThroughputRow:
     final_trial_s: float = field("Length of the trials that decided.", default=float("nan"))
     trials: int = field("Trials of the search.", default=0)
     power: TrialPower | None = field(
-        "Watts in the longest and last valid trial at the throughput that met the goal; None where nothing was "
-        "metered and the model has no power states.",
+        "Watts in the longest and last valid trial at the throughput that met the goal; None without a meter and "
+        "without power states of the model.",
         default=None,
     )
     searched_pps: float = field(
@@ -139,8 +139,8 @@ class ThroughputRow:
         default=float("nan"),
     )
     limit: Literal["", "medium", "tester"] = field(
-        "Limit of the rate where it is not the router's: no rate failed. At the limit of the ``tester`` the rate is a "
-        "lower bound, since the router may forward more.",
+        "Limit of the rate, if no rate failed and so the router is not the limit. At the limit of the ``tester`` the "
+        "rate is a lower bound, since the router may forward more.",
         default="",
     )
     missed_pps: float = field("Rate of the trial that lowered the throughput, if one did.", default=float("nan"))
@@ -165,7 +165,7 @@ class ThroughputRow:
 
 @value
 class ThroughputResult:
-    """Sec. 26.1. ``advertised`` is the single statement that the section allows to publish, per stream type."""
+    """Sec. 26.1. ``advertised`` is the statement that the section allows to publish for each stream."""
 
     rows: tuple[ThroughputRow, ...]
     advertised: tuple[str, ...] = ()
@@ -185,14 +185,14 @@ _CEILING_MARGIN = 0.9
 _MIX_MARGIN = 0.98
 """Margin of a mix's first rate: the mean of drawn sizes varies, so a tester falls short of the medium's rate."""
 _CLEAR_LOSS = 0.1
-_MOST_DOUBTS = 1
+_MAX_DOUBTS = 1
 _CEILING_ATTEMPTS = 8
 _TINY_LOSS = 1e-12
 GREATEST = "greatest rate of the tester"
 """Purpose of the trials that find the greatest rate of the tester."""
-_TINY_SHARE = 0.08
-"""Below this share of the least rate over the greatest, a linear axis would show a flat line."""
-_MOST_TILES = 4
+_LOG_AXIS_RATIO = 0.08
+"""Least rate over greatest rate below which a linear axis would show a flat line."""
+_MAX_TILES = 4
 _AT_LEAST = " The tester offers no more: the router may forward more."
 
 
@@ -228,7 +228,7 @@ def find_ceiling(stage: Stage) -> str:
                 continue  # the device did not run: the trial does not show the tester's rate
             reached_pps = min(problem.trial.offered_pps, stage.maximum_pps)
             is_short = reached_pps < stage.maximum_pps * (1.0 - 1e-3)
-            # A trial can be invalid for another reason, so one with all frames is run again first.
+            # A trial can be invalid for another reason, so a trial with all frames is run again first.
             if reached_pps > 0.0 and (is_short or is_second):
                 is_drawn = bool(stage.stream.mix) and math.isinf(stage.most_pps)
                 stage.most_pps = reached_pps * (_MIX_MARGIN if is_drawn else _CEILING_MARGIN)
@@ -250,7 +250,7 @@ def _stated(rows: Sequence[ThroughputRow], plan: Plan, medium: str) -> dict[str,
 
 
 def advertised(rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str) -> list[str]:
-    """Return sec. 26.1's statement per stream without loss: rate in frames/s, size, theoretical limit, protocol."""
+    """Return the statement of sec. 26.1 for each stream: rate without loss, frame size, theoretical limit, protocol."""
     best = {row.stream: row for row in _best(rows)}
     return [
         f"{rate_text(best[stream.name])} frames/s of {best[stream.name].frame_bytes:g} bytes; the medium carries at "
@@ -274,7 +274,7 @@ def rate_text(row: ThroughputRow) -> str:
 
 
 def confirmation_text(row: ThroughputRow) -> str:
-    """Describe whether longer trials confirm the throughput of a row, or the rate from which they lowered it."""
+    """Describe whether longer trials confirmed or lowered the throughput of a row."""
     if row.confirmed == "lowered":
         return f"lowered from {format_pps(row.searched_pps)}: {row.confirmed_reason}"
     state = "confirmed" if row.confirmed == "yes" else "not confirmed"
@@ -324,7 +324,7 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
     if greatest is not None:
         hint_pps = greatest.forwarded_pps * (1.0 - settings.base.width) / ports
         fails_at_most = greatest.loss_ratio > max(_CLEAR_LOSS, settings.verify_below)
-    # The goal that tolerates most comes first: the result of a stricter one is a little below.
+    # The goal that tolerates most comes first, because the result of a stricter goal is a little lower.
     for goal in sorted(settings.goal, key=lambda goal: -goal.loss_ratio):
         bounds = binary_search(
             probe_for([goal]),
@@ -333,7 +333,7 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
             most_pps=most_pps,
             hint_pps=hint_pps,
             fails_at_most=fails_at_most and goal.loss_ratio < 0.5 * _CLEAR_LOSS,
-            doubts=min(settings.verify_losses, _MOST_DOUBTS),
+            doubts=min(settings.verify_losses, _MAX_DOUBTS),
         )
         by_goal[goal.name] = bounds
         if math.isfinite(bounds.lower_pps):
@@ -344,7 +344,7 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
 def _consistent(goals: Sequence[GoalProfile], bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
     """Return the bounds, raised so that no goal has a lower rate than a stricter one.
 
-    A load that meets a stricter goal meets the other, too, even after a disturbed search. A raised bound keeps its
+    A load that meets a stricter goal meets the other goal too, even after a disturbed search. A raised bound keeps its
     former rate for the report.
     """
     result = list(bounds)
@@ -363,7 +363,7 @@ def _consistent(goals: Sequence[GoalProfile], bounds: Sequence[Bounds]) -> tuple
 
 
 def _trial_at_most(stage: Stage) -> Trial | None:
-    """Return the valid trial at the greatest rate: its forwarded rate is a good first guess."""
+    """Return the last valid trial at the greatest rate, whose forwarded rate is a good first guess."""
     trials = (record.trial for record in reversed(stage.own_records) if record.purpose == GREATEST)
     return next((trial for trial in trials if trial.is_valid), None)
 
@@ -423,7 +423,7 @@ def _power(stage: Stage, goal: GoalProfile, rate_pps: float) -> TrialPower | Non
 
 
 def power_of_longest(trials: Sequence[Trial]) -> TrialPower | None:
-    """Return the watts of the longest metered trial, of the last of equal ones; None without any."""
+    """Return the watts of the longest metered trial, the last of equal length; None without a metered trial."""
     metered = [trial for trial in trials if trial.power is not None]
     return max(reversed(metered), key=lambda trial: trial.duration_s).power if metered else None
 
@@ -433,19 +433,19 @@ def _trials(profile: Profile) -> tuple[int, float]:
     verification = 1.0 + 0.5 * settings.verify_losses
     trials, seconds = 1.0, 0.5
     for goal in settings.goal:
-        more, length = _mlr(goal) if settings.search == "mlrsearch" else _binary(goal)
-        trials += settings.repeats * verification * more
-        seconds += settings.repeats * verification * length
+        goal_trials, goal_s = _mlr_effort(goal) if settings.search == "mlrsearch" else _binary_effort(goal)
+        trials += settings.repeats * verification * goal_trials
+        seconds += settings.repeats * verification * goal_s
     return math.ceil(trials), seconds
 
 
-def _binary(goal: GoalProfile) -> tuple[float, float]:
+def _binary_effort(goal: GoalProfile) -> tuple[float, float]:
     steps = math.log2(1.0 / goal.width) + 1.0
     final = 0.0 if goal.final_trial == goal.initial_trial else 1.5
     return steps + final, steps * goal.initial_trial + final * goal.final_trial
 
 
-def _mlr(goal: GoalProfile) -> tuple[float, float]:
+def _mlr_effort(goal: GoalProfile) -> tuple[float, float]:
     # The reference library on routers with and without noise: both bounds need their duration sum, after short trials.
     short = 12.0
     final = 2.5 * goal.duration_sum / goal.final_trial
@@ -510,7 +510,7 @@ def _goal_text(goal: GoalProfile) -> str:
 
 
 def _figures(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Figure, ...]:
-    """Sec. 26.1: x is the frame size, y frames/s; a line for the theoretical rate and one for each result."""
+    """Return the figure of sec. 26.1: frames/s over frame size, for the theoretical rate and each result."""
     origin = "measured" if benchmark.setup.evaluator == "measure" else "predicted"
     rows = [row for row in result.rows if math.isfinite(row.throughput_pps)]
     if not rows:
@@ -541,7 +541,7 @@ def _figures(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Figu
         ]
     greatest = max(row.theoretical_pps for row in result.rows)
     least = min(row.throughput_pps for row in rows)
-    is_log = least < _TINY_SHARE * greatest
+    is_log = least < _LOG_AXIS_RATIO * greatest
     figure = Figure(
         name="throughput",
         title="Throughput over frame size",
@@ -596,13 +596,13 @@ def _rate_axis(least: float, greatest: float, *, is_log: bool) -> Axis:
         title="frames/s",
         scale="log" if is_log else "linear",
         ticks=ticks,
-        labels=tuple(map(_short, ticks)),
+        labels=tuple(map(_rate_label, ticks)),
         low=ticks[0],
         high=ticks[-1],
     )
 
 
-def _short(rate_pps: float) -> str:
+def _rate_label(rate_pps: float) -> str:
     for unit, factor in ((" M", 1e6), (" k", 1e3)):
         if rate_pps >= factor:
             return f"{rate_pps / factor:g}{unit}"
@@ -620,7 +620,7 @@ def _headlines(throughput: ThroughputResult) -> list[ThroughputRow]:
     if len(ends) > 1:
         return [ends[0], ends[-1]]
     others = (row for row in known if row.stream == ends[0].stream and row not in ends)
-    return [*ends, *others][:_MOST_TILES]
+    return [*ends, *others][:_MAX_TILES]
 
 
 def _tile(benchmark: BenchmarkResult, row: ThroughputRow) -> Tile:
@@ -655,15 +655,15 @@ def _closing(result: ThroughputResult, benchmark: BenchmarkResult) -> Iterator[B
     yield Listing(title="Conditions", entries=sentences)
     if result.advertised:
         entries = tuple(f"{text}." for text in result.advertised)
-        yield Listing(title="What may be advertised, as sec. 26.1 wants it", entries=entries)
+        yield Listing(title="Statement that sec. 26.1 allows to publish", entries=entries)
     searched = (f"Search: {result.search}.",) if result.search else ()
     if searched or benchmark.search_statements:
-        yield Listing(title="How it was searched (RFC 9971)", entries=(*searched, *benchmark.search_statements))
+        yield Listing(title="Method of the search (RFC 9971)", entries=(*searched, *benchmark.search_statements))
 
 
 def _answers(result: ThroughputResult) -> tuple[str, ...]:
     if not _headlines(result):
-        return ("**No throughput was found**: the reasons stand beneath the table.",)
+        return ("**No throughput was found**; the reasons are beneath the table.",)
     sentences = (f" {' '.join(_sentences(row))}" for row in _best(result.rows))
     limited = (_AT_LEAST if row.limit == "tester" else "" for row in _best(result.rows))
     pairs = itertools.zip_longest(result.advertised, sentences, limited, fillvalue="")
@@ -692,7 +692,7 @@ def _floors(result: ThroughputResult) -> Iterator[str]:
 
 
 def _unconfirmed(result: ThroughputResult) -> Iterator[str]:
-    """Name the rates that were lowered, and those that no longer trial confirms."""
+    """Describe the lowered rates, and the reasons that rates are not confirmed."""
     rows = [row for row in result.rows if math.isfinite(row.searched_pps)]
     suffix = stream_suffix(rows)
     for row in rows:
