@@ -88,12 +88,12 @@ def rig_of_options(
         if outages:
             raise QuantityProblem(outages[0], "--outage is for a simulated model: a device is really reset")
         from routecast.benchmark.bed_rig import BedRig
-        from routecast.testbed.opening import pairs
+        from routecast.testbed.opening import parse_device_options
 
         return BedRig(
             testbed or "namespaces",
             device=dut,
-            options=pairs(options),
+            options=parse_device_options(options),
             encapsulation=encapsulation,
             own_network=own_network,
             share_cores=share_cores,
@@ -364,14 +364,14 @@ def _counts(
 ) -> tuple[tuple[int | None, dict[str, int]], ...]:
     """Return the numbers of cores that the device is given, each with its options."""
     from routecast.errors import QuantityProblem
-    from routecast.testbed.opening import pairs
+    from routecast.testbed.opening import parse_device_options
 
     if cores is None:
         return ((None, {}),)
     if evaluator is not EvaluatorName.MEASURE:
         message = f"--cores {cores}: the cores of a model stand in its file; --cores is for --evaluator measure"
         raise QuantityProblem(cores, message)
-    return core_counts(cores, testbed or "namespaces", device=dut, options=pairs(options))
+    return core_counts(cores, testbed or "namespaces", device=dut, options=parse_device_options(options))
 
 
 def _points(result: BenchmarkResult, count: int | None, folder: Path, before: Sequence[Point]) -> Sequence[Point]:

@@ -349,9 +349,9 @@ class DeviceOptions:
 
         Raises QuantityProblem: one is no KEY=VALUE.
         """
-        from routecast.testbed.opening import pairs
+        from routecast.testbed.opening import parse_device_options
 
-        return pairs(self.dut_option or [])
+        return parse_device_options(self.dut_option or [])
 
 
 _DAY = "Day"

@@ -29,8 +29,8 @@ def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ..
 
     An offered or lost frame counts in the part in which it was due, a forwarded frame in the part in which it arrived;
     a frame that arrives after the end of its slice counts in no part. In a trial of n slices of equal length, n parts
-    of a slice are added to one, so that the trial has as many parts as a slice. The result is empty if the tester did
-    not count by parts: it does so on request only, and not if a slice began too late.
+    of a slice become one part of the trial, so that the trial has as many parts as a slice. The result is empty if the
+    tester did not count by parts: it does so on request only, and not if a slice began too late.
     """
     slices_over_time = [over_time for part in slices if (over_time := part.outcome.get("over_time")) is not None]
     if not slices_over_time or len(slices_over_time) < len(slices):
@@ -98,7 +98,7 @@ def _mean_rate(load: OfferedLoad, duration_s: float, streams: Streams) -> float:
 
 
 def _drops(record: TrialRecord, duration_s: float) -> Mapping[str, float]:
-    """Return the rates of lost frames by place of loss: those in the device's counters, and the rest."""
+    """Return the rates of lost frames by place of loss; frames in no counter of the device have an unknown place."""
     lost = record.counts.lost_frames
     drops: dict[str, float] = {}
     located = 0

@@ -52,7 +52,7 @@ class MachineSnapshot:
 
 
 class SnapshotReader:
-    """Takes snapshots of cores and of interfaces, with the receive queues of those in ``device_netns``."""
+    """Takes snapshots of cores and interfaces, and of the receive queues of the interfaces in ``device_netns``."""
 
     def __init__(
         self, namespaces: Sequence[str | None], cores: Sequence[int], *, device_netns: str | None = None
@@ -141,7 +141,7 @@ def _backlogs() -> dict[int, tuple[int, int]]:
 
 
 def _thread_times_s(pid: int) -> tuple[float, float] | None:
-    """Return how long a thread has run on a core and waited for one (``/proc/PID/schedstat``)."""
+    """Return the times for which a thread has run and has waited for a core (``/proc/PID/schedstat``)."""
     try:
         ran_ns, waited_ns, *_ = Path(f"/proc/{pid}/schedstat").read_text(encoding="utf-8").split()
         return int(ran_ns) * 1e-9, int(waited_ns) * 1e-9

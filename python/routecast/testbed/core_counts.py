@@ -18,7 +18,7 @@ _CORES_OPTION = "cores"
 def possible_counts(
     file: NamespacesFile | InterfacesFile, counts: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the possible ones among ``counts`` of cores for the bed's device, and why the others are not possible.
+    """Return the numbers of cores in ``counts`` that the bed's device can have, and the reasons against the others.
 
     An external device has the number of cores that its owner states.
 

@@ -1,4 +1,4 @@
-"""The tables of a ``*.testbed.toml`` as pydantic models: ports of the tester, wires, and the device under test.
+"""The tables of a ``*.testbed.toml`` file as pydantic models: ports of the tester, wires, and the device under test.
 
 Quantities are texts with units; unknown keys are errors.
 """
@@ -84,10 +84,10 @@ class DeviceTable(FileTable):
 
 
 class Cores(FileTable):
-    """``[cores]``: the cores of tester, receiver and device; routecast chooses those that are missing."""
+    """``[cores]``: the cores of tester, receiver and device; routecast chooses the missing ones."""
 
     tester: Core | None = Field(default=None, description="Core of the frame generator.")
-    receiver: Core | None = Field(default=None, description="Core of the receiver, where it has one of its own.")
+    receiver: Core | None = Field(default=None, description="Core of the receiver; the device's core if not given.")
     dut: Core | None = Field(default=None, description="Core of the device under test.")
 
 
@@ -107,7 +107,7 @@ class MeterTable(FileTable):
     interval: Duration | None = Field(
         default=None, description="Time between samples; 0.1 s for the processor's counters, else 1 s."
     )
-    verify_tls: bool = Field(default=True, description="Whether the certificate of a host must be good.")
+    verify_tls: bool = Field(default=True, description="Whether the certificate of a host must be valid.")
     timeout: Duration = Field(default=5.0, description="Timeout of each answer of a host.")
 
 
@@ -137,18 +137,18 @@ class NamespacesFile(_Bed):
 
     kind: Literal["namespaces"]
     wire: BitRate = Field(
-        default=10e9, description="Rate of each wire; the tester keeps it, since a veth pair has none."
+        default=10e9, description="Rate of each wire; the tester enforces it, since a veth pair has no rate."
     )
     mtu: Mtu = Field(default=1500, description="Longest IP packet of every port, in bytes.")
     ipv6: bool = Field(default=True, description="Whether the device routes IPv6 as well.")
     networks: Networks = Field(
-        default=MAX_NETWORKS, description="Networks at each side, that of the link included (RFC 2544 sec. 12)."
+        default=MAX_NETWORKS, description="Networks at each side, including that of the link (RFC 2544 sec. 12)."
     )
     dut: DeviceTable = DeviceTable()
 
 
 class InterfacePort(FileTable):
-    """``[[port]]``: one interface of the tester and the port of the device under test that it is joined to."""
+    """``[[port]]``: an interface of the tester, and the port of the device under test at the other end of its cable."""
 
     interface: Interface = Field(description="Name of the tester's interface.")
     netns: Namespace | None = Field(default=None, description="Network namespace; that of routecast if not given.")
@@ -181,4 +181,4 @@ class InterfacesFile(_Bed):
 class TestbedFile(RootModel[Annotated[NamespacesFile | InterfacesFile, Field(discriminator="kind")]]):
     """A whole ``*.testbed.toml``."""
 
-    __test__ = False  # no test, whatever pytest takes the name for
+    __test__ = False  # pytest would take the name for a test's

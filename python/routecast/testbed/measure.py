@@ -96,7 +96,7 @@ class Sender:
 
     @property
     def cores(self) -> dict[str, int]:
-        """Cores of the tester and, unless it is an external device, of the device."""
+        """Cores of the tester and of the device; an external device has none here."""
         cores = {"tester": self._bed.placement.tester}
         if self._bed.site.cpu is not None:
             cores["dut"] = self._bed.site.cpu
@@ -437,7 +437,7 @@ class Measure:
         return streams_of(load, self.bed.ports, self._addressing)
 
     def _too_short_problems(self, load: OfferedLoad, duration_s: float) -> Iterator[Problem]:
-        """Report a time too short for a frame: the tester would send one frame, at a higher rate than the load's."""
+        """Report a time too short for a frame, in which the tester would send a frame at more than the load's rate."""
         if load.steps:
             return
         gap_s = 1.0 / load.rate_pps

@@ -98,7 +98,7 @@ class RunningMeasurement:
 class MetricsServer:
     """Serves ``/metrics`` on 127.0.0.1 until it is closed.
 
-    ``port`` 0 takes any free one; ``text`` returns the current page. Raises EnvironmentProblem: the port is in use.
+    ``port`` 0 takes any free port; ``text`` returns the current page. Raises EnvironmentProblem: the port is in use.
     """
 
     def __init__(self, port: int, text: Callable[[], str]) -> None:

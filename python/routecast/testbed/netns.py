@@ -76,7 +76,7 @@ def named() -> tuple[str, ...]:
 
 
 def process_ids(netns: str) -> tuple[int, ...]:
-    """Return the processes in a network namespace; none if it does not exist."""
+    """Return the ids of the processes in a network namespace; empty if it does not exist."""
     try:
         namespace = (FOLDER / netns).stat()
     except OSError:

@@ -18,17 +18,17 @@ from routecast.testbed.namespaces import Namespaces
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.timed import measure_of
 
-__all__ = ["make_bed", "open_testbed", "pairs"]
+__all__ = ["make_bed", "open_testbed", "parse_device_options"]
 
 
-def pairs(texts: Sequence[str]) -> dict[str, str]:
-    """Split the arguments of ``--dut-option``.
+def parse_device_options(texts: Sequence[str]) -> dict[str, str]:
+    """Return the options of the device from the arguments of ``--dut-option``.
 
     Raises QuantityProblem: a text is not of the form ``key=value``.
 
     Examples
     --------
-    >>> pairs(["rules=100", "ipv6=true"])
+    >>> parse_device_options(["rules=100", "ipv6=true"])
     {'rules': '100', 'ipv6': 'true'}
     """
     options = {}

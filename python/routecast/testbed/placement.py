@@ -22,7 +22,7 @@ _MAX_CORES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreAssignment:
-    """Cores of the generator, of the receiver (None: the device's) and of the device, ``more_dut`` its further ones."""
+    """Cores of the generator, of the receiver (None: the device's core) and of the device (``dut``, ``more_dut``)."""
 
     tester: int
     receiver: int | None
@@ -32,7 +32,7 @@ class CoreAssignment:
 
     @property
     def device_cores(self) -> tuple[int, ...]:
-        """All cores of the device, that of its receiving port first."""
+        """All cores of the device; the first serves its receiving port."""
         return (self.dut, *self.more_dut)
 
     @property

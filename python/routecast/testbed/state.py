@@ -207,7 +207,7 @@ class BedLock:
 
 
 def start_ticks(pid: int) -> int:
-    """Return when a process started, in clock ticks since boot; 0 where there is no such process."""
+    """Return when a process started, in clock ticks since boot; 0 if there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -269,9 +269,9 @@ def _locked(bed: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def signals_ignored() -> Iterator[None]:
-    """Ignore further signals while a bed is undone: this is short and must finish.
+    """Ignore signals while a bed is taken down, which is short and must finish.
 
-    Commands started meanwhile ignore them too: a terminal sends Ctrl-C to all processes of a job.
+    Commands started meanwhile ignore them too, since a terminal sends Ctrl-C to all processes of a job.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

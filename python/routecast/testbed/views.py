@@ -169,7 +169,7 @@ def devices_table(devices: Sequence[Device]) -> Table:
 
 
 def back_ends_table(back_ends: Sequence[BackEnd]) -> Table:
-    """Return the table of the tester's back ends and the reason why one cannot be used here."""
+    """Return the table of the tester's back ends and the reasons why this process cannot use them."""
     return Table.of(
         back_ends,
         Column.text("Name", "name"),

@@ -99,8 +99,8 @@ class IngressPrograms:
     def attach(self, site: DeviceSite, program: str, *, iterations: int) -> list[str]:
         """Attach ``program`` to every port and return a line for each.
 
-        ``iterations`` of known work are done for each frame. Raises EnvironmentProblem: the kernel refuses the program,
-        or the right to load it is missing.
+        The program spends ``iterations`` of known work on each frame. Raises EnvironmentProblem: the kernel refuses the
+        program, or the right to load it is missing.
         """
         from routecast import _core
 

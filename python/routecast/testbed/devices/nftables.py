@@ -21,8 +21,8 @@ _END = "    counter name accepted accept"
 class NftablesOptions(SteeredOptions):
     """Options of the firewall.
 
-    A last rule behind ``rules`` accepts, so that the 1 and 25 conditions of RFC 2544 sec. 11.4 are ``rules = 0`` and
-    ``rules = 24``. ``conntrack`` also drops frames that belong to no connection.
+    A rule that accepts follows the ``rules``, so that ``rules = 0`` and ``rules = 24`` are the 1 and 25 conditions of
+    RFC 2544 sec. 11.4. ``conntrack`` also drops frames that belong to no connection.
     """
 
     rules: int = option(24, "filter rules that match no test frame", minimum=0, maximum=_MAX_RULES)

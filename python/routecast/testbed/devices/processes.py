@@ -109,7 +109,7 @@ def make_real_time(process_id: int, site: DeviceSite, is_chosen: Callable[[str],
 
 
 def accepts_connections(path: Path) -> bool:
-    """Whether a process accepts connections at a Unix socket; its file may exist without a process."""
+    """Whether a process accepts connections at a Unix socket, whose file may exist without a process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -119,9 +119,9 @@ def accepts_connections(path: Path) -> bool:
 
 
 def check_socket_path(path: Path) -> None:
-    """Check that a Unix socket can have a path.
+    """Check the length of the path of a Unix socket.
 
-    Raises EnvironmentProblem: it is longer than ``unix(7)`` allows.
+    Raises EnvironmentProblem: the path is longer than ``unix(7)`` allows.
     """
     length = len(os.fsencode(path))
     if length > _MAX_SOCKET_PATH_BYTES:

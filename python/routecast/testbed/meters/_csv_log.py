@@ -65,7 +65,7 @@ class CsvMeter:
         self._reset()
 
     def start(self) -> None:
-        """Note where the file ends now.
+        """Record the present end of the file, from which :meth:`stop` reads.
 
         Raises EnvironmentProblem: the file cannot be read, or it has no columns of time and watts.
         """

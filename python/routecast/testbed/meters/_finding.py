@@ -43,7 +43,7 @@ class MeterSettings:
         "Part of the machine that the figures of a file or a web address cover: ``pdu`` (default), ``wall``",
         default=None,
     )
-    verify_tls: bool = field("Whether the certificate of a host must be good", default=True)
+    verify_tls: bool = field("Whether the certificate of a host must be valid", default=True)
     timeout_s: float = field("Timeout of each answer of a host, s", default=5.0)
 
 

@@ -28,7 +28,7 @@ RunProgram = Callable[[Sequence[str], Mapping[str, str]], str]
 def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """Run a program and return its output, then its errors.
 
-    Raises EnvironmentProblem: it is missing, or it does not end.
+    Raises EnvironmentProblem: the program is missing, or it does not end.
     """
     try:
         completed = subprocess.run(

@@ -109,7 +109,7 @@ class PerfSource(Source):
     def open(self) -> None:
         """Open the counters on a CPU of each package.
 
-        Raises EnvironmentProblem: there are no energy events, not those of this scope, or they may not be opened.
+        Raises EnvironmentProblem: the kernel has no energy events of this scope, or refuses to open them.
         """
         events = energy_events(self._root)
         if not events:

@@ -87,9 +87,9 @@ class RaplZone:
 
     ::
 
-        psys ⊃ package-0 ⊃ core, uncore          watts of a zone hold those of the zones within it
+        psys ⊃ package-0 ⊃ core, uncore          a zone's watts include those of zones within it
                package-1 ⊃ …                     packages stand side by side and add up
-               dram                              listed below its package, but its watts are its own
+               dram                              listed below its package, which does not include its watts
 
     In sysfs, psys stands beside the packages that it contains, and dram below a package that does not contain it. So
     the names decide about sums, not the folders (Documentation/power/powercap/powercap.rst and
@@ -175,7 +175,7 @@ def _folder_key(folder: Path) -> tuple[str, tuple[int, ...]]:
 
 
 def why_no_zone(root: Path) -> str:
-    """Return the reason why a machine has no RAPL zone, as far as its files show it."""
+    """Return the likely reason why a machine has no RAPL zone, from its files."""
     has_powercap = (root / POWERCAP).is_dir()
     message = "powercap has no RAPL zone" if has_powercap else f"there is no /{POWERCAP}"
     kinds = [
@@ -305,7 +305,7 @@ class RaplSource(Source):
         return notes
 
     def _suspicious_step_ratio(self, zone: str, samples: Sequence[Sample]) -> float:
-        """Return the largest step of a counter between two samples as a share of its range, if it is suspicious."""
+        """Return the largest step of a counter between two samples as a share of its range; 0 if unsuspicious."""
         range_uj = self._zones[zone].range_uj
         values = [int(sample.values[zone]) for sample in samples if zone in sample.values]
         shares = [wrapped_difference(before, after, range_uj) / range_uj for before, after in pairwise(values)]

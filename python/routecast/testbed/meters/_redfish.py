@@ -144,7 +144,7 @@ class RedfishSource(Source):
 
 
 def watts_of_environment(document: Mapping[str, Any]) -> float:
-    """Return the power of an ``EnvironmentMetrics`` document; NaN where there is none.
+    """Return the power of an ``EnvironmentMetrics`` document; NaN if it has none.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def watts_of_environment(document: Mapping[str, Any]) -> float:
 
 
 def watts_of_power(document: Mapping[str, Any]) -> float:
-    """Return the power of the whole chassis from a ``Power`` document; NaN where there is none.
+    """Return the power of the whole chassis from a ``Power`` document; NaN if it has none.
 
     ``PowerControl`` lists the whole chassis first and on some machines its parts after it, so entries are never added.
 

@@ -206,7 +206,7 @@ def required(
 
 @value
 class CachegrindCounts:
-    """Means per packet, cut at 0, since the difference of two runs may be off by an event or two of their loops.
+    """Means per packet, at least 0: the difference of two runs may be off by an event or two of their loops.
 
     An instruction that reads and writes back one address counts as one read (cachegrind's manual, "Dr").
     """
@@ -225,9 +225,9 @@ class CachegrindCounts:
 def count_workload(case: WorkloadCase, *, on_progress: ShareProgress | None = None) -> CachegrindCounts:
     """Count events per packet, by two runs under cachegrind.
 
-    Only the second run processes the packets, so that the runs differ by the kernel alone. Their command lines are
-    equally long: one more letter moves stack and heap, and an interpreter at other addresses starts with hundreds of
-    other events.
+    Only the second run processes the packets, so that the runs differ by the kernel alone. Their command lines
+    have the same length: another letter would move stack and heap, and an interpreter at other addresses starts with
+    hundreds of other events.
 
     Raises EnvironmentProblem: valgrind is missing, or it fails.
     """
