@@ -42,7 +42,7 @@ def _policies(incomplete: str) -> list[str]:
     return [name for name in POLICIES if name.startswith(incomplete)]
 
 
-def _simulated(incomplete: str) -> list[str]:
+def _simulated_policies(incomplete: str) -> list[str]:
     from routecast.noc.file import SIMULATED_POLICIES
 
     return [name for name in SIMULATED_POLICIES if name.startswith(incomplete)]
@@ -69,7 +69,7 @@ SimulatedRoutings = Annotated[
         metavar="NAME[, NAME]",
         help="Routings or turn models to simulate.",
         rich_help_panel=CHANGES,
-        autocompletion=_simulated,
+        autocompletion=_simulated_policies,
     ),
 ]
 Seed = Annotated[

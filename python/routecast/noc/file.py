@@ -51,6 +51,7 @@ __all__ = [
     "parse_lengths",
     "parse_loads",
     "parse_noc",
+    "plane_widths",
     "policy_name",
     "read_noc",
     "topology_of",
@@ -119,6 +120,11 @@ class NocCase:
     def has_planes(self) -> bool:
         """Whether there is more than one plane."""
         return len(self.widths) > 1
+
+    @property
+    def scalings(self) -> tuple[Scaling, ...]:
+        """The range of voltage and clock of each plane, which all planes share."""
+        return (self.scaling,) * len(self.widths)
 
     def demand(self, load: float) -> NDArray[np.float64]:
         """Return the demand between routers at a normalised load, shape (routers, routers), in link capacities."""
@@ -521,7 +527,7 @@ def _plane_problems(file: NocFile) -> Iterator[Problem]:
         return
     if planes.count is not None and planes.widths is not None and planes.count != len(planes.widths):
         yield Problem("planes", f"count is {planes.count}, but there are {len(planes.widths)} widths: leave count out")
-    if (len(planes.widths) if planes.widths is not None else planes.count) == 1:
+    if len(plane_widths(file)) == 1:
         yield Problem(
             "planes", "has one plane, which needs no allocation: leave [planes] out, or give 2 planes or more"
         )
@@ -541,7 +547,7 @@ def _simulation_problems(file: NocFile) -> Iterator[Problem]:
         elif table.injection != "on_off" and value is not None:
             yield Problem(f"simulation.{name}", 'needs injection = "on_off"')
     stated = table.model_fields_set
-    has_planes = file.planes is not None and (len(file.planes.widths or ()) or file.planes.count or 2) > 1
+    has_planes = len(plane_widths(file)) > 1
     if table.allocation is not None and not has_planes:
         yield Problem("simulation.allocation", "needs [planes] with more than one plane")
     if has_planes and "routing" in stated:
@@ -719,7 +725,7 @@ def noc_case(
         routings=tuple(by_policy.values()),
         xy=xy,
         scaling=Scaling(alpha_max=file.power.alpha_max),
-        widths=_plane_widths(file),
+        widths=plane_widths(file),
         planes=file.planes,
         optimum=file.optimum,
         simulation=file.simulation,
@@ -760,7 +766,8 @@ def _router_table(file: NocFile, subject: str, folder: Path) -> RouterTable | No
         raise FileProblem(subject, [Problem("power.table", str(problem))]) from problem
 
 
-def _plane_widths(file: NocFile) -> tuple[float, ...]:
+def plane_widths(file: NocFile) -> tuple[float, ...]:
+    """Return the width of each plane of a file, ``(1.0,)`` for one plane."""
     if file.planes is None:
         return (1.0,)
     return file.planes.widths or (1.0,) * (file.planes.count or 2)

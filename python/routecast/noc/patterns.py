@@ -96,16 +96,14 @@ def _from_npy(path: Path) -> NDArray[np.float64]:
         loaded = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as problem:
         raise FileProblem(str(path), [Problem("", f"cannot be read as a NumPy array: {problem}")]) from problem
-    if not isinstance(loaded, np.ndarray) or not np.issubdtype(loaded.dtype, np.number) or loaded.ndim != 2:
-        kind = f"{loaded.dtype} of shape {loaded.shape}" if isinstance(loaded, np.ndarray) else "no array"
+    is_array = isinstance(loaded, np.ndarray)
+    is_real = is_array and np.issubdtype(loaded.dtype, np.number) and not np.iscomplexobj(loaded)
+    if not is_real or loaded.ndim != 2 or loaded.shape[0] != loaded.shape[1]:
+        kind = f"{loaded.dtype} of shape {loaded.shape}" if is_array else "no array"
         raise FileProblem(str(path), [Problem("", f"is {kind}: give a square array of real numbers")])
-    if np.iscomplexobj(loaded) or loaded.shape[0] != loaded.shape[1]:
-        raise FileProblem(
-            str(path), [Problem("", f"is {loaded.dtype} of shape {loaded.shape}: give a square array of real numbers")]
-        )
     if not loaded.size:
         raise FileProblem(str(path), [Problem("", "is empty: give a square of numbers")])
-    demand = loaded.astype(np.float64)
+    demand: NDArray[np.float64] = loaded.astype(np.float64)
     wrong = np.argwhere(~((demand >= 0) & (demand <= _MAX_RATE)))
     _raise_if_any(path, [_rate_problem(int(row), int(column), str(demand[row, column])) for row, column in wrong])
     return demand

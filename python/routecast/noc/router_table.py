@@ -393,13 +393,13 @@ def _number(cell: str) -> float | None:
 class PlanePower:
     """Power of one plane.
 
-    ``frequency_hz``: its clock; ``asleep``: whether it carries nothing and sleeps; ``router_loads``: shape (routers,):
-    flits per port and cycle of its clock; ``least_w`` and ``greatest_w``: bounds of its power; equal where the table
+    ``frequency_hz``: its clock; ``is_asleep``: whether it sleeps without traffic; ``router_loads``: shape (routers,): flits
+    per port and cycle of its clock; ``least_w`` and ``greatest_w``: bounds of its power; equal where the table
     states all that eq. 7.14 needs.
     """
 
     frequency_hz: float
-    asleep: bool
+    is_asleep: bool
     router_loads: NDArray[np.float64]
     least_w: float
     greatest_w: float
@@ -461,7 +461,7 @@ def plane_power(
     bounds = np.array([table.power_bounds_w(float(load), frequency) for load in loads])
     least, greatest = bounds.sum(axis=0)
     return PlanePower(
-        frequency_hz=frequency, asleep=False, router_loads=loads, least_w=float(least), greatest_w=float(greatest)
+        frequency_hz=frequency, is_asleep=False, router_loads=loads, least_w=float(least), greatest_w=float(greatest)
     )
 
 
@@ -510,7 +510,7 @@ def _sleeping_plane(table: RouterTable, loads: NDArray[np.float64], asleep_ratio
     routers = len(loads)
     return PlanePower(
         frequency_hz=table.slowest_hz,
-        asleep=True,
+        is_asleep=True,
         router_loads=loads,
         least_w=routers * asleep_ratio * least,
         greatest_w=routers * asleep_ratio * greatest,

@@ -250,7 +250,7 @@ def shortest_hops(topology: Topology) -> Floats:
 
 
 def distances(topology: Topology, lengths: Floats, arcs: NDArray[np.bool_]) -> Floats:
-    """Return the length of the shortest path from each router to each, shape (routers, routers); inf where none is.
+    """Return the length of the shortest path from each router to each, shape (routers, routers); inf without a path.
 
     ``lengths``: of the links, not negative; ``arcs``: shape (routers, links): the links that traffic to a router may
     use.

@@ -122,10 +122,10 @@ def _panel(topology: Topology, panel: MapPanel, left: float, top: float, pitch: 
     is_labelled = pitch >= 62.0
     for number, link in enumerate(links(topology)):
         load = panel.loads[number]
-        rim = largest > 0.0 and load >= largest * (1.0 - _ROUNDING)
+        has_rim = largest > 0.0 and load >= largest * (1.0 - _ROUNDING)
         name = f"{topology.link_name(number)}: {load:.4g}"
         for x, y in _bars(topology, link, origin, pitch):
-            parts += _bar(link.direction, x, y, pitch, load, name=name, rim=rim, is_labelled=is_labelled)
+            parts += _bar(link.direction, x, y, pitch, load, name=name, has_rim=has_rim, is_labelled=is_labelled)
     for router in range(topology.router_count):
         x, y = _centre(topology, router, origin, pitch)
         parts.append(
@@ -153,7 +153,7 @@ def _bars(
 
 
 def _bar(
-    direction: Direction, x: float, y: float, pitch: float, load: float, *, name: str, rim: bool, is_labelled: bool
+    direction: Direction, x: float, y: float, pitch: float, load: float, *, name: str, has_rim: bool, is_labelled: bool
 ) -> list[str]:
     """Return an arrow-shaped bar around the middle of its link, on the right side of its direction."""
     dx, dy = direction.step
@@ -168,14 +168,14 @@ def _bar(
     )
     # The rim lies under the bar, so that the colour of a thin bar stays visible.
     rim_width = max(2.6, 0.05 * pitch)
-    stroke = f' class="m" stroke="{RIM_COLOUR}" stroke-width="{rim_width:.1f}" paint-order="stroke"' if rim else ""
+    stroke = f' class="m" stroke="{RIM_COLOUR}" stroke-width="{rim_width:.1f}" paint-order="stroke"' if has_rim else ""
     parts = [f'<path d="M{path}Z" fill="{colour_of(load)}"{stroke}><title>{escape(name)}</title></path>']
     if is_labelled and load > 0.0:
         # Outside the pair of bars, where no other link's number stands.
         label_offset = 0.23 * pitch
         tx, ty = x - dy * label_offset, y + dx * label_offset
         rotation = "" if direction.is_horizontal else f' transform="rotate(-90 {tx:.1f} {ty:.1f})"'
-        weight = ' font-weight="700"' if rim else ""
+        weight = ' font-weight="700"' if has_rim else ""
         parts.append(
             f'<text class="v" x="{tx:.1f}" y="{ty + 3:.1f}" text-anchor="middle"{rotation}{weight}>{load:.2f}</text>'
         )

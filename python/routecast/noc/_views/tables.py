@@ -49,13 +49,13 @@ def simulation_table(answer: SimulationAnswer) -> Table:
         Column("Accepted", "", ".4f", "simulated.accepted_flits_node_cycle.value"),
         Column("Busiest", "", ".3f", "largest_link_load"),
         Column("Power", "", ".4g", "simulated.power.value"),
-        Column("of flow", "%", signed_percent, "of_flow_power_ratio"),
+        Column("Above flow", "%", signed_percent, "of_flow_power_ratio"),
         name="simulation",
         title="Flit by flit" + ("" if has_routings else f": {answer.rows[0].name}"),
         caption=(
             "Latency in cycles of the nodes, from the creation of a packet to the arrival of its last flit; 95 % "
             f"intervals of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the "
-            "busiest link carries a flit. of flow: excess over the power of the flow level at these clocks."
+            "busiest link carries a flit. Above flow: excess over the power of the flow level at these clocks."
         ),
     )
 

@@ -153,17 +153,14 @@ def optimum_answer(
             notes.append(f"no optimum at load {load:g}: {problem}")
             continue
         seconds = perf_counter() - start
-        whole_flows = _whole_flows(case, load) if case.has_planes else None
+        whole_flows = None
+        if case.has_planes:
+            whole_flows = whole_flow_bound(case.topology, case.demand(load), case.scalings, widths=case.widths)
         rows.append(
             OptimumRow(load=load, optimum=optimum, seconds=seconds, widths=case.widths, whole_flows=whole_flows)
         )
     report(len(case.loads), len(case.loads), "")
     return OptimumAnswer(power=power, rows=tuple(rows), notes=tuple(notes))
-
-
-def _whole_flows(case: NocCase, load: float) -> float:
-    scalings = (case.scaling,) * len(case.widths)
-    return whole_flow_bound(case.topology, case.demand(load), scalings, widths=case.widths)
 
 
 def _optimum(case: NocCase, demand: Floats, on_progress: Callable[[float, float], None]) -> Optimum:
@@ -187,7 +184,7 @@ def _optimum(case: NocCase, demand: Floats, on_progress: Callable[[float, float]
     return optimum_of_planes(
         case.topology,
         demand,
-        (case.scaling,) * len(case.widths),
+        case.scalings,
         widths=case.widths,
         paths=PathSet(options.paths),
         gap=0.01 if options.gap is None else options.gap,

@@ -36,21 +36,19 @@ def allocate(name: str, case: NocCase, demand: Floats, *, on_progress: BoundProg
     Raises RoutecastError: the planes cannot carry the demand, or their routing splits flows.
     """
     table = case.planes or PlanesTable()
-    scalings = (case.scaling,) * len(case.widths)
     if name == "search":
-        freedom = Freedom(table.freedom)
         return search.allocate(
             case.topology,
             demand,
-            scalings,
+            case.scalings,
             widths=case.widths,
-            freedom=freedom,
+            freedom=Freedom(table.freedom),
             seed=case.seed,
             on_progress=on_progress,
         )
     routing = case.xy if table.routing == "xy" else routes(table.routing, case.topology, demand=demand, seed=case.seed)
-    planes = len(case.widths)
-    return _LI2012[name](case.topology, demand, scalings, routes=(routing,) * planes, widths=case.widths)
+    routings = (routing,) * len(case.widths)
+    return _LI2012[name](case.topology, demand, case.scalings, routes=routings, widths=case.widths)
 
 
 Watts = tuple[float, float]
@@ -92,7 +90,7 @@ def idle_power_w(case: NocCase, table: RouterTable, key: str, planes: Sequence[P
         idle = plane_power(table, plane, clocks=Clocks(case.power.clocks), asleep_ratio=case.power.asleep)
         clock_hz = table.fastest_hz if key == NO_DVFS else idle.frequency_hz
         try:
-            idle_w += idle.least_w if idle.asleep else len(idle.router_loads) * table.idle_w(clock_hz)
+            idle_w += idle.least_w if idle.is_asleep else len(idle.router_loads) * table.idle_w(clock_hz)
         except RoutecastError:  # the table states idle power at other clocks only
             return None
     return idle_w

@@ -164,11 +164,11 @@ class SimulationAnswer:
         return tuple(row for row in self.rows if row.key == key)
 
     def saturated_from(self, key: str) -> float | None:
-        """Return the lowest simulated load of a routing with unbounded latency; None if there is none."""
+        """Return the lowest simulated load of a routing with unbounded latency; None if all are carried."""
         return min((row.load for row in self.of(key) if row.simulated.is_saturated), default=None)
 
     def carried(self, key: str) -> SimulationRow | None:
-        """Return the highest load of a routing below its first saturated one; None where there is none."""
+        """Return the highest load of a routing below its first saturated load; None if it carries none."""
         limit = self.saturated_from(key)
         return next((row for row in reversed(self.of(key)) if limit is None or row.load < limit), None)
 

@@ -1,4 +1,4 @@
-"""Routecast's allocation of whole flows to planes; their paths may be chosen as far as :class:`Freedom` allows.
+"""Routecast's allocation of whole flows to planes and, as far as :class:`Freedom` allows, to paths.
 
 1. Aim: the splittable problem, a linear program, gives clocks of low power (:func:`targets`).
 2. Round: each flow goes to the plane and path with its largest share; in further attempts it goes to a random one, by
@@ -6,8 +6,8 @@
 3. Search: tabu search moves flows until the links keep to these clocks (:func:`tabu_search`); steepest descent on the
    true power ends each try (:func:`descend`). Li's allocations and each plane alone are tried too.
 4. Tighten: from the best placement, aim at slightly slower clocks on one plane or on all, or trade one for another.
-5. Free: beyond XY and YX, the best placement is tightened again with further paths: shortest ones, and those that are
-   short where full links are long (:func:`light_paths`).
+5. Free: beyond XY and YX, the best placement is tightened again with further paths: shortest paths, and paths that are
+   short where full links count as long (:func:`light_paths`).
 
 A stage ends after some failed tries, or near a power that whole flows need in any case (:mod:`.whole_flows`). Flows
 stay whole, on a path each; the result is the best state seen: no move of a flow to another candidate of the last stage
@@ -488,7 +488,7 @@ def allocate(
     widths : sequence of float, optional
         Capacity of each plane's links relative to the first one's.
     freedom : Freedom
-        What may be chosen for a flow beside its plane.
+        Choice of paths for a flow, in addition to its plane.
     power : PlanePower, optional
         The objective, such as a router's measured power with its idle part; eq. 7.3 by default. A plane that carries
         nothing has an entering rate of 0: give it the power of a sleeping plane.

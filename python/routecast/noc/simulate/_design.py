@@ -82,7 +82,7 @@ class AdaptiveRouting:
 
 
 def _padded(choices: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.int64]:
-    """Return the choices as an array of shape (arrivals, targets, most choices), with -1 where there is none."""
+    """Return the choices as an array of shape (arrivals, targets, most choices), padded with -1."""
     max_choices = max((len(allowed) for row in choices for allowed in row), default=0)
     return np.array(
         [[[*allowed, *(-1,) * (max_choices - len(allowed))] for allowed in row] for row in choices], dtype=np.int64

@@ -51,7 +51,7 @@ def busiest_channel(fabric: Fabric, plane: SimulatedPlane) -> Channel:
 
 @value
 class MeanEstimate:
-    """A mean and the half-width of its 95 % interval, NaN where there is none."""
+    """A mean and the half-width of its 95 % interval, NaN without an interval."""
 
     value: float
     half_width: float = math.nan

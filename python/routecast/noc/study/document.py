@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from routecast.errors import FileProblem, Problem
-from routecast.noc.file import NocFile, contradictions, topology_of, traffic_of
+from routecast.noc.file import NocFile, contradictions, plane_widths, topology_of, traffic_of
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.file_model import FileModel
@@ -188,9 +188,7 @@ def _statement_problems(statement: CurveStatement, place: str) -> Iterator[Probl
 
 def _allocations(case: Case) -> tuple[str, ...]:
     """Return the allocations of a case with several planes."""
-    planes = case.planes
-    has_planes = planes is not None and (len(planes.widths) if planes.widths else planes.count or 2) > 1
-    return planes.allocations if planes is not None and has_planes else ()
+    return case.planes.allocations if case.planes is not None and len(plane_widths(case)) > 1 else ()
 
 
 def _criteria_problems(study: NocStudy) -> Iterator[Problem]:

@@ -292,8 +292,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[PowerPoint]:
 
 
 def _whole_flow_point(noc: NocCase, matrix: int, load: float, unscaled: float) -> PowerPoint:
-    scalings = (noc.scaling,) * len(noc.widths)
-    power = whole_flow_bound(noc.topology, noc.demand(load), scalings, widths=noc.widths)
+    power = whole_flow_bound(noc.topology, noc.demand(load), noc.scalings, widths=noc.widths)
     return PowerPoint(curve=WHOLE_FLOWS, matrix=matrix, load=load, relative_power=power / unscaled, alphas=())
 
 

@@ -160,7 +160,7 @@ def terminal_summary(result: NocResult) -> TerminalSummary:
 
 
 COLOURS, WHOLE_FLOWS_COLOUR = CURVE_COLOURS[:-1], CURVE_COLOURS[-1]
-"""Colours of the policies, in their order; none is a grey, the colours of other curves."""
+"""Colours of the policies, in their order; greys are for the other curves."""
 REFERENCE_COLOURS = {NO_DVFS: GREY, BOUND: "#4b5059", WHOLE_FLOWS: WHOLE_FLOWS_COLOUR}
 EQUALITY_RATIO = 1e-6
 
@@ -398,17 +398,17 @@ def _summary_section(result: NocResult) -> Section:
     for case in result.cases:
         load = max(case.loads)
         best = best_curve(case, load)
-        beside = ""
+        distance = ""
         if {SEARCH, FOUR_PHASE, BOUND} <= set(case.curves):
-            beside = f"closes {100 * closed_ratio(case, load):.0f} % of 2P-4PHASE's distance to the bounds"
+            distance = f"closes {100 * closed_ratio(case, load):.0f} % of 2P-4PHASE's distance to the bounds"
         elif BOUND in case.curves:
             above = 100 * (case.mean(best, load) / case.mean(BOUND, load) - 1)
-            beside = f"{abs(above):.1f} % above the proven bound"
+            distance = f"{abs(above):.1f} % above the proven bound"
         tiles.append(
             Tile(
                 f"{case.factor(best, load):.2f} times",
                 f"less power on {case.case.name} traffic with {curve_name(best)}",
-                beside,
+                distance,
             )
         )
     distances, compared, own = distance_table(result), compared_table(result), own_table(result)

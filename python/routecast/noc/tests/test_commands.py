@@ -67,7 +67,7 @@ def test_the_json_of_power_has_what_the_table_shows(capsys: Printed) -> None:
     assert document["widths"] == [1, 1]
 
 
-def test_routings_and_seeds_of_the_command_line_take_the_files_place(capsys: Printed) -> None:
+def test_routings_and_seeds_of_the_command_line_replace_those_of_the_file(capsys: Printed) -> None:
     chosen = ["power", HOT_SPOT, "--load", "0.9", "--routing", "2p_rs,yx"]
     names = [row["name"] for row in printed_json(capsys, *chosen)["rows"]]  # type: ignore[attr-defined]
     assert names == ["no_dvfs", "2p_rs", "yx"]
@@ -109,7 +109,7 @@ def test_an_optimum_that_no_routing_can_carry_leaves_with_1_and_names_the_links(
     assert all(f"{place}->(2, 2)" in message for place in ("(2, 1)", "(1, 2)", "(3, 2)", "(2, 3)"))
 
 
-def test_what_cannot_be_had_at_a_load_is_told_and_the_rest_compared(short: Path, capsys: Printed) -> None:
+def test_a_load_without_an_answer_is_noted_and_the_rest_is_compared(short: Path, capsys: Printed) -> None:
     assert run(["noc", "compare", str(short), "--load", "0.3, 4"]) == 0
     printed = capsys.readouterr()
     assert "no optimum at load 4" in printed.err
@@ -140,7 +140,7 @@ def test_every_figure_under_the_headline_of_a_comparison_is_of_the_routing_that_
     assert "with XY" not in answer
 
 
-def test_the_latency_of_what_the_routers_cannot_run_is_unknown_and_no_other_stands_in_for_it(
+def test_the_latency_of_a_routing_that_the_routers_cannot_run_is_unknown(
     short: Path, tmp_path: Path, capsys: Printed
 ) -> None:
     short.write_text(SHORT.replace("virtual_channels = 2", "virtual_channels = 1"), encoding="utf-8")
@@ -168,7 +168,7 @@ def test_simulate_prints_latency_with_intervals_and_follows_the_command_line(sho
     ]
 
 
-def test_intervals_of_one_replication_are_said_to_be_of_its_batches(short: Path, capsys: Printed) -> None:
+def test_the_caption_says_that_intervals_of_one_replication_come_from_batches(short: Path, capsys: Printed) -> None:
     short.write_text(SHORT.replace("replications = 2", "replications = 1"), encoding="utf-8")
     assert run(["noc", "simulate", str(short)]) == 0
     assert "of the batches of one replication." in " ".join(capsys.readouterr().out.split())
@@ -209,7 +209,7 @@ def test_wrong_files_and_wrong_names_leave_with_2_and_every_fault(
     assert run(["noc", command, str(tmp_path / "none.noc.toml")]) == 2
 
 
-def test_a_file_without_a_simulation_says_what_to_add(capsys: Printed) -> None:
+def test_a_file_without_a_simulation_is_refused_with_the_keys_to_add(capsys: Printed) -> None:
     assert run(["noc", "simulate", TOY]) == 2
     assert "simulation: is missing" in capsys.readouterr().err
 

@@ -19,7 +19,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_square_pairs_and_an_array_say_the_same(tmp_path: Path) -> None:
+def test_a_square_pairs_and_an_array_give_the_same_matrix(tmp_path: Path) -> None:
     np.save(tmp_path / "traffic.npy", DEMAND)
     square = written(tmp_path, "0, 0.25, 0\n0.5, 0, 0.125\n0, 0, 0\n")
     np.testing.assert_array_equal(read_matrix(square, nodes=3), DEMAND)
@@ -34,7 +34,7 @@ def test_pairs_reach_as_far_as_the_highest_node_unless_the_topology_is_known(tmp
     assert read_matrix(pairs, nodes=16).shape == (16, 16)
 
 
-def test_what_spreadsheets_put_before_the_first_cell_is_no_fault(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     assert read_matrix(written(tmp_path, "\ufeff0,1\n1,0\n"), nodes=2).sum() == 2
     assert read_matrix(written(tmp_path, "\ufeffsource,target,load\n0,1,1\n"), nodes=2).sum() == 1
 
@@ -78,7 +78,7 @@ def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, words
     assert str(path) in str(refused.value)
 
 
-def test_all_faults_are_told_at_once_but_not_thousands(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once_up_to_a_limit(tmp_path: Path) -> None:
     path = written(tmp_path, "\n".join(",".join(["-1"] * 30) for _ in range(30)))
     with pytest.raises(FileProblem) as refused:
         read_matrix(path)

@@ -113,7 +113,7 @@ def test_rates_that_no_fabric_has_are_refused_and_do_not_overflow(rate: str) -> 
     assert told.value.problems[0].place == "traffic.flows"
 
 
-def test_every_fault_is_told_at_once_with_its_place_and_the_nearest_name() -> None:
+def test_every_fault_is_reported_at_once_with_its_place_and_the_nearest_name() -> None:
     result = faults(
         """
         [topology]
@@ -148,7 +148,7 @@ def test_every_fault_is_told_at_once_with_its_place_and_the_nearest_name() -> No
         assert f'did you mean "{name}"?' in result[place]
 
 
-def test_contradictions_are_told_at_once_too() -> None:
+def test_contradictions_are_reported_at_once_too() -> None:
     result = faults(
         """
         [topology]
@@ -217,7 +217,7 @@ def test_traffic_that_crosses_no_link_cannot_be_normalised() -> None:
     assert "same source and target" in faults(text)["traffic.flows[0]"]
 
 
-def test_a_command_line_takes_the_place_of_loads_routings_and_seeds() -> None:
+def test_the_command_line_replaces_loads_routings_and_seeds() -> None:
     text = SMALL + "[simulation]\nloads = [0.9]\n"
     case = parse_noc(text, change=NocChange(load="0.5, 0.2", routings="yx,romm", simulated="odd_even", seed=7))
     assert case.loads == (0.2, 0.5)
@@ -238,7 +238,7 @@ def test_the_schema_describes_every_key() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_every_example_is_as_the_schema_says(path: Path) -> None:
+def test_every_example_matches_the_schema(path: Path) -> None:
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     assert list(Draft202012Validator(noc_schema()).iter_errors(document)) == []
 
@@ -249,7 +249,7 @@ def test_loads_read_the_same_as_a_list_and_as_a_text(loads: list[float]) -> None
 
 
 @pytest.mark.parametrize("wrong", [[], 0, -0.5, float("inf"), float("nan"), True, "0.5;0.6", "", [0.5, None]])
-def test_what_is_no_load_is_refused(wrong: object) -> None:
+def test_an_invalid_list_of_loads_is_refused(wrong: object) -> None:
     with pytest.raises(QuantityProblem):
         parse_loads(wrong)
 
@@ -260,6 +260,6 @@ def test_a_range_of_lengths_holds_each_once(least: int, more: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 1.5, "8", "9-5", "5-99999999999", [], [4, 0], True, None])
-def test_what_is_no_length_is_refused(wrong: object) -> None:
+def test_an_invalid_length_is_refused(wrong: object) -> None:
     with pytest.raises(QuantityProblem):
         parse_lengths(wrong)

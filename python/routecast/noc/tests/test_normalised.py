@@ -61,7 +61,7 @@ def test_traffic_between_no_two_routers_cannot_be_scaled() -> None:
         normalised(alone, [XY, HALVES], 0.5)
 
 
-def test_overload_must_be_meant() -> None:
+def test_a_load_above_one_needs_may_overload() -> None:
     with pytest.raises(RoutecastError, match=r"1\.2 is over capacity"):
         normalised(traffic(1, 1), [XY], 1.2)
     meant = normalised(traffic(1, 1), [XY], 1.2, may_overload=True)
@@ -69,6 +69,6 @@ def test_overload_must_be_meant() -> None:
 
 
 @pytest.mark.parametrize("load", [-0.1, float("nan"), float("inf")])
-def test_a_load_that_is_none_is_refused(load: float) -> None:
+def test_an_invalid_load_is_refused(load: float) -> None:
     with pytest.raises(RoutecastError, match="it is 0 or more"):
         normalised(traffic(1, 1), [XY], load, may_overload=True)

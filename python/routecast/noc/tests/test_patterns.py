@@ -92,7 +92,7 @@ def test_one_permutation_is_a_permutation_matrix() -> None:
     assert set(demand.ravel()) == {0.0, 1.0}
 
 
-def test_transpose_exchanges_row_and_column_and_leaves_the_diagonal_silent() -> None:
+def test_transpose_exchanges_row_and_column_and_the_diagonal_sends_nothing() -> None:
     traffic = transpose(MESH_5X5)
     for router in range(25):
         x, y = MESH_5X5.position(router)
@@ -146,7 +146,7 @@ def test_bit_complement_inverts_all_bits_where_routers_are_a_power_of_two() -> N
         assert targets(traffic, router) == [router ^ 0b11111]
 
 
-def test_bit_complement_leaves_the_centre_of_an_odd_grid_silent() -> None:
+def test_the_centre_of_an_odd_grid_sends_nothing_under_bit_complement() -> None:
     traffic = bit_complement(MESH_5X5)
     assert targets(traffic, 12) == []
     assert targets(traffic, 0) == [24]
@@ -192,7 +192,7 @@ def test_without_a_share_hot_spots_are_uniform_traffic() -> None:
         ({"share": float("nan")}, "share nan"),
     ],
 )
-def test_hot_spots_that_make_no_sense_are_refused(arguments: dict[str, Any], words: str) -> None:
+def test_invalid_hot_spots_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(RoutecastError, match=words):
         hot_spot(MESH_5X5, **arguments)
 

@@ -95,7 +95,7 @@ def test_the_80_core_router_has_the_clocks_that_li_2012_and_its_abstract_state()
 @pytest.mark.parametrize(
     ("name", "missing"), [("intel-48-core", ("idle power",)), ("intel-80-core", ("idle power", "full power"))]
 )
-def test_what_no_source_states_is_said_to_be_missing(name: str, missing: tuple[str, ...]) -> None:
+def test_figures_that_no_source_states_are_reported_as_missing(name: str, missing: tuple[str, ...]) -> None:
     table = router_table(name)
     assert table.missing == missing
     with pytest.raises(RoutecastError, match="states idle power nowhere"):
@@ -123,7 +123,7 @@ def test_every_point_that_ships_has_a_source(name: str) -> None:
     assert all(point.source for point in table.points)
 
 
-def test_csv_and_toml_say_the_same(tmp_path: Path) -> None:
+def test_csv_and_toml_give_the_same_table(tmp_path: Path) -> None:
     toml = tmp_path / "own.nocpower.toml"
     toml.write_text(
         'name = "own"\npoint = [{ frequency = "1 GHz", voltage = "0.8 V", idle = "100 mW", full = "200 mW" },'
@@ -151,7 +151,7 @@ def test_csv_and_toml_say_the_same(tmp_path: Path) -> None:
         ("frequency_hz\n", "got none: give at least one clock"),
     ],
 )
-def test_a_wrong_table_says_where_and_what(tmp_path: Path, text: str, words: str) -> None:
+def test_a_wrong_table_is_refused_with_place_and_fault(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "own.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FileProblem) as refused:

@@ -73,7 +73,7 @@ def test_rounding_above_capacity_is_full_load_and_more_is_refused() -> None:
 
 
 @pytest.mark.parametrize("bottleneck", [-0.1, math.nan])
-def test_load_that_is_none_is_refused(bottleneck: float) -> None:
+def test_an_invalid_load_is_refused(bottleneck: float) -> None:
     with pytest.raises(RoutecastError, match="bottleneck load"):
         Scaling(alpha_max=3).alpha(bottleneck)
 

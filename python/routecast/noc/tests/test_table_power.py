@@ -81,7 +81,7 @@ def test_listed_clocks_cost_no_less_than_any() -> None:
 def test_a_plane_that_carries_nothing_sleeps_at_what_stays_on() -> None:
     for ratio in (0.0, 0.1, 1.0):
         power = plane_power(MADE_UP, plane(0, 0), asleep_ratio=ratio)
-        assert power.asleep
+        assert power.is_asleep
         assert power.power_w == pytest.approx(3 * ratio * 0.3)
 
 
@@ -111,7 +111,7 @@ def test_sleep_makes_an_empty_second_plane_cheaper_by_its_idle_power() -> None:
     assert awake - asleep == pytest.approx(3 * 0.3)
 
 
-def test_a_table_without_idle_power_bounds_a_plane_and_says_so() -> None:
+def test_a_table_without_idle_power_gives_bounds_and_a_caption() -> None:
     power = plane_power(router_table("intel-48-core"), plane(0.5, 0.5))
     # Three routers at 2.35 GHz, 1.157 W full: loads of 0.1, 0.2 and 0.2 flits per port and cycle.
     assert power.least_w == pytest.approx(1.157 * 0.5)

@@ -62,7 +62,7 @@ def test_the_vopd_is_a_pipeline_that_ends_at_its_memory() -> None:
 
 
 @pytest.mark.parametrize("name", TASK_GRAPHS)
-def test_every_graph_that_ships_says_where_its_figures_are_from(name: str) -> None:
+def test_every_shipped_graph_names_its_sources(name: str) -> None:
     graph = task_graph(name)
     assert len(graph.source) >= 3
     assert graph.notes
@@ -150,7 +150,7 @@ def test_an_unknown_graph_is_answered_with_the_nearest() -> None:
         task_graph("mpeg-4")
 
 
-def test_a_graph_of_ones_own_is_read_from_a_file(tmp_path: Path) -> None:
+def test_a_graph_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "own.taskgraph.toml"
     path.write_text(SMALL, encoding="utf-8")
     assert task_graph(path).tasks == ("a", "b", "c")
@@ -171,7 +171,7 @@ def test_a_graph_of_ones_own_is_read_from_a_file(tmp_path: Path) -> None:
         ('from = "b", to = "c"', 'from = "a", to = "b"', '"a" to "b" is listed twice'),
     ],
 )
-def test_a_wrong_file_says_where_and_what(old: str, new: str, words: str) -> None:
+def test_a_wrong_file_is_refused_with_place_and_fault(old: str, new: str, words: str) -> None:
     with pytest.raises(FileProblem) as refused:
         parse_task_graph(SMALL.replace(old, new), "small.taskgraph.toml")
     assert words in str(refused.value)

@@ -144,6 +144,6 @@ def test_the_corner_of_a_mesh_has_two_neighbours_and_its_middle_four() -> None:
         ({"kind": TopologyKind.MESH, "columns": 2, "rows": 2, "concentration": 2}, "concentrated_mesh"),
     ],
 )
-def test_a_grid_that_is_none_is_refused(arguments: dict[str, Any], words: str) -> None:
+def test_an_invalid_grid_is_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(RoutecastError, match=words):
         Topology(**arguments)

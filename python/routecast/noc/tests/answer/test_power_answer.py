@@ -111,7 +111,7 @@ def test_a_table_without_idle_power_has_no_idle_watts() -> None:
     assert "Idle" not in {column.title for column in table.columns}
 
 
-def test_a_load_over_capacity_has_no_power_and_says_which_link() -> None:
+def test_a_load_over_capacity_has_no_power_and_a_note_names_the_link() -> None:
     result = power_answer(parse_noc(HOT_SPOT, change=NocChange(load="1.2")))
     rows = {row.key: row for row in result.rows}
     assert rows["xy"].power is None
@@ -199,7 +199,7 @@ def test_watts_follow_the_table_of_the_file(tmp_path: Path) -> None:
         assert row.watts == pytest.approx((wanted, wanted))
 
 
-def test_watts_that_a_table_cannot_say_are_left_out_with_the_reason() -> None:
+def test_watts_that_a_table_cannot_give_are_left_out_with_the_reason() -> None:
     text = HOT_SPOT.replace("alpha_max = 3 ", 'alpha_max = 3\ntable = "intel-80-core" ')
     result = power_answer(parse_noc(text, change=NocChange(load="0.4", routings="xy")))
     assert all(row.watts is None for row in result.rows)

@@ -74,7 +74,7 @@ def test_with_a_channel_for_each_class_the_same_routing_runs() -> None:
     assert result.saturated_from("2p_es") is None
 
 
-def test_a_load_over_saturation_is_simulated_and_said_to_be_one() -> None:
+def test_a_load_above_saturation_is_simulated_and_reported_as_saturated() -> None:
     case = parse_noc(GRID + "[simulation]\nvirtual_channels = 2\nloads = [0.2, 1.5]\n" + SHORT.replace("3000", "4000"))
     result = simulation_answer(case)
     low, high = result.rows
@@ -86,14 +86,14 @@ def test_a_load_over_saturation_is_simulated_and_said_to_be_one() -> None:
     assert result.to_json()["saturated_from"] == {"xy": 1.5}
 
 
-def test_a_scaled_clock_leaves_the_worst_link_as_busy_as_the_file_says() -> None:
+def test_a_scaled_clock_keeps_the_worst_link_within_the_busy_ratio() -> None:
     case = parse_noc(GRID + '[simulation]\nclock = "scaled"\nbusy_ratio = 0.5\nloads = [0.1, 0.3, 0.5]\n')
     assert case.simulation is not None
     alphas = [fabric.planes[0].alpha for _, _, fabric in fabrics_of(case, case.simulation)]
     assert alphas == pytest.approx([3.0, 0.5 / 0.3, 1.0])
 
 
-def test_what_full_clock_does_not_carry_is_simulated_at_full_clock() -> None:
+def test_an_overloaded_fabric_is_simulated_at_full_clock() -> None:
     case = parse_noc(GRID + '[simulation]\nclock = "scaled"\nloads = [1.5]\n' + SHORT)
     (row,) = simulation_answer(case).rows
     assert row.alphas == (1.0,)
@@ -130,7 +130,7 @@ def test_paths_that_a_search_chose_get_the_classes_that_free_them_from_deadlock(
     assert row.simulated.power.value == pytest.approx(row.flow_power, rel=0.15)
 
 
-def test_a_file_without_a_simulation_says_what_to_add() -> None:
+def test_a_file_without_a_simulation_is_refused_with_the_keys_to_add() -> None:
     with pytest.raises(FileProblem, match=r"simulation: is missing"):
         simulation_answer(parse_noc(GRID))
 

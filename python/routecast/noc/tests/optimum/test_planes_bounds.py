@@ -24,7 +24,7 @@ def random_demand(stream):
 
 
 @given(seed=st.integers(0, 10_000), paths=st.sampled_from(list(PathSet)), planes=st.integers(1, 3))
-def test_what_prices_prove_holds_at_all_clocks_between(seed, paths, planes):
+def test_bounds_from_prices_hold_at_all_clocks_in_between(seed, paths, planes):
     stream = np.random.default_rng(seed)
     demand, widths = random_demand(stream), stream.uniform(0.5, 1.5, planes)
     arcs = allowed_arcs(SQUARE, demand, paths)

@@ -312,7 +312,7 @@ def test_ctrl_c_keeps_the_best_flows_and_what_is_proven():
         ({"gap": 0.0}, "between 0 and 1"),
     ],
 )
-def test_what_cannot_be_is_refused(changes, told):
+def test_impossible_values_are_refused(changes, told):
     arguments = {"scalings": TWO_PLANES, **changes}
     scalings = arguments.pop("scalings")
     with pytest.raises(RoutecastError, match=told):

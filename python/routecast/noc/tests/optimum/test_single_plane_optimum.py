@@ -186,7 +186,7 @@ def test_an_overload_names_the_links_of_the_cut_and_what_would_fit():
     assert optimum(topology, demand / 1.6 * 0.999, LI2012).power > 0.0
 
 
-def test_an_overload_by_a_hair_says_by_how_much():
+def test_the_message_of_a_tiny_overload_shows_its_size():
     topology = mesh(3, 3)
     demand = np.zeros((9, 9))
     demand[1:, 0] = 0.25 * (1 + 2e-7)
@@ -272,7 +272,7 @@ def test_a_time_limit_leaves_flows_that_fit_and_a_bound_that_holds():
     assert result.power > result.lower_bound
 
 
-def test_a_time_limit_without_a_routing_that_fits_says_so():
+def test_a_time_limit_without_a_routing_that_fits_is_an_error():
     # One pair of neighbours: detours carry what their shortest path does not.
     topology = mesh(12, 12)
     demand = 1e-3 * uniform(topology).between_routers(topology)
@@ -310,7 +310,7 @@ def test_the_cuts_bound_the_load_of_every_routing():
     assert least_load(topology, demand) == pytest.approx(8 * 8 / 15 / 4)
 
 
-def test_the_bound_is_told_on_the_way():
+def test_progress_reports_the_bound():
     told = []
     topology = mesh(4, 4)
     demand = hot_spot(topology).between_routers(topology)

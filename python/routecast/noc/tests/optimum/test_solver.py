@@ -75,7 +75,7 @@ def test_two_searches_of_one_process_do_not_know_of_each_other() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_stopped_half_way_can_go_on() -> None:
+def test_a_stopped_search_can_continue() -> None:
     model = long_program()
     assert not run(model, until=time.monotonic() + 0.05)
     assert run(model)

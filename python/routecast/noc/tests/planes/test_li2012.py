@@ -182,7 +182,7 @@ def test_a_wide_master_takes_more_and_an_idle_slave_sleeps() -> None:
     assert not mini(MESH_5, lone, TWO).planes[1].demand.any()
 
 
-def test_one_answer_for_one_demand() -> None:
+def test_one_demand_gives_one_answer() -> None:
     demand = random_demand(MESH_5, 3)
     for allocate in (balance, mini, four_phase):
         first, second = (allocate(MESH_5, demand, TWO) for _ in range(2))

@@ -154,7 +154,7 @@ def test_no_move_of_one_flow_improves_the_answer(seed: int) -> None:
         assert power >= least * (1 - 1e-8)
 
 
-def test_single_moves_are_foreseen_as_they_turn_out() -> None:
+def test_predicted_powers_of_single_moves_are_exact() -> None:
     demand = few_flows(TORUS_3, 5, 30)
     flows = flows_of(TORUS_3, demand)
     ends = zip(flows.source.tolist(), flows.target.tolist(), strict=True)
@@ -201,7 +201,7 @@ def test_overloads_are_after_many_moves_what_they_are_from_scratch() -> None:
     assert np.allclose(overloads.change(), fresh.change(), rtol=0, atol=1e-12)
 
 
-def test_what_is_overloaded_counts_more_from_then_on() -> None:
+def test_overloaded_links_get_a_higher_price() -> None:
     demand = np.zeros((9, 9))
     demand[0, 1], demand[1, 0] = 0.6, 0.8
     flows = flows_of(MESH_3, demand)
@@ -253,7 +253,7 @@ def test_planes_with_the_same_paths_carry_what_one_as_wide_as_all_does() -> None
 
 
 @pytest.mark.slow
-def test_whole_flows_reach_the_greatest_gain_there_is_on_the_hot_spot() -> None:
+def test_whole_flows_reach_the_greatest_possible_gain_on_the_hot_spot() -> None:
     # alpha_max^2 = 9 is the most that scaling can save (sec. 7.4); Li's best is 4.7.
     demand, no_dvfs = at_load_1(MESH_5, hot_spot(MESH_5).between_routers(MESH_5))
     ours = allocate(MESH_5, demand, TWO, freedom=Freedom.DIMENSION_ORDER, steps=2000)
@@ -303,7 +303,7 @@ def test_on_uniform_traffic_two_planes_gain_no_more_than_four() -> None:
 
 
 @pytest.mark.slow
-def test_one_seed_one_answer() -> None:
+def test_one_seed_gives_one_answer() -> None:
     demand = few_flows(MESH_3, 1, 40)
     first, second = (allocate(MESH_3, demand, TWO, freedom=Freedom.ANY, steps=800, seed=4) for _ in range(2))
     for a, b in zip(first.planes, second.planes, strict=True):
@@ -311,7 +311,7 @@ def test_one_seed_one_answer() -> None:
         assert [path.links for path in a.routes.paths] == [path.links for path in b.routes.paths]
 
 
-def test_progress_tells_falling_powers_above_a_bound_that_stands() -> None:
+def test_progress_reports_falling_powers_above_a_constant_bound() -> None:
     demand = few_flows(MESH_3, 1, 40)
     told: list[tuple[float, float]] = []
     ours = allocate(MESH_3, demand, TWO, steps=800, on_progress=lambda power, bound: told.append((power, bound)))
@@ -322,7 +322,7 @@ def test_progress_tells_falling_powers_above_a_bound_that_stands() -> None:
     assert told[-1][1] <= ours.power
 
 
-def test_ctrl_c_ends_the_search_with_the_best_until_then() -> None:
+def test_ctrl_c_ends_the_search_with_its_best_allocation() -> None:
     demand = few_flows(MESH_3, 1, 40)
     told: list[float] = []
 
@@ -397,7 +397,7 @@ def test_on_a_router_table_the_objective_is_the_power_that_the_table_gives() -> 
             for number, plane in enumerate(ours.planes)
         )
         assert by_objective == pytest.approx(sum(item.least_w for item in powers), rel=1e-9)
-        awake.append(sum(not entry.asleep for entry in powers))
+        awake.append(sum(not entry.is_asleep for entry in powers))
         for printed in (balance, four_phase):
             other = allocation_power(table, printed(MESH_3, full * load, scaling), asleep_ratio=0.0)
             assert by_objective <= sum(one.least_w for one in other) * (1 + 1e-9)
@@ -413,7 +413,7 @@ def test_no_demand_is_no_power_and_too_much_is_refused() -> None:
         allocate(MESH_3, too_much, TWO, steps=100)
 
 
-def test_a_rate_that_rounds_to_nothing_hinders_nobody() -> None:
+def test_a_rate_that_rounds_to_zero_does_not_matter() -> None:
     topology = Topology(kind=TopologyKind.MESH, columns=2, rows=2)
     demand = np.zeros((4, 4))
     demand[0, 1], demand[0, 2], demand[1, 3] = 0.5, 1e-13, 0.4

@@ -78,7 +78,7 @@ def test_datelines_load_both_classes_alike(columns: int, rows: int) -> None:
     assert carried[0] == pytest.approx(carried[1])
 
 
-def test_ring_of_three_has_no_packet_that_goes_on() -> None:
+def test_no_packet_on_a_ring_of_three_takes_two_hops() -> None:
     topology = Topology(kind=TopologyKind.TORUS, columns=3, rows=1)
     assert channel_cycle(in_one_class(routes("xy", topology))) is None
 

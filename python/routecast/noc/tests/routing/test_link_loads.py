@@ -47,7 +47,7 @@ def test_no_path_loads_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_sums_of_forgotten_routes_are_forgotten() -> None:
+def test_the_cache_drops_routes_that_are_deleted() -> None:
     gc.collect()
     before = len(model._KNOWN)
     result = routes("xy", replace(MESH, kind=TopologyKind.TORUS))
@@ -58,7 +58,7 @@ def test_sums_of_forgotten_routes_are_forgotten() -> None:
     assert len(model._KNOWN) == before
 
 
-def test_routes_cross_process_borders() -> None:
+def test_routes_can_be_pickled() -> None:
     result = routes("xy", MESH)
     copy = pickle.loads(pickle.dumps(result))
     assert copy.paths == result.paths

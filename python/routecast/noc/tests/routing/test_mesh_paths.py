@@ -87,7 +87,7 @@ def test_one_order_in_both_classes_would_be_a_cycle_if_the_classes_were_one() ->
     assert channel_cycle(result) is None
 
 
-def test_rules_cross_process_borders_and_a_torus_has_none() -> None:
+def test_rules_can_be_pickled_and_a_torus_has_none() -> None:
     result = MeshPaths(mesh(3, 2), Rule.OVER_ANY, 1)
     copy = pickle.loads(pickle.dumps(result))
     assert copy == result

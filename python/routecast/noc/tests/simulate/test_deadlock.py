@@ -52,7 +52,7 @@ def opposite_corners(rate: float) -> Traffic:
     return Traffic(name="opposite corners", demand=demand)
 
 
-def test_the_ring_that_is_refused_gets_stuck_when_it_is_simulated_all_the_same() -> None:
+def test_the_refused_ring_deadlocks_when_it_is_simulated_anyway() -> None:
     stuck = clockwise((0, 0, 0, 0))
     # A low load: packets come at random instants, where full nodes would take turns.
     traffic = opposite_corners(0.1)

@@ -18,7 +18,9 @@ RUN = SimulationPhases(replications=2, warmup_cycles=200, measure_cycles=1000, d
     [(1.3, Bernoulli(), "1.3"), (0.5, OnOff(on_cycles=10, off_cycles=30), "2")],
     ids=["bernoulli", "bursts"],
 )
-def test_what_a_node_cannot_make_is_an_overload(load: float, injection: Bernoulli | OnOff, most: str) -> None:
+def test_more_packets_than_a_node_can_create_are_an_overload(
+    load: float, injection: Bernoulli | OnOff, most: str
+) -> None:
     fabric = single(
         MESH,
         neighbour(MESH).scaled(load),

@@ -91,7 +91,7 @@ def test_a_table_leads_every_packet_along_the_path_of_its_flow(policy: str) -> N
         assert tuple(taken) == path.links
 
 
-def test_rates_of_any_kind_come_back_from_the_stretches_that_say_them() -> None:
+def test_demand_stretches_give_back_any_rates() -> None:
     topology = mesh(5, 3)
     draw = np.random.default_rng(3)
     demand = draw.choice([0.0, 0.01, 0.02], size=(15, 15)) * (draw.random((15, 1)) < 0.8)

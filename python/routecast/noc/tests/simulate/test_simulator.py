@@ -142,7 +142,7 @@ def test_half_the_clock_at_half_the_demand_doubles_latency_in_node_cycles() -> N
     assert half.power.value == pytest.approx(full.power.value / 8, rel=0.03)
 
 
-def test_overload_is_simulated_and_latency_said_to_be_unbounded() -> None:
+def test_overload_is_simulated_and_its_latency_is_unbounded() -> None:
     topology = mesh(4, 4)
     answer = simulate(fabric(topology, uniform(topology).scaled(0.95)), SHORT)
     assert answer.is_saturated
@@ -162,7 +162,7 @@ def test_a_hot_spot_that_gets_more_than_its_node_takes_is_named() -> None:
     assert simulate(of, SHORT).overload[0].startswith(f"the channel to node 12 is offered {offered:.3g} times")
 
 
-def test_a_bottleneck_of_one_link_over_its_capacity_is_seen() -> None:
+def test_one_link_over_capacity_is_an_overload() -> None:
     # Transposed traffic by XY: the links at the corners saturate first, the other nodes are served.
     topology = mesh(4, 4)
     routing = routes("xy", topology)
@@ -176,7 +176,7 @@ def test_a_bottleneck_of_one_link_over_its_capacity_is_seen() -> None:
     assert over.is_saturated
 
 
-def test_what_is_offered_arrives_below_saturation() -> None:
+def test_all_offered_flits_arrive_below_saturation() -> None:
     topology = mesh(4, 4)
     for answer in sweep(fabric(topology, uniform(topology)), [0.05, 0.2, 0.4], SHORT):
         assert not answer.is_saturated
@@ -362,7 +362,7 @@ def test_turn_models_deliver_at_the_zero_load_law(model: str) -> None:
     assert answer.packet_latency_cycles.value == pytest.approx(law, rel=0.01)
 
 
-def test_choosing_ways_relieves_the_links_that_xy_fills() -> None:
+def test_a_choice_of_paths_relieves_the_links_that_xy_fills() -> None:
     # Transposed at the other diagonal all ways are south-east or north-west: XY turns them at the diagonal,
     # negative-first may spread them over their rectangles (C. Glass and L. Ni, "The turn model for adaptive routing",
     # ISCA 1992).

@@ -33,7 +33,7 @@ def problems(folder: Path, text: str) -> dict[str, str]:
     return {item.place: item.message for item in caught.value.problems}
 
 
-def test_all_faults_of_all_cases_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_all_cases_are_reported_at_once(tmp_path: Path) -> None:
     text = HEAD + CASE + 'maps = ["2p_se"]\nplanes = { allocations = ["search", "search"] }\n'
     text += '[[case.stated]]\ncurve = "serch"\nload = 0.7\nrelative_power = 0.5\nwhere = "p. 1"\nat_most = true\n'
     text += '[[case.own]]\ncurve = "serch"\nload = 0.7\nrelative_power = 0.5\nwhy = "ours"\n'
@@ -69,7 +69,7 @@ def test_all_faults_of_all_cases_are_told_at_once(tmp_path: Path) -> None:
         ("has_optimum = false\n[criteria]\ngap = 0.5", "criteria.gap"),
     ],
 )
-def test_what_a_case_does_not_have_can_be_neither_drawn_nor_judged(tmp_path: Path, more: str, place: str) -> None:
+def test_a_curve_that_a_case_lacks_can_be_neither_drawn_nor_judged(tmp_path: Path, more: str, place: str) -> None:
     assert place in problems(tmp_path, f"{HEAD}{CASE}{more}\n")
 
 

@@ -142,7 +142,7 @@ def test_no_policy_is_below_its_bounds(result: NocResult) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_killed_half_way_goes_on_and_finds_the_same(result: NocResult, tmp_path: Path) -> None:
+def test_a_killed_study_resumes_with_the_same_results(result: NocResult, tmp_path: Path) -> None:
     rows = polars.read_parquet(result.out / "results.parquet")
     marked = rows.filter(polars.col("matrix") != 1)
     (tmp_path / "out" / "results.parts").mkdir(parents=True)
@@ -228,7 +228,7 @@ def test_the_least_is_the_larger_bound_of_each_matrix(case: Case) -> None:
 @pytest.mark.parametrize(
     ("before", "ours", "closed"), [(0.5, 0.2, 1.0), (0.5, 0.5, 0.0), (0.5, 0.8, -1.0), (0.2, 0.2, 1.0), (0.2, 0.3, 0.0)]
 )
-def test_what_is_closed_is_a_part_of_the_distance(case: Case, before: float, ours: float, closed: float) -> None:
+def test_the_closed_ratio_is_a_share_of_the_distance(case: Case, before: float, ours: float, closed: float) -> None:
     pairs = {"four_phase": before, "search": ours, "optimum": 0.2}
     item = by_hand(case, **{curve: (power, power) for curve, power in pairs.items()})
     assert closed_ratio(item, 1.0) == pytest.approx(closed)
@@ -246,7 +246,7 @@ def test_a_limit_may_be_undercut_and_a_stated_value_may_not(
 
 
 @pytest.mark.parametrize(("power", "met"), [(0.1, True), (0.2, True), (0.3, False)])
-def test_a_criterion_of_our_own_is_a_limit_and_is_not_called_stated(
+def test_a_criterion_of_the_study_is_a_limit_and_no_stated_value(
     result: NocResult, case: Case, power: float, met: bool
 ) -> None:
     own = OwnCriterion(curve="xy", relative_power=0.2, why="ours")
