@@ -393,8 +393,8 @@ def _number(cell: str) -> float | None:
 class PlanePower:
     """Power of one plane.
 
-    ``frequency_hz``: its clock; ``is_asleep``: whether it sleeps without traffic; ``router_loads``: shape (routers,): flits
-    per port and cycle of its clock; ``least_w`` and ``greatest_w``: bounds of its power; equal where the table
+    ``frequency_hz``: its clock; ``is_asleep``: whether it sleeps without traffic; ``router_loads``: shape (routers,):
+    flits per port and cycle of its clock; ``least_w`` and ``greatest_w``: bounds of its power; equal where the table
     states all that eq. 7.14 needs.
     """
 

@@ -339,7 +339,7 @@ class PlaneProgram:
         net_rows = numbers[matrix.rows]
         net_columns = np.repeat(np.arange(count), np.diff(matrix.starts))
         net_demand = demand.T.ravel()[used]
-        # Of two planes, what enters the first is within 0 and the demand if what enters the second is.
+        # With two planes, the bounds on what enters the first plane imply those of the second.
         entering = planes if planes > 2 else planes - 1
         self._first_capacity = (1 + entering) * used.size
         rows, columns, values = [], [], []

@@ -1,1 +1,1 @@
-"""Which paths a flow takes and in which shares; what that loads each link with; whether it can deadlock."""
+"""Routings: the paths of flows and their shares, the loads of links, and freedom from deadlock."""

@@ -1,1 +1,1 @@
-"""Studies of networks on chip: power of routings and allocations, its optimum, and the flit level."""
+"""Studies of networks on chip: power of routings and allocations, the optimum, and the flit level."""

@@ -1,4 +1,4 @@
-"""``routecast noc`` as a user meets it."""
+"""The commands of ``routecast noc``, from file to output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures and maps of networks on chip: what is drawn, where, in which colour."""
+"""Figures and maps of networks on chip: their marks, positions and colours."""
 
 from __future__ import annotations
 

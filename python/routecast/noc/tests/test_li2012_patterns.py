@@ -1,4 +1,4 @@
-"""Li's patterns under its routings: what chapters 6 and 7 state of them, and a closed form."""
+"""Li's patterns under its routings, against the statements of chapters 6 and 7 and a closed form."""
 
 from __future__ import annotations
 

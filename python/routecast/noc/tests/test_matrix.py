@@ -1,4 +1,4 @@
-"""Traffic matrices from files: what is read, and what is said of files that are wrong."""
+"""Traffic matrices from files: their values, and the messages about wrong files."""
 
 from __future__ import annotations
 

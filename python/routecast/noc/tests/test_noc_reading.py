@@ -1,4 +1,4 @@
-"""Files of networks on chip: what is read, and what is said of files that are wrong."""
+"""Files of networks on chip: their cases, and the messages about wrong files."""
 
 from __future__ import annotations
 

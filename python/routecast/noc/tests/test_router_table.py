@@ -1,4 +1,4 @@
-"""Router power by clock and load: eq. 7.14, what sources state, and what is said where they do not."""
+"""Router power by clock and load: eq. 7.14, the figures of the sources, and messages about missing figures."""
 
 from __future__ import annotations
 

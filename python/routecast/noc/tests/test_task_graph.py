@@ -1,4 +1,4 @@
-"""Task graphs: the figures that ship, where tasks stand, and what is said of files that are wrong."""
+"""Task graphs: the shipped figures, mappings of tasks to nodes, and the messages about wrong files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulating a file's fabric: the clocks, the routings, what is refused."""
+"""The simulation of a file's fabric: clocks, routings and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own allocation: against brute force, the splittable bound, Li's figures, and itself."""
+"""The allocation search against brute force, the splittable bound, Li's figures, and itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bound of whole flows against closed forms, all choices of planes, and our allocation."""
+"""The bound of whole flows against closed forms, all choices of planes, and the allocation search."""
 
 from __future__ import annotations
 

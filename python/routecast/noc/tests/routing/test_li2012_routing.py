@@ -1,4 +1,4 @@
-"""What secs. 6.5 and 6.6 of Li (2012) say about the power of its routings on 5 x 5 routers, alpha_max 3.
+"""The power of the routings on 5 x 5 routers, alpha_max 3, against secs. 6.5 and 6.6 of Li (2012).
 
 Power at normalised load 1, in parts of what is burnt without scaling (NoDVFS, eq. 6.2 at alpha 1).
 """

@@ -1,4 +1,4 @@
-"""Our routers against BookSim2, the reference simulator of the field.
+"""Routecast's routers against BookSim2, the reference simulator of the field.
 
 ``booksim_uniform.csv`` holds the curves; its header names the commit and the configuration, which is that of
 :meth:`RouterDesign.booksim` on a mesh of 8 x 8 with X first and traffic to all nodes, the sender included.

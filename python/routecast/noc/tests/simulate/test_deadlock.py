@@ -1,4 +1,4 @@
-"""Deadlock: what is refused would get stuck, and what is not refused never does, however loaded."""
+"""Deadlock: refused routings get stuck, and accepted routings never do, at any load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that would have to make more than a packet in a cycle: simulated at what they make, and told as overload."""
+"""Nodes whose demand exceeds one packet per cycle: they are simulated at their limit and reported as overload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tori carry what balanced datelines let them."""
+"""Throughput of tori with balanced datelines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies of networks on chip: what their files may not say, all of it at once."""
+"""Study files of networks on chip: all their faults are reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies of networks on chip: their folder, that they resume, and what they say of curves against bounds."""
+"""Studies of networks on chip: their folder, how they resume, and curves against bounds."""
 
 from __future__ import annotations
 
