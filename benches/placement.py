@@ -17,7 +17,7 @@ from typing import Literal
 
 from routecast.load.frames import FrameMix
 from routecast.plan.placement.answer import answer
-from routecast.plan.placement.model import Chain, ElementGroup, Goal, Joined, PlacementProblem, ServerGroup
+from routecast.plan.placement.model import Chain, ElementGroup, Goal, PlacementProblem, ServerGroup, ServerLinks
 from routecast.router.model import Contention, ServiceCost
 from routecast.router.virtual.catalogue import technology
 
@@ -48,7 +48,7 @@ def multistage(
         frames=FrameMix.fixed(64),
         offered_pps=10e6,
         outer_bps=10e9,
-        joined=Joined(by=by, link_bps=10e9),
+        interconnect=ServerLinks(by=by, link_bps=10e9),
         goal=goal,
     )
 
@@ -88,7 +88,7 @@ def drawn(seed: int, *, goal: Goal) -> PlacementProblem:
         frames=FrameMix.fixed(64),
         offered_pps=10e6,
         outer_bps=10e9,
-        joined=Joined(link_bps=10e9),
+        interconnect=ServerLinks(link_bps=10e9),
         goal=goal,
     )
 

@@ -1,8 +1,8 @@
 """Candidates for a placement, up to symmetry.
 
-Placements that differ only in which of like elements is on which of like servers are the same. So elements and servers
-are counted by class (:class:`Classes`), a :class:`Pattern` is how many elements of each class are on one server, and a
-:data:`Candidate` is how many servers carry which pattern.
+Placements are equivalent if they differ only by exchange of equal elements or of equal servers. So elements and servers
+are counted by class (:class:`Classes`). A :class:`Pattern` is the number of elements of each class on a server, and a
+:data:`Candidate` is the number of servers with each pattern.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Pattern:
 
 
 Candidate = tuple[tuple[Pattern, int], ...]
-"""Patterns and how many servers carry each, in a fixed order: equal for placements that differ only in names."""
+"""Patterns with their numbers of servers, in a fixed order: equal for placements that differ only in names."""
 
 
 @value
 class Classes:
-    """The elements and servers of a problem by class; a rule that names some of a group makes them a class."""
+    """The elements and servers of a problem by class; a rule that names some members of a group makes them a class."""
 
     problem: PlacementProblem
     elements: tuple[ElementClass, ...]
@@ -64,7 +64,7 @@ class Classes:
         return tuple(len(elements.names) for elements in self.elements)
 
     def by_group(self, counts: Iterable[int]) -> dict[str, int]:
-        """Return numbers of elements by group from those by class."""
+        """Convert numbers of elements by class to numbers by group."""
         numbers: dict[str, int] = {}
         for elements, count in zip(self.elements, counts, strict=True):
             numbers[elements.group.name] = numbers.get(elements.group.name, 0) + count
@@ -76,7 +76,7 @@ class Classes:
 
 
 def members_of(name: str, groups: Iterable[ElementGroup | ServerGroup]) -> tuple[str, ...]:
-    """Return the members of a name: itself, or all of a group; none if the name is unknown."""
+    """Return the members that a name stands for: itself, or all of a group; empty if the name is unknown."""
     for group in groups:
         if name == group.name:
             return group.names
@@ -110,9 +110,9 @@ def classes_of(problem: PlacementProblem) -> Classes:
             frozenset(
                 number
                 for number, host in enumerate(hosts)
-                if all(host.names[0] in servers for members, servers in on if same.names[0] in members)
+                if all(host.names[0] in servers for members, servers in on if elements_of_class.names[0] in members)
             )
-            for same in elements
+            for elements_of_class in elements
         ),
     )
 
@@ -195,17 +195,17 @@ def _counts_of_host(classes: Classes, loads: ServerLoads, host: int, least_pps: 
 
 
 def _fits(classes: Classes, host: int, counts: tuple[int, ...]) -> bool:
-    """Return whether the limits hold that more elements can only break."""
+    """Return whether a server's limits hold; if not, they do not hold for more elements either."""
     group, problem = classes.hosts[host].group, classes.problem
     if group.slots is not None and sum(counts) > group.slots:
         return False
-    numbered = [(n, elements.group) for n, elements in zip(counts, classes.elements, strict=True) if n]
+    member_names = [(n, elements.group) for n, elements in zip(counts, classes.elements, strict=True) if n]
     if group.memory_bytes is not None:
-        memory = sum(n * elements.memory_bytes for n, elements in numbered)
+        memory = sum(n * elements.memory_bytes for n, elements in member_names)
         if memory > group.memory_bytes * (1.0 + 1e-12):
             return False
     if not problem.rules.shared_cores:
-        threads = sum(n * threads_of(problem, group, elements.name) for n, elements in numbered)
+        threads = sum(n * threads_of(problem, group, elements.name) for n, elements in member_names)
         if threads > group.cores:
             return False
     if any(n and host not in classes.allowed[k] for k, n in enumerate(counts)):
@@ -214,22 +214,22 @@ def _fits(classes: Classes, host: int, counts: tuple[int, ...]) -> bool:
 
 
 def _is_complete(classes: Classes, counts: tuple[int, ...]) -> bool:
-    """Return whether all elements that belong together are here, or none of them."""
+    """Return whether the elements of each rule ``together`` and of each local chain are all present or all absent."""
     every = classes.counts
     for rule in classes.together:
         if any(counts[k] for k in rule) and not all(counts[k] == every[k] for k in rule):
             return False
     if classes.problem.balancing == "local":
-        here = classes.by_group(counts)
+        group_counts = classes.by_group(counts)
         for chain in classes.problem.chains:
-            is_here = [here[stage] > 0 for stage in chain.stages]
+            is_here = [group_counts[stage] > 0 for stage in chain.stages]
             if chain.returns and any(is_here) and not all(is_here):
                 return False
     return True
 
 
 def candidate_of(patterns: Iterable[Pattern]) -> Candidate:
-    """Return the candidate of servers with these patterns, in its order."""
+    """Return the candidate of servers with these patterns, in the fixed order."""
     counts: dict[Pattern, int] = {}
     for pattern in patterns:
         if any(pattern.counts):
@@ -250,7 +250,7 @@ def candidate_of_servers(classes: Classes, servers: Mapping[str, str]) -> Candid
 def placement_of(
     classes: Classes, loads: ServerLoads, candidate: Candidate, pins: Mapping[Pattern, Pins] | None = None
 ) -> ElementPlacement:
-    """Return a candidate with names, its threads pinned as is best without loss unless ``pins`` has the pattern."""
+    """Return the placement of a candidate; patterns that ``pins`` lacks get the pinning that is best without loss."""
     groups = classes.problem.elements
     left = [list(elements.names) for elements in classes.elements]
     free = [list(host.names) for host in classes.hosts]
@@ -317,7 +317,7 @@ def all_candidates(classes: Classes, patterns: list[Pattern], *, most: int) -> l
 
 
 def _two_servers(classes: Classes, candidate: Candidate) -> Iterator[tuple[list[Pattern], Pattern, Pattern]]:
-    """Yield the patterns of all other servers, and those of two servers, of which the second may be empty."""
+    """Yield the patterns of two servers, of which the second may be empty, after those of all other servers."""
     servers = [pattern for pattern, number in candidate for _ in range(number)]
     for first in dict.fromkeys(servers):
         rest = list(servers)
@@ -343,7 +343,7 @@ def _changed(first: Pattern, second: Pattern) -> Iterator[tuple[Pattern, Pattern
                 yield _moved(_moved(first, k, -1), x, 1), _moved(_moved(second, x, -1), k, 1)
 
 
-def _moved(pattern: Pattern, k: int, by: int) -> Pattern:
+def _moved(pattern: Pattern, k: int, change: int) -> Pattern:
     counts = list(pattern.counts)
-    counts[k] += by
+    counts[k] += change
     return Pattern(host=pattern.host, counts=tuple(counts))

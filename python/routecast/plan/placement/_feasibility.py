@@ -1,7 +1,7 @@
-"""Whether any placement meets the constraints, and which of them contradict each other.
+"""Decides whether a placement meets the constraints, and finds those that contradict each other.
 
-An integer program over servers and classes of elements (HiGHS) answers. It counts the work of a target as if cores
-never waited and machines never slowed each other, so a target that fails here is out of reach for every placement.
+An integer program over servers and classes of elements (HiGHS) decides. It counts the work for a target without waits
+of cores and without contention, so no placement reaches a target that fails here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from routecast.quantity.schema import field, value
 class InfeasiblePlacement(RoutecastError):
     """No placement meets all constraints.
 
-    Without any one of the ``conflict`` the others can be met; ``hint`` says what is possible.
+    ``conflict`` is a smallest set of contradicting constraints: without any one of them the others can be met. ``hint``
+    says what is possible.
     """
 
     def __init__(self, name: str, conflict: Sequence[Problem], hint: str = "") -> None:
@@ -36,11 +37,11 @@ class InfeasiblePlacement(RoutecastError):
     def __str__(self) -> str:
         lines = [f"  {problem}" for problem in self.conflict]
         if len(lines) == 1:
-            head = f"{self.name}: there is no placement, because of this alone:"
+            head = f"{self.name}: no placement meets this constraint:"
         else:
             head = (
-                f"{self.name}: there is no placement that obeys these {len(lines)} together;"
-                " without any one of them there is:"
+                f"{self.name}: no placement meets these {len(lines)} constraints together; without any one of them, a"
+                " placement exists:"
             )
         return "\n".join([head, *lines, *filter(None, (self.hint,))])
 
@@ -73,14 +74,14 @@ def constraints_of(problem: PlacementProblem) -> list[Constraint]:
     if not rules.shared_cores:
         add("rules.shared_cores", "no core serves two threads", partial(_with_rules, shared_cores=True))
     if problem.balancing == "local":
-        description = "local: a server that has elements of a chain has all kinds of them"
+        description = "local: a server with elements of a chain has elements of all its stages"
         add("traffic.balancing", description, partial(replace, balancing="round_robin"))
     for group in problem.servers:
         if group.slots is not None:
-            description = f'{group.slots} machines fit on "{group.name}"'
+            description = f'at most {group.slots} machines on a server of "{group.name}"'
             add(f"server {group.name}.slots", description, partial(_with_server, name=group.name, slots=None))
         if group.memory_bytes is not None:
-            description = f'"{group.name}" has {group.memory_bytes / 2**30:g} GiB of memory'
+            description = f'a server of "{group.name}" has {group.memory_bytes / 2**30:g} GiB of memory'
             add(f"server {group.name}.memory", description, partial(_with_server, name=group.name, memory_bytes=None))
     for kind, what in (("apart", "no two on one server"), ("together", "on one server")):
         for rule in getattr(rules, kind):
@@ -93,11 +94,11 @@ def constraints_of(problem: PlacementProblem) -> list[Constraint]:
 def irreducible_conflict(
     problem: PlacementProblem, constraints: Sequence[Constraint], has_placement: Callable[[PlacementProblem], bool]
 ) -> list[Constraint]:
-    """Return constraints of a problem without placement that contradict each other; without any of them there is one.
+    """Return a smallest set of constraints that contradict each other: without any one of them a placement exists.
 
     HiGHS finds irreducible infeasible sets of linear programs, but the linear relaxation does not see all
     contradictions of rules on whole elements. So the integer program itself decides, in the deletion filter of Chinneck
-    and Dravnieks (ORSA Journal on Computing 3(2), 1991): each constraint is removed if there is still no placement
+    and Dravnieks (ORSA Journal on Computing 3(2), 1991): each constraint is removed if no placement exists
     without it.
     """
     conflict: list[Constraint] = []
@@ -139,52 +140,59 @@ _SECONDS = 3.0
 
 
 def is_feasible(problem: PlacementProblem, *, target_pps: float | None = None) -> bool:
-    """Return whether a placement meets the rules and the cores can do a target's least work; True where undecided."""
+    """Return whether a placement meets the rules and the cores suffice for a target's least work; True if undecided."""
     return _solve_program(problem, target_pps, None)[0]
 
 
 def even_candidate(problem: PlacementProblem, loads: ServerLoads) -> Candidate | None:
-    """Return a candidate that meets the rules and spreads the least work evenly; None if none is found."""
+    """Return a candidate that meets the rules and balances the least work over cores; None if the search finds none."""
     return _solve_program(problem, None, loads)[1]
 
 
 def _solve_program(
-    problem: PlacementProblem, target_pps: float | None, even: ServerLoads | None
+    problem: PlacementProblem, target_pps: float | None, balanced_loads: ServerLoads | None
 ) -> tuple[bool, Candidate | None]:
     classes = classes_of(problem)
     groups = [elements.group for elements in classes.elements]
     totals = classes.counts
-    loads = even or (ServerLoads(problem) if target_pps else None)
+    loads = balanced_loads or (ServerLoads(problem) if target_pps else None)
     program = IntegerProgram()
-    fullest = program.add_column(math.inf, cost=1.0, is_integer=False) if even is not None else -1
+    busiest_core_s = program.add_column(math.inf, cost=1.0, is_integer=False) if balanced_loads is not None else -1
     on_server: list[tuple[int, list[int]]] = []
     used: list[int] = []
-    for h, server in [(h, host.group) for h, host in enumerate(classes.hosts) for _ in host.names]:
-        here = [program.add_column(float(n) if h in classes.allowed[k] else 0.0) for k, n in enumerate(totals)]
+    for host, server in [
+        (number, host_class.group) for number, host_class in enumerate(classes.hosts) for _ in host_class.names
+    ]:
+        element_columns = [
+            program.add_column(float(count) if host in classes.allowed[k] else 0.0) for k, count in enumerate(totals)
+        ]
         is_used = program.add_column()
-        on_server.append((h, here))
+        on_server.append((host, element_columns))
         used.append(is_used)
-        program.add_row({**dict.fromkeys(here, 1.0), is_used: -float(sum(totals))}, -math.inf, 0.0)
+        program.add_row({**dict.fromkeys(element_columns, 1.0), is_used: -float(sum(totals))}, -math.inf, 0.0)
         if server.slots is not None:
-            program.add_row(dict.fromkeys(here, 1.0), 0.0, float(server.slots))
+            program.add_row(dict.fromkeys(element_columns, 1.0), 0.0, float(server.slots))
         if server.memory_bytes is not None:
             memory = [group.memory_bytes for group in groups]
-            program.add_row(dict(zip(here, memory, strict=True)), 0.0, server.memory_bytes * (1.0 + 1e-12))
+            program.add_row(dict(zip(element_columns, memory, strict=True)), 0.0, server.memory_bytes * (1.0 + 1e-12))
         if not problem.rules.shared_cores:
             threads = [float(threads_of(problem, server, group.name)) for group in groups]
-            program.add_row(dict(zip(here, threads, strict=True)), 0.0, float(server.cores))
-        if even is not None:
-            core_us = [1e6 * even.work(server.name, group.name).total_s / even.cores(server.name) for group in groups]
-            program.add_row({**dict(zip(here, core_us, strict=True)), fullest: -1.0}, -math.inf, 0.0)
+            program.add_row(dict(zip(element_columns, threads, strict=True)), 0.0, float(server.cores))
+        if balanced_loads is not None:
+            core_us = [
+                1e6 * balanced_loads.work(server.name, group.name).total_s / balanced_loads.cores(server.name)
+                for group in groups
+            ]
+            program.add_row({**dict(zip(element_columns, core_us, strict=True)), busiest_core_s: -1.0}, -math.inf, 0.0)
         if loads is not None and target_pps:
             work = [loads.work(server.name, group.name).total_s * target_pps for group in groups]
-            program.add_row(dict(zip(here, work, strict=True)), 0.0, server.cores * (1.0 + 1e-9))
+            program.add_row(dict(zip(element_columns, work, strict=True)), 0.0, server.cores * (1.0 + 1e-9))
         for apart in classes.apart:
-            program.add_row(dict.fromkeys((here[k] for k in apart), 1.0), 0.0, 1.0)
+            program.add_row(dict.fromkeys((element_columns[k] for k in apart), 1.0), 0.0, 1.0)
         for together in classes.together:
-            has_all = program.add_column()
+            is_complete = program.add_column()
             for k in together:
-                program.add_row({here[k]: 1.0, has_all: -float(totals[k])}, 0.0, 0.0)
+                program.add_row({element_columns[k]: 1.0, is_complete: -float(totals[k])}, 0.0, 0.0)
         if problem.balancing == "local":
             for chain in problem.chains:
                 edge, *stages = (
@@ -192,12 +200,14 @@ def _solve_program(
                     for stage in (chain.stages[0], *chain.stages[1:-1])
                 )
                 for inner in stages:
-                    for own, others in ((edge, inner), (inner, edge)):
-                        weight = -float(sum(totals[k] for k in own))
-                        entries = {here[k]: 1.0 for k in own} | {here[k]: weight for k in others}
+                    for required, requiring in ((edge, inner), (inner, edge)):
+                        weight = -float(sum(totals[k] for k in required))
+                        entries = {element_columns[k]: 1.0 for k in required} | {
+                            element_columns[k]: weight for k in requiring
+                        }
                         program.add_row(entries, -math.inf, 0.0)
-    for k, n in enumerate(totals):
-        program.add_row({here[k]: 1.0 for _, here in on_server}, float(n), float(n))
+    for k, count in enumerate(totals):
+        program.add_row({element_columns[k]: 1.0 for _, element_columns in on_server}, float(count), float(count))
     if problem.rules.most_servers is not None:
         program.add_row(dict.fromkeys(used, 1.0), 0.0, float(problem.rules.most_servers))
     try:
@@ -209,5 +219,8 @@ def _solve_program(
         values = stopped.values
     if values is None:
         return False, None
-    patterns = [Pattern(host=h, counts=tuple(round(values[column]) for column in here)) for h, here in on_server]
+    patterns = [
+        Pattern(host=host, counts=tuple(round(values[column]) for column in element_columns))
+        for host, element_columns in on_server
+    ]
     return True, candidate_of(patterns)

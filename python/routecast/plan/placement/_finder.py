@@ -1,4 +1,4 @@
-"""The search for the best candidate by any objective, and for the next best ones."""
+"""Finds the best candidate by any objective, and the next best candidates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routecast.plan.placement._feasibility import (
     irreducible_conflict,
     is_feasible,
 )
-from routecast.plan.placement._search import PlacementSearch, SearchResult, TooManyKinds, work_bound_pps
+from routecast.plan.placement._search import PlacementSearch, SearchResult, TooManyElementClasses, work_bound_pps
 from routecast.plan.placement._server_load import Pins, ServerLoads
 from routecast.plan.placement._simulation import ElementPlacement, SimulationCheck, load_of, router_of
 from routecast.plan.placement.model import PlacementProblem
@@ -35,7 +35,7 @@ from routecast.plan.placement.prediction import PlacementPrediction, predict, pr
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
 
-_MOST_LISTED = 400
+_MAX_LISTED = 400
 _BEST = "best"
 
 
@@ -67,7 +67,7 @@ class PredictedCandidate:
 
 @value
 class ForwardedCandidate:
-    """A candidate and what it forwards, pinned in one way on every server."""
+    """A candidate with the same way of pinning on every server, and its prediction in overload."""
 
     candidate: Candidate
     choice: str
@@ -84,9 +84,9 @@ class ForwardedCandidate:
 class Forwarding:
     """The search for the candidate that forwards most of an offered load, in overload too.
 
-    Frames that are lost on one server do not reach the next, so servers cannot be predicted one by one. Complete
-    placements are predicted: all of them where there are few, else those near the best without loss, as long as they
-    get better. ``is_pinned_in_all_ways`` says whether all candidates were predicted in all ways of pinning.
+    Frames that are lost on one server do not reach the next, so servers cannot be predicted separately. The search
+    predicts complete placements: all of them if they are few, else neighbours of the best without loss, as long as they
+    improve. ``is_pinned_in_all_ways`` says whether all candidates were predicted in all ways of pinning.
     """
 
     classes: Classes
@@ -95,7 +95,7 @@ class Forwarding:
     is_pinned_in_all_ways: bool = False
 
     def predict(self, candidate: Candidate, choice: str = _BEST) -> ForwardedCandidate:
-        """Predict a candidate, pinned in one way on every server that has it."""
+        """Predict a candidate with a way of pinning on every server that allows it."""
         problem = self.classes.problem
         pins: dict[Pattern, Pins] = {}
         if choice != _BEST:
@@ -115,16 +115,16 @@ class Forwarding:
         return max(predicted, key=lambda pinned: pinned.forwarded_pps)
 
     def search(self, start: Candidate, on_best: Callable[[float], None]) -> tuple[list[ForwardedCandidate], bool]:
-        """Return candidates, the best first, and whether they are all there are."""
-        every = _all_candidates(self.classes, self.loads, _MOST_LISTED)
+        """Return candidates, the best first, and whether these are all candidates."""
+        all_listed = _all_candidates(self.classes, self.loads, _MAX_LISTED)
         seen: dict[Candidate, ForwardedCandidate] = {}
 
         def ranked() -> list[ForwardedCandidate]:
             return sorted(seen.values(), key=lambda predicted: -predicted.forwarded_pps)
 
         try:
-            if every is not None:
-                for candidate in sorted(every, key=lambda candidate: candidate != start):
+            if all_listed is not None:
+                for candidate in sorted(all_listed, key=lambda candidate: candidate != start):
                     if seen and self.left_s() <= 0.0:
                         return ranked(), False
                     seen[candidate] = self.predict(candidate)
@@ -140,7 +140,7 @@ class Forwarding:
             best = seen[start] = self.predict_pinned(start)
             on_best(best.forwarded_pps)
             while self.left_s() > 0.0:
-                before = best
+                previous = best
                 for candidate in neighbours(self.classes, best.candidate):
                     if self.left_s() <= 0.0:
                         break
@@ -150,7 +150,7 @@ class Forwarding:
                             best = seen[candidate]
                             on_best(best.forwarded_pps)
                             break
-                if best is before:
+                if best is previous:
                     break
         except KeyboardInterrupt:
             if not seen:
@@ -167,10 +167,10 @@ def _all_candidates(classes: Classes, loads: ServerLoads, most: int) -> list[Can
 
 
 def forwarded_bound_pps(problem: PlacementProblem, loads: ServerLoads) -> float:
-    """Return a bound on what any placement forwards of the offered load.
+    """Return an upper bound on the forwarded rate of any placement at the offered load, frames/s.
 
-    Each forwarded frame costs its chain's complete work, also when other frames are lost on the path. The cores of all
-    servers do no more than that, if they never wait, switch or disturb each other.
+    Each forwarded frame takes the complete work of its chain, also when other frames are lost on the path. The bound
+    counts all cores of all servers without waits, switches and contention.
     """
     if len(problem.chains) > 1:
         return problem.offered_pps  # a group's work for one of several chains is not known
@@ -182,12 +182,12 @@ def forwarded_bound_pps(problem: PlacementProblem, loads: ServerLoads) -> float:
     return min(problem.offered_pps, cores / total if total > 0.0 else math.inf)
 
 
-_MANY_TASKS = 600
+_MAX_TASKS = 600
 """A router of more task units takes seconds to predict."""
-_FEW = 60
-"""So many candidates are all compared for the next best ones."""
-_BY_WORK = "from work alone, as if cores never waited nor slowed each other: a weak bound"
-_INTERRUPTED = "the search was interrupted: the mapping is the best until then"
+_MAX_COMPARED = 60
+"""Up to this number, all candidates are compared for the next best."""
+_BY_WORK = "a weak bound from work alone, without waits and contention of cores"
+_INTERRUPTED = "the search was interrupted: the mapping is the best so far"
 
 
 class Finder:
@@ -200,8 +200,8 @@ class Finder:
         self.notes: list[str] = []
         self.forwarded: list[PredictedCandidate] = []
         self.bound = math.inf
-        self.bound_says = "over all mappings, and on each server the ways of pinning that are tried"
-        self.runners_say = ""
+        self.bound_scope = "over all mappings and, on each server, the ways of pinning that the search tries"
+        self.runners_up_scope = ""
         self._on_step = on_step
         self._best: SearchResult | None = None
         self._search = PlacementSearch(
@@ -236,7 +236,7 @@ class Finder:
             if self.problem.goal.throughput == "forwarded" and self.problem.goal.objective == "throughput":
                 self.forwarded = [self._forwarded_candidate(result.candidate)]
                 self.bound = forwarded_bound_pps(self.problem, self.loads)
-                self.bound_says = _BY_WORK
+                self.bound_scope = _BY_WORK
             return result
 
     def _forwarded_candidate(self, candidate: Candidate) -> PredictedCandidate:
@@ -244,7 +244,7 @@ class Finder:
         return replace(predicted, value=predicted.prediction.forwarded_pps)
 
     def _first_result(self) -> SearchResult | None:
-        """Return a candidate that meets the constraints, as soon as possible; None if there is none."""
+        """Return the first candidate that meets the constraints; None if the search finds none."""
         start = even_candidate(self.problem, self.loads)
         value = None if start is None else self._search.value_of(start)
         if start is None or value is None:
@@ -273,7 +273,7 @@ class Finder:
             return result
         try:
             smaller = self._search.cheapest("servers", result.value * (1.0 - 1e-9))
-        except TooManyKinds:
+        except TooManyElementClasses:
             return result
         except KeyboardInterrupt:
             self.notes.append("the search for as good a mapping on fewer servers was interrupted")
@@ -298,14 +298,16 @@ class Finder:
         if result.is_interrupted:
             self.notes.append(_INTERRUPTED)
         if goal.latency_s is not None and limit_s != goal.latency_s:
-            self.bound_says += "; its latency is taken to be the sum over its servers, less what wires take"
+            self.bound_scope += "; the latency of a mapping is taken as the sum over its servers, without wires"
         return result
 
     def _describe_most_lossless(self) -> str:
         free = replace(self.problem, goal=replace(self.problem.goal, objective="throughput"))
         search = PlacementSearch(problem=free, classes=self.classes, loads=self.loads)
         most = search.most_lossless()
-        return "" if most is None else f"The most that any mapping carries without loss is {format_pps(most.value)}."
+        return (
+            "" if most is None else f"The greatest throughput of any mapping without loss is {format_pps(most.value)}."
+        )
 
     def _has_placement(self, problem: PlacementProblem) -> bool:
         """Return whether a problem with fewer constraints has a placement."""
@@ -323,7 +325,7 @@ class Finder:
     def _most_forwarded(self, result: SearchResult) -> SearchResult:
         problem = self.problem
         if result.value >= problem.offered_pps * (1.0 - 1e-9):
-            self.notes.append("the offered load overloads nothing: all of it is forwarded, for any objective")
+            self.notes.append("the offered load overloads no resource: the mapping forwards all of it")
             smaller = self._search.cheapest("servers", problem.offered_pps) or result
             self.forwarded = [self._forwarded_candidate(smaller.candidate)]
             self.bound = problem.offered_pps
@@ -346,54 +348,56 @@ class Finder:
             pins = "every server pinned in the same way"
             if not forwarding.is_pinned_in_all_ways:
                 pins = "pinned as is best without loss"
-            self.bound_says = f"over all {len(ranked)} mappings, {pins}"
-            self.runners_say = "of all mappings"
+            self.bound_scope = f"over all {len(ranked)} mappings, {pins}"
+            self.runners_up_scope = "of all mappings"
         else:
             self.bound = forwarded_bound_pps(problem, self.loads)
-            self.bound_says = _BY_WORK
-            self.runners_say = f"of the {len(ranked)} mappings that were predicted"
+            self.bound_scope = _BY_WORK
+            self.runners_up_scope = f"of the {len(ranked)} mappings that were predicted"
         return result
 
     def predicted(self, candidate: Candidate, value: float, *, is_best: bool = True) -> PredictedCandidate:
-        """Predict a candidate; of a large one that is not the best only what it carries without loss."""
+        """Predict a candidate; for a large candidate that is not the best, only the load without loss."""
         problem = self.problem
         placement = placement_of(self.classes, self.loads, candidate)
         model, load = router_of(problem, placement), load_of(problem).at(self.rate_pps)
-        is_large = len(model.tasks) > _MANY_TASKS and not is_best
+        is_large = len(model.tasks) > _MAX_TASKS and not is_best
         prediction = predict_without_loss(model, load) if is_large else predict(model, load)
         choice = self._choices(candidate, _BEST)
         return PredictedCandidate(placement=placement, value=value, prediction=prediction, choice=choice)
 
     def next_best(self, result: SearchResult, number: int) -> tuple[PredictedCandidate, ...]:
-        """Return the next best of all candidates where there are few, else of those one move or exchange away."""
+        """Return the next best of all candidates if they are few, else of those that differ by a move or an exchange."""
         if self.is_overloaded:
             return tuple(self.forwarded[1 : 1 + number])
         if not number:
             return ()
         start = candidate_of(pattern for pattern, count in result.candidate for _ in range(count))
-        every = _all_candidates(self.classes, self.loads, _FEW)
-        self.runners_say = "of the mappings one move or exchange away" if every is None else "of all mappings"
-        nearby = neighbours(self.classes, start) if every is None else every
+        all_listed = _all_candidates(self.classes, self.loads, _MAX_COMPARED)
+        self.runners_up_scope = (
+            "of the mappings that differ by a move or an exchange" if all_listed is None else "of all mappings"
+        )
+        nearby = neighbours(self.classes, start) if all_listed is None else all_listed
         rated: list[tuple[float, Candidate]] = []
         try:
             for candidate in nearby:
                 if candidate == start:
                     continue
                 if self._search.left_s <= 0.0 and len(rated) >= number:
-                    self.runners_say = f"of {len(rated)} others"
+                    self.runners_up_scope = f"of {len(rated)} others"
                     break
                 value = self._search.value_of(candidate)
                 if value is not None:
                     rated.append((value, candidate))
         except KeyboardInterrupt:
-            self.runners_say = f"of {len(rated)} others"
+            self.runners_up_scope = f"of {len(rated)} others"
             self.notes.append("the search for the next best mappings was interrupted")
         rated.sort(key=lambda pair: -pair[0] if self.problem.goal.objective == "throughput" else pair[0])
         return tuple(self.predicted(candidate, value, is_best=False) for value, candidate in rated[:number])
 
     def other_pins(self, predicted: PredictedCandidate) -> list[tuple[str, ElementPlacement]]:
         """Return the other ways of pinning a candidate's threads, equal on every server; none of a large candidate."""
-        if len(router_of(self.problem, predicted.placement).tasks) > _MANY_TASKS:
+        if len(router_of(self.problem, predicted.placement).tasks) > _MAX_TASKS:
             return []
         candidate = candidate_of_servers(self.classes, predicted.placement.servers)
         best = {pattern: self.loads.capacity(*self.classes.content(pattern)).pins for pattern, _ in candidate}

@@ -1,9 +1,9 @@
-"""The candidate that carries most without loss, and the cheapest that carries enough, with proof.
+"""Searches the candidate of greatest load without loss, and the cheapest candidate for a load, with proven bounds.
 
-A pattern has an upper bound of what it carries before it is predicted. Each round finds the best candidate by these
-bounds, predicts its servers, and replaces the bounds by the predictions. When all servers of the best candidate are
-predicted, no other can be better, because each is bounded by as much. The bound holds for the prediction, over all
-candidates and the ways of pinning that are tried; it says nothing on the prediction itself.
+Each pattern has an upper bound on its load before it is predicted. Each round finds the best candidate by these bounds,
+predicts its servers, and replaces the bounds by the predictions. When all servers of the best candidate are predicted,
+no other candidate is better, because its bound is not greater. The bound holds for the prediction, over all candidates
+and the ways of pinning that the search tries; it does not cover errors of the prediction.
 """
 
 from __future__ import annotations
@@ -36,29 +36,38 @@ from routecast.plan.placement.model import Objective, PlacementProblem
 from routecast.quantity.schema import field, value
 
 
-def cable_pps(classes: Classes, first: Pattern, second: Pattern) -> float:
-    """Return the load that fills the cable from a server with one pattern to a server with another."""
+def cable_capacity_pps(classes: Classes, first: Pattern, second: Pattern) -> float:
+    """Return the load that fills the cable from a server with one pattern to a server with another, frames/s."""
     problem = classes.problem
-    (sender, here), (receiver, there) = classes.content(first), classes.content(second)
+    (sender, sender_counts), (receiver, receiver_counts) = classes.content(first), classes.content(second)
     cable_share = 0.0
     for chain, share in zip(problem.chains, problem.shares, strict=True):
-        ours, theirs = (stages_of(problem, chain, share, counts) for counts in (here, there))
+        sender_stages, receiver_stages = (
+            stages_of(problem, chain, share, counts) for counts in (sender_counts, receiver_counts)
+        )
         for j in range(len(chain.stages) - 1):
-            sent = ours[j].here * ours[j].arrival * ours[j].to_elsewhere
-            taken = theirs[j + 1].here * theirs[j + 1].from_elsewhere
+            sent = sender_stages[j].count * sender_stages[j].arrival * sender_stages[j].to_elsewhere
+            taken = receiver_stages[j + 1].count * receiver_stages[j + 1].from_elsewhere
             if sent <= 0.0 or taken <= 0.0:
                 continue
             if problem.balancing == "local" and chain.returns:
                 edge = problem.element(chain.stages[0])
                 others = max(edge.count * edge.ports - 1, 1)
-                cable_share += share * here[edge.name] / edge.count * there[edge.name] * edge.ports / others
+                cable_share += (
+                    share * sender_counts[edge.name] / edge.count * receiver_counts[edge.name] * edge.ports / others
+                )
             else:
-                cable_share += ours[j].here * ours[j].arrival * theirs[j + 1].here * ours[j].to_each
-    rate_pps = line_rate_pps(problem.joined.cable_bps(sender, receiver), problem.frames.mean_bytes)
+                cable_share += (
+                    sender_stages[j].count
+                    * sender_stages[j].arrival
+                    * receiver_stages[j + 1].count
+                    * sender_stages[j].to_each
+                )
+    rate_pps = line_rate_pps(problem.interconnect.cable_bps(sender, receiver), problem.frames.mean_bytes)
     return rate_pps / cable_share if cable_share > 0.0 else math.inf
 
 
-def improved(
+def local_optimum(
     classes: Classes,
     loads: ServerLoads,
     start: Candidate,
@@ -67,11 +76,11 @@ def improved(
     left_s: Callable[[], float],
     on_best: Callable[[float], None],
 ) -> tuple[float, Candidate]:
-    """Return a candidate that no move and no exchange makes better, or the best when the time is over.
+    """Return a candidate that no move and no exchange improves, or the best so far when the time is over.
 
-    This local search serves where there are too many different elements for the exact one. It predicts a neighbour only
-    if the servers that it changes could carry more than the bottleneck. Of candidates with several equal bottlenecks,
-    the one with fewer of them is better.
+    This local search replaces the exact one where too many elements differ. It predicts a neighbour only if the changed
+    servers could carry more than the bottleneck. Among candidates of equal value, the one with fewer bottlenecks is
+    better.
     """
 
     def capacity_pps(pattern: Pattern) -> float:
@@ -105,8 +114,8 @@ def improved(
     return best_rank[0], best
 
 
-class TooManyKinds(RoutecastError):
-    """So many elements differ that the patterns of a server cannot be listed."""
+class TooManyElementClasses(RoutecastError):
+    """Too many elements differ to list all patterns of a server."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -114,9 +123,8 @@ class TooManyKinds(RoutecastError):
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: too many elements differ to look for the fewest servers, watts or the least price:"
-            " give servers fewer slots, let elements of one kind be one element with a count, or ask for the most"
-            " throughput"
+            f"{self.name}: too many different elements to minimise servers, watts or price: give servers fewer slots,"
+            " merge equal elements into an element with a count, or set the objective to throughput"
         )
 
 
@@ -126,13 +134,13 @@ class SearchResult:
 
     candidate: Candidate
     value: float = field("Value of the objective")
-    bound: float = field("No candidate has a better value")
+    bound: float = field("Bound on the value of any candidate")
     seconds: float = 0.0
     is_interrupted: bool = False
 
 
 def work_bound_pps(problem: PlacementProblem, loads: ServerLoads) -> float:
-    """Return a load that no placement exceeds: the least work of all elements on all cores at their fastest."""
+    """Return a load that no placement exceeds, frames/s: the least work of all elements on all cores, and the ports."""
     cores = sum(loads.cores(host.name) * host.number for host in problem.servers)
     total = sum(
         group.count * min(loads.work(host.name, group.name).total_s for host in problem.servers)
@@ -147,18 +155,18 @@ def work_bound_pps(problem: PlacementProblem, loads: ServerLoads) -> float:
 
 
 PatternCounts = dict[int, int]
-"""How many servers carry each pattern, by the pattern's number."""
+"""Number of servers with each pattern, by the number of the pattern."""
 Pair = tuple[int, int]
 Vector = NDArray[np.float64]
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class PatternCover:
-    """Integer programs (HiGHS): which patterns together hold every element once, on no more servers than there are.
+    """Integer programs (HiGHS) that select patterns which hold every element exactly once on the available servers.
 
-    The variables are how many servers of a class carry a pattern, so like servers and like elements give no different
+    The variables are the numbers of servers with each pattern, so equal servers and equal elements give no equivalent
     solutions. ``pair_pps`` returns the load at which servers with two patterns overload the cable from the first to the
-    second. The program forbids such pairs, from the first solution that has one.
+    second. The program forbids such a pair after the first solution that has it.
     """
 
     classes: Classes
@@ -200,10 +208,10 @@ class PatternCover:
         cost = (~preferred).astype(float)
         until_s = time.perf_counter() + seconds
         if not any(limit < rate_pps for limit in self.pairs.values()):
-            fullest = self._solve(self._fullest(allowed), cost, rate_pps, seconds, None, covers=True)
-            if fullest is None:
+            busiest_core_s = self._solve(self._fullest(allowed), cost, rate_pps, seconds, None, covers=True)
+            if busiest_core_s is None:
                 return None
-            trimmed = self._trimmed(fullest[0], allowed, preferred)
+            trimmed = self._trimmed(busiest_core_s[0], allowed, preferred)
             if trimmed is not None and self.pairs_pps(trimmed) >= rate_pps * (1.0 - 1e-12):
                 return trimmed
         answer = self.least(allowed, cost, rate_pps, seconds=until_s - time.perf_counter())
@@ -223,21 +231,21 @@ class PatternCover:
 
     def _fullest(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the allowed patterns that no other allowed pattern contains."""
-        kept = np.zeros_like(allowed)
+        is_fullest = np.zeros_like(allowed)
         listed: list[int] = np.flatnonzero(allowed).tolist()
         for host in range(len(self.classes.hosts)):
-            own = np.array([number for number in listed if self.patterns[number].host == host], dtype=np.intp)
-            if not own.size:
+            host_patterns = np.array([number for number in listed if self.patterns[number].host == host], dtype=np.intp)
+            if not host_patterns.size:
                 continue
-            counts = np.array([self.patterns[number].counts for number in own])
+            counts = np.array([self.patterns[number].counts for number in host_patterns])
             order = np.argsort(-counts.sum(axis=1), kind="stable")
-            own, counts = own[order], counts[order]
-            above = np.zeros((0, counts.shape[1]), dtype=counts.dtype)
-            for row, number in zip(counts, own, strict=True):
-                if not (above >= row).all(axis=1).any():
-                    above = np.vstack([above, row])
-                    kept[number] = True
-        return kept
+            host_patterns, counts = host_patterns[order], counts[order]
+            fuller = np.zeros((0, counts.shape[1]), dtype=counts.dtype)
+            for row, number in zip(counts, host_patterns, strict=True):
+                if not (fuller >= row).all(axis=1).any():
+                    fuller = np.vstack([fuller, row])
+                    is_fullest[number] = True
+        return is_fullest
 
     def _trimmed(
         self, chosen: PatternCounts, allowed: NDArray[np.bool_], preferred: NDArray[np.bool_]
@@ -255,8 +263,10 @@ class PatternCover:
                         counts = tuple(n - (i == k) for i, n in enumerate(pattern.counts))
                         number = self._number.get(Pattern(host=pattern.host, counts=counts), -1)
                         if not any(counts) or (number >= 0 and allowed[number]):
-                            is_known = number < 0 or preferred[number]
-                            options.append((is_known, sum(counts), position, Pattern(host=pattern.host, counts=counts)))
+                            is_preferred = number < 0 or preferred[number]
+                            options.append(
+                                (is_preferred, sum(counts), position, Pattern(host=pattern.host, counts=counts))
+                            )
                 if not options:
                     return None
                 _, _, position, pattern = max(options, key=lambda option: option[:3])
@@ -317,13 +327,13 @@ class PatternCover:
 
 
 _LEVELS = (0.92, 0.82, 0.7, 0.55, 0.4, 0.2, 0.05, 0.0)
-"""Patterns that carry less than this part of the bound by work are left out at first; a candidate that is at least as
-good without them proves that they are not needed."""
-_MOST_PATTERNS = 12_000
-_LISTING = 0.3
-"""Part of the time for listing patterns."""
+"""Each round leaves out patterns that carry less than this part of the bound by work. A candidate that carries more
+proves that the round needs no other patterns."""
+_MAX_PATTERNS = 12_000
+_LISTING_SHARE = 0.3
+"""Share of the time limit for listing patterns."""
 _PROGRAM_S = 2.0
-"""The longest time of a single program; a load stays undecided after it."""
+"""Time limit of a single program, after which a load stays undecided."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -344,7 +354,7 @@ class PlacementSearch:
 
     @property
     def left_s(self) -> float:
-        """Time that is left."""
+        """Remaining time, s."""
         return self.problem.goal.seconds - (time.perf_counter() - self.begin_s)
 
     def most_lossless(self) -> SearchResult | None:
@@ -354,9 +364,9 @@ class PlacementSearch:
         is_interrupted = False
         try:
             for level in _LEVELS:
-                if not self._list(level * top):
+                if not self._add_patterns(level * top):
                     return self._local_best()
-                done = self._raise_to_best(level * top)
+                done = self._search_listed(level * top)
                 if done or level == 0.0:
                     break
         except KeyboardInterrupt:
@@ -368,7 +378,7 @@ class PlacementSearch:
         return self._result(self.best[1], self.best[0], max(self.bound, self.best[0]), is_interrupted)
 
     def _local_best(self, *, is_interrupted: bool = False) -> SearchResult | None:
-        """Return a candidate that no move makes better, for too many patterns or too little time."""
+        """Return the result of the local search, for too many patterns or too little time."""
         start = even_candidate(self.problem, self.loads)
         if start is None:
             return None
@@ -381,7 +391,7 @@ class PlacementSearch:
                 self.on_progress(now, self.bound)
 
         try:
-            value, best = improved(
+            value, best = local_optimum(
                 self.classes,
                 self.loads,
                 start,
@@ -405,8 +415,8 @@ class PlacementSearch:
         ``latency_s`` limits the sum of the mean times of a frame on its servers.
         """
         self.best = None
-        if not self._list(rate_pps):
-            raise TooManyKinds(self.problem.name)
+        if not self._add_patterns(rate_pps):
+            raise TooManyElementClasses(self.problem.name)
         assert self.cover is not None
         cost = np.array([self._cost(objective, pattern, rate_pps) for pattern in range(len(self.patterns))])
         latency_s_of = np.zeros(len(self.patterns))
@@ -431,13 +441,13 @@ class PlacementSearch:
                     if self.high[pattern] >= rate_pps * (1.0 - 1e-9):
                         cost[pattern] = self._cost(objective, pattern, rate_pps, is_exact=True)
                         latency_s_of[pattern] = self._latency_s_of(pattern, rate_pps) if latency_s is not None else 0.0
-                holds = self.carried_pps(chosen) >= rate_pps * (1.0 - 1e-9)
+                is_feasible = self.carried_pps(chosen) >= rate_pps * (1.0 - 1e-9)
                 value = sum(cost[pattern] * number for pattern, number in chosen.items())
                 if latency_s is not None:
-                    holds &= sum(latency_s_of[pattern] * number for pattern, number in chosen.items()) <= latency_s * (
-                        1 + 1e-9
-                    )
-                if holds and (self.best is None or value < self.best[0]):
+                    is_feasible &= sum(
+                        latency_s_of[pattern] * number for pattern, number in chosen.items()
+                    ) <= latency_s * (1 + 1e-9)
+                if is_feasible and (self.best is None or value < self.best[0]):
                     self.best = (float(value), chosen)
                 if self.on_progress and self.best:
                     self.on_progress(self.best[0], bound)
@@ -464,14 +474,14 @@ class PlacementSearch:
         return group.idle_w + (group.busy_w - group.idle_w) * min(busy / group.cores, 1.0)
 
     def _latency_s_of(self, pattern: int, rate_pps: float) -> float:
-        """Return the mean time of a frame of the total load on a server; 0 where it is not known."""
+        """Return the mean time that a frame of the total load spends on a server, s; 0 if unknown."""
         prediction = self.loads.prediction(*self.classes.content(self.patterns[pattern]), rate_pps)
         if prediction is None or not math.isfinite(prediction.latency_s):
             return 0.0
         return prediction.latency_s * prediction.offered_pps / rate_pps
 
     def carried_pps(self, chosen: PatternCounts) -> float:
-        """Return the load that the chosen servers carry, by prediction."""
+        """Return the predicted load that the chosen servers carry, frames/s."""
         assert self.cover is not None
         for pattern in chosen:
             self._predict(pattern)
@@ -481,9 +491,9 @@ class PlacementSearch:
         """Return the objective's value of a candidate; None if it misses the target."""
         goal, classes = self.problem.goal, self.classes
         carried = [self.loads.capacity(*classes.content(pattern)).capacity_pps for pattern, _ in candidate]
-        if self.problem.joined.by == "cables":
+        if self.problem.interconnect.by == "cables":
             carried += [
-                cable_pps(classes, first, second)
+                cable_capacity_pps(classes, first, second)
                 for first, number in candidate
                 for second, _ in candidate
                 if first != second or number > 1
@@ -508,11 +518,15 @@ class PlacementSearch:
             is_interrupted=is_interrupted,
         )
 
-    def _list(self, least_pps: float) -> bool:
-        """Add the patterns that may carry so much; return False if there are too many."""
+    def _add_patterns(self, min_pps: float) -> bool:
+        """Add the patterns that may carry ``min_pps``; return False if they are too many."""
         try:
             patterns = patterns_above(
-                self.classes, self.loads, least_pps, most=_MOST_PATTERNS, seconds=_LISTING * self.problem.goal.seconds
+                self.classes,
+                self.loads,
+                min_pps,
+                most=_MAX_PATTERNS,
+                seconds=_LISTING_SHARE * self.problem.goal.seconds,
             )
         except TooManyPatterns:
             return False
@@ -527,22 +541,22 @@ class PlacementSearch:
             classes=self.classes,
             patterns=self.patterns,
             most_servers=self.problem.rules.most_servers,
-            pair_pps=partial(cable_pps, self.classes) if self.problem.joined.by == "cables" else None,
+            pair_pps=partial(cable_capacity_pps, self.classes) if self.problem.interconnect.by == "cables" else None,
             pairs=pairs,
         )
         return True
 
-    def _raise_to_best(self, least_pps: float) -> bool:
-        """Search among the listed patterns; return whether the best of all is known or the time is over."""
+    def _search_listed(self, min_pps: float) -> bool:
+        """Search among the listed patterns; return whether the optimum is known or the time is over."""
         assert self.cover is not None
-        last, goal = self.bound, self.problem.goal
+        upper_pps, goal = self.bound, self.problem.goal
         while True:
-            top, chosen = self._by_bounds(last)
-            # No listed patterns carry more than ``top``; those that are not listed carry less than least_pps.
-            last = min(last, top)
-            self.bound = min(self.bound, max(last, least_pps, self.best[0] if self.best else 0.0))
+            top, chosen = self._by_bounds(upper_pps)
+            # Candidates of listed patterns carry at most ``top``; other patterns carry less than ``min_pps``.
+            upper_pps = min(upper_pps, top)
+            self.bound = min(self.bound, max(upper_pps, min_pps, self.best[0] if self.best else 0.0))
             if chosen is None:
-                return self.left_s <= 0.0 or (self.best is not None and self.best[0] >= least_pps)
+                return self.left_s <= 0.0 or (self.best is not None and self.best[0] >= min_pps)
             new = [pattern for pattern in chosen if not self.exact[pattern]]
             value = self.carried_pps(chosen)
             if self.best is None or value > self.best[0]:
@@ -554,23 +568,23 @@ class PlacementSearch:
             if self.left_s <= 0.0 or (not new and value < top * (1.0 - 1e-12)):
                 return True
             if not new:
-                return self.best[0] >= least_pps
+                return self.best[0] >= min_pps
 
-    def _by_bounds(self, last: float) -> tuple[float, PatternCounts | None]:
+    def _by_bounds(self, upper_pps: float) -> tuple[float, PatternCounts | None]:
         """Return a load that no candidate exceeds by the bounds of its patterns, and the candidate of that load.
 
         If the time does not suffice, the candidate carries less.
         """
         assert self.cover is not None
         while True:
-            values = self._steps(last)
+            values = self._candidate_rates(upper_pps)
             low, high = 0, len(values)  # index of the greatest value with a candidate
             certain = 0  # values before this index certainly have none
             best: PatternCounts | None = None
             while low < high:
                 middle = (low + high) // 2 if best or low else 0
                 try:
-                    chosen = self._at_least(values[middle])
+                    chosen = self._cover_at(values[middle])
                 except Undecided:
                     low = middle + 1
                     if self.left_s <= 0.0:
@@ -584,21 +598,21 @@ class PlacementSearch:
             top = values[certain] if certain < len(values) else 0.0
             # Cables seen meanwhile may carry loads between two of the values.
             above = values[certain - 1] if certain else math.inf
-            if self.left_s <= 0.0 or not any(top < value < above for value in self._steps(last)):
+            if self.left_s <= 0.0 or not any(top < value < above for value in self._candidate_rates(upper_pps)):
                 return top, best
 
-    def _steps(self, last: float) -> list[float]:
-        """Return the loads at which the answer may change, the greatest first."""
+    def _candidate_rates(self, upper_pps: float) -> list[float]:
+        """Return the loads at which the set of allowed patterns changes, the greatest first, frames/s."""
         assert self.cover is not None
         floor = self.best[0] if self.best else 0.0
-        levels = {min(float(high_pps), last) for high_pps in self.high}
+        levels = {min(float(high_pps), upper_pps) for high_pps in self.high}
         levels |= {limit_pps for limit_pps in self.cover.pairs.values() if math.isfinite(limit_pps)}
-        return sorted((level for level in levels if floor <= level <= last and math.isfinite(level)), reverse=True)
+        return sorted((level for level in levels if floor <= level <= upper_pps and math.isfinite(level)), reverse=True)
 
-    def _at_least(self, rate_pps: float) -> PatternCounts | None:
+    def _cover_at(self, rate_pps: float) -> PatternCounts | None:
         assert self.cover is not None
         allowed = self.high >= rate_pps * (1.0 - 1e-12)
-        # Servers that are already predicted are preferred: if all are, the candidate is the answer.
+        # Prefer predicted servers: a candidate of predicted servers only is the answer.
         seconds = min(max(self.left_s, 0.2), _PROGRAM_S)
         return self.cover.any(allowed, self.exact, rate_pps, seconds=seconds)
 

@@ -1,4 +1,4 @@
-"""What servers carry with their elements: predicted once each, and bounded from above without a prediction."""
+"""The load that a server carries with its elements: predictions, each made once, and quick upper bounds."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Pins = Mapping[str, Cores]
 
 
 def machine_in(thread: str) -> str:
-    """Return the element of a thread of a server's view."""
+    """Return the element of a thread in the view of a server."""
     return thread.split(" ", 1)[0]
 
 
 def thread_work(view: ServerView) -> tuple[dict[str, float], list[float]]:
-    """Return the work of each thread that can be pinned, and all other work by core, s for a frame of the load."""
+    """Return the work of each thread that can be pinned, and the other work of each core, s for a frame of the load."""
     graph = flow_graph(view.model, view.load)
     visits = graph.arriving(graph.share, np.ones(graph.exit + 1)).sum(axis=1)
     units = view.model.pool(SERVER).units
@@ -58,7 +58,7 @@ def thread_work(view: ServerView) -> tuple[dict[str, float], list[float]]:
 
 
 def pin_choices(threads: Mapping[str, float], fixed: list[float], rules: Rules) -> Iterator[tuple[PinChoice, Pins]]:
-    """Yield the ways of pinning a server's threads (Li 2012, fig. 3.12); none if there are too few cores for the rules.
+    """Yield the ways of pinning a server's threads (Li 2012, fig. 3.12); none if the rules need more cores.
 
     =============  =====================================================================================
     ``free``       every thread may use every core (1v2p on two cores)
@@ -71,7 +71,7 @@ def pin_choices(threads: Mapping[str, float], fixed: list[float], rules: Rules) 
     cores = len(fixed)
     if not rules.shared_cores:
         if len(threads) <= cores:
-            yield "threads", _one_each(threads, fixed)
+            yield "threads", _pin_apart(threads, fixed)
         return
     seen: set[tuple[tuple[str, Cores], ...]] = set()
     for choice in rules.pins:
@@ -92,7 +92,7 @@ def pin_choices(threads: Mapping[str, float], fixed: list[float], rules: Rules) 
             yield choice, pins
 
 
-def fullest(threads: Mapping[str, float], fixed: list[float], pins: Pins) -> float:
+def busiest_core_s(threads: Mapping[str, float], fixed: list[float], pins: Pins) -> float:
     """Return a lower bound on the time that the busiest core or thread works for a frame of the load, s."""
     load = list(fixed)
     for thread, own in pins.items():
@@ -102,17 +102,20 @@ def fullest(threads: Mapping[str, float], fixed: list[float], pins: Pins) -> flo
     return max([mean, *load, *threads.values()])
 
 
-def _widened(pins: Pins, wanted: int, cores: int) -> Pins:
-    if wanted <= 1:
+def _widened(pins: Pins, width: int, cores: int) -> Pins:
+    if width <= 1:
         return pins
-    return {thread: tuple(sorted((own[0] + step) % cores for step in range(wanted))) for thread, own in pins.items()}
+    return {
+        thread: tuple(sorted((cores_of_thread[0] + step) % cores for step in range(width)))
+        for thread, cores_of_thread in pins.items()
+    }
 
 
 def _heaviest_first(work: Mapping[str, float]) -> list[str]:
     return sorted(work, key=lambda name: (-work[name], name))
 
 
-def _one_each(threads: Mapping[str, float], fixed: list[float]) -> Pins:
+def _pin_apart(threads: Mapping[str, float], fixed: list[float]) -> Pins:
     """Give each thread a core of its own, the heaviest the one with the least other work."""
     cores = sorted(range(len(fixed)), key=lambda core: (fixed[core], -core))
     return {thread: (core,) for thread, core in zip(_heaviest_first(threads), cores, strict=False)}
@@ -192,11 +195,11 @@ _MARGIN = 1.0 + 1e-9
 
 @value
 class ServerCapacity:
-    """The capacity of a server with certain elements."""
+    """The capacity of a server with given elements."""
 
     capacity_pps: float = field(
-        "The greatest load of the whole system without overload, frames/s; infinite where no frame comes, "
-        "0 where the rules allow no way of pinning"
+        "The greatest load of the whole system without overload, frames/s; infinite if no frame enters the server, "
+        "0 if the rules allow no way of pinning"
     )
     choice: str = field("The best way of pinning")
     pins: Pins = field('Pins by thread, of elements ``"0"``, ``"1"``, …', default_factory=dict)
@@ -204,10 +207,10 @@ class ServerCapacity:
 
 @value
 class ElementWork:
-    """Least work of an element on a server, s of a core for a frame of the total load."""
+    """The least work of an element on a server, s of a core for a frame of the total load."""
 
     total_s: float = field("Work of all threads")
-    thread_s: float = field("Work of the busiest thread, which has one core at a time")
+    thread_s: float = field("Work of the busiest thread, which runs on one core at a time")
 
 
 class ServerLoads:
@@ -218,139 +221,139 @@ class ServerLoads:
         self.predictions = 0
         self._groups = {group.name: group for group in problem.elements}
         self._hosts = {group.name: group for group in problem.servers}
-        self._known: dict[tuple[str, tuple[tuple[str, int], ...]], ServerCapacity] = {}
+        self._capacities: dict[tuple[str, tuple[tuple[str, int], ...]], ServerCapacity] = {}
         self._views: dict[tuple[str, tuple[tuple[str, int], ...]], ServerView | None] = {}
-        self._at: dict[tuple[str, tuple[tuple[str, int], ...], float], PlacementPrediction | None] = {}
-        self._cores = {group.name: _cores_at_most(group) for group in problem.servers}
+        self._predictions: dict[tuple[str, tuple[tuple[str, int], ...], float], PlacementPrediction | None] = {}
+        self._cores = {group.name: _max_effective_cores(group) for group in problem.servers}
         self._work = {
             (host.name, group.name): self._least_work(host, group)
             for host in problem.servers
             for group in problem.elements
         }
 
-    def capacity(self, host: str, here: Mapping[str, int]) -> ServerCapacity:
-        """Return the capacity of a server of a group with ``here`` elements by group, best pinned."""
-        key = (host, _key(here))
-        if key not in self._known:
-            self._known[key] = self._best_pinned(key)
-        return self._known[key]
+    def capacity(self, host: str, group_counts: Mapping[str, int]) -> ServerCapacity:
+        """Return the capacity of a server of a group with ``count`` elements by group, with the best pinning."""
+        key = (host, _key(group_counts))
+        if key not in self._capacities:
+            self._capacities[key] = self._best_pinned(key)
+        return self._capacities[key]
 
-    def pinned_pps(self, host: str, here: Mapping[str, int], choice: str) -> float:
-        """Return the greatest load without overload, threads pinned in one way or, without that way, in the best."""
-        key = (host, _key(here))
-        best, pins = self.capacity(host, here), self.pins(host, here)
+    def pinned_pps(self, host: str, group_counts: Mapping[str, int], choice: str) -> float:
+        """Return the greatest load without overload for a way of pinning, or for the best if that way is not allowed."""
+        key = (host, _key(group_counts))
+        best, pins = self.capacity(host, group_counts), self.pins(host, group_counts)
         view = self._view(key)
         if choice == best.choice or choice not in pins or view is None:
             return best.capacity_pps
         return predict_lossless_pps(with_pins(view.model, pins[choice]), view.load) / view.weight
 
-    def pins(self, host: str, here: Mapping[str, int]) -> dict[str, Pins]:
+    def pins(self, host: str, group_counts: Mapping[str, int]) -> dict[str, Pins]:
         """Return the pins of a server's threads by way of pinning."""
-        view = self._view((host, _key(here)))
+        view = self._view((host, _key(group_counts)))
         return {} if view is None else dict(pin_choices(*thread_work(view), self.problem.rules))
 
-    def prediction(self, host: str, here: Mapping[str, int], rate_pps: float) -> PlacementPrediction | None:
-        """Return the prediction of a server at a load of the whole system; None if no frame comes to it."""
-        key = (host, _key(here), rate_pps)
-        if key not in self._at:
+    def prediction(self, host: str, group_counts: Mapping[str, int], rate_pps: float) -> PlacementPrediction | None:
+        """Return the prediction of a server at a load of the whole system; None if no frame enters it."""
+        key = (host, _key(group_counts), rate_pps)
+        if key not in self._predictions:
             view = self._view(key[:2])
             if view is None:
-                self._at[key] = None
+                self._predictions[key] = None
             else:
                 self.predictions += 1
-                capacity = self.capacity(host, here)
-                self._at[key] = predict(
+                capacity = self.capacity(host, group_counts)
+                self._predictions[key] = predict(
                     with_pins(view.model, capacity.pins),
                     view.load.at(rate_pps * view.weight),
                     lossless_pps=capacity.capacity_pps * view.weight,
                 )
-        return self._at[key]
+        return self._predictions[key]
 
-    def watts(self, host: str, here: Mapping[str, int], rate_pps: float) -> float:
+    def watts(self, host: str, group_counts: Mapping[str, int], rate_pps: float) -> float:
         """Return the power of a server that is on at a load, W."""
         group = self._hosts[host]
-        prediction = self.prediction(host, here, rate_pps) if group.busy_w > group.idle_w else None
+        prediction = self.prediction(host, group_counts, rate_pps) if group.busy_w > group.idle_w else None
         busy = 0.0 if prediction is None else prediction.used_ratio(SERVER)
         return group.idle_w + (group.busy_w - group.idle_w) * busy
 
     def cores(self, host: str) -> float:
-        """Return the greatest number of undisturbed cores that equal a server's cores."""
+        """Return the greatest number of cores without contention to which the cores of a server are equal."""
         return self._cores[host]
 
     def work(self, host: str, element: str) -> ElementWork:
         """Return the least work of an element on a server."""
         return self._work[host, element]
 
-    def bound_pps(self, host: str, here: Mapping[str, int]) -> float:
-        """Return a load that the server cannot exceed: cores that never wait nor switch, its links, its ports."""
+    def bound_pps(self, host: str, group_counts: Mapping[str, int]) -> float:
+        """Return an upper bound on the load of a server, frames/s: cores without waits and switches, links, ports."""
         group = self._hosts[host]
-        total_s, card_s = self._least_s(host, here)
-        thread_s = max((self._work[host, name].thread_s for name, count in here.items() if count), default=0.0)
+        total_s, card_s = self._least_s(host, group_counts)
+        thread_s = max((self._work[host, name].thread_s for name, count in group_counts.items() if count), default=0.0)
         if group.technology.backend in ("thread", "softirq"):
             thread_s = max(thread_s, card_s / max(len(set(group.interrupt_cores)), 1))
-        best = self._wires_pps(group, here)
+        best = self._wires_pps(group, group_counts)
         if total_s > 0.0:
             best = min(best, self._cores[host] / total_s)
         if thread_s > 0.0:
             best = min(best, 1.0 / thread_s)
         return slowed_pps(group, best, total_s, thread_s) * _MARGIN
 
-    def busy_at_least(self, host: str, here: Mapping[str, int], rate_pps: float) -> float:
-        """Return the number of busy cores at a load, if they never switch and starts cost nothing."""
+    def busy_at_least(self, host: str, group_counts: Mapping[str, int], rate_pps: float) -> float:
+        """Return a lower bound on the number of busy cores at a load, without context switches and batch costs."""
         group = self._hosts[host]
-        return _busy(group, rate_pps * self._least_s(host, here)[0])
+        return _busy_cores(group, rate_pps * self._least_s(host, group_counts)[0])
 
-    def _least_s(self, host: str, here: Mapping[str, int]) -> tuple[float, float]:
-        """Return the least work for a frame of the load: of all threads, and of the cards' softirqs."""
+    def _least_s(self, host: str, group_counts: Mapping[str, int]) -> tuple[float, float]:
+        """Return the least work for a frame of the load, s: of all threads, and of the softirqs of the cards."""
         group = self._hosts[host]
-        come, local = self._moves(here)
-        total_s = sum(count * self._work[host, name].total_s for name, count in here.items())
+        arriving, local = self._wire_and_local_shares(group_counts)
+        total_s = sum(count * self._work[host, name].total_s for name, count in group_counts.items())
         if group.technology.backend == "none":
             return total_s, 0.0
         card_s = self._seconds(group.technology.nic_receive) / group.speed_ratio
         switch_s = self._seconds(group.technology.switch) / group.speed_ratio
         # The elements' work includes frames from outer ports; frames from other servers are added here.
-        return total_s + come * card_s + local * switch_s, (come + self._first(here)) * card_s
+        return total_s + arriving * card_s + local * switch_s, (arriving + self._outer_share(group_counts)) * card_s
 
-    def _moves(self, here: Mapping[str, int]) -> tuple[float, float]:
-        """Return the shares of the load that come from other servers, and that go between machines here."""
-        come = local = 0.0
+    def _wire_and_local_shares(self, group_counts: Mapping[str, int]) -> tuple[float, float]:
+        """Return the shares of the load that arrive from other servers, and that pass between machines of this one."""
+        arriving = local = 0.0
         for chain, share in zip(self.problem.chains, self.problem.shares, strict=True):
-            stages = stages_of(self.problem, chain, share, here)
+            stages = stages_of(self.problem, chain, share, group_counts)
             for j, stage in enumerate(stages):
-                come += stage.here * stage.from_elsewhere
+                arriving += stage.count * stage.from_elsewhere
                 if j + 1 < len(stages):
-                    local += stage.here * stage.arrival * stage.to_each * stages[j + 1].here
-        return come, local
+                    local += stage.count * stage.arrival * stage.to_each * stages[j + 1].count
+        return arriving, local
 
-    def _first(self, here: Mapping[str, int]) -> float:
+    def _outer_share(self, group_counts: Mapping[str, int]) -> float:
         """Return the share of the load that arrives at outer ports."""
         return sum(
-            share * here.get(chain.stages[0], 0) / self._groups[chain.stages[0]].count
+            share * group_counts.get(chain.stages[0], 0) / self._groups[chain.stages[0]].count
             for chain, share in zip(self.problem.chains, self.problem.shares, strict=True)
         )
 
-    def _wires_pps(self, host: ServerGroup, here: Mapping[str, int]) -> float:
+    def _wires_pps(self, host: ServerGroup, group_counts: Mapping[str, int]) -> float:
         problem = self.problem
         frame = problem.frames.mean_bytes
         best = math.inf
         for chain, share in zip(problem.chains, problem.shares, strict=True):
             for stage in {chain.stages[0], chain.stages[-1]}:
                 group = self._groups[stage]
-                if here.get(stage):
+                if group_counts.get(stage):
                     ports = group.count * group.ports
                     best = min(best, line_rate_pps(problem.outer_bps, frame) * ports / share)
-        for share in wire_shares(problem, dict(here)):
+        for share in wire_shares(problem, dict(group_counts)):
             if share > 1e-12:
                 best = min(best, line_rate_pps(uplink_bps(problem, host), frame) / share)
         return best
 
     def _least_work(self, host: ServerGroup, group: ElementGroup) -> ElementWork:
-        """Return the least cost of each frame: in batches without cost, undisturbed by other machines."""
+        """Return the least work of an element, s for a frame of the load: free batches, the least contention."""
         problem, technology = self.problem, host.technology
         machine, server = machine_of(group, "0", SERVER), host.server(SERVER)
         contention = technology.contention
-        slower = contention.least_factor(host.cores)
+        slowdown = contention.least_factor(host.cores)
         receive, send = self._seconds(technology.receive), self._seconds(technology.send)
         threads: dict[str, float] = {}
         total = 0.0
@@ -359,7 +362,7 @@ class ServerLoads:
                 if stage != group.name:
                     continue
                 local = problem.balancing == "local" and chain.returns and 0 < number < len(chain.stages) - 1
-                arrival = 0.0 if local else share / group.count * slower / host.speed_ratio
+                arrival = 0.0 if local else share / group.count * slowdown / host.speed_ratio
                 name = function_of(problem, chain, number, machine, server)
                 cost = machine.functions.get(name) or technology.functions.get(name, ServiceCost())
                 inner = self._seconds(added(cost, technology.guest_driver))
@@ -382,25 +385,25 @@ class ServerLoads:
 
     def _view(self, key: tuple[str, tuple[tuple[str, int], ...]]) -> ServerView | None:
         if key not in self._views:
-            host, here = key
-            elements = [self._groups[name] for name, count in here for _ in range(count)]
+            host, group_counts = key
+            elements = [self._groups[name] for name, count in group_counts for _ in range(count)]
             self._views[key] = server_view(self.problem, self._hosts[host], elements)
         return self._views[key]
 
     def _best_pinned(self, key: tuple[str, tuple[tuple[str, int], ...]]) -> ServerCapacity:
-        """Predict the ways of pinning that could be the best, by the bound of their busiest core."""
+        """Predict the ways of pinning in the order of the bound of their busiest core, and return the best."""
         view = self._view(key)
         if view is None:
             return ServerCapacity(capacity_pps=math.inf, choice="free")
         threads, fixed = thread_work(view)
         speed = self._hosts[key[0]].speed_ratio
         bounded = [
-            (choice, pins, speed / max(fullest(threads, fixed, pins), 1e-30) / view.weight)
+            (choice, pins, speed / max(busiest_core_s(threads, fixed, pins), 1e-30) / view.weight)
             for choice, pins in pin_choices(threads, fixed, self.problem.rules)
         ]
         best = ServerCapacity(capacity_pps=0.0, choice="none")
-        for choice, pins, most_pps in sorted(bounded, key=lambda entry: -entry[2]):
-            if most_pps * _MARGIN <= best.capacity_pps:
+        for choice, pins, max_pps in sorted(bounded, key=lambda entry: -entry[2]):
+            if max_pps * _MARGIN <= best.capacity_pps:
                 break
             self.predictions += 1
             capacity = predict_lossless_pps(with_pins(view.model, pins), view.load) / view.weight
@@ -409,31 +412,31 @@ class ServerLoads:
         return best
 
 
-def _key(here: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    return tuple((name, count) for name, count in here.items() if count)
+def _key(group_counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple((name, count) for name, count in group_counts.items() if count)
 
 
-def _cores_at_most(host: ServerGroup) -> float:
-    """Return the number of undisturbed cores that equal a server's cores, which slow each other, at best."""
+def _max_effective_cores(host: ServerGroup) -> float:
+    """Return the greatest number of cores without contention to which the cores of a server are equal."""
     contention = host.technology.contention
     return max(busy / contention.factor(busy) for busy in range(1, host.cores + 1))
 
 
-def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, thread_s: float) -> float:
-    """Return a load that the server cannot exceed as its busy cores slow each other.
+def slowed_pps(host: ServerGroup, max_pps: float, total_s: float, thread_s: float) -> float:
+    """Return an upper bound on the load of a server, frames/s, whose busy cores slow each other.
 
-    ``most_pps`` is the bound without that; ``total_s`` and ``thread_s`` are the work for a frame of the load, of all
+    ``max_pps`` is the bound without that; ``total_s`` and ``thread_s`` are the work for a frame of the load, of all
     threads and of the busiest. The busy cores at a load slow each other by ``f``, and the busiest thread must still fit
     into one. The number of busy cores is a lower bound, and a convex ``f`` of a mean is at most the mean of ``f``, so
     this bounds any spread of the load in time.
     """
     contention = host.technology.contention
-    if not contention.is_usl or contention.is_none or not math.isfinite(most_pps):
-        return most_pps
-    low, high = 0.0, most_pps
+    if not contention.is_usl or contention.is_none or not math.isfinite(max_pps):
+        return max_pps
+    low, high = 0.0, max_pps
     for _ in range(24):
         rate_pps = 0.5 * (low + high)
-        busy = _busy(host, rate_pps * total_s)
+        busy = _busy_cores(host, rate_pps * total_s)
         if rate_pps * thread_s * contention.factor(busy) <= 1.0:
             low = rate_pps
         else:
@@ -441,8 +444,8 @@ def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, thread_s: flo
     return high
 
 
-def _busy(host: ServerGroup, work: float) -> float:
-    """Return a lower bound on the cores that are busy with the work of ``work`` undisturbed cores."""
+def _busy_cores(host: ServerGroup, work: float) -> float:
+    """Return a lower bound on the number of cores that are busy with the work of ``work`` cores without contention."""
     contention, busy = host.technology.contention, work
     if not contention.is_usl or contention.is_none:
         return min(busy, float(host.cores))

@@ -1,12 +1,12 @@
-"""One server of a placement as a router of its own, independent of the other servers.
+"""The view of a server of a placement as a router, independent of the other servers.
 
-Without loss, servers meet only at the wires: each gets its share of the load and sends on what it got
-(:func:`stages_of`). So the greatest load without overload of a placement is the least that its servers, each seen like
-this, carry. The other servers are one port here, the link to the switch.
+Without loss, each server receives its share of the load and sends on all of it (:func:`stages_of`). So the greatest
+load of a placement without overload is the minimum over the views of its servers. In a view the other servers are one
+port, the link to the switch.
 
-Every chain is assembled on its own (:class:`ChainAssembly`), because an element may pass frames of several chains that
-continue elsewhere. :func:`merge_chains` then joins them: task units get their chain's name, threads and cores are
-shared.
+Every chain is assembled separately (:class:`ChainAssembly`), because an element may pass frames of several chains to
+different next stages. :func:`merge_chains` then joins the chains: task units get the name of their chain, and the
+chains share threads and cores.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ChainAssembly:
     chain: Chain
     assembly: Assembly
     entries: tuple[tuple[str, str, float], ...] = field(
-        "Port, task unit that takes the chain's frames there, and their share of the total load", default=()
+        "Port, first task unit of the chain behind it, and share of the total load", default=()
     )
 
 
@@ -75,7 +75,7 @@ def merge_chains(
     selects among them by number; by default the choice is random, by their shares. Frames of ``remote_port`` come from
     other servers: not at equal intervals, as those of a single sender.
     """
-    many = len(assemblies) > 1
+    is_prefixed = len(assemblies) > 1
     tasks: list[TaskUnit] = []
     pools: dict[str, ResourcePool] = {}
     entries: dict[str, list[tuple[str, float]]] = {}
@@ -88,23 +88,23 @@ def merge_chains(
             entry = part.assembly.spread(f"{port} in", "round_robin", targets) if len(targets) > 1 else ""
             part.assembly.port(port, rate_bps, entry=entry or (targets or [first])[0])
         model = part.assembly.model(name)
-        inner = {f"{port} in" for port, _ in ports}
-        kept = [task for task in model.tasks if task.name not in inner]
-        names = {task.name: f"{task.name} ({part.chain.name})" if many else task.name for task in kept}
-        tasks += [_renamed(task, names) for task in kept]
+        port_tasks = {f"{port} in" for port, _ in ports}
+        inner_tasks = [task for task in model.tasks if task.name not in port_tasks]
+        names = {task.name: f"{task.name} ({part.chain.name})" if is_prefixed else task.name for task in inner_tasks}
+        tasks += [_renamed(task, names) for task in inner_tasks]
         pools |= {pool.name: pool for pool in model.pools}
         for port, entry, share in part.entries:
             entries.setdefault(port, []).append((names[entry], share))
         fallback = fallback or names[first]
     router_ports = []
     for port, rate_bps in ports:
-        here = entries.get(port, [(fallback, 1.0)])
-        entry = here[0][0]
-        if len(here) > 1 or (port == remote_port and port in entries):
+        port_entries = entries.get(port, [(fallback, 1.0)])
+        entry = port_entries[0][0]
+        if len(port_entries) > 1 or (port == remote_port and port in entries):
             entry = f"{port} in"
-            to = tuple(target for target, _ in here)
-            route = Route(kind="random", to=to, weights=tuple(share for _, share in here))
-            if len(here) == 1:
+            to = tuple(target for target, _ in port_entries)
+            route = Route(kind="random", to=to, weights=tuple(share for _, share in port_entries))
+            if len(port_entries) == 1:
                 route = Route(to=to)
             if chain_routes and port in chain_routes:
                 route = replace(chain_routes[port], to=tuple(to[int(number)] for number in chain_routes[port].to))
@@ -142,62 +142,64 @@ def _renamed(task: TaskUnit, names: Mapping[str, str]) -> TaskUnit:
 class ServerStage:
     """A stage of a chain on one server, as shares of the total load.
 
-    Frames are spread evenly over the elements of a stage, so a server's shares depend on its own elements alone. Of a
-    stage with n elements each takes 1/n of the chain's frames. If x elements of the stage before are here, the part of
-    them that these x send does not cross a wire.
+    Frames are spread evenly over the elements of a stage: each of n elements takes 1/n of the chain's frames. So the
+    shares of a server depend on its own elements only. Frames from the elements of the previous stage on the same
+    server do not cross a wire.
     """
 
     group: str
-    here: int = field("Elements on this server")
-    arrival: float = field("Share of the total load that each of them takes")
-    from_elsewhere: float = field("Part of it that comes from elements on other servers")
+    count: int = field("Elements on this server")
+    arrival: float = field("Share of the total load that each element takes")
+    from_elsewhere: float = field("Part of ``arrival`` that comes from elements on other servers")
     # Probability that a frame goes next to each element of the next stage here, and to another server.
     to_each: float
     to_elsewhere: float
 
 
 def stages_of(
-    problem: PlacementProblem, chain: Chain, share: float, here: Mapping[str, int]
+    problem: PlacementProblem, chain: Chain, share: float, group_counts: Mapping[str, int]
 ) -> tuple[ServerStage, ...]:
-    """Return the stages of a chain, with its share of the load, on a server with ``here`` elements by group."""
+    """Return the stages of a chain, with its share of the load, on a server with ``count`` elements by group."""
     if problem.balancing == "local" and chain.returns:
-        return _local(problem, chain, share, here)
-    of = [problem.element(stage).count for stage in chain.stages]
-    local = [here.get(stage, 0) for stage in chain.stages]
-    last = len(of) - 1
+        return _local(problem, chain, share, group_counts)
+    totals = [problem.element(stage).count for stage in chain.stages]
+    local_counts = [group_counts.get(stage, 0) for stage in chain.stages]
+    last = len(totals) - 1
     return tuple(
         ServerStage(
             group=stage,
-            here=local[j],
-            arrival=share / of[j],
-            from_elsewhere=share / of[j] * (1.0 - local[j - 1] / of[j - 1]) if j else 0.0,
-            to_each=1.0 / of[j + 1] if j < last else 0.0,
-            to_elsewhere=1.0 - local[j + 1] / of[j + 1] if j < last else 0.0,
+            count=local_counts[j],
+            arrival=share / totals[j],
+            from_elsewhere=share / totals[j] * (1.0 - local_counts[j - 1] / totals[j - 1]) if j else 0.0,
+            to_each=1.0 / totals[j + 1] if j < last else 0.0,
+            to_elsewhere=1.0 - local_counts[j + 1] / totals[j + 1] if j < last else 0.0,
         )
         for j, stage in enumerate(chain.stages)
     )
 
 
-def _local(problem: PlacementProblem, chain: Chain, share: float, here: Mapping[str, int]) -> tuple[ServerStage, ...]:
-    """Return the stages where frames stay on the server that they enter until they leave (Li 2012, scenario B.2).
+def _local(
+    problem: PlacementProblem, chain: Chain, share: float, group_counts: Mapping[str, int]
+) -> tuple[ServerStage, ...]:
+    """Return the stages if frames stay on their server from entry to exit (Li 2012, scenario B.2).
 
-    Frames leave by another port than they enter, all others with equal probability; a single port is both.
+    Frames leave by each port other than that of their entry with equal probability; a single port is both.
     """
     edge = problem.element(chain.stages[0])
-    at_edge, ports = here.get(edge.name, 0), edge.ports
+    at_edge, ports = group_counts.get(edge.name, 0), edge.ports
     all_ports = edge.count * ports
     stay = (at_edge * ports - 1) / (all_ports - 1) if all_ports > 1 else 1.0
     stay = stay if at_edge else 0.0
     last = len(chain.stages) - 1
     stages = []
     for j, stage in enumerate(chain.stages):
-        local = here.get(stage, 0)
-        after = here.get(chain.stages[j + 1], 0) if j < last else 0
+        local = group_counts.get(stage, 0)
+        after = group_counts.get(chain.stages[j + 1], 0) if j < last else 0
         at_end = j in (0, last)
         stages.append(
             ServerStage(
                 group=stage,
-                here=local,
+                count=local,
                 arrival=share / edge.count if at_end else share * at_edge / edge.count / local if local else 0.0,
                 from_elsewhere=share / edge.count * (1.0 - stay) if j == last else 0.0,
                 to_each=0.0 if j == last or not after else (stay if j == last - 1 else 1.0) / after,
@@ -217,9 +219,7 @@ class ServerView:
 
     model: RouterModel = field('Router whose pool is ``"server"``, its elements are ``"0"``, ``"1"``, … in order')
     load: OfferedLoad
-    weight: float = field(
-        "Frames that enter the server for each frame of the total load, those that enter again included"
-    )
+    weight: float = field("Frames that enter the server for each frame of the total load; each entry of a frame counts")
 
 
 def server_view(problem: PlacementProblem, host: ServerGroup, elements: Sequence[ElementGroup]) -> ServerView | None:
@@ -228,10 +228,10 @@ def server_view(problem: PlacementProblem, host: ServerGroup, elements: Sequence
     machines: dict[str, list[Machine]] = {}
     for number, group in enumerate(elements):
         machines.setdefault(group.name, []).append(machine_of(group, str(number), SERVER))
-    here = {name: len(own) for name, own in machines.items()}
+    group_counts = {name: len(own) for name, own in machines.items()}
     assemblies = []
     for chain, share in zip(problem.chains, problem.shares, strict=True):
-        stages = stages_of(problem, chain, share, here)
+        stages = stages_of(problem, chain, share, group_counts)
         part = _assemble_chain(problem, server, chain, stages, machines)
         if part.entries:
             assemblies.append(part)
@@ -268,25 +268,25 @@ def server_view(problem: PlacementProblem, host: ServerGroup, elements: Sequence
 
 def uplink_bps(problem: PlacementProblem, host: ServerGroup) -> float:
     """Return the rate at which a server can send to all others: its link to the switch, or all its cables."""
-    joined = problem.joined
+    joined = problem.interconnect
     if joined.by == "switch":
         return joined.link_bps
     cables = sum(joined.cable_bps(host.name, other.name) * other.number for other in problem.servers)
     return cables - joined.cable_bps(host.name, host.name) or joined.link_bps
 
 
-def wire_shares(problem: PlacementProblem, here: dict[str, int]) -> tuple[float, float]:
+def wire_shares(problem: PlacementProblem, group_counts: dict[str, int]) -> tuple[float, float]:
     """Return the shares of the load that go from a server to others, and from them to it."""
     sent = received = 0.0
     for chain, share in zip(problem.chains, problem.shares, strict=True):
-        for stage in stages_of(problem, chain, share, here):
-            sent += stage.here * stage.arrival * stage.to_elsewhere
-            received += stage.here * stage.from_elsewhere
+        for stage in stages_of(problem, chain, share, group_counts):
+            sent += stage.count * stage.arrival * stage.to_elsewhere
+            received += stage.count * stage.from_elsewhere
     return sent, received
 
 
 def function_of(problem: PlacementProblem, chain: Chain, stage: int, machine: Machine, server: Server) -> str:
-    """Return the name of the function, with its costs, that a machine does at a stage."""
+    """Return the name of the function that a machine runs at a stage."""
     group = problem.element(chain.stages[stage])
     comes_back = stage == len(chain.stages) - 1 and chain.returns
     if group.kind != "balancer":

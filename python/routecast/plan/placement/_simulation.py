@@ -1,8 +1,7 @@
 """A placement as a router and its load, and its simulation with the same seeds for all candidates.
 
-Far beyond what a router carries its forwarded rate says little, because work goes into frames that are lost later. So
-simulation also looks for what a placement carries without loss: downwards from the closed form's prediction, or upwards
-if that is carried.
+Far above capacity the forwarded rate says little, because servers spend work on frames that are lost later. So the
+simulation also searches the greatest load without loss, from the prediction of the closed form downwards or upwards.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.machines import Cores, Machine, Server
 
 MAX_DIFFERENCE_RATIO = 0.05
-"""Prediction and simulation differ if they are farther apart than this part."""
+"""A greater relative difference between prediction and simulation is reported."""
 MAX_LOSS_RATIO = 0.01
-"""Part of the frames that a load "without loss" may lose in simulation, because of bursts."""
+"""Loss ratio that counts as "without loss" in simulation, because of bursts."""
 SEEDS = (11, 12)
 _FRAMES = 30_000
-_LONGEST_S = 0.5
-_SHORTEST_S = 0.02
-_MOST_STEPS = 12
+_MAX_DURATION_S = 0.5
+_MIN_DURATION_S = 0.02
+_MAX_STEPS = 12
 
 
 @value
@@ -53,7 +52,7 @@ class SimulationCheck:
         "Meaning of ``predicted_pps`` and ``simulated_pps``: the greatest load without loss (in simulation: of "
         "which at most 1 % is lost), or what is forwarded of ``offered_pps``"
     )
-    # NaN where the simulation could not be run.
+    # NaN if the simulation failed.
     predicted_pps: float
     simulated_pps: float
     offered_pps: float = field("The file's load, or the target, frames/s")
@@ -61,7 +60,7 @@ class SimulationCheck:
     forwarded_pps: float = math.nan
     latency_s: float = math.nan
     seeds: tuple[int, ...] = SEEDS
-    trouble: str = field("Why there is no simulation", default="")
+    trouble: str = field("Why the simulation failed; may be empty", default="")
 
     @property
     def difference_ratio(self) -> float:
@@ -79,7 +78,7 @@ class TrialMeans:
     """Means over the trials of a load."""
 
     forwarded_pps: float
-    loss_ratio: float = field("Part of the offered load that is dropped, or beyond the rate of the outer wires")
+    loss_ratio: float = field("Share of the offered load that is dropped, or above the rate of the outer wires")
     latency_s: float
 
 
@@ -91,7 +90,7 @@ class Trials:
     """Simulations of one problem, each run once."""
 
     problem: PlacementProblem
-    _known: dict[tuple[_Key, float, int], TrialMeans] = dataclasses.field(default_factory=dict)
+    _results: dict[tuple[_Key, float, int], TrialMeans] = dataclasses.field(default_factory=dict)
     _models: dict[_Key, RouterModel] = dataclasses.field(default_factory=dict)
 
     def at(self, placement: ElementPlacement, rate_pps: float) -> TrialMeans:
@@ -105,18 +104,18 @@ class Trials:
         )
 
     def carries(self, placement: ElementPlacement, rate_pps: float) -> bool:
-        """Return whether no seed shows loss at a load."""
+        """Return whether no seed has loss at a load."""
         return all(self._trial(placement, rate_pps, seed).loss_ratio <= MAX_LOSS_RATIO for seed in SEEDS)
 
     def lossless_pps(self, placement: ElementPlacement, near_pps: float) -> float:
-        """Return the greatest load without loss, to 1 %, searched from ``near_pps`` on; 0 if there is none."""
+        """Return the greatest load without loss, to 1 %, searched from ``near_pps`` on; 0 if every load has loss."""
         low, high = near_pps, near_pps
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             if not self.carries(placement, high):
                 break
             low, high = high, 1.25 * high
         if low == high:
-            for _ in range(_MOST_STEPS):
+            for _ in range(_MAX_STEPS):
                 low, high = 0.5 * low, low
                 if self.carries(placement, low):
                     break
@@ -133,21 +132,21 @@ class Trials:
     def _trial(self, placement: ElementPlacement, rate_pps: float, seed: int) -> TrialMeans:
         name = (tuple(placement.servers.items()), tuple(sorted(placement.pins.items())))
         key = (name, rate_pps, seed)
-        if key not in self._known:
+        if key not in self._results:
             if name not in self._models:
                 self._models[name] = router_of(self.problem, placement)
             if not rate_pps > 0.0:
                 raise RoutecastError("there is no load to simulate")
-            duration_s = min(max(_FRAMES / rate_pps, _SHORTEST_S), _LONGEST_S)
+            duration_s = min(max(_FRAMES / rate_pps, _MIN_DURATION_S), _MAX_DURATION_S)
             simulate = Simulate(self._models[name], seed=seed, steady_state=False)
             trial = simulate.trial(load_of(self.problem).at(rate_pps), duration_s)
-            self._known[key] = TrialMeans(
+            self._results[key] = TrialMeans(
                 forwarded_pps=trial.forwarded_pps,
                 # Load beyond the rate of the outer wires is lost, too.
                 loss_ratio=max(trial.loss_ratio, 1.0 - trial.offered_pps / rate_pps),
                 latency_s=math.nan if trial.latency is None else trial.latency.mean_s,
             )
-        return self._known[key]
+        return self._results[key]
 
 
 @value
@@ -176,7 +175,7 @@ def router_of(problem: PlacementProblem, placement: ElementPlacement) -> RouterM
         group.name: [machine_of(group, name, placement.servers[name]) for name in group.names]
         for group in problem.elements
     }
-    if problem.is_multistage and not problem.joined.cables:
+    if problem.is_multistage and not problem.interconnect.cables:
         chain = problem.chains[0]
         edge, inner = chain.stages[0], chain.stages[1]
         model = multistage_router(
@@ -184,7 +183,8 @@ def router_of(problem: PlacementProblem, placement: ElementPlacement) -> RouterM
             machines[edge],
             machines[inner],
             interconnect=Interconnect(
-                joined="switch" if problem.joined.by == "switch" else "cable", link_bps=problem.joined.link_bps
+                joined="switch" if problem.interconnect.by == "switch" else "cable",
+                link_bps=problem.interconnect.link_bps,
             ),
             balancing=problem.balancing,
             ports_per_balancer=problem.element(edge).ports,
@@ -192,19 +192,19 @@ def router_of(problem: PlacementProblem, placement: ElementPlacement) -> RouterM
             name=problem.name,
         )
     else:
-        model = _chained(problem, servers, machines)
+        model = _chained_router(problem, servers, machines)
     return with_pins(model, placement.pins)
 
 
 def load_of(problem: PlacementProblem) -> OfferedLoad:
-    """Return the load of all chains: from every port to every other one of a chain that returns."""
+    """Return the load of all chains; in a chain that returns, each port sends to every other port."""
     first, hashes = _first_ports(problem), hashes_of(problem)
     flows = []
     for chain, share in zip(problem.chains, problem.shares, strict=True):
-        edge = _numbers(problem, chain.stages[0], first)
+        edge = _port_numbers(problem, chain.stages[0], first)
         pairs = [(entry, exit_) for entry in edge for exit_ in edge if entry != exit_ or len(edge) == 1]
         if not chain.returns:
-            end = _numbers(problem, chain.stages[-1], first)[0]
+            end = _port_numbers(problem, chain.stages[-1], first)[0]
             pairs = [(entry, end) for entry in edge]
         flows += [
             Flow(rss_hash=value, ingress=entry, egress=exit_, weight=share / len(pairs) / hashes)
@@ -232,16 +232,16 @@ def _first_ports(problem: PlacementProblem) -> dict[str, int]:
     return first
 
 
-def _numbers(problem: PlacementProblem, name: str, first: Mapping[str, int]) -> list[int]:
+def _port_numbers(problem: PlacementProblem, name: str, first: Mapping[str, int]) -> list[int]:
     group = problem.element(name)
     return [first[name] + number for number in range(group.count * group.ports)]
 
 
-def _chained(
+def _chained_router(
     problem: PlacementProblem, servers: Sequence[Server], machines: Mapping[str, Sequence[Machine]]
 ) -> RouterModel:
     first = _first_ports(problem)
-    ports = [f"port {number}" for group in _edges(problem) for number in _numbers(problem, group.name, first)]
+    ports = [f"port {number}" for group in _edges(problem) for number in _port_numbers(problem, group.name, first)]
     assemblies = [
         _assemble_chain(problem, servers, chain, share, machines, ports, first)
         for chain, share in zip(problem.chains, problem.shares, strict=True)
@@ -256,7 +256,7 @@ def _chain_by_flow(problem: PlacementProblem, assemblies: Sequence[ChainAssembly
     numbers = []
     first, hashes = _first_ports(problem), hashes_of(problem)
     for chain in problem.chains:
-        edge = len(_numbers(problem, chain.stages[0], first))
+        edge = len(_port_numbers(problem, chain.stages[0], first))
         pairs = max(edge * (edge - 1), 1) if chain.returns else edge
         number = chains.index(chain.name) if chain.name in chains else 0
         numbers += [str(number)] * (pairs * hashes)
@@ -281,13 +281,13 @@ def _assemble_chain(
     for j in range(last, -1, -1):
         group = problem.element(chain.stages[j])
         comes_back = j == last and chain.returns
-        own = _numbers(problem, group.name, first) if group.name in first else []
+        own = _port_numbers(problem, group.name, first) if group.name in first else []
         entry_of = {}
         for number, machine in enumerate(machines[group.name]):
             own_ports = tuple(ports[port] for port in own[number * group.ports : (number + 1) * group.ports])
             card = exit_interface(group, comes_back=comes_back)
             if j == last:
-                leave = Route(kind="egress", to=tuple(ports)) if chain.returns else _spread(own_ports)
+                leave = Route(kind="egress", to=tuple(ports)) if chain.returns else _round_robin(own_ports)
                 out = assembly.to_port(machine, interface=card, route=leave)
                 route = Route(to=(out,)) if out else leave
             else:
@@ -335,7 +335,7 @@ def _next_route(
             target = _over_wires(problem, assembly, machine, card, receiver, card_in, to, group_of)
         targets.append(target)
     if comes_back:
-        own = _numbers(problem, after.name, first)
+        own = _port_numbers(problem, after.name, first)
         by_port = [targets[own.index(port) // after.ports] if port in own else targets[0] for port in range(len(ports))]
         return Route(kind="by_egress", to=tuple(by_port))
     kind: RouteKind = "rss" if problem.balancing == "flow_hash" else "round_robin"
@@ -352,7 +352,7 @@ def _over_wires(
     to: str,
     group_of: Mapping[str, str],
 ) -> str:
-    joined = problem.joined
+    joined = problem.interconnect
     if joined.by == "cables":
         rate = joined.cable_bps(group_of[sender.server], group_of[receiver.server])
         wires = [(f"{sender.server} to {receiver.server}", rate)]
@@ -365,5 +365,5 @@ def _over_wires(
     return assembly.to_port(sender, interface=card, route=Route(to=(after,)), label=label) or after
 
 
-def _spread(targets: tuple[str, ...]) -> Route:
+def _round_robin(targets: tuple[str, ...]) -> Route:
     return Route(to=targets) if len(targets) == 1 else Route(kind="round_robin", to=targets)

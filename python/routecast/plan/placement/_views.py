@@ -1,4 +1,4 @@
-"""Placements as text, tables, pictures, a page and a folder (Li 2012, sec. 3.4)."""
+"""Shows placements: text, tables, a drawing, a page, and a folder of files (Li 2012, sec. 3.4)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from routecast.show.figures import palette
 from routecast.show.page import Block, Drawing, Listing, Notice, Page, Prose, Section, Tile, Tiles, render_page
 from routecast.show.tables import Cell, Column, Table, percent
 
-_PINNED = {
-    "free": "every thread on every core",
-    "machines": "machines on cores of their own, as far as there are enough",
-    "threads": "each thread on one core",
-    "alone": "the heaviest machine alone on a core",
+_PINNING_TEXT = {
+    "free": "every thread may use every core",
+    "machines": "each machine has its own cores, where the server has enough",
+    "threads": "each thread has one core",
+    "alone": "the heaviest machine has a core of its own",
 }
 
 
@@ -37,7 +37,7 @@ def describe_value(answer: PlacementAnswer, value: float) -> str:
 
 
 def describe_figure(answer: PlacementAnswer, predicted: PredictedCandidate) -> str:
-    """Return the predicted value of a candidate as text: of throughput without loss, for all servers at once."""
+    """Return the predicted value of a candidate as text; throughput without loss is that of the complete placement."""
     return describe_value(answer, _figure(answer, predicted))
 
 
@@ -93,17 +93,17 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     lines = [f"{describe_placement(best.placement)}."]
     if goal.objective == "throughput" and goal.throughput == "lossless":
         lines.append(
-            f"By prediction it carries {lossless} of {problem.frames.name} without loss; of {offered} offered it"
+            f"By prediction the mapping carries {lossless} of {problem.frames.name} without loss; of {offered} offered it"
             f" forwards {describe_rate(prediction.forwarded_pps)}."
         )
     elif goal.objective == "throughput":
         lines.append(
-            f"By prediction it forwards {describe_rate(best.value)} of {offered} of {problem.frames.name} offered;"
+            f"By prediction the mapping forwards {describe_rate(best.value)} of {offered} of {problem.frames.name} offered;"
             f" without loss it carries {lossless}."
         )
     else:
         lines.append(
-            f"It needs {describe_value(answer, best.value)} for {offered} of {problem.frames.name}; by prediction it"
+            f"The mapping needs {describe_value(answer, best.value)} for {offered} of {problem.frames.name}; by prediction it"
             f" carries {lossless} without loss."
         )
     lines += [*describe_decision(answer), *_describe_check(answer), *_describe_latency(answer), _describe_bound(answer)]
@@ -111,8 +111,8 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     if answer.links:
         link = answer.links[0]
         lines.append(
-            f"Fullest link: {link.name}, {format_ratio(link.used_ratio)} used; it would carry"
-            f" {describe_rate(link.capacity_pps)} of load."
+            f"Fullest link: {link.name}, {format_ratio(link.used_ratio)} used; it is full at a load of"
+            f" {describe_rate(link.capacity_pps)}."
         )
     else:
         lines.append("No frame crosses a link between servers.")
@@ -121,13 +121,14 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     for server, choice in best.choice.items():
         servers_of.setdefault(choice, []).append(server)
     lines += [
-        f"Threads on {', '.join(servers)}: {_PINNED.get(choice, choice)}." for choice, servers in servers_of.items()
+        f"Threads on {', '.join(servers)}: {_PINNING_TEXT.get(choice, choice)}."
+        for choice, servers in servers_of.items()
     ]
     if answer.runners_up:
         second = answer.runners_up[0]
         lines.append(
-            f"Next best by prediction, {answer.runners_say}: {describe_figure(answer, second)}"
-            f"{_less(answer, second)} with {describe_placement(second.placement)}."
+            f"Next best by prediction, {answer.runners_up_scope}: {describe_figure(answer, second)}"
+            f"{_difference(answer, second)} with {describe_placement(second.placement)}."
         )
     return tuple(lines)
 
@@ -137,12 +138,13 @@ def describe_decision(answer: PlacementAnswer) -> list[str]:
     goal, best, first = answer.problem.goal, answer.best, answer.predicted_best
     lines = []
     if answer.is_by_simulation:
-        what = f"{describe_placement(first.placement)} ({describe_pins(first)})"
+        predicted_first = f"{describe_placement(first.placement)} ({describe_pins(first)})"
         if first.placement.servers == best.placement.servers:
-            what = f'the same servers with threads as "{describe_pins(first)}"'
+            predicted_first = f'the same mapping with threads pinned as "{describe_pins(first)}"'
         lines.append(
-            f"Simulation decides: the closed form puts {what} first, {describe_figure(answer, first)} against"
-            f" {describe_figure(answer, best)}; simulated, {_describe_simulated(answer)}."
+            f"Simulation selects another mapping than the closed form, which prefers {predicted_first}:"
+            f" {describe_figure(answer, first)} against {describe_figure(answer, best)}. In simulation"
+            f" {_describe_simulated(answer)}."
         )
     if answer.met is not False:
         return lines
@@ -153,12 +155,12 @@ def describe_decision(answer: PlacementAnswer) -> list[str]:
         targets.append(f"a mean latency of {format_duration(goal.latency_s)}")
     least = ""
     if math.isfinite(answer.least_latency_s):
-        least = f"; the least mean latency of them is {format_duration(answer.least_latency_s)}"
-    how = f"none of the {answer.tried} best mappings by prediction holds it in simulation{least}"
-    if not answer.tried:
-        how = "by the closed form"
-    elif answer.tried == 1:
-        how = f"the only mapping does not hold it in simulation{least}"
+        least = f"; their least mean latency is {format_duration(answer.least_latency_s)}"
+    how = f"in simulation none of the {answer.simulated_mappings} best mappings by prediction meets it{least}"
+    if not answer.simulated_mappings:
+        how = "by prediction"
+    elif answer.simulated_mappings == 1:
+        how = f"in simulation the only mapping misses it{least}"
     lines.append(f"The target is NOT MET ({' and '.join(targets)}): {how}.")
     return lines
 
@@ -167,17 +169,17 @@ def _describe_simulated(answer: PlacementAnswer) -> str:
     best, other = answer.best.check, answer.predicted_best.check
     goal = answer.problem.goal
     if best is None or other is None:
-        return "the other is better"
+        return "this mapping is better"
     if goal.objective != "throughput" or goal.latency_s is not None:
         return (
-            f"of {describe_rate(best.offered_pps)} it forwards {describe_rate(other.forwarded_pps)} in"
-            f" {_describe_duration(other.latency_s)}, this one {describe_rate(best.forwarded_pps)} in"
+            f"that mapping forwards {describe_rate(other.forwarded_pps)} of {describe_rate(best.offered_pps)} with a mean"
+            f" latency of {_describe_duration(other.latency_s)}, this mapping {describe_rate(best.forwarded_pps)} with"
             f" {_describe_duration(best.latency_s)}"
         )
-    what = "carries" if best.rate == "lossless" else "forwards"
+    verb = "carries" if best.rate == "lossless" else "forwards"
     without = " without loss" if best.rate == "lossless" else ""
     rates = f"{describe_rate(best.simulated_pps)} against {describe_rate(other.simulated_pps)}"
-    return f"this one {what} more{without}, {rates}"
+    return f"this mapping {verb} more{without}, {rates}"
 
 
 def _describe_duration(duration_s: float) -> str:
@@ -196,9 +198,9 @@ def _describe_latency(answer: PlacementAnswer) -> list[str]:
         values.append(f"predicted {format_duration(best.prediction.latency_s)}")
     if best.check is not None and math.isfinite(best.check.latency_s):
         values.append(f"simulated {format_duration(best.check.latency_s)}")
-    limit = "" if limit_s is None else f"; asked for: at most {format_duration(limit_s)}"
+    limit = "" if limit_s is None else f"; limit: {format_duration(limit_s)}"
     if not values:
-        return [] if limit_s is None else [f"Mean latency: not known{limit}."]
+        return [] if limit_s is None else [f"Mean latency: unknown{limit}."]
     return [f"Mean latency at {describe_rate(best.prediction.offered_pps)}: {', '.join(values)}{limit}."]
 
 
@@ -206,23 +208,23 @@ def _describe_bound(answer: PlacementAnswer) -> str:
     bound = describe_value(answer, answer.bound)
     only = ""
     if answer.is_by_simulation or answer.met is False:
-        only = " That holds for the prediction only."
+        only = " This holds for the prediction only."
     if not math.isfinite(answer.gap_ratio):
-        return "How far it is from the best by prediction is not known: nothing is proven yet."
+        return "The distance to the best by prediction is unknown: the search has no bound yet."
     first = describe_value(answer, answer.predicted_best.value)
-    # The search takes servers one by one; the figure of all includes what a server does to the next one's frames.
+    # The search predicts servers separately; the value of the complete placement includes effects between servers.
     scope = "server by server, " if is_lossless_goal(answer) else ""
     than = f" than {first}" if answer.is_by_simulation or scope else ""
     if answer.gap_ratio <= 1e-6:
-        return f"By prediction, {scope}no mapping is better{than}: proven, {answer.bound_says}.{only}"
+        return f"By prediction, {scope}no mapping is better{than}: proven, {answer.bound_scope}.{only}"
     than = f" than {bound}; it is {first}" if scope else f" than {bound}"
     return (
         f"By prediction, {scope}no mapping is better{than} ({100.0 * answer.gap_ratio:.2g} % off),"
-        f" {answer.bound_says}.{only}"
+        f" {answer.bound_scope}.{only}"
     )
 
 
-def _less(answer: PlacementAnswer, other: PredictedCandidate) -> str:
+def _difference(answer: PlacementAnswer, other: PredictedCandidate) -> str:
     best, value = _figure(answer, answer.best), _figure(answer, other)
     if best <= 0.0 or abs(value / best - 1.0) < 5e-4:
         return " (as good)"
@@ -230,21 +232,22 @@ def _less(answer: PlacementAnswer, other: PredictedCandidate) -> str:
 
 
 def _describe_sharing(answer: PlacementAnswer) -> list[str]:
-    """Return which elements share a server and its cores, and its cost; the least capacity first."""
+    """Return sentences on the elements that share a server, with the cost; the least capacity first."""
     if not answer.sharing:
         return ["No two elements share a server."]
     lines = []
     for shared in answer.sharing[:3]:
-        what = "cores" if shared.share_cores else "the server, no core"
+        shared_resource = "cores" if shared.share_cores else "the server but no core"
         names = ", ".join(shared.elements[:6]) + (", …" if len(shared.elements) > 6 else "")
         cost = ""
         if math.isfinite(shared.apart_pps):
             cost = (
-                f"; each alone on such a server, {describe_rate(shared.apart_pps)}"
+                f"; each alone on such a server: {describe_rate(shared.apart_pps)}"
                 f" (sharing costs {format_ratio(max(shared.cost_ratio, 0.0))})"
             )
         lines.append(
-            f"{names} share {what} of {shared.server}: full at {describe_rate(shared.carries_pps)} of load{cost}."
+            f"{names} share {shared_resource} of {shared.server}: full at a load of"
+            f" {describe_rate(shared.carries_pps)}{cost}."
         )
     return lines
 
@@ -257,9 +260,9 @@ def _describe_check(answer: PlacementAnswer) -> list[str]:
         return [f"Not simulated: {check.trouble}."]
     predicted, simulated = describe_rate(check.predicted_pps), describe_rate(check.simulated_pps)
     if check.rate == "lossless":
-        text = f"Simulated, it carries {simulated} without loss (at most {format_ratio(MAX_LOSS_RATIO)} lost)"
+        text = f"In simulation it carries {simulated} without loss (at most {format_ratio(MAX_LOSS_RATIO)} lost)"
     else:
-        text = f"Simulated, it forwards {simulated} of {describe_rate(check.offered_pps)}"
+        text = f"In simulation it forwards {simulated} of {describe_rate(check.offered_pps)}"
     text += f"; predicted {predicted}"
     if check.differs:
         apart = f"by {format_ratio(abs(check.difference_ratio))}"
@@ -282,13 +285,13 @@ def elements_table(answer: PlacementAnswer) -> Table:
         Column("Less", "%", percent, "cost_ratio"),
         name="elements",
         title="Elements",
-        caption="What an element takes when its server is full, beside what it would take alone there: less where "
-        "others use its cores, or are full before it.",
+        caption="Here: rate of the element when its server is full. Alone: its rate if it were alone on the server. It is "
+        "less where other elements use its cores or are full first.",
     )
 
 
 def mappings_table(answer: PlacementAnswer) -> Table:
-    """Return the answer, the best by prediction if it is another, and the next best, predicted and simulated."""
+    """Return the table of the answer, the best by prediction if it differs, and the next best mappings."""
     goal = answer.problem.goal
     is_lossless = is_lossless_goal(answer)
     first = (answer.predicted_best,) if answer.is_by_simulation else ()
@@ -309,12 +312,12 @@ def mappings_table(answer: PlacementAnswer) -> Table:
         )
     rate = describe_rate(answer.best.prediction.offered_pps)
     what = (
-        f"Rates: the most that is carried without loss (simulated: at most {format_ratio(MAX_LOSS_RATIO)} lost)"
+        f"Rates: the greatest load without loss (simulated: at most {format_ratio(MAX_LOSS_RATIO)} lost)"
         if is_lossless
-        else f"Rates: what is forwarded of {rate}"
+        else f"Rates: forwarded of {rate}"
     )
-    order = "The answer, the first by prediction, and the next ones" if first else "The answer, and the next ones"
-    among = f", {answer.runners_say}" if answer.runners_up else ""
+    order = "The answer, the best by prediction, and the next best" if first else "The answer, and the next best"
+    among = f", {answer.runners_up_scope}" if answer.runners_up else ""
     return Table(
         name="mappings",
         title="Mappings",
@@ -342,7 +345,7 @@ def links_table(answer: PlacementAnswer) -> Table:
         Column("Full at", "kpps", ".1f", lambda link: link.capacity_pps / 1e3),
         name="links",
         title="Links between servers",
-        caption=f"At {describe_rate(answer.best.prediction.offered_pps)}; the first is the narrowest.",
+        caption=f"At {describe_rate(answer.best.prediction.offered_pps)}; the narrowest link is the first.",
     )
 
 
@@ -352,7 +355,7 @@ _LETTER_PX = 6.1
 
 
 def placement_svg(answer: PlacementAnswer) -> str:
-    """Return the picture as an SVG document that follows the reader's light or dark setting."""
+    """Return the drawing of a placement as an SVG document that follows the light or dark setting of the browser."""
     problem, placement = answer.problem, answer.best.placement
     hosts = {name: group for group in problem.servers for name in group.names}
     kinds = [group.name for group in problem.elements]
@@ -365,7 +368,7 @@ def placement_svg(answer: PlacementAnswer) -> str:
         elements = [element for element in answer.elements if element.server == server]
         if number and number % columns == 0:
             left, top, tallest = 0, top + tallest + _GAP_PX, 0
-        body, height = _server(answer, server, hosts[server].cores, elements, colour_of, left, top)
+        body, height = _server_svg(answer, server, hosts[server].cores, elements, colour_of, left, top)
         parts += body
         left, tallest = left + _BOX_PX + _GAP_PX, max(tallest, height)
     top += tallest + 26
@@ -394,7 +397,7 @@ def placement_svg(answer: PlacementAnswer) -> str:
     )
 
 
-def _server(
+def _server_svg(
     answer: PlacementAnswer,
     server: str,
     cores: int,
@@ -407,33 +410,33 @@ def _server(
     anywhere: list[tuple[str, str]] = []
     for element in elements:
         for thread, pin in element.threads.items() or [("", ())]:
-            where = anywhere if len(pin) != 1 else by_core[pin[0]]
+            row = anywhere if len(pin) != 1 else by_core[pin[0]]
             beside = f" ({'+'.join(map(str, pin))})" if len(pin) > 1 else ""
-            where.append((colour_of[element.element], f"{element.element} {thread}{beside}".strip()))
+            row.append((colour_of[element.element], f"{element.element} {thread}{beside}".strip()))
     used = answer.best.prediction.used_ratio(server)
     capacity = answer.best.prediction.capacity_pps(server)
     full = f", full at {format_pps(capacity)}" if math.isfinite(capacity) else ""
-    rows = [(f"core {core}", own) for core, own in by_core.items() if own]
-    idle = [str(core) for core, own in by_core.items() if not own]
+    rows = [(f"core {core}", threads) for core, threads in by_core.items() if threads]
+    idle = [str(core) for core, threads in by_core.items() if not threads]
     if anywhere:
         rows.append(("any core", anywhere))
     elif idle:
         rows.append((f"core {', '.join(idle)}: no thread", []))
-    body, at = [], top + 44
-    for label, own in rows:
-        height = 8 + _ROW_PX * max(len(own) + 1, 1)
+    body, y_top = [], top + 44
+    for label, threads in rows:
+        height = 8 + _ROW_PX * max(len(threads) + 1, 1)
         body.append(
-            f'<rect x="{left + _PAD_PX}" y="{at}" width="{_BOX_PX - 2 * _PAD_PX}" height="{height}" rx="3" class="c"/>'
+            f'<rect x="{left + _PAD_PX}" y="{y_top}" width="{_BOX_PX - 2 * _PAD_PX}" height="{height}" rx="3" class="c"/>'
         )
-        body.append(f'<text x="{left + 2 * _PAD_PX}" y="{at + 15}">{escape(label)}</text>')
-        for number, (colour, text) in enumerate(own):
-            y = at + 15 + _ROW_PX * (number + 1)
+        body.append(f'<text x="{left + 2 * _PAD_PX}" y="{y_top + 15}">{escape(label)}</text>')
+        for number, (colour, text) in enumerate(threads):
+            y = y_top + 15 + _ROW_PX * (number + 1)
             body.append(
                 f'<rect x="{left + 2 * _PAD_PX}" y="{y - 9}" width="9" height="9" fill="{colour}"/>'
-                f'<text x="{left + 2 * _PAD_PX + 14}" y="{y}">{escape(_short(text))}</text>'
+                f'<text x="{left + 2 * _PAD_PX + 14}" y="{y}">{escape(_shortened(text))}</text>'
             )
-        at += height + 6
-    height = at - top + 4
+        y_top += height + 6
+    height = y_top - top + 4
     head = [
         f'<rect x="{left}" y="{top}" width="{_BOX_PX}" height="{height}" rx="5" class="b"/>',
         f'<text x="{left + _PAD_PX}" y="{top + 17}" font-weight="600">{escape(server)}</text>',
@@ -442,7 +445,7 @@ def _server(
     return [*head, *body], height
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     most = int((_BOX_PX - 4 * _PAD_PX - 14) / _LETTER_PX)
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -479,8 +482,8 @@ def _section(number: int, answer: PlacementAnswer) -> Section:
         Tiles(
             (
                 Tile(describe_figure(answer, answer.best), answer.problem.goal.objective),
-                Tile(describe_value(answer, answer.bound), "by prediction no mapping is better", answer.bound_says),
-                Tile(format_pps(answer.by_work), "work alone allows", "no contention at all"),
+                Tile(describe_value(answer, answer.bound), "bound on any mapping by prediction", answer.bound_scope),
+                Tile(format_pps(answer.work_bound_pps), "bound from work alone", "without contention"),
             )
         ),
         Prose(lines[1:]),
@@ -496,9 +499,9 @@ def _section(number: int, answer: PlacementAnswer) -> Section:
         blocks.insert(0, Notice(mood="fair", title="Prediction and simulation differ", text=text))
     decided = describe_decision(answer)
     if decided:
-        title, text = "Simulation puts another mapping first", " ".join(decided)
+        title, text = "Simulation selects another mapping", " ".join(decided)
         if answer.met is False:
-            blocks.insert(0, Notice(mood="bad", title="The target is not met", text=text))
+            blocks.insert(0, Notice(mood="bad", title="The answer misses the target", text=text))
         else:
             blocks.insert(0, Notice(mood="fair", title=title, text=text))
     if answer.links:

@@ -1,9 +1,9 @@
-"""The answer to a placement problem: the best candidate, its proven distance to the optimum, and the next best.
+"""Answers a placement problem: the best candidate, its proven distance to the optimum, and the next best.
 
-The closed form compares thousands of candidates. It knows work and waiting for cores, but not what bursts, full queues,
-and threads that wait for their turn cost. So the best candidates by prediction, each in all ways of pinning, are
-simulated with the same seeds. A candidate that is clearly better takes the place of the first; the proof that the first
-is best then holds for the prediction only.
+The closed form compares thousands of candidates. It models work and waits for cores, but not the cost of bursts, full
+queues and scheduling delays. So the best candidates by prediction are simulated in all ways of pinning, with the same
+seeds. A candidate that is clearly better in simulation replaces the first; the proof of optimality then holds for the
+prediction only.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from routecast.router.virtual.machines import Cores
 __all__ = ["PlacedElement", "PlacementAnswer", "PredictedCandidate", "answer"]
 
 
-CANDIDATES = 5
+MAX_SIMULATED = 5
 """Number of candidates that are simulated."""
-BETTER = 0.02
-"""A simulated figure is better than another if it differs by more than this part."""
+MIN_IMPROVEMENT_RATIO = 0.02
+"""A simulated result counts as better than another if it differs by more than this part."""
 
 
 @value
@@ -46,15 +46,15 @@ class Verdict:
     best: PredictedCandidate
     first: PredictedCandidate = field("The best by prediction")
     others: tuple[PredictedCandidate, ...] = field("The next best by prediction")
-    tried: int = field("Candidates, each way of pinning counted")
-    met: bool | None = field("Whether target and latency are met; None without a target or where it is not known")
+    simulated_mappings: int = field("Simulated candidates; each way of pinning counts")
+    met: bool | None = field("Whether target and latency are met; None without them, or if unknown")
     least_latency_s: float = field("Least latency of all simulated candidates, s", default=math.nan)
     is_interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _PinnedCandidate:
-    """A candidate pinned in one way; the empty choice is the way of the prediction."""
+    """A candidate with a way of pinning; the empty choice is that of the prediction."""
 
     number: int
     choice: str
@@ -70,19 +70,19 @@ class SimulationJudge:
         self._is_lossless = self._goal.objective == "throughput" and self._goal.throughput == "lossless"
         self._latencies_s: list[float] = []
 
-    def verdict(self, reported: int) -> Verdict:
-        """Return the verdict, with ``reported`` of the next best simulated; after an interruption the one so far."""
+    def verdict(self, runners_up: int) -> Verdict:
+        """Return the verdict, with ``runners_up`` next best candidates; after an interruption the verdict so far."""
         first = _PinnedCandidate(0, "", self._candidates[0].placement)
-        best, tried, met, is_interrupted = first, 1, None, False
-        results = dict(enumerate(self._candidates[: 1 + reported]))
+        best, simulated_mappings, met, is_interrupted = first, 1, None, False
+        results = dict(enumerate(self._candidates[: 1 + runners_up]))
         try:
             self._on_step("simulates the best mapping")
             met = self._is_met(first)
             for candidate in self._pinned_candidates():
                 if met and self._goal.objective != "throughput":
-                    break  # The candidates come by rising cost: no other is cheaper.
-                tried += 1
-                self._on_step(f"simulates mapping {tried}")
+                    break  # Costs rise along the candidates, so no other is cheaper.
+                simulated_mappings += 1
+                self._on_step(f"simulates mapping {simulated_mappings}")
                 is_met = self._is_met(candidate)
                 if is_met is not False and (met is False or self._is_better(candidate, best)):
                     best, met = candidate, is_met
@@ -103,14 +103,14 @@ class SimulationJudge:
             best=chosen,
             first=results[0],
             others=tuple(result for number, result in results.items() if number and number != best.number),
-            tried=tried,
+            simulated_mappings=simulated_mappings,
             met=met,
             least_latency_s=min(self._latencies_s, default=math.nan),
             is_interrupted=is_interrupted,
         )
 
     def _pinned_candidates(self) -> Iterator[_PinnedCandidate]:
-        """Yield all except the first as predicted: its other ways of pinning, then each other candidate in all ways."""
+        """Yield the first candidate in its other ways of pinning, then each other candidate in all ways."""
         for number, predicted in enumerate(self._candidates):
             if number:
                 yield _PinnedCandidate(number, "", predicted.placement)
@@ -125,7 +125,7 @@ class SimulationJudge:
         means = self._trials.at(candidate.placement, self._finder.rate_pps)
         if math.isfinite(means.latency_s):
             self._latencies_s.append(means.latency_s)
-        if is_target and means.loss_ratio > BETTER:
+        if is_target and means.loss_ratio > MIN_IMPROVEMENT_RATIO:
             return False
         # Without a forwarded frame the latency is NaN and not met.
         return self._goal.latency_s is None or means.latency_s <= self._goal.latency_s
@@ -134,13 +134,15 @@ class SimulationJudge:
         if self._goal.objective != "throughput":
             return False
         if not self._is_lossless:
-            now, before = (self._trials.at(pinned.placement, self._finder.rate_pps) for pinned in (candidate, best))
-            return now.forwarded_pps > (1.0 + BETTER) * before.forwarded_pps
+            candidate_means, best_means = (
+                self._trials.at(pinned.placement, self._finder.rate_pps) for pinned in (candidate, best)
+            )
+            return candidate_means.forwarded_pps > (1.0 + MIN_IMPROVEMENT_RATIO) * best_means.forwarded_pps
         best_pps = self._lossless_pps(best.placement)
         # One trial rules out most candidates; near the limit the loss varies with the load, so the rates decide.
-        if best_pps > 0.0 and not self._trials.carries(candidate.placement, best_pps * (1.0 + BETTER)):
+        if best_pps > 0.0 and not self._trials.carries(candidate.placement, best_pps * (1.0 + MIN_IMPROVEMENT_RATIO)):
             return False
-        return self._lossless_pps(candidate.placement) > best_pps * (1.0 + BETTER)
+        return self._lossless_pps(candidate.placement) > best_pps * (1.0 + MIN_IMPROVEMENT_RATIO)
 
     def _lossless_pps(self, placement: ElementPlacement) -> float:
         return self._trials.lossless_pps(placement, self._candidates[0].prediction.lossless_pps)
@@ -170,7 +172,7 @@ class SimulationJudge:
 
 @value
 class PlacedElement:
-    """An element on its server, and what sharing costs it (Li 2012, sec. 3.4.1)."""
+    """An element on its server, with the cost of sharing (Li 2012, sec. 3.4.1)."""
 
     element: str
     server: str
@@ -182,7 +184,7 @@ class PlacedElement:
 
     @property
     def cost_ratio(self) -> float:
-        """Part of its rate alone that sharing costs."""
+        """Part of the rate alone that is lost by sharing."""
         return 1.0 - self.carries_pps / self.alone_pps if self.alone_pps > 0.0 else math.nan
 
 
@@ -198,7 +200,7 @@ class ServerSharing:
 
     @property
     def cost_ratio(self) -> float:
-        """Part of the load that sharing the server costs."""
+        """Part of the load that is lost by sharing the server."""
         return 1.0 - self.carries_pps / self.apart_pps if self.apart_pps > 0.0 else math.nan
 
 
@@ -208,7 +210,7 @@ class LinkUse:
 
     name: str
     used_ratio: float = field("Utilisation at the load")
-    capacity_pps: float = field("Load of the whole system that fills it, frames/s")
+    capacity_pps: float = field("Load of the whole system that fills the link, frames/s")
 
 
 def placed_elements(
@@ -219,7 +221,7 @@ def placed_elements(
     choices: Mapping[str, str],
     model: RouterModel,
 ) -> tuple[PlacedElement, ...]:
-    """Return each element with its server and what it shares; ``choices`` are the ways of pinning by server."""
+    """Return each element with its server and the cost of sharing; ``choices`` holds the way of pinning by server."""
     host_of = {name: group for group in problem.servers for name in group.names}
     threads = _threads(model, placement)
     group_of = {name: group.name for group in problem.elements for name in group.names}
@@ -229,7 +231,7 @@ def placed_elements(
             server = placement.servers[name]
             host = host_of[server]
             others = tuple(other for other in placement.on(server) if other != name)
-            here = _in_order(problem, Counter(group_of[element] for element in placement.on(server)))
+            group_counts = _in_order(problem, Counter(group_of[element] for element in placement.on(server)))
             alone_pps = math.nan
             if problem.balancing != "local":
                 alone = {group.name: 1}
@@ -242,8 +244,8 @@ def placed_elements(
                     threads=threads[name],
                     shares_server=others,
                     shares_cores=tuple(other for other in others if own_cores & _cores(threads[other], host.cores)),
-                    carries_pps=loads.pinned_pps(host.name, here, choices.get(server, ""))
-                    * _share(problem, group.name, here),
+                    carries_pps=loads.pinned_pps(host.name, group_counts, choices.get(server, ""))
+                    * _share(problem, group.name, group_counts),
                     alone_pps=alone_pps,
                 )
             )
@@ -262,17 +264,17 @@ def sharing_of(
     sharing = []
     for host in problem.servers:
         for server in host.names:
-            here = placement.on(server)
-            if len(here) < 2:
+            elements_here = placement.on(server)
+            if len(elements_here) < 2:
                 continue
-            counts = _in_order(problem, Counter(group_of[name] for name in here))
+            counts = _in_order(problem, Counter(group_of[name] for name in elements_here))
             apart_pps = math.nan
             if problem.balancing != "local":
                 apart_pps = min(loads.capacity(host.name, {name: 1}).capacity_pps for name in counts)
             sharing.append(
                 ServerSharing(
                     server=server,
-                    elements=here,
+                    elements=elements_here,
                     share_cores=any(element.shares_cores for element in elements if element.server == server),
                     carries_pps=loads.pinned_pps(host.name, counts, choices.get(server, "")),
                     apart_pps=apart_pps,
@@ -292,15 +294,15 @@ def links_of(prediction: PlacementPrediction, problem: PlacementProblem) -> tupl
     return tuple(sorted(links, key=lambda link: link.capacity_pps))
 
 
-def _in_order(problem: PlacementProblem, here: Mapping[str, int]) -> dict[str, int]:
-    return {group.name: here[group.name] for group in problem.elements if group.name in here}
+def _in_order(problem: PlacementProblem, group_counts: Mapping[str, int]) -> dict[str, int]:
+    return {group.name: group_counts[group.name] for group in problem.elements if group.name in group_counts}
 
 
-def _share(problem: PlacementProblem, group: str, here: Mapping[str, int]) -> float:
-    """Return the frames that an element takes for each frame of the load; a second pass is not counted."""
+def _share(problem: PlacementProblem, group: str, group_counts: Mapping[str, int]) -> float:
+    """Return the share of the load that an element takes; a second pass is not counted."""
     total = 0.0
     for chain, share in zip(problem.chains, problem.shares, strict=True):
-        stages = stages_of(problem, chain, share, here)
+        stages = stages_of(problem, chain, share, group_counts)
         inner = stages[:-1] if chain.returns else stages
         total += sum(stage.arrival for stage in inner if stage.group == group)
     return total
@@ -324,7 +326,7 @@ _STEPS = 4
 
 @value
 class PlacementAnswer:
-    """The best candidate of a problem."""
+    """The best candidate of a problem, with its bound and the next best candidates."""
 
     problem: PlacementProblem
     best: PredictedCandidate
@@ -332,25 +334,27 @@ class PlacementAnswer:
     met: bool | None = field(
         "Whether the target and the latency are met; None without them, or if it is not known", default=None
     )
-    tried: int = field("Simulated candidates, each way of pinning counted", default=0)
+    simulated_mappings: int = field("Simulated candidates, each way of pinning counted", default=0)
     least_latency_s: float = field(
         "Least latency of all simulated candidates, s; NaN without a target", default=math.nan
     )
-    bound: float = field("Bound of the predictions of all candidates, in the scope of ``bound_says``")
-    bound_says: str
-    by_work: float = field("Frames per second that no candidate, pinning or scheduler exceeds with these costs")
+    bound: float = field("Bound of the predictions of all candidates, in the scope of ``bound_scope``")
+    bound_scope: str = field("Text on the candidates for which the bound holds")
+    work_bound_pps: float = field(
+        "Throughput that no candidate, pinning or scheduler exceeds with these costs, frames/s"
+    )
     runners_up: tuple[PredictedCandidate, ...]
-    runners_say: str = field("The candidates among which these are the next best")
+    runners_up_scope: str = field("Text on the candidates among which ``runners_up`` are the next best")
     elements: tuple[PlacedElement, ...]
     sharing: tuple[ServerSharing, ...]
     links: tuple[LinkUse, ...]
-    seconds: float = field("Time of the search")
+    seconds: float = field("Time of the search, s")
     predictions: int
     notes: tuple[str, ...] = ()
 
     @property
     def gap_ratio(self) -> float:
-        """Greatest part by which the best by prediction can be off its optimum."""
+        """Greatest part by which the best by prediction can differ from the optimum."""
         low, high = sorted((self.predicted_best.value, self.bound))
         if high - low <= 1e-9 * high:
             return 0.0
@@ -376,14 +380,14 @@ class PlacementAnswer:
             "best": self.best,
             "decided_by": "simulation" if self.is_by_simulation else "prediction",
             "predicted_best": self.predicted_best,
-            "simulated_mappings": self.tried,
+            "simulated_mappings": self.simulated_mappings,
             "least_latency_s": self.least_latency_s,
             "bound": self.bound,
-            "bound_says": self.bound_says,
+            "bound_says": self.bound_scope,
             "gap_ratio": self.gap_ratio,
-            "by_work_pps": self.by_work,
+            "by_work_pps": self.work_bound_pps,
             "runners_up": self.runners_up,
-            "runners_say": self.runners_say,
+            "runners_say": self.runners_up_scope,
             "elements": self.elements,
             "sharing": self.sharing,
             "links": self.links,
@@ -410,7 +414,7 @@ def answer(problem: PlacementProblem, *, on_progress: Progress | None = None, si
     Raises
     ------
     InfeasiblePlacement
-        There is none; it has the constraints that contradict each other.
+        No placement exists; the exception has the constraints that contradict each other.
     """
     report = on_progress or (lambda done, total, what: None)
     report(0, _STEPS, "a placement that obeys the rules")
@@ -419,11 +423,11 @@ def answer(problem: PlacementProblem, *, on_progress: Progress | None = None, si
     finder = Finder(problem, lambda what: report(1, _STEPS, what))
     result = finder.find()
     report(2, _STEPS, "the next best mappings")
-    number = max(problem.goal.runners_up, CANDIDATES - 1 if simulate else 0)
+    number = max(problem.goal.runners_up, MAX_SIMULATED - 1 if simulate else 0)
     first = finder.forwarded[0] if finder.is_overloaded else finder.predicted(result.candidate, result.value)
     others = finder.next_best(result, number)
     reported = problem.goal.runners_up
-    verdict = Verdict(best=first, first=first, others=others[:reported], tried=0, met=_met(problem, first))
+    verdict = Verdict(best=first, first=first, others=others[:reported], simulated_mappings=0, met=_met(problem, first))
     if simulate:
         verdict = SimulationJudge(finder, [first, *others], lambda what: report(3, _STEPS, what)).verdict(reported)
     notes = list(finder.notes)
@@ -440,13 +444,13 @@ def answer(problem: PlacementProblem, *, on_progress: Progress | None = None, si
         best=best,
         predicted_best=verdict.first,
         met=verdict.met,
-        tried=verdict.tried,
+        simulated_mappings=verdict.simulated_mappings,
         least_latency_s=verdict.least_latency_s,
         bound=finder.bound if finder.is_overloaded else result.bound,
-        bound_says=finder.bound_says,
-        by_work=work_bound_pps(problem, finder.loads),
+        bound_scope=finder.bound_scope,
+        work_bound_pps=work_bound_pps(problem, finder.loads),
         runners_up=verdict.others,
-        runners_say=finder.runners_say,
+        runners_up_scope=finder.runners_up_scope,
         elements=elements,
         sharing=sharing_of(problem, finder.loads, best.placement, best.choice, elements),
         links=links_of(best.prediction, problem),

@@ -26,28 +26,28 @@ __all__ = [
     "Cable",
     "Chain",
     "ElementGroup",
+    "ElementKind",
     "Goal",
-    "Joined",
-    "Kind",
     "Objective",
     "PinChoice",
     "PlacementProblem",
     "Rules",
     "ServerGroup",
+    "ServerLinks",
     "Throughput",
-    "numbered",
+    "member_names",
 ]
 
-Named = Annotated[str, Length(1, 60)]
+Name = Annotated[str, Length(1, 60)]
 PinnedCores = Annotated[tuple[Natural, ...], Length(0, 256)]
-Kind = Literal["balancer", "router", "function"]
+ElementKind = Literal["balancer", "router", "function"]
 Balancing = Literal["round_robin", "flow_hash", "local"]
 Objective = Literal["throughput", "servers", "watts", "price"]
 Throughput = Literal["lossless", "forwarded"]
 PinChoice = Literal["free", "machines", "threads", "alone"]
 
 
-def numbered(name: str, number: int) -> tuple[str, ...]:
+def member_names(name: str, number: int) -> tuple[str, ...]:
     """Return the names of a group's members.
 
     Examples
@@ -64,24 +64,24 @@ def numbered(name: str, number: int) -> tuple[str, ...]:
 class ServerGroup:
     """Servers of one type."""
 
-    name: Named = field('Name; several are called "name 1", "name 2", …')
-    number: Count = field("Number of them", default=1, ge=1, le=1000)
-    cores: Count = field("Cores of each", ge=1, le=256)
-    technology: Technology = field("Technology of its machines")
+    name: Name = field('Name; several are called "name 1", "name 2", …')
+    number: Count = field("Number of servers", default=1, ge=1, le=1000)
+    cores: Count = field("Cores of each server", ge=1, le=256)
+    technology: Technology = field("Technology of the machines")
     speed_ratio: Factor = field("Speed of a core relative to the technology's reference machine", default=1.0)
-    # Linear between. A server without elements is off.
+    # Power is linear in the number of busy cores. A server without elements is off.
     idle_w: Power = field("Power of one server without load", default=0.0, key="idle_power")
-    busy_w: Power = field("Power with all cores busy; absent: as idle", default=0.0, key="busy_power")
-    price: Share = field("Price of a server that carries elements", default=0.0)
+    busy_w: Power = field("Power with all cores busy; absent: as without load", default=0.0, key="busy_power")
+    price: Share = field("Price of a server with elements", default=0.0)
     memory_bytes: Size | None = field("Memory for machines; absent: no limit", default=None)
-    slots: Count | None = field("Machines that fit on one; absent: no limit", default=None, ge=0)
-    interrupt_cores: PinnedCores = field("Cores that its cards interrupt, card by card", default=())
-    switch_cores: PinnedCores = field("Cores of its polling vSwitch", default=())
+    slots: Count | None = field("Maximum number of machines on a server; absent: no limit", default=None, ge=0)
+    interrupt_cores: PinnedCores = field("Cores that the network cards interrupt, card by card", default=())
+    switch_cores: PinnedCores = field("Cores of the polling virtual switch", default=())
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the servers."""
-        return numbered(self.name, self.number)
+        return member_names(self.name, self.number)
 
     def server(self, name: str) -> Server:
         """Return a server of the group."""
@@ -99,27 +99,29 @@ class ServerGroup:
 class ElementGroup:
     """Equal elements of one kind, each a machine."""
 
-    name: Named = field('Name; several are called "name 1", "name 2", …')
-    # A balancer does ``balance`` on frames from outside and ``return`` on those that leave; a router ``forward``.
-    kind: Kind = field("Balancer and router of a multistage router, or any function", default="function")
-    count: Count = field("Number of them", default=1, ge=1, le=1000)
-    function: str = field("Name of its costs in the technology; the element's name if not given", default="")
+    name: Name = field('Name; several are called "name 1", "name 2", …')
+    # A balancer runs ``balance`` on frames from outside and ``return`` on frames that leave; a router runs ``forward``.
+    kind: ElementKind = field("Balancer or router of a multistage router, or any function", default="function")
+    count: Count = field("Number of elements", default=1, ge=1, le=1000)
+    function: str = field("Name of the function in the technology; absent: the name of the element", default="")
     functions: Mapping[str, ServiceCost] = field(
-        "Work of its functions where it differs from the technology's, by name", default_factory=dict, key="cost"
+        "Costs of its functions where they differ from those of the technology, by name",
+        default_factory=dict,
+        key="cost",
     )
     vcpus: Count = field("Threads of its functions", default=1, ge=1, le=64)
     # A balancer has two, a router one.
     interfaces: Count = field(
-        "Interfaces of a function: 1 where frames leave by the interface of their arrival", default=2, ge=1, le=2
+        "Interfaces of a function; with 1, frames leave by the interface of their arrival", default=2, ge=1, le=2
     )
     ports: Count = field("Outer ports of each, at the first or last stage of a chain", default=1, ge=1, le=64)
     memory_bytes: Size = field("Memory of its machine", default=0.0)
-    cores: PinnedCores = field("Cores that all its threads use; absent: the planner chooses", default=())
+    cores: PinnedCores = field("Cores of all its threads; absent: the search chooses", default=())
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the elements."""
-        return numbered(self.name, self.count)
+        return member_names(self.name, self.count)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -138,16 +140,16 @@ class ElementGroup:
 class Chain:
     """The elements that frames pass, in order."""
 
-    name: Named = field("Name of the chain")
-    # Elsewhere any element of a stage takes them, all evenly.
-    stages: Annotated[tuple[Named, ...], Length(1, 32)] = field(
-        "Elements by name; where the last is the first, frames leave by the port of their way out"
+    name: Name = field("Name of the chain")
+    # Within a stage the elements take equal shares of the frames.
+    stages: Annotated[tuple[Name, ...], Length(1, 32)] = field(
+        "Elements by name; if the last is the first again, frames leave by the port that their flow selects"
     )
     share: Factor = field("Share of the load, relative to other chains", default=1.0)
 
     @property
     def returns(self) -> bool:
-        """Whether frames leave by the group by which they enter."""
+        """Whether frames leave by the group of elements by which they enter."""
         return len(self.stages) > 1 and self.stages[0] == self.stages[-1]
 
 
@@ -155,17 +157,17 @@ class Chain:
 class Cable:
     """Cables of another rate between servers of two groups."""
 
-    between: tuple[Named, Named] = field("Two groups of servers (or one twice)")
+    between: tuple[Name, Name] = field("Two groups of servers, or the same group twice")
     link_bps: BitRate = field("Rate of each, each direction")
 
 
 @value
-class Joined:
+class ServerLinks:
     """The links between servers."""
 
-    # The switch carries all that these bring.
+    # The switch is never a bottleneck.
     by: Literal["switch", "cables"] = field(
-        "A link from each server to a switch, or a cable between any two", default="switch"
+        "``switch``: a link from each server to a switch; ``cables``: a cable between any two servers", default="switch"
     )
     link_bps: BitRate = field("Rate of each link, each direction", default=1e9)
     cables: tuple[Cable, ...] = field("Cables of another rate", default=(), key="cable")
@@ -180,39 +182,42 @@ class Joined:
 
 @value
 class Rules:
-    """Rules for placements; a name is of an element, or of a group for all its elements."""
+    """Rules for placements; a name of a group stands for all its elements."""
 
-    together: tuple[tuple[Named, ...], ...] = field("Elements on one server", default=())
-    apart: tuple[tuple[Named, ...], ...] = field("Elements of which no two are on one server", default=())
-    on: Mapping[Named, tuple[Named, ...]] = field(
-        "Elements, and the servers (or groups) that they may be on", default_factory=dict
+    together: tuple[tuple[Name, ...], ...] = field("Elements that share a server", default=())
+    apart: tuple[tuple[Name, ...], ...] = field("Elements of which no two share a server", default=())
+    on: Mapping[Name, tuple[Name, ...]] = field(
+        "Elements, and the servers or groups of servers allowed for them", default_factory=dict
     )
-    most_servers: Count | None = field("Servers that may be used", default=None, ge=1)
+    most_servers: Count | None = field("Maximum number of servers in use", default=None, ge=1)
     shared_cores: bool = field("Whether a core may serve several threads", default=True)
     # Li 2012, fig. 3.12: 1v1p, 1v2p.
     cores_per_thread: Count | None = field(
-        "Cores that each thread may use; absent: the planner chooses", default=None, ge=1
+        "Number of cores that each thread may use; absent: the search chooses", default=None, ge=1
     )
     pins: tuple[PinChoice, ...] = field(
-        "Ways of pinning threads to cores that are tried on each server",
+        "Ways of pinning threads to cores that the search tries on each server",
         default=("free", "machines", "threads", "alone"),
     )
 
 
 @value
 class Goal:
-    """The objective, and when the search ends."""
+    """The objective, and the limits of the search."""
 
-    objective: Objective = field("The most throughput, or the least of another under target", default="throughput")
-    throughput: Throughput = field(
-        "The greatest load that overloads nothing, or what leaves at the offered load", default="lossless"
+    objective: Objective = field(
+        "Maximise throughput, or minimise servers, watts or price for the target", default="throughput"
     )
-    target_pps: FrameRate | None = field("Throughput that is enough; absent: the offered load", default=None)
-    # With the objective throughput: at the offered load.
-    latency_s: Duration | None = field("The greatest mean latency at the target", default=None)
-    seconds: Factor = field("Stop after this many seconds", default=10.0)
+    throughput: Throughput = field(
+        "``lossless``: the greatest load without overload; ``forwarded``: the rate that leaves at the offered load",
+        default="lossless",
+    )
+    target_pps: FrameRate | None = field("Required throughput; absent: the offered load", default=None)
+    # With the objective throughput, the limit holds at the offered load.
+    latency_s: Duration | None = field("Limit of the mean latency at the target", default=None)
+    seconds: Factor = field("Time limit of the search, in seconds", default=10.0)
     gap_ratio: Share = field("Stop at this proven distance to the optimum", default=0.001, lt=1.0)
-    runners_up: Count = field("Mappings that are answered besides the best", default=2, ge=0, le=10)
+    runners_up: Count = field("Number of next best mappings in the answer", default=2, ge=0, le=10)
 
 
 @value
@@ -227,11 +232,11 @@ class PlacementProblem:
     offered_pps: float = field("Load over all outer ports, frames/s")
     outer_bps: float = field("Rate of an outer port, bit/s", default=1e9)
     balancing: Balancing = field(
-        "Distribution of frames over the elements of a stage; ``local``: over those on the same server, of a chain"
-        " that returns",
+        "Distribution of frames over the elements of a stage; ``local``: over those on the same server, in chains"
+        " that return",
         default="round_robin",
     )
-    joined: Joined = Joined()
+    interconnect: ServerLinks = ServerLinks()
     rules: Rules = Rules()
     goal: Goal = Goal()
 
@@ -241,7 +246,7 @@ class PlacementProblem:
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """Shares of the chains, of sum 1."""
+        """Shares of the chains in the load; their sum is 1."""
         total = sum(chain.share for chain in self.chains)
         return tuple(chain.share / total for chain in self.chains)
 

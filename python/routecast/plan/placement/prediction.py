@@ -1,7 +1,7 @@
 """Predictions of the throughput of a placement.
 
-All figures that the planner compares come from here: from the closed form with contention, on the router model of a
-placement or of one of its servers, never from fixed capacities.
+The search compares only predictions of the closed form with contention, for the router model of a placement or of one
+of its servers. It uses no fixed capacities.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from routecast.router.model import RouterModel
 __all__ = ["PlacementPrediction", "predict", "predict_lossless_pps", "predict_without_loss"]
 
 _LOW_PPS = 1000.0
-"""A load without overload; the greatest load without overload does not depend on it."""
+"""Load at which the greatest load without overload is computed; the result does not depend on it."""
 
 
 @value
@@ -28,23 +28,23 @@ class PlacementPrediction:
     offered_pps: float
     forwarded_pps: float
     lossless_pps: float = field("The greatest load that overloads nothing, frames/s")
-    latency_s: float = field("Mean, at the load, s; NaN where the closed form knows none")
+    latency_s: float = field("Mean latency at the load, s; NaN where the closed form has none")
     resources: tuple[Resource, ...] = field("Resources by capacity, the least first")
     drops_pps: Mapping[str, float]
     bottleneck: str = field("The resource of least capacity")
     reason: str
 
     def capacity_pps(self, resource: str) -> float:
-        """Return the load that a resource can carry; infinite where it carries nothing."""
-        return next((own.capacity_pps for own in self.resources if own.name == resource), math.inf)
+        """Return the load that a resource can carry, frames/s; infinite for an unknown or unused resource."""
+        return next((candidate.capacity_pps for candidate in self.resources if candidate.name == resource), math.inf)
 
     def used_ratio(self, resource: str) -> float:
         """Return the utilisation of a resource."""
-        return next((own.utilisation_ratio for own in self.resources if own.name == resource), 0.0)
+        return next((candidate.utilisation_ratio for candidate in self.resources if candidate.name == resource), 0.0)
 
 
 def predict(model: RouterModel, load: OfferedLoad, *, lossless_pps: float | None = None) -> PlacementPrediction:
-    """Predict a router at a load; ``lossless_pps`` is the greatest load without overload if it is known."""
+    """Predict a router at a load; ``lossless_pps`` is the greatest load without overload, if already known."""
     trial = Solve(model).trial(load, 1.0)
     return PlacementPrediction(
         offered_pps=trial.offered_pps,
@@ -59,7 +59,7 @@ def predict(model: RouterModel, load: OfferedLoad, *, lossless_pps: float | None
 
 
 def predict_without_loss(model: RouterModel, load: OfferedLoad) -> PlacementPrediction:
-    """Predict only the greatest load without overload, quickly; the rest is NaN."""
+    """Predict only the greatest load without overload, which is quick; other values are NaN or empty."""
     lossless_pps = predict_lossless_pps(model, load)
     is_over = load.rate_pps > lossless_pps
     return PlacementPrediction(
@@ -75,5 +75,5 @@ def predict_without_loss(model: RouterModel, load: OfferedLoad) -> PlacementPred
 
 
 def predict_lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
-    """Predict the greatest load of a router that overloads nothing; the load's own rate is not used."""
+    """Predict the greatest load of a router without overload, frames/s; the rate of ``load`` is not used."""
     return lossless_pps(model, load.at(_LOW_PPS))

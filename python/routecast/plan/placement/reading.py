@@ -19,11 +19,11 @@ from routecast.plan.placement.model import (
     Chain,
     ElementGroup,
     Goal,
-    Joined,
-    Named,
+    Name,
     PlacementProblem,
     Rules,
     ServerGroup,
+    ServerLinks,
 )
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
@@ -43,23 +43,27 @@ _Server: Any = extended(
         (
             "technology",
             TechnologyOrName | None,
-            field("What its machines run on, where that is not the file's technology", default=None),
+            field("Technology of the machines, if it is not that of the file", default=None),
         ),
-        ("busy_w", Power | None, field("With all cores busy; absent: as idle", default=None, key="busy_power")),
+        (
+            "busy_w",
+            Power | None,
+            field("Power with all cores busy; absent: as without load", default=None, key="busy_power"),
+        ),
     ],
 )
-_COSTS = "Work of its functions where it differs from the technology's, by name"
+_COST_MEANING = "Costs of its functions where they differ from those of the technology, by name"
 _Element: Any = extended(
     ElementGroup,
     [
-        ("functions", dict[str, CostTable], field(_COSTS, default_factory=dict, key="cost")),
+        ("functions", dict[str, CostTable], field(_COST_MEANING, default_factory=dict, key="cost")),
         ("memory_bytes", Size | None, field("Memory of its machine", default=None)),
     ],
 )
-_WHERE = "Elements, and the servers (or groups) that they may be on"
-_Rules: Any = extended(Rules, [("on", dict[Named, Named | tuple[Named, ...]], field(_WHERE, default_factory=dict))])
-_CURRENCY = field("Of prices", default="$")
-_TARGET = field("Throughput that is enough, over all outer ports; absent: the offered load", default=None)
+_ON_MEANING = "Elements, and the servers or groups of servers allowed for them"
+_Rules: Any = extended(Rules, [("on", dict[Name, Name | tuple[Name, ...]], field(_ON_MEANING, default_factory=dict))])
+_CURRENCY = field("Currency of prices", default="$")
+_TARGET = field("Required throughput, over all outer ports; absent: the offered load", default=None)
 _Plan: Any = extended(
     Goal, [("currency", Annotated[str, Length(0, 8)], _CURRENCY), ("target_pps", LoadRate | None, _TARGET)]
 )
@@ -69,7 +73,7 @@ class TrafficTable(FileModel):
     """``[traffic]``: the load."""
 
     frames: Frames | tuple[Frames, ...] = Field(
-        description="Frame sizes, or several in a list: the best mapping is sought for each"
+        description="Frame sizes; for a list, the command finds the best mapping for each entry"
     )
     offered: LoadRate = Field(description="Load over all outer ports")
     port: BitRate = Field(default=1e9, description="Rate of an outer port")
@@ -82,15 +86,15 @@ class TrafficTable(FileModel):
 class PlacementFile(FileModel):
     """A placement file."""
 
-    name: str = Field(default="", description="Name of what is placed; the file's stem if not given")
+    name: str = Field(default="", description="Name of the placement; absent: the stem of the file")
     technology: TechnologyOrName | None = Field(
-        default=None, description="Technology of machines: a name, a *.virtualisation.toml, or a table with a base"
+        default=None, description="Technology of the machines: a name, a *.virtualisation.toml, or a table with a base"
     )
     server: Annotated[tuple[_Server, ...], Field(min_length=1, max_length=64)]
-    interconnect: Joined = Joined()
+    interconnect: ServerLinks = ServerLinks()
     element: Annotated[tuple[_Element, ...], Field(min_length=1, max_length=64)]
     chain: Annotated[tuple[Chain, ...], Field(max_length=64)] = Field(
-        default=(), description="Absent with one group of balancers and one of routers: a multistage router"
+        default=(), description="Chains; absent: one group of balancers and one of routers form a multistage router"
     )
     traffic: TrafficTable
     rules: _Rules = _Rules()
@@ -100,19 +104,19 @@ class PlacementFile(FileModel):
 def validate(
     file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup], chains: Sequence[Chain]
 ) -> list[Problem]:
-    """Return the contradictions between tables that are each valid."""
+    """Return the contradictions between tables, each of which is valid alone."""
     return [
-        *_names("server", servers),
-        *_names("element", elements),
-        *_chains(file, elements, chains),
-        *_costs(file, servers, elements, chains),
-        *_rules(file, servers, elements),
-        *_cores(file, servers, elements),
-        *_plan(file, servers),
+        *_name_problems("server", servers),
+        *_name_problems("element", elements),
+        *_chain_problems(file, elements, chains),
+        *_cost_problems(file, servers, elements, chains),
+        *_rule_problems(file, servers, elements),
+        *_core_problems(file, servers, elements),
+        *_goal_problems(file, servers),
     ]
 
 
-def _names(place: str, groups: Sequence[ServerGroup | ElementGroup]) -> Iterator[Problem]:
+def _name_problems(place: str, groups: Sequence[ServerGroup | ElementGroup]) -> Iterator[Problem]:
     taken: set[str] = set()
     for number, group in enumerate(groups):
         clash = sorted(taken & {group.name, *group.names})
@@ -121,15 +125,19 @@ def _names(place: str, groups: Sequence[ServerGroup | ElementGroup]) -> Iterator
         taken |= {group.name, *group.names}
 
 
-def _chains(file: PlacementFile, elements: Sequence[ElementGroup], chains: Sequence[Chain]) -> Iterator[Problem]:
+def _chain_problems(
+    file: PlacementFile, elements: Sequence[ElementGroup], chains: Sequence[Chain]
+) -> Iterator[Problem]:
     if not chains:
-        message = "is missing: say which elements frames pass, in order; only one group of balancers and one of routers"
-        yield Problem("chain", f"{message} need none")
+        message = (
+            "is missing: list the elements that frames pass; only a multistage router, with one group of balancers"
+        )
+        yield Problem("chain", f"{message} and one of routers, needs no chain")
         return
     groups = {group.name: group for group in elements}
     for name, times in Counter(chain.name for chain in chains).items():
         if times > 1:
-            yield Problem("chain", f'"{name}" is the name of {times} chains: give each its own')
+            yield Problem("chain", f'"{name}" is the name of {times} chains: give each chain its own name')
     passed: set[str] = set()
     for number, chain in enumerate(chains):
         at = f"chain[{number}].stages"
@@ -142,21 +150,21 @@ def _chains(file: PlacementFile, elements: Sequence[ElementGroup], chains: Seque
         inner = chain.stages[:-1] if chain.returns else chain.stages
         for stage, times in Counter(inner).items():
             if times > 1:
-                message = f'"{stage}" is passed {times} times: only the first may come again, as the last'
+                message = f'"{stage}" occurs {times} times: only the first stage may occur again, as the last'
                 yield Problem(at, message)
         for position, stage in enumerate(inner):
             if groups[stage].kind == "balancer" and not (position == 0 and chain.returns):
-                message = f'"{stage}" is a balancer: it stands first and again last, or give it kind = "function"'
+                message = f'"{stage}" is a balancer: put it first and last, or set kind = "function"'
                 yield Problem(at, message)
     for number, group in enumerate(elements):
         if group.name not in passed:
-            yield Problem(f"element[{number}]", f'no chain passes "{group.name}": add it to one or leave it out')
+            yield Problem(f"element[{number}]", f'no chain contains "{group.name}": add it to a chain, or leave it out')
     if file.traffic.balancing == "local" and not all(chain.returns for chain in chains):
-        message = "local needs chains whose last stage is the first again: on one server all of it can be"
+        message = "local needs chains whose last stage is their first stage again"
         yield Problem("traffic.balancing", message)
 
 
-def _costs(
+def _cost_problems(
     file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup], chains: Sequence[Chain]
 ) -> Iterator[Problem]:
     for number, group in enumerate(elements):
@@ -164,31 +172,33 @@ def _costs(
             if role == "return" and not any(chain.returns for chain in chains):
                 continue
             for server in servers:
-                known = {**server.technology.functions, **group.functions}
-                if role not in known and server.technology.name != "none":
+                functions = {**server.technology.functions, **group.functions}
+                if role not in functions and server.technology.name != "none":
                     message = (
                         f'has no costs of "{role}" on server "{server.name}" ({server.technology.name}):'
-                        f" {did_you_mean(role, known)}; or give cost.{role}"
+                        f" {did_you_mean(role, functions)}; or give cost.{role}"
                     )
                     yield Problem(f"element[{number}].function", message)
 
 
-def _rules(file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup]) -> Iterator[Problem]:
-    known = [name for group in elements for name in (group.name, *group.names)]
+def _rule_problems(
+    file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup]
+) -> Iterator[Problem]:
+    element_names = [name for group in elements for name in (group.name, *group.names)]
     for kind, rules in (("together", file.rules.together), ("apart", file.rules.apart)):
         for number, rule in enumerate(rules):
             members = [member for name in rule for member in members_of(name, elements)]
-            yield from _unknown(f"rules.{kind}[{number}]", rule, known, elements, "element")
+            yield from _unknown_names(f"rules.{kind}[{number}]", rule, element_names, elements, "element")
             if all(members_of(name, elements) for name in rule) and len(set(members)) < 2:
-                yield Problem(f"rules.{kind}[{number}]", "names fewer than two elements, so it has no effect")
-    hosts = [name for group in servers for name in (group.name, *group.names)]
-    for name, where in file.rules.on.items():
-        yield from _unknown(f"rules.on.{name}", (name,), known, elements, "element")
-        wanted = (where,) if isinstance(where, str) else where
-        yield from _unknown(f"rules.on.{name}", wanted, hosts, servers, "server")
+                yield Problem(f"rules.{kind}[{number}]", "has no effect: it names fewer than two elements")
+    server_names = [name for group in servers for name in (group.name, *group.names)]
+    for name, servers_of_rule in file.rules.on.items():
+        yield from _unknown_names(f"rules.on.{name}", (name,), element_names, elements, "element")
+        allowed = (servers_of_rule,) if isinstance(servers_of_rule, str) else servers_of_rule
+        yield from _unknown_names(f"rules.on.{name}", allowed, server_names, servers, "server")
 
 
-def _unknown(
+def _unknown_names(
     place: str, names: Iterable[str], known: Sequence[str], groups: Sequence[ServerGroup | ElementGroup], kind: str
 ) -> Iterator[Problem]:
     for name in names:
@@ -196,30 +206,32 @@ def _unknown(
             yield Problem(place, f'"{name}" is no {kind}: {did_you_mean(name, known)}')
 
 
-def _cores(file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup]) -> Iterator[Problem]:
+def _core_problems(
+    file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup]
+) -> Iterator[Problem]:
     for number, server in enumerate(servers):
         for key in ("interrupt_cores", "switch_cores"):
-            beyond = [core for core in getattr(server, key) if core >= server.cores]
-            if beyond:
-                message = f"core {beyond[0]} is not there: {server.cores} cores are numbered from 0"
+            missing = [core for core in getattr(server, key) if core >= server.cores]
+            if missing:
+                message = f"core {missing[0]} does not exist: the server has {server.cores} cores, numbered from 0"
                 yield Problem(f"server[{number}].{key}", message)
-    most = max(server.cores for server in servers)
+    max_cores = max(server.cores for server in servers)
     for number, group in enumerate(elements):
-        beyond = [core for core in group.cores if core >= most]
-        if beyond:
-            message = f"core {beyond[0]} is not there: no server has more than {most}, numbered from 0"
+        missing = [core for core in group.cores if core >= max_cores]
+        if missing:
+            message = f"core {missing[0]} does not exist: no server has more than {max_cores} cores, numbered from 0"
             yield Problem(f"element[{number}].cores", message)
     rules = file.rules
     if rules.cores_per_thread and all(rules.cores_per_thread > server.cores for server in servers):
-        message = f"{rules.cores_per_thread} cores are on no server: the largest has {most}"
+        message = f"no server has {rules.cores_per_thread} cores: the largest has {max_cores}"
         yield Problem("rules.cores_per_thread", message)
     if not rules.shared_cores and (rules.cores_per_thread or 1) > 1:
-        yield Problem("rules.cores_per_thread", "cores that threads do not share are one for each: leave it out")
+        yield Problem("rules.cores_per_thread", "must be 1 if threads do not share cores: leave it out")
     if not rules.pins:
         yield Problem("rules.pins", "is empty: name at least one way of pinning")
 
 
-def _plan(file: PlacementFile, servers: Sequence[ServerGroup]) -> Iterator[Problem]:
+def _goal_problems(file: PlacementFile, servers: Sequence[ServerGroup]) -> Iterator[Problem]:
     groups = [server.name for server in servers]
     for number, cable in enumerate(file.interconnect.cables):
         for name in cable.between:
@@ -230,12 +242,12 @@ def _plan(file: PlacementFile, servers: Sequence[ServerGroup]) -> Iterator[Probl
         yield Problem("interconnect.cable", 'is given, but the servers are joined by a switch: set by = "cables"')
     for number, table in enumerate(file.server):
         if table.busy_w is not None and table.busy_w < table.idle_w:
-            message = f"{table.busy_w:g} W is less than without load, {table.idle_w:g} W"
+            message = f"{table.busy_w:g} W is less than idle_power, {table.idle_w:g} W"
             yield Problem(f"server[{number}].busy_power", message)
     if file.plan.objective == "watts" and not any(server.busy_w for server in servers):
         yield Problem("plan.objective", "is watts, but no server has a power: give idle_power and busy_power")
     if file.plan.objective == "price" and not any(server.price for server in servers):
-        yield Problem("plan.objective", "is price, but no server has one")
+        yield Problem("plan.objective", "is price, but no server has a price: give price")
     if file.plan.objective == "throughput" and file.plan.target_pps is not None:
         yield Problem("plan.target", 'is given, but the objective is throughput: set objective = "servers"')
 
@@ -262,15 +274,15 @@ def read_placement(
     ----------
     path : str or Path
     frames : tuple of FrameMix
-        Replaces the file's frame sizes.
+        Replaces the frame sizes of the file.
     offered : IntendedRate, optional
     seconds : float, optional
-        Replaces the file's.
+        Replace the values of the file.
 
     Raises
     ------
     FileProblem
-        The file cannot be read or has errors; it lists them all with their places.
+        The file cannot be read or has errors; the exception lists them all with their places.
     """
     path = Path(path)
     return parse_placement(
@@ -324,7 +336,7 @@ def parse_placement(
                 offered_pps=offered.pps(mix),
                 outer_bps=file.traffic.port,
                 balancing=file.traffic.balancing,
-                joined=file.interconnect,
+                interconnect=file.interconnect,
                 rules=rules,
                 goal=replace(goal, target_pps=target.pps(mix) if target else None),
             )
@@ -339,16 +351,16 @@ def placement_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema_of(PlacementFile),
         "title": "routecast placement file",
-        "description": "Elements of chains to be placed on servers and cores: what there is, rules, what is best.",
+        "description": "Elements of chains to place on servers and cores: servers, elements, chains, rules and goal.",
     }
 
 
 def _technology(file: PlacementFile, number: int, folder: Path | None, problems: list[Problem]) -> Technology:
-    own = file.server[number].technology
-    table = file.technology if own is None else own
-    place = "technology" if own is None else f"server[{number}].technology"
+    server_table = file.server[number].technology
+    table = file.technology if server_table is None else server_table
+    place = "technology" if server_table is None else f"server[{number}].technology"
     if table is None:
-        message = "is missing: say what the machines run on, here or for all servers; e.g. kvm-vhost-2012"
+        message = "is missing: name the technology of the machines, here or for all servers; e.g. kvm-vhost-2012"
         problems.append(Problem(f"server[{number}].technology", message))
         return Technology(name="none")
     try:

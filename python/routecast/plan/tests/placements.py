@@ -8,7 +8,7 @@ from itertools import product
 from routecast.load.frames import FrameMix
 from routecast.plan.placement._candidates import candidate_of_servers, classes_of, is_allowed, members_of
 from routecast.plan.placement._simulation import ElementPlacement, load_of, router_of
-from routecast.plan.placement.model import Chain, ElementGroup, Goal, Joined, PlacementProblem, Rules, ServerGroup
+from routecast.plan.placement.model import Chain, ElementGroup, Goal, PlacementProblem, Rules, ServerGroup, ServerLinks
 from routecast.plan.placement.prediction import predict_lossless_pps
 from routecast.router.model import Contention, Policy, ServiceCost
 from routecast.router.virtual.technology import Technology
@@ -49,7 +49,7 @@ def multistage(
     *,
     rules: Rules = FREE,
     goal: Goal | None = None,
-    joined: Joined | None = None,
+    interconnect: ServerLinks | None = None,
     balancing: str = "round_robin",
     offered_pps: float = 1e6,
     frame_bytes: int = 64,
@@ -68,7 +68,7 @@ def multistage(
         offered_pps=offered_pps,
         outer_bps=outer_bps,
         balancing=balancing,  # type: ignore[arg-type]  # one of its names
-        joined=joined or Joined(link_bps=1e10),
+        interconnect=interconnect or ServerLinks(link_bps=1e10),
         rules=rules,
         goal=goal or Goal(seconds=20.0, gap_ratio=0.0),
     )

@@ -15,10 +15,10 @@ from routecast.plan.placement.model import (
     Chain,
     ElementGroup,
     Goal,
-    Joined,
     PlacementProblem,
     Rules,
     ServerGroup,
+    ServerLinks,
 )
 from routecast.plan.placement.prediction import predict
 from routecast.plan.tests.placements import FREE, cost, every_placement, lossless_pps, multistage, technology
@@ -42,7 +42,7 @@ def problem_of(
         frames=FrameMix.fixed(64),
         offered_pps=1e5,
         outer_bps=1e10,
-        joined=Joined(link_bps=1e10),
+        interconnect=ServerLinks(link_bps=1e10),
         rules=FREE,
         goal=Goal(seconds=20.0, gap_ratio=0.0),
     )
@@ -92,7 +92,7 @@ def test_a_narrow_link_keeps_a_chain_on_one_server_and_a_wide_one_parts_it() -> 
         Chain(name="vnf", stages=("fw", "dpi")), elements=(function("fw", 2.0), function("dpi", 2.0)), servers=servers
     )
     narrow_pps = line_rate_pps(1e8, 64)
-    narrow = replace(wide, joined=Joined(link_bps=1e8))
+    narrow = replace(wide, interconnect=ServerLinks(link_bps=1e8))
     assert narrow_pps < 1.0 / 4.0e-6
     for problem, used, carried in ((wide, 2, 1.0 / 2.0e-6), (narrow, 1, 1.0 / 4.0e-6)):
         result = answer(problem, simulate=False)
@@ -104,9 +104,11 @@ def test_a_narrow_link_keeps_a_chain_on_one_server_and_a_wide_one_parts_it() -> 
 @pytest.mark.slow
 def test_a_multistage_router_laid_as_a_chain_is_the_multistage_router(by: str) -> None:
     problem = multistage(2, 2, (ServerGroup(name="s", number=2, cores=2, technology=technology()),))
-    problem = replace(problem, joined=Joined(by=by, link_bps=1e9))  # type: ignore[arg-type]  # one of its names
+    problem = replace(problem, interconnect=ServerLinks(by=by, link_bps=1e9))  # type: ignore[arg-type]  # one of its names
     # Another rate of a cable that is not there makes no difference, but has the general builder lay the router.
-    as_chain = replace(problem, joined=replace(problem.joined, cables=(Cable(between=("none", "none"), link_bps=1.0),)))
+    as_chain = replace(
+        problem, interconnect=replace(problem.interconnect, cables=(Cable(between=("none", "none"), link_bps=1.0),))
+    )
     for placement in list(every_placement(problem))[:6]:
         special, general = router_of(problem, placement), router_of(as_chain, placement)
         assert len(special.tasks) == len(general.tasks)

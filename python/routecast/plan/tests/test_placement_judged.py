@@ -45,7 +45,7 @@ def test_the_prediction_alone_is_the_answer_where_nothing_is_simulated() -> None
     result = answer(multistage(2, 2, servers), simulate=False)
     assert result.best == result.predicted_best
     assert not result.is_by_simulation
-    assert result.tried == 0
+    assert result.simulated_mappings == 0
     assert result.met is None
 
 

@@ -14,7 +14,7 @@ from routecast.plan.placement._server_load import ServerLoads
 from routecast.plan.placement._server_view import server_view
 from routecast.plan.placement._simulation import ElementPlacement, load_of, router_of
 from routecast.plan.placement.answer import answer
-from routecast.plan.placement.model import Goal, Joined, PlacementProblem, Rules, ServerGroup
+from routecast.plan.placement.model import Goal, PlacementProblem, Rules, ServerGroup, ServerLinks
 from routecast.plan.placement.prediction import predict, predict_lossless_pps
 from routecast.plan.tests.placements import FREE, every_placement, lossless_pps, multistage, technology
 
@@ -55,7 +55,7 @@ def problems(draw: st.DrawFn) -> PlacementProblem:
         draw(st.integers(2, 3)),
         tuple(servers),
         rules=rules,
-        joined=Joined(by=by, link_bps=draw(st.sampled_from([1e8, 1e10]))),  # type: ignore[arg-type]  # as drawn
+        interconnect=ServerLinks(by=by, link_bps=draw(st.sampled_from([1e8, 1e10]))),  # type: ignore[arg-type]  # as drawn
         balancing=draw(st.sampled_from(["round_robin", "flow_hash", "local"])),
     )
 
@@ -109,7 +109,7 @@ def _different(problem: PlacementProblem) -> list[tuple[tuple[str, str], ...]]:
 @pytest.mark.slow
 def test_a_placement_carries_what_the_fullest_of_its_servers_carries_alone(balancing: str, switch_cost: float) -> None:
     technique = technology(sigma=0.15, switch_cost=switch_cost)
-    problem = multistage(2, 2, two(technique), balancing=balancing, joined=Joined(link_bps=1e9))
+    problem = multistage(2, 2, two(technique), balancing=balancing, interconnect=ServerLinks(link_bps=1e9))
     for placement in every_placement(problem):
         alone = []
         for server in placement.used:
