@@ -367,7 +367,7 @@ class Finder:
         return PredictedCandidate(placement=placement, value=value, prediction=prediction, choice=choice)
 
     def next_best(self, result: SearchResult, number: int) -> tuple[PredictedCandidate, ...]:
-        """Return the next best of all candidates if they are few, else of those that differ by a move or an exchange."""
+        """Return the next best of all candidates if they are few, else of those that a move or an exchange leads to."""
         if self.is_overloaded:
             return tuple(self.forwarded[1 : 1 + number])
         if not number:

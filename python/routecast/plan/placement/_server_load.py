@@ -239,7 +239,7 @@ class ServerLoads:
         return self._capacities[key]
 
     def pinned_pps(self, host: str, group_counts: Mapping[str, int], choice: str) -> float:
-        """Return the greatest load without overload for a way of pinning, or for the best if that way is not allowed."""
+        """Return the greatest load without overload for a way of pinning, or for the best if that is not allowed."""
         key = (host, _key(group_counts))
         best, pins = self.capacity(host, group_counts), self.pins(host, group_counts)
         view = self._view(key)

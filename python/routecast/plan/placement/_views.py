@@ -93,18 +93,18 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     lines = [f"{describe_placement(best.placement)}."]
     if goal.objective == "throughput" and goal.throughput == "lossless":
         lines.append(
-            f"By prediction the mapping carries {lossless} of {problem.frames.name} without loss; of {offered} offered it"
-            f" forwards {describe_rate(prediction.forwarded_pps)}."
+            f"By prediction the mapping carries {lossless} of {problem.frames.name} without loss; of {offered} offered"
+            f" it forwards {describe_rate(prediction.forwarded_pps)}."
         )
     elif goal.objective == "throughput":
         lines.append(
-            f"By prediction the mapping forwards {describe_rate(best.value)} of {offered} of {problem.frames.name} offered;"
-            f" without loss it carries {lossless}."
+            f"By prediction the mapping forwards {describe_rate(best.value)} of {offered} of {problem.frames.name}"
+            f" offered; without loss it carries {lossless}."
         )
     else:
         lines.append(
-            f"The mapping needs {describe_value(answer, best.value)} for {offered} of {problem.frames.name}; by prediction it"
-            f" carries {lossless} without loss."
+            f"The mapping needs {describe_value(answer, best.value)} for {offered} of {problem.frames.name}; by prediction"
+            f" it carries {lossless} without loss."
         )
     lines += [*describe_decision(answer), *_describe_check(answer), *_describe_latency(answer), _describe_bound(answer)]
     lines.append(f"Bottleneck: {prediction.bottleneck} {prediction.reason}.")
@@ -172,8 +172,8 @@ def _describe_simulated(answer: PlacementAnswer) -> str:
         return "this mapping is better"
     if goal.objective != "throughput" or goal.latency_s is not None:
         return (
-            f"that mapping forwards {describe_rate(other.forwarded_pps)} of {describe_rate(best.offered_pps)} with a mean"
-            f" latency of {_describe_duration(other.latency_s)}, this mapping {describe_rate(best.forwarded_pps)} with"
+            f"that mapping forwards {describe_rate(other.forwarded_pps)} of {describe_rate(best.offered_pps)} with a"
+            f" mean latency of {_describe_duration(other.latency_s)}, this mapping {describe_rate(best.forwarded_pps)} with"
             f" {_describe_duration(best.latency_s)}"
         )
     verb = "carries" if best.rate == "lossless" else "forwards"
@@ -285,8 +285,8 @@ def elements_table(answer: PlacementAnswer) -> Table:
         Column("Less", "%", percent, "cost_ratio"),
         name="elements",
         title="Elements",
-        caption="Here: rate of the element when its server is full. Alone: its rate if it were alone on the server. It is "
-        "less where other elements use its cores or are full first.",
+        caption="Here: rate of the element when its server is full. Alone: its rate if it were alone on the server. It "
+        "is less where other elements use its cores or are full first.",
     )
 
 
@@ -422,21 +422,21 @@ def _server_svg(
         rows.append(("any core", anywhere))
     elif idle:
         rows.append((f"core {', '.join(idle)}: no thread", []))
-    body, y_top = [], top + 44
+    body, y_px = [], top + 44
     for label, threads in rows:
         height = 8 + _ROW_PX * max(len(threads) + 1, 1)
         body.append(
-            f'<rect x="{left + _PAD_PX}" y="{y_top}" width="{_BOX_PX - 2 * _PAD_PX}" height="{height}" rx="3" class="c"/>'
+            f'<rect x="{left + _PAD_PX}" y="{y_px}" width="{_BOX_PX - 2 * _PAD_PX}" height="{height}" rx="3" class="c"/>'
         )
-        body.append(f'<text x="{left + 2 * _PAD_PX}" y="{y_top + 15}">{escape(label)}</text>')
+        body.append(f'<text x="{left + 2 * _PAD_PX}" y="{y_px + 15}">{escape(label)}</text>')
         for number, (colour, text) in enumerate(threads):
-            y = y_top + 15 + _ROW_PX * (number + 1)
+            y = y_px + 15 + _ROW_PX * (number + 1)
             body.append(
                 f'<rect x="{left + 2 * _PAD_PX}" y="{y - 9}" width="9" height="9" fill="{colour}"/>'
                 f'<text x="{left + 2 * _PAD_PX + 14}" y="{y}">{escape(_shortened(text))}</text>'
             )
-        y_top += height + 6
-    height = y_top - top + 4
+        y_px += height + 6
+    height = y_px - top + 4
     head = [
         f'<rect x="{left}" y="{top}" width="{_BOX_PX}" height="{height}" rx="5" class="b"/>',
         f'<text x="{left + _PAD_PX}" y="{top + 17}" font-weight="600">{escape(server)}</text>',
