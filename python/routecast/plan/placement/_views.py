@@ -103,8 +103,8 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
         )
     else:
         lines.append(
-            f"The mapping needs {describe_value(answer, best.value)} for {offered} of {problem.frames.name}; by prediction"
-            f" it carries {lossless} without loss."
+            f"The mapping needs {describe_value(answer, best.value)} for {offered} of {problem.frames.name};"
+            f" by prediction it carries {lossless} without loss."
         )
     lines += [*describe_decision(answer), *_describe_check(answer), *_describe_latency(answer), _describe_bound(answer)]
     lines.append(f"Bottleneck: {prediction.bottleneck} {prediction.reason}.")
@@ -173,8 +173,8 @@ def _describe_simulated(answer: PlacementAnswer) -> str:
     if goal.objective != "throughput" or goal.latency_s is not None:
         return (
             f"that mapping forwards {describe_rate(other.forwarded_pps)} of {describe_rate(best.offered_pps)} with a"
-            f" mean latency of {_describe_duration(other.latency_s)}, this mapping {describe_rate(best.forwarded_pps)} with"
-            f" {_describe_duration(best.latency_s)}"
+            f" mean latency of {_describe_duration(other.latency_s)}, this mapping {describe_rate(best.forwarded_pps)}"
+            f" with {_describe_duration(best.latency_s)}"
         )
     verb = "carries" if best.rate == "lossless" else "forwards"
     without = " without loss" if best.rate == "lossless" else ""
@@ -426,7 +426,8 @@ def _server_svg(
     for label, threads in rows:
         height = 8 + _ROW_PX * max(len(threads) + 1, 1)
         body.append(
-            f'<rect x="{left + _PAD_PX}" y="{y_px}" width="{_BOX_PX - 2 * _PAD_PX}" height="{height}" rx="3" class="c"/>'
+            f'<rect x="{left + _PAD_PX}" y="{y_px}" width="{_BOX_PX - 2 * _PAD_PX}" height="{height}"'
+            ' rx="3" class="c"/>'
         )
         body.append(f'<text x="{left + 2 * _PAD_PX}" y="{y_px + 15}">{escape(label)}</text>')
         for number, (colour, text) in enumerate(threads):
