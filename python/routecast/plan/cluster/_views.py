@@ -217,7 +217,7 @@ def step_line(values: Sequence[float], step_s: float) -> tuple[tuple[float, ...]
 
     Examples
     --------
-    >>> stairs((1.0, 2.0), 3600.0)
+    >>> step_line((1.0, 2.0), 3600.0)
     ((0.0, 1.0, 1.0, 2.0), (1.0, 1.0, 2.0, 2.0))
     """
     hours, height = [], []

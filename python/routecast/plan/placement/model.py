@@ -52,9 +52,9 @@ def member_names(name: str, number: int) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> numbered("lb", 2)
+    >>> member_names("lb", 2)
     ('lb 1', 'lb 2')
-    >>> numbered("lb", 1)
+    >>> member_names("lb", 1)
     ('lb',)
     """
     return (name,) if number == 1 else tuple(f"{name} {member}" for member in range(1, number + 1))
