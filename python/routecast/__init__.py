@@ -1,12 +1,13 @@
 """routecast measures, predicts and plans software routers.
 
-A router is described once, as data (:mod:`routecast.router`), and fed by an offered load (:mod:`routecast.load`).
-Evaluators answer what happens at that load (:mod:`routecast.evaluate`), calibration finds a router's parameters from
-a few measured points (:mod:`routecast.calibration`), and a study ties them together (:mod:`routecast.study`).
+A router is described once, as data (:mod:`routecast.router`), and receives an offered load (:mod:`routecast.load`).
+Evaluators compute or measure its throughput, loss and latency at a load (:mod:`routecast.evaluate`), calibration
+estimates the parameters of a router from a few measured points (:mod:`routecast.calibration`), and a study combines
+these steps (:mod:`routecast.study`).
 
-``import routecast as rc`` gives the shortest way through them: ``rc.read`` and ``rc.multicore`` make routers,
-``rc.solve``, ``rc.simulate`` and ``rc.measure`` answer for a load, ``rc.sweep`` for many, ``rc.calibrate`` learns from
-a table of measurements, predicts, and says how many cores a target needs.
+``import routecast as rc`` has a function for each step: ``rc.read`` and ``rc.multicore`` make routers, ``rc.solve``,
+``rc.simulate`` and ``rc.measure`` evaluate a load, ``rc.sweep`` many loads. ``rc.calibrate`` fits a router to a table
+of measurements; the result predicts throughputs and the number of cores that a target needs.
 """
 
 from importlib import import_module

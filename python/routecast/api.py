@@ -38,12 +38,12 @@ __all__ = ["Calibration", "Router", "calibrate", "measure", "multicore", "read",
 Rate = str | float
 Frames = str | int
 _UNITS = {"link": "bit/s", "queue": "frames", "nic_cap": "pps", "frequency": "Hz", "tx_ring": "frames"}
-"""Units of numbers that a router file writes as texts."""
+"""Base units of fields that a router file writes as texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """A router and its file; ``model`` is the input of evaluators, ``load`` the load that the file suggests."""
+    """A router and its file; evaluators take ``model``, and ``load`` is the load of the file."""
 
     document: Mapping[str, Any]
     subject: str = "router"
@@ -56,11 +56,11 @@ class Router:
 
     @property
     def load(self) -> OfferedLoad | None:
-        """The load of the file; None where it has none."""
+        """The load of the file; None if the file has no load."""
         return self._built(None)[1]
 
     def varied(self, **changes: object) -> Router:
-        """Return the router with other fields: ``cores=8``, ``**{"service.per_packet": "400 ns"}``."""
+        """Return the router with changed fields: ``cores=8``, ``**{"service.per_packet": "400 ns"}``."""
         return replace(self, document=vary(self.document, changes, subject=self.subject))
 
     def _built(self, frames: FrameMix | None) -> tuple[RouterModel, OfferedLoad | None]:
@@ -78,7 +78,7 @@ def read(path: str | Path) -> Router:
     Raises
     ------
     routecast.errors.FileProblem
-        It cannot be read, is no TOML, or is not valid; all faults with their places.
+        The file cannot be read, is not TOML, or is not valid. The error lists all faults with their places.
     """
     path = Path(path)
     router = Router(parse_toml(read_text(path, kind="router file"), str(path)), str(path), path.parent)
@@ -89,7 +89,7 @@ def read(path: str | Path) -> Router:
 def multicore(
     cores: int, per_packet: str | float, per_byte: str | float = 0.0, *, name: str = "multicore", **fields: object
 ) -> Router:
-    """Describe a multi-core router: cores, the time (or cycles) of a frame on one, and any field of its file.
+    """Describe a multi-core router by its cores, the time or cycles per frame on a core, and other fields of its file.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def multicore(
     if per_byte:
         service["per_byte"] = _text(per_byte, "s/B")
     document: dict[str, Any] = {"builder": "multicore", "name": name, "cores": cores, "service": service}
-    document |= {key: _text(each, _UNITS[key]) if key in _UNITS else each for key, each in fields.items()}
+    document |= {key: _text(entry, _UNITS[key]) if key in _UNITS else entry for key, entry in fields.items()}
     router = Router(document, name)
     router._built(None)
     return router
@@ -115,18 +115,18 @@ def multicore(
 def solve(
     router: Router | str | Path, load: Rate | None = None, *, frames: Frames | None = None, flows: int | None = None
 ) -> Trial:
-    """Solve in closed form: throughput, loss, latency where theory gives it, and the bottleneck.
+    """Solve a router in closed form: throughput, loss, bottleneck, and latency where theory gives it.
 
     Parameters
     ----------
     router : Router or path
     load : str, float or None
-        Over all ports: ``"14 Mpps"``, ``"20 Gbit/s"`` (gap and preamble included, S1), frames per second; None: the
-        file's.
+        Load over all ports: ``"14 Mpps"``, ``"20 Gbit/s"`` (including gap and preamble, S1), or frames per second;
+        None: the load of the file.
     frames : str, int or None
-        ``"IMIX"``, ``"64 B"``, bytes; None: the file's, or 64 B.
+        ``"IMIX"``, ``"64 B"``, or bytes; None: the frames of the file, or 64 B.
     flows : int or None
-        Crafted to spread evenly; None: the file's, or one for each core.
+        Number of flows, crafted to spread evenly; None: the flows of the file, or one for each core.
     """
     from routecast.evaluate.solve import Solve
 
@@ -143,7 +143,7 @@ def simulate(
     duration: str | float = 0.1,
     seed: int = 1,
 ) -> Trial:
-    """Simulate frame by frame; parameters as for :func:`solve`, ``duration`` in seconds or as ``"100 ms"``."""
+    """Simulate a router frame by frame; parameters as for :func:`solve`, ``duration`` in seconds or ``"100 ms"``."""
     from routecast.evaluate.simulate import Simulate
 
     model, offered = _model_and_load(router, load, frames, flows)
@@ -161,16 +161,16 @@ def measure(
     seed: int = 1,
     **options: str,
 ) -> Trial:
-    """Send frames through a real router: in network namespaces of this machine, or between the ports of a test bed.
+    """Measure a real router, in network namespaces of this machine or between the ports of a test bed.
 
     Parameters
     ----------
     load, frames, duration
-        As for :func:`simulate`; flows go one way, from the first port to the second.
+        As for :func:`simulate`; all flows go from the first port to the second.
     testbed : str
         ``"namespaces"``, or a ``*.testbed.toml``.
     dut : str or None
-        The device, as ``routecast testbed devices`` lists them.
+        A device that ``routecast testbed devices`` lists.
     **options : str
         The device's options.
 
@@ -188,17 +188,17 @@ def measure(
 
 
 def sweep(router: Router | str | Path, *, simulate: bool = False, **varied: Any) -> polars.DataFrame:
-    """Evaluate a router at every combination of the varied values, one row each.
+    """Evaluate a router at every combination of the varied values; return a row for each.
 
     Parameters
     ----------
     router : Router or path
     simulate : bool
-        Simulate each combination too.
+        Whether to simulate each combination as well.
     **varied
-        ``cores=range(1, 17)``, ``frame=[64, "IMIX"]``, ``load=["1 Mpps", "2 Mpps"]``, ``flows``, or any place of the
-        file, ``**{"service.per_packet": ["400 ns", "500 ns"]}``; a single value stays as it is. Without a load the
-        greatest rates are found.
+        ``cores=range(1, 17)``, ``frame=[64, "IMIX"]``, ``load=["1 Mpps", "2 Mpps"]``, ``flows``, or any field of the
+        file, ``**{"service.per_packet": ["400 ns", "500 ns"]}``; also single values. Without a load, the rows have the
+        maximum throughputs.
     """
     import polars as pl
 
@@ -206,7 +206,7 @@ def sweep(router: Router | str | Path, *, simulate: bool = False, **varied: Any)
     from routecast.evaluate.sweep import sweep as evaluate
 
     router = _router(router)
-    texts = [f"{key}={','.join(_listed(key, values))}" for key, values in varied.items()]
+    texts = [f"{key}={','.join(_vary_texts(key, values))}" for key, values in varied.items()]
     axes = parse_varied(texts, router.document, subject=router.subject)
     keys = {axis.key for axis in axes}
 
@@ -231,7 +231,7 @@ def sweep(router: Router | str | Path, *, simulate: bool = False, **varied: Any)
 
 @dataclass(frozen=True)
 class Calibration:
-    """A router calibrated from measured points; ``fitted`` has its parameters, ``points`` the rows of the table."""
+    """A router that was calibrated from measured ``points``; ``fitted`` has its parameters."""
 
     points: tuple[Point, ...]
     fitted: FittedRouter
@@ -240,20 +240,20 @@ class Calibration:
     def predict(
         self, cores: Iterable[int] | int | None = None, frames: Iterable[Frames] | Frames | None = None
     ) -> polars.DataFrame:
-        """Predict maximum throughputs with 95 % intervals, a row for each number of cores and frames.
+        """Predict maximum throughputs with 95 % intervals, in a row for each number of cores and frames.
 
-        None: those of the table.
+        None selects the values of the table.
         """
         import polars as pl
 
         model = max(self.points, key=lambda point: point.cores)
-        counts = _each(cores) if cores is not None else sorted({point.cores for point in self.points})
+        counts = _listed(cores) if cores is not None else sorted({point.cores for point in self.points})
         if frames is None:
             sizes = sorted({(p.frame_bytes, p.frame_mix) for p in self.points}, key=lambda size: size[0])
         else:
-            mixes = [_mix(each) or FrameMix.fixed(64) for each in _each(frames)]
+            mixes = [_mix(entry) or FrameMix.fixed(64) for entry in _listed(frames)]
             sizes = [(mix.mean_bytes, None if mix.is_fixed else mix) for mix in mixes]
-        wanted = [
+        predicted_points = [
             replace(at_cores(model, count), frame_bytes=size, frame_mix=mix, throughput_pps=math.nan, calibrate=False)
             for count in counts
             for size, mix in sizes
@@ -261,39 +261,41 @@ class Calibration:
         return pl.DataFrame(
             [
                 {
-                    "cores": made.point.cores,
-                    "frames": made.point.frame_mix.name if made.point.frame_mix else f"{made.point.frame_bytes:g} B",
-                    "frame_bytes": made.point.frame_bytes,
-                    "throughput_pps": made.throughput_pps,
-                    "low_pps": made.low_pps,
-                    "high_pps": made.high_pps,
-                    "limit": made.limit,
+                    "cores": prediction.point.cores,
+                    "frames": prediction.point.frame_mix.name
+                    if prediction.point.frame_mix
+                    else f"{prediction.point.frame_bytes:g} B",
+                    "frame_bytes": prediction.point.frame_bytes,
+                    "throughput_pps": prediction.throughput_pps,
+                    "low_pps": prediction.low_pps,
+                    "high_pps": prediction.high_pps,
+                    "limit": prediction.limit,
                 }
-                for made in self.fitted.predict(wanted)
+                for prediction in self.fitted.predict(predicted_points)
             ]
         )
 
     def size(
-        self, target: str, frames: Frames | None = None, *, cores: Iterable[int] = range(1, 65), **wanted: Any
+        self, target: str, frames: Frames | None = None, *, cores: Iterable[int] = range(1, 65), **options: Any
     ) -> Sizing:
         """Return how many cores a target needs; ``confidence="95%"`` and ``loss=0.0`` as for ``routecast size``."""
         from routecast.size import Target
         from routecast.size import size as answer
 
         mix = _mix(frames)
-        confidence = wanted.pop("confidence", 0.95)
-        target_of = Target.parse(
+        confidence = options.pop("confidence", 0.95)
+        parsed_target = Target.parse(
             target,
             mix.name if mix else "",
             confidence_ratio=parse_ratio(confidence) if isinstance(confidence, str) else confidence,
-            loss_ratio=wanted.pop("loss", 0.0),
+            loss_ratio=options.pop("loss", 0.0),
         )
-        if wanted:
-            raise TypeError(f"size() knows no {', '.join(wanted)}: confidence, loss, cores, frames")
-        return answer(self.points, target_of, counts=tuple(cores))
+        if options:
+            raise TypeError(f"size() has no option {', '.join(options)}: give confidence, loss, cores or frames")
+        return answer(self.points, parsed_target, counts=tuple(cores))
 
     def next(self, n: int = 3) -> polars.DataFrame:
-        """Return the measurements that would narrow the intervals most, the best first."""
+        """Return the measurements that would narrow the intervals most, in descending order of their effect."""
         import polars as pl
 
         return pl.DataFrame([point.to_json() for point in self.fitted.next_points(n)])
@@ -304,7 +306,7 @@ class Calibration:
         return (*self.remarks, *self.fitted.warnings)
 
     def facts(self, cores: int) -> tuple[OpenFact, ...]:
-        """Return the open facts about the router, and the interval for ``cores`` cores without and with each answer."""
+        """Return the open facts about the router, with the interval for ``cores`` cores for each answer."""
         from routecast.calibration.facts import open_facts
 
         return open_facts(self.fitted, [at_cores(max(self.points, key=lambda point: point.cores), cores)])
@@ -327,17 +329,17 @@ def calibrate(
     Raises
     ------
     routecast.errors.RoutecastError
-        The table is not valid, or it has several series and none is named.
+        The table is not valid, or it has several series and ``series`` is None.
     """
     remarks: tuple[str, ...] = ()
     if isinstance(table, str | Path):
-        read_in = read_table(Path(table))
-        points, remarks = read_in.points, read_in.remarks
+        points_table = read_table(Path(table))
+        points, remarks = points_table.points, points_table.remarks
     else:
         points = tuple(table)
     points = of_series(points, series)
-    known = calibrating(points)
-    return Calibration(points, fit(known, noise_ratio=noise_ratio), remarks)
+    calibration_points = calibrating(points)
+    return Calibration(points, fit(calibration_points, noise_ratio=noise_ratio), remarks)
 
 
 def _router(router: Router | str | Path) -> Router:
@@ -392,28 +394,28 @@ def _seconds(duration: str | float) -> float:
 
 
 def _text(quantity: object, unit: str) -> object:
-    """Write a number in base units as a router file does."""
+    """Write a number in base units as a router file writes it."""
     is_number = isinstance(quantity, int | float) and not isinstance(quantity, bool)
     return f"{quantity!r} {unit}" if is_number else quantity
 
 
-def _each(values: Any) -> list[Any]:
+def _listed(values: Any) -> list[Any]:
     return [values] if isinstance(values, str | int) or not isinstance(values, Iterable) else list(values)
 
 
-def _listed(key: str, values: Any) -> list[str]:
-    """Write the values of one key as ``--vary`` does, a mix of frames with ``+``; numbers in base units."""
+def _vary_texts(key: str, values: Any) -> list[str]:
+    """Write the values of a key as ``--vary`` takes them: mixes of frames with ``+``, numbers in base units."""
     units = {"load": " pps"} if key in {"load", "load.rate"} else {}
     return [
-        f"{each:.12g}{units.get('load', '')}"
-        if isinstance(each, float) or (units and isinstance(each, int))
-        else str(each).replace(", ", "+").replace(",", "+")
-        for each in _each(values)
+        f"{value:.12g}{units.get('load', '')}"
+        if isinstance(value, float) or (units and isinstance(value, int))
+        else str(value).replace(", ", "+").replace(",", "+")
+        for value in _listed(values)
     ]
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a row as columns: settings by their keys, parts with a prefix, the bottleneck by its name."""
+    """Return a row as columns: settings by their keys, nested values with a prefix, the bottleneck by its name."""
     columns: dict[str, Any] = {}
     for key, entry in row.items():
         if key == "settings":

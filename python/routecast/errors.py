@@ -1,4 +1,4 @@
-"""Exceptions, which carry their values.
+"""The exceptions of routecast, which have their values as attributes.
 
 Every exception of the package derives from :class:`RoutecastError`. Its message says what is wrong, where, what is
 allowed and what to do. Exceptions cross process borders in sweeps, so every argument goes to ``super().__init__`` and
@@ -34,7 +34,7 @@ class RoutecastError(Exception):
 
 
 class Problem(tuple[str, str]):
-    """One fault in a file or a model: ``(place, message)``, e.g. ``("task[2].service.per_byte", "…")``."""
+    """A fault in a file or a model: ``(place, message)``, e.g. ``("task[2].service.per_byte", "…")``."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class Problem(tuple[str, str]):
 
 
 class _ProblemList(RoutecastError):
-    """An error made of one or more :class:`Problem`, all reported at once."""
+    """An error with one or more :class:`Problem`, which are reported together."""
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
         super().__init__(subject, tuple(problems))
@@ -83,7 +83,7 @@ class ModelProblem(_ProblemList):
 
 
 class QuantityProblem(RoutecastError):
-    """A text is not a quantity of the wanted kind (``"64 Mbit"`` for a frame size)."""
+    """A text is not a quantity of the expected kind (``"64 Mbit"`` for a frame size)."""
 
     def __init__(self, text: str, message: str) -> None:
         super().__init__(text, message)
@@ -107,7 +107,7 @@ class FitProblem(RoutecastError):
 
 
 class TransientProblem(RoutecastError):
-    """A simulated trial ended before its transient did; ``needed_s`` is a duration that should do."""
+    """A simulated trial ended before its transient did; ``needed_s`` is a duration that should suffice."""
 
     def __init__(self, duration_s: float, needed_s: float, message: str) -> None:
         super().__init__(duration_s, needed_s, message)
@@ -126,7 +126,7 @@ class CriterionFailed(RoutecastError):
 
 
 class EnvironmentProblem(RoutecastError):
-    """The machine lacks something: a library, a right, a device (exit code 3)."""
+    """The machine lacks a library, a right or a device (exit code 3)."""
 
     exit_code = 3
 

@@ -1,11 +1,11 @@
-"""The wings of the house: packages of commands, files and studies that the core does not import.
+"""Wings: packages that add commands, files and studies, and that the core does not import.
 
-A wing declares itself as a :class:`Wing`, and one entry point of its distribution names that declaration::
+A wing declares its parts as a :class:`Wing`, and an entry point of its distribution names this declaration::
 
     [project.entry-points."routecast.wings"]
     noc = "routecast.noc.wing:WING"
 
-The core reads the declarations and imports the rest of a wing at its first use.
+The core reads the declarations, and imports other modules of a wing only when they are used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENTRY_POINTS = "routecast.wings"
 
 @dataclass(frozen=True, slots=True)
 class CommandGroup:
-    """Commands below one word: the help of the word, and ``module:function`` of each command."""
+    """A group of commands: its help, and ``module:function`` of each command."""
 
     help: str
     commands: Mapping[str, str]
@@ -31,7 +31,7 @@ class CommandGroup:
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file: its name in messages, the commands that read it, and the keys that identify it together."""
+    """A kind of file: its name in messages, the commands that read it, and the set of keys that identifies it."""
 
     name: str
     commands: tuple[str, ...]
@@ -40,11 +40,11 @@ class FileKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wing:
-    """What a wing adds: modules are named relative to its package.
+    """The parts of a wing; module names are relative to its package.
 
-    ``commands`` are by panel of the help and by word, ``schemas`` and ``file_kinds`` by the word before ``.toml``,
-    ``studies`` by the kind that a study file names: ``package:Class`` of the document. ``questions`` are what users
-    ask, with the command that answers, and ``examples`` what follows a command that does not run alone.
+    ``commands`` are by panel of the help and by name. ``schemas`` and ``file_kinds`` are by the word before ``.toml``.
+    ``studies`` has ``package:Class`` of the document by the kind that a study file names. ``questions`` has the command
+    that answers each question of users, and ``examples`` the arguments of commands that need some.
     """
 
     package: str
@@ -63,7 +63,7 @@ class Wing:
 
 @cache
 def wings() -> tuple[Wing, ...]:
-    """Return the wings that are installed, in the order of their names."""
+    """Return the installed wings, in the order of their names."""
     from importlib.metadata import entry_points
 
     entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
@@ -71,6 +71,6 @@ def wings() -> tuple[Wing, ...]:
 
 
 def data_folders(name: str) -> Iterator[Path]:
-    """Yield the folders of shipped files with this name: the core's first, then the wings'."""
+    """Yield the data folders of this name: that of the core, then those of the wings."""
     yield Path(__file__).parent / "data" / name
     yield from (wing.data / name for wing in wings())

@@ -15,7 +15,7 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point
 from routecast.show.page import render_page
 from routecast.size import Count, Target, size
-from routecast.size._answer import looked_at
+from routecast.size._answer import evaluated_counts
 from routecast.size.board import run_size_board
 from routecast.size.views import size_page
 
@@ -259,7 +259,7 @@ def test_of_thousands_of_counts_some_are_looked_at_and_the_least_is_that_of_all(
         ]
 
     seen: list[int] = []
-    result = looked_at(range(1, 4097), evaluate, lambda count: count.probability == 1.0)
+    result = evaluated_counts(range(1, 4097), evaluate, lambda count: count.probability == 1.0)
     assert next(count.cores for count in result if count.probability == 1.0) == enough
     assert len(seen) < 300
     assert [count.cores for count in result] == sorted(set(seen))

@@ -1,4 +1,4 @@
-"""How many cores a target needs: the least count that meets it with a probability, and what would narrow that."""
+"""The number of cores that a target needs, and the measurements that would narrow the answer."""
 
 from routecast.size._answer import Count, FactAnswer, Sizing, Target
 from routecast.size._measured import size

@@ -1,4 +1,4 @@
-"""Size a router from measured points."""
+"""Sizing of a router from measured points."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from routecast.errors import FitProblem
 from routecast.evaluate.points import Point, calibrating
 from routecast.power.operating.targets import Target as Bound
 from routecast.router.model import RouterModel
-from routecast.size._answer import Count, FactAnswer, Sizing, Target, looked_at
+from routecast.size._answer import Count, FactAnswer, Sizing, Target, evaluated_counts
 from routecast.size.modelled import confirmed
 
 _NO_LINK_BPS = 10e12
-_FAR = 2.0
-"""Beyond so many times the most cores that were measured a prediction says that it is outside."""
+_MAX_EXTRAPOLATION = 2.0
+"""Predictions for more cores than this multiple of the most measured cores are marked as outside."""
 
 
 def size(
@@ -33,24 +33,24 @@ def size(
     bounds: Sequence[Bound] = (),
     move: Carry | None = None,
 ) -> Sizing:
-    """Return the least of some numbers of cores that meets a target with the target's probability.
+    """Return the least number of cores that meets a target with the probability of the target.
 
     Parameters
     ----------
     points : sequence of Point
-        Of one series; those that are marked to calibrate do, all if none is marked.
+        Points of one series; those marked to calibrate are used, or all if none is marked.
     target : Target
     counts : sequence of int
         Cores to choose from.
     noise_ratio : float or None
         As for :func:`routecast.calibration.fit`.
     next_points : int
-        How many further measurements to name.
+        Number of further measurements to propose.
     bounds : sequence of Bound
-        On the latency at the target, which the simulator judges on the calibrated router; it has queues of 512 frames
-        for each core, an assumption.
+        Bounds on the latency at the target. The simulator checks them on the calibrated router, whose queues are
+        assumed to have 512 frames for each core.
     move : Carry or None
-        To the host that is sized, where the points are of another one.
+        Transfer to the host that is sized, if the points are from another host.
 
     Raises
     ------
@@ -62,13 +62,15 @@ def size(
     if not wanted or wanted[0] < 1:
         raise FitProblem("", "give at least one number of cores to choose from, each 1 or more")
     fitted = _fitted(known, noise_ratio, move)
-    counted = looked_at(wanted, lambda part: _counts(fitted, target, part), lambda count: _is_sure(count, target))
+    counted = evaluated_counts(
+        wanted, lambda part: _counts(fitted, target, part), lambda count: _is_sure(count, target)
+    )
     able = [count for count in counted if _is_sure(count, target)]
     least, notes = next(iter(able), None), list[str]()
     if bounds and able:
         least, notes = confirmed(able, lambda count: (_router(fitted, target, count.cores), None), target, bounds)
         counted = tuple(least if least and count.cores == least.cores else count for count in counted)
-        notes.append("latency is that of queues of 512 frames for each core, which no measurement tells")
+        notes.append("the latency assumes queues of 512 frames for each core, which were not measured")
     at_most = at_cores(_at(fitted, target), wanted[-1])
     places = fitted.candidates(min(wanted[-1], 2 * max(point.cores for point in known)), [at_most])
     named = next_points if move is None else max(next_points, 2)
@@ -98,20 +100,20 @@ def _counts(fitted: FittedRouter, target: Target, wanted: Sequence[int]) -> tupl
     chances = fitted.chances(points, target.forwarded_pps)
     return tuple(
         Count(
-            cores=made.point.cores,
+            cores=prediction.point.cores,
             probability=chance,
-            rate_pps=made.throughput_pps,
-            low_pps=made.low_pps,
-            high_pps=made.high_pps,
-            limit=made.limit,
-            outside=_outside(fitted, made),
+            rate_pps=prediction.throughput_pps,
+            low_pps=prediction.low_pps,
+            high_pps=prediction.high_pps,
+            limit=prediction.limit,
+            outside=_outside(fitted, prediction),
         )
-        for made, chance in zip(fitted.predict(points), chances, strict=True)
+        for prediction, chance in zip(fitted.predict(points), chances, strict=True)
     )
 
 
 def _at(fitted: FittedRouter, target: Target) -> Point:
-    """Return the point of the target's frames on the measured machine with the most cores."""
+    """Return a point with the frames of the target, on the measured machine with the most cores."""
     model = max(fitted.points, key=lambda point: point.cores)
     mix = None if target.frames.is_fixed else target.frames
     return replace(model, frame_bytes=target.frames.mean_bytes, frame_mix=mix, throughput_pps=math.nan, calibrate=False)
@@ -128,31 +130,31 @@ def _router(fitted: FittedRouter, target: Target, count: int) -> RouterModel:
     )
 
 
-def _outside(fitted: FittedRouter, made: Prediction) -> tuple[str, ...]:
-    point = made.point
+def _outside(fitted: FittedRouter, prediction: Prediction) -> tuple[str, ...]:
+    point = prediction.point
     measured = {(each.frame_bytes, each.frame_mix) for each in fitted.points}
-    marks = {
-        "cores": point.cores > _FAR * max(each.cores for each in fitted.points),
+    is_outside = {
+        "cores": point.cores > _MAX_EXTRAPOLATION * max(each.cores for each in fitted.points),
         "frames": (point.frame_bytes, point.frame_mix) not in measured,
         "link": point.link_bps is None,
         "host": fitted.carry != (0.0, 0.0),
     }
-    return tuple(name for name, is_so in marks.items() if is_so)
+    return tuple(name for name, is_true in is_outside.items() if is_true)
 
 
 def _facts(
     fitted: FittedRouter, target: Target, counts: Sequence[Count], noise_ratio: float | None, move: Carry | None
 ) -> tuple[FactAnswer, ...]:
-    """Return each fact that the points leave open and that would change the interval, with both answers."""
+    """Return the facts that the points leave open and that change the interval, each with both answers."""
     least = next((count for count in counts if _is_sure(count, target)), counts[-1])
     answers = []
     for fact in open_facts(fitted, [at_cores(_at(fitted, target), least.cores)], noise_ratio=noise_ratio):
-        few: dict[str, int | None] = {}
+        least_by_answer: dict[str, int | None] = {}
         for answer, is_shared in (("no", False), ("yes", True)):
             refitted = _fitted(with_shared_queue(fitted.points, is_shared), noise_ratio, move)
             seen = _counts(refitted, target, [count.cores for count in counts])
-            few[answer] = next((count.cores for count in seen if _is_sure(count, target)), None)
-        answers.append(FactAnswer(fact=fact, least_cores=few))
+            least_by_answer[answer] = next((count.cores for count in seen if _is_sure(count, target)), None)
+        answers.append(FactAnswer(fact=fact, least_cores=least_by_answer))
     return tuple(answers)
 
 

@@ -1,7 +1,7 @@
-"""The accuracy of ``size`` on routers that others measured, with each source left out of the priors.
+"""The accuracy of ``size`` on published measurements of routers, with priors that exclude the source of each router.
 
-For each series and frames of the board targets are half, two thirds and all of the largest measured rate. Counts to
-choose from are those that were measured, so that a measurement can judge the choice.
+For each series and frame size of the board, the targets are half, two thirds and all of the largest measured rate. The
+choice is among the measured numbers of cores, so that a measurement can judge it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from routecast.progress import Progress
 __all__ = ["TARGETS", "Chosen", "SizeBoard", "run_size_board"]
 
 TARGETS = (0.5, 2.0 / 3.0, 1.0)
-"""Parts of the largest measured rate."""
-_FEWEST_COUNTS = 2
+"""Targets as shares of the largest measured rate."""
+_MIN_COUNTS = 2
 _NEAR = 0.97
-"""Where few counts were measured the first that is certain is often much more so; below this it is hardly more."""
+"""Answers with a smaller stated probability are near the requested one; few measured counts often give more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
     """A target of a series, the number of cores chosen for it, and the measured rates.
 
-    ``cores`` is None where no count was certain; ``least_cores`` is the fewest measured that met the target.
+    ``cores`` is None if no count was certain; ``least_cores`` is the least measured count that met the target.
     """
 
     pack: str
@@ -47,28 +47,30 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeBoard:
-    """All targets of all series."""
+    """The choices for all targets of all series."""
 
     chosen: tuple[Chosen, ...]
 
     @property
     def summary(self) -> dict[str, float]:
         """Numbers of targets and answers, stated and met probabilities, and the extra cores."""
-        answered = [each for each in self.chosen if each.cores is not None]
-        held_out = [each for each in answered if each.is_held_out]
-        near = [each for each in answered if each.probability < _NEAR]
+        answered = [choice for choice in self.chosen if choice.cores is not None]
+        held_out = [choice for choice in answered if choice.is_held_out]
+        near = [choice for choice in answered if choice.probability < _NEAR]
         return {
             "asked": len(self.chosen),
             "answered": len(answered),
-            "stated_ratio": _mean([each.probability for each in answered]),
-            "met_ratio": _mean([each.is_met for each in answered]),
+            "stated_ratio": _mean([choice.probability for choice in answered]),
+            "met_ratio": _mean([choice.is_met for choice in answered]),
             "near": len(near),
-            "near_stated_ratio": _mean([each.probability for each in near]),
-            "near_met_ratio": _mean([each.is_met for each in near]),
+            "near_stated_ratio": _mean([choice.probability for choice in near]),
+            "near_met_ratio": _mean([choice.is_met for choice in near]),
             "held_out": len(held_out),
-            "held_out_stated_ratio": _mean([each.probability for each in held_out]),
-            "held_out_met_ratio": _mean([each.is_met for each in held_out]),
-            "cores_over_least": median([(each.cores or 0) / each.least_cores for each in answered] or [float("nan")]),
+            "held_out_stated_ratio": _mean([choice.probability for choice in held_out]),
+            "held_out_met_ratio": _mean([choice.is_met for choice in held_out]),
+            "cores_over_least": median(
+                [(choice.cores or 0) / choice.least_cores for choice in answered] or [float("nan")]
+            ),
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -77,42 +79,42 @@ class SizeBoard:
 
 
 def run_size_board(on_progress: Progress | None = None, *, packs: Sequence[Pack] | None = None) -> SizeBoard:
-    """Choose counts for all targets of all packs of routers (None: the shipped ones)."""
+    """Choose counts for all targets of all packs of routers; None: the shipped packs."""
     packs = [pack for pack in (read_packs() if packs is None else packs) if pack.kind == "multicore"]
     chosen: list[Chosen] = []
     for done, pack in enumerate(packs):
         if on_progress is not None:
             on_progress(done, len(packs), pack.title)
         for fitted, calibrating, held_out in calibrated_series(pack):
-            chosen += _of_series(pack, fitted, calibrating, held_out)
+            chosen += _series_choices(pack, fitted, calibrating, held_out)
     if on_progress is not None:
         on_progress(len(packs), len(packs), "")
     return SizeBoard(chosen=tuple(chosen))
 
 
-def _of_series(
+def _series_choices(
     pack: Pack, fitted: FittedRouter, calibrating: Sequence[Point], held_out: Sequence[Point]
 ) -> Iterator[Chosen]:
-    by_question: dict[tuple[object, ...], dict[int, Point]] = {}
+    by_conditions: dict[tuple[object, ...], dict[int, Point]] = {}
     for point in (*held_out, *calibrating):
-        own = replace(point, cores=1, flows=None, calibrate=False).conditions
-        by_question.setdefault(own, {}).setdefault(point.working_cores, point)
-    for measured in by_question.values():
-        if len(measured) < _FEWEST_COUNTS:
+        conditions_key = replace(point, cores=1, flows=None, calibrate=False).conditions
+        by_conditions.setdefault(conditions_key, {}).setdefault(point.working_cores, point)
+    for measured in by_conditions.values():
+        if len(measured) < _MIN_COUNTS:
             continue
         points = [measured[count] for count in sorted(measured)]
         largest_pps = max(point.throughput_pps for point in points)
         for ratio in TARGETS:
             target_pps = ratio * largest_pps
             chances = fitted.chances(points, target_pps)
-            place = next((i for i, chance in enumerate(chances) if chance >= CONFIDENCE_RATIO), None)
-            point = points[-1 if place is None else place]
+            index = next((i for i, chance in enumerate(chances) if chance >= CONFIDENCE_RATIO), None)
+            point = points[-1 if index is None else index]
             yield Chosen(
                 pack=pack.name,
                 series=fitted.series,
                 target_ratio=ratio,
-                cores=None if place is None else point.working_cores,
-                probability=chances[-1 if place is None else place],
+                cores=None if index is None else point.working_cores,
+                probability=chances[-1 if index is None else index],
                 is_met=point.throughput_pps >= target_pps,
                 is_held_out=point in held_out,
                 least_cores=next(p.working_cores for p in points if p.throughput_pps >= target_pps),

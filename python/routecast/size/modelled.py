@@ -1,4 +1,4 @@
-"""Size a router of a file, or of a network function on a host."""
+"""Sizing of a router from a file, or from a network function on a host."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from routecast.router.files import build_router, router_table
 from routecast.router.model import RouterModel
 from routecast.router.performance import at_frequency
 from routecast.router.variants import vary
-from routecast.size._answer import Count, Sizing, Target, looked_at
+from routecast.size._answer import Count, Sizing, Target, evaluated_counts
 
 __all__ = ["RouterOf", "at_clock", "clocks_of", "confirmed", "router_of_document", "router_of_function", "size_router"]
 
 RouterOf = Callable[[int], tuple[RouterModel, OfferedLoad | None]]
-"""Returns a router with so many cores, and the load that its file suggests."""
+"""Returns the router with a number of cores, and the load of its file."""
 
-_MOST_SIMULATED = 8
-_ENOUGH = 1.0 - 1e-9
-_LOST = 1e-9
+_MAX_SIMULATED = 8
+_RATE_TOLERANCE_RATIO = 1.0 - 1e-9
+_LOSS_TOLERANCE_RATIO = 1e-9
 
 
 def router_of_document(document: Mapping[str, Any], target: Target, *, subject: str, folder: Path | None) -> RouterOf:
-    """Return the routers of a file with other numbers of cores.
+    """Return a function that gives the router of a file with other numbers of cores.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def router_of_document(document: Mapping[str, Any], target: Target, *, subject: 
 def router_of_function(
     function: NetworkFunction, hardware: Hardware, target: Target, *, direction: str | None = None
 ) -> RouterOf:
-    """Return the routers of a function on numbers of cores of a host, by its elementary operations."""
+    """Return a function that gives the router of a network function on a number of cores of a host."""
 
     def router(count: int) -> tuple[RouterModel, OfferedLoad | None]:
         whole = estimate(function, hardware, direction=direction, frame_bytes=target.frames, cores=count)
@@ -78,7 +78,7 @@ def router_of_function(
 
 
 def clocks_of(model: RouterModel) -> tuple[str, tuple[float, ...]]:
-    """Return the pool that has P-states, and their clocks in Hz, in ascending order; no clock where none has."""
+    """Return the pool with P-states, and their clocks in Hz in ascending order; empty without P-states."""
     for pool in model.pools:
         if pool.power is not None and pool.power.performance:
             return pool.name, tuple(sorted(state.frequency_hz for state in pool.power.performance))
@@ -86,7 +86,7 @@ def clocks_of(model: RouterModel) -> tuple[str, tuple[float, ...]]:
 
 
 def at_clock(router_of: RouterOf, pool: str, frequency_hz: float) -> RouterOf:
-    """Return the routers with the units of a pool at another of its clocks."""
+    """Return a function that gives the routers with the units of a pool at another clock."""
 
     def router(count: int) -> tuple[RouterModel, OfferedLoad | None]:
         model, load = router_of(count)
@@ -105,29 +105,29 @@ def size_router(
     notes: Sequence[str] = (),
     on_progress: Progress = lambda done, total, now: None,
 ) -> Sizing:
-    """Return the least of some counts of cores that meets a target, by the closed form and then by the simulator.
+    """Return the least number of cores that meets a target, by the closed form and then by the simulator.
 
-    The description is taken as exact, so no probability is known. The closed form finds the first count that carries
-    the target, and the simulator confirms it, loss and latency; where it does not, the next one is tried.
+    The description counts as exact, so the answer has no probability. The closed form finds the first count that
+    carries the target, and the simulator checks its loss and latency. If this fails, the next count is tried.
 
     Parameters
     ----------
     router_of : callable
     target : Target
-        Its probability is not looked at.
+        Its probability is ignored.
     counts : sequence of int
     name : str
-        Of the router.
+        Name of the router.
     bounds : sequence of Bound
-        On the latency.
+        Bounds on the latency.
     notes : sequence of str
-        What the reader must know of the description.
+        Remarks on the description, for the reader.
     on_progress : callable
 
     Raises
     ------
     routecast.errors.RoutecastError
-        No count makes a router.
+        No number of cores makes a valid router.
     """
     wanted = sorted(set(counts))
     if not wanted:
@@ -135,25 +135,25 @@ def size_router(
     skipped: list[str] = []
 
     def solved(part: Sequence[int]) -> list[Count]:
-        made = []
+        solved_counts = []
         for done, count in enumerate(part):
             on_progress(done, len(part), f"{count} cores")
             try:
-                made.append(_solved(router_of, count, target, bounds))
+                solved_counts.append(_solved(router_of, count, target, bounds))
             except RoutecastError as problem:
                 skipped.append(f"{count} cores: {problem}")
-        return made
+        return solved_counts
 
     def is_enough(count: Count) -> bool:
-        return count.rate_pps >= target.forwarded_pps * _ENOUGH
+        return count.rate_pps >= target.forwarded_pps * _RATE_TOLERANCE_RATIO
 
-    counted = looked_at(wanted, solved, is_enough)
+    counted = evaluated_counts(wanted, solved, is_enough)
     if not counted:
-        raise RoutecastError(f"no count of cores makes a router; the first says: {skipped[0]}")
+        raise RoutecastError(f"no number of cores makes a valid router; the first error: {skipped[0]}")
     able = [count for count in counted if is_enough(count)]
-    least, further = confirmed(able, lambda count: router_of(count.cores), target, bounds, on_progress=on_progress)
+    least, trial_notes = confirmed(able, lambda count: router_of(count.cores), target, bounds, on_progress=on_progress)
     if skipped:
-        further = [*further, f"{len(skipped)} counts make no router; the first says: {skipped[0]}"]
+        trial_notes = [*trial_notes, f"{len(skipped)} counts make no valid router; the first error: {skipped[0]}"]
     if least is not None:
         counted = tuple(least if count.cores == least.cores else count for count in counted)
     return Sizing(
@@ -163,7 +163,7 @@ def size_router(
         least=least,
         facts=(),
         next=(),
-        warnings=(*notes, *further),
+        warnings=(*notes, *trial_notes),
         bounds=tuple(bounds),
     )
 
@@ -176,12 +176,12 @@ def confirmed(
     *,
     on_progress: Progress = lambda done, total, now: None,
 ) -> tuple[Count | None, list[str]]:
-    """Return the first of some numbers of cores that the simulator confirms, and the trials before it."""
+    """Return the first number of cores that the simulator confirms, and notes on the simulated trials."""
     from routecast.evaluate.simulate import Simulate
 
     notes: list[str] = []
-    for tried, count in enumerate(able[:_MOST_SIMULATED]):
-        on_progress(tried, min(len(able), _MOST_SIMULATED), f"simulating {count.cores} cores")
+    for tried, count in enumerate(able[:_MAX_SIMULATED]):
+        on_progress(tried, min(len(able), _MAX_SIMULATED), f"simulating {count.cores} cores")
         model, default = router_of(count)
         try:
             trial = past_the_transient(Simulate(model), _load(model, default, count.cores, target), None)
@@ -191,18 +191,18 @@ def confirmed(
         missed = [
             f"{bound.quantity} is {bound.format_value(bound.value(trial))}" for bound in bounds if not bound.met(trial)
         ]
-        if trial.loss_ratio > target.loss_ratio + _LOST:
+        if trial.loss_ratio > target.loss_ratio + _LOSS_TOLERANCE_RATIO:
             missed.insert(0, f"{trial.loss_ratio:.3g} of the frames are lost")
         if not missed:
-            notes.append(f"the simulator confirms {count.cores} cores: {_seen(trial, bounds)}")
-            return replace(count, latency_s=_bounded(trial, bounds)), notes
+            notes.append(f"the simulator confirms {count.cores} cores: {_simulated_values(trial, bounds)}")
+            return replace(count, latency_s=_bounded_latency_s(trial, bounds)), notes
         notes.append(f"{count.cores} cores carry the rate, but simulated {' and '.join(missed)}")
-    if len(able) > _MOST_SIMULATED:
-        notes.append(f"only the first {_MOST_SIMULATED} counts that carry the rate were simulated")
+    if len(able) > _MAX_SIMULATED:
+        notes.append(f"only the first {_MAX_SIMULATED} counts that carry the rate were simulated")
     return None, notes
 
 
-def _seen(trial: Trial, bounds: Sequence[Bound]) -> str:
+def _simulated_values(trial: Trial, bounds: Sequence[Bound]) -> str:
     parts = [
         f"loss {trial.loss_ratio:.3g}",
         *(f"{each.quantity} {each.format_value(each.value(trial))}" for each in bounds),
@@ -223,13 +223,13 @@ def _solved(router_of: RouterOf, count: int, target: Target, bounds: Sequence[Bo
         high_pps=math.nan,
         limit=trial.bottleneck.name,
         outside=(),
-        latency_s=_bounded(trial, bounds),
+        latency_s=_bounded_latency_s(trial, bounds),
         power_w=trial.power.mean_w if trial.power else math.nan,
     )
 
 
-def _bounded(trial: Trial, bounds: Sequence[Bound]) -> float:
-    """Return the latency of the first bound; NaN where there is no bound or the latency is unknown."""
+def _bounded_latency_s(trial: Trial, bounds: Sequence[Bound]) -> float:
+    """Return the latency of the first bound; NaN without a bound or if the latency is unknown."""
     return next((bound.value(trial) for bound in bounds if bound.quantity != "loss"), math.nan)
 
 

@@ -1,4 +1,4 @@
-"""The answer to a sizing question as table, figure and page."""
+"""Tables, figures and the page of the answer to a sizing question."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ __all__ = [
 
 _AROUND = 6
 _MEASURED = (
-    "Probability that one measurement shows the target or more. Outside: what no measurement tells: cores beyond twice "
-    "the most measured, frames never measured, a link that is not stated."
+    "Probability that one measurement reaches the target. Outside: conditions beyond the measurements, such as more "
+    "than twice the most measured cores, frames that were never measured, or an unknown link."
 )
-_DESCRIBED = "Rate: the greatest without loss (with --loss: at all) by closed form; the rest at the target."
+_DESCRIBED = (
+    "Rate: maximum throughput without loss (with --loss: with loss) by closed form; other columns are at the target."
+)
 _CERTAIN, _TARGET = "#4aa36a", "#c8524a"
 
 
 def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
-    """Return the counts around the answer (``whole``: all) with their probability, rate and what limits."""
+    """Return the table of the counts around the answer, or of all counts, with probability, rate and limit."""
     counts = sizing.counts if whole else _around(sizing)
     is_measured = any(count.probability is not None for count in counts)
     has_power = any(math.isfinite(count.power_w) for count in counts)
@@ -41,7 +43,7 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
     return Table.of(
         counts,
         Column("Cores", "", "d", "cores"),
-        is_measured and Column("Probability", "", _probability, "probability"),
+        is_measured and Column("Probability", "", _probability_text, "probability"),
         Column("Rate", "Mpps", mpps, "rate_pps"),
         is_measured and Column("Low", "Mpps", mpps, "low_pps", group="95 %"),
         is_measured and Column("High", "Mpps", mpps, "high_pps", group="95 %"),
@@ -57,7 +59,7 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
 
 
 def compared_table(sizings: Sequence[Sizing]) -> Table:
-    """Return the least count of each of several routers, beside each other."""
+    """Return the table of the least counts of several routers."""
     has_power = any(each.least is not None and math.isfinite(each.least.power_w) for each in sizings)
     return Table.of(
         sizings,
@@ -67,28 +69,32 @@ def compared_table(sizings: Sequence[Sizing]) -> Table:
         has_power and Column("Power", "W", getter=lambda each: each.least and each.least.power_w),
         name="compared",
         title=f"Least cores for {sizings[0].target.rate_bps / 1e9:.4g} Gbit/s of {sizings[0].target.frames.name}",
-        caption="A dash: no count is known to do.",
+        caption="A dash: no count is known to suffice.",
     )
 
 
 def _around(sizing: Sizing) -> tuple[Count, ...]:
-    """Take counts around the answer, the first and the last; where no count is certain, around the most probable."""
+    """Return the counts around the answer, or else around the most probable count, and the first and last counts."""
     middle = sizing.least or max(sizing.counts, key=lambda count: (count.probability or 0.0, count.rate_pps))
     place = [count.cores for count in sizing.counts].index(middle.cores)
-    kept = {0, len(sizing.counts) - 1, *range(max(0, place - _AROUND), min(len(sizing.counts), place + _AROUND + 1))}
-    return tuple(sizing.counts[number] for number in sorted(kept))
+    shown_places = {
+        0,
+        len(sizing.counts) - 1,
+        *range(max(0, place - _AROUND), min(len(sizing.counts), place + _AROUND + 1)),
+    }
+    return tuple(sizing.counts[number] for number in sorted(shown_places))
 
 
-def _known(probability: float | None) -> float:
+def _probability_or_nan(probability: float | None) -> float:
     return math.nan if probability is None else probability
 
 
-def _probability(chance: float) -> str:
+def _probability_text(chance: float) -> str:
     return f"{chance:.3f}"
 
 
 def describe_next(sizing: Sizing) -> tuple[str, ...]:
-    """Return sentences on the measurements that would narrow the number of cores most."""
+    """Return sentences about the measurements that would narrow the number of cores most."""
     sentences = []
     for point in sizing.next:
         where = point.point
@@ -106,7 +112,7 @@ def probability_figure(sizing: Sizing) -> Figure:
     x = tuple(float(count.cores) for count in sizing.counts)
     ratio = sizing.target.confidence_ratio
     marks: list[Line | Points] = [
-        Line(name="probability", x=x, y=tuple(_known(count.probability) for count in sizing.counts)),
+        Line(name="probability", x=x, y=tuple(_probability_or_nan(count.probability) for count in sizing.counts)),
         Line(name=f"wanted, {ratio:.4g}", x=(x[0], x[-1]), y=(ratio, ratio), colour=_TARGET, dashed=True),
     ]
     if sizing.least is not None:
@@ -115,7 +121,7 @@ def probability_figure(sizing: Sizing) -> Figure:
             Points(
                 name=f"least, {cores(least.cores)}",
                 x=(float(least.cores),),
-                y=(_known(least.probability),),
+                y=(_probability_or_nan(least.probability),),
                 colour=_CERTAIN,
                 size_px=11,
                 labels=(cores(least.cores),),
@@ -156,7 +162,7 @@ def rate_figure(sizing: Sizing) -> Figure:
 
 
 def size_page(sizings: tuple[Sizing, ...], *, source: str, live: Live | None = None) -> Page:
-    """Return the page of a sizing question, with a section for each series; ``live`` is the live panel."""
+    """Return the page of a sizing question, with a section for each series and optionally a live panel."""
     target = sizings[0].target
     return Page(
         title="How many cores?",
@@ -173,17 +179,21 @@ def size_page(sizings: tuple[Sizing, ...], *, source: str, live: Live | None = N
 def _section(number: int, sizing: Sizing) -> Section:
     least = sizing.least
     is_measured = any(count.probability is not None for count in sizing.counts)
-    sure = f"probability {_known(least.probability):.3g}" if least and is_measured else "probability not known"
+    probability_text = (
+        f"probability {_probability_or_nan(least.probability):.3g}"
+        if least and is_measured
+        else "probability not known"
+    )
     ends = f"{least.low_pps / 1e6:.4g} to {least.high_pps / 1e6:.4g} with 95 %" if least and is_measured else ""
     tiles = least is not None and Tiles(
         (
-            Tile(str(least.cores), "cores, the least", sure),
+            Tile(str(least.cores), "cores, the least", probability_text),
             Tile(f"{least.rate_pps / 1e6:.4g} Mpps", "they forward", ends),
             Tile(f"{sizing.headroom_ratio:.1%}", "headroom"),
         )
     )
     nothing = least is None and Notice(mood="bad", title="No number of cores is certain", text=sizing.answer + ".")
-    ask = tuple(fact.text for fact in sizing.facts)
+    fact_texts = tuple(fact.text for fact in sizing.facts)
     section = Section.of(
         f"size-{number}",
         sizing.series or "Cores",
@@ -194,7 +204,7 @@ def _section(number: int, sizing: Sizing) -> Section:
         rate_figure(sizing),
         counts_table(sizing),
         Folded(summary="All counts", table=counts_table(sizing, whole=True)),
-        bool(ask) and Listing(title="Facts that would narrow it", entries=ask),
+        bool(fact_texts) and Listing(title="Facts that would narrow it", entries=fact_texts),
         bool(sizing.next) and Listing(title="Measure next", entries=describe_next(sizing)),
         bool(sizing.remarks) and Listing(title="Before you rely on it", entries=sizing.remarks),
     )
@@ -215,12 +225,12 @@ def _name(sizing: Sizing, sizings: tuple[Sizing, ...]) -> str:
 
 
 def size_board_table(board: SizeBoard) -> Table:
-    """Return the accuracy of numbers of cores on routers that others measured."""
+    """Return the table of the accuracy of sizing on published measurements of routers."""
     summary = board.summary
     return Table.of_facts(
         (
             ("Targets", f"{summary['asked']:.0f}"),
-            ("with a count that is certain", f"{summary['answered']:.0f}"),
+            ("with a certain count", f"{summary['answered']:.0f}"),
             ("their stated probability, mean", f"{summary['stated_ratio']:.1%}"),
             ("met by the measurement", f"{summary['met_ratio']:.1%}"),
             ("of these with a stated probability below 97 %", f"{summary['near']:.0f}"),
@@ -229,7 +239,7 @@ def size_board_table(board: SizeBoard) -> Table:
             ("of all at held-out points", f"{summary['held_out']:.0f}"),
             ("stated, mean", f"{summary['held_out_stated_ratio']:.1%}"),
             ("met", f"{summary['held_out_met_ratio']:.1%}"),
-            ("cores over the fewest that would have done, median", f"{summary['cores_over_least']:.2f}"),
+            ("cores over the least that would have sufficed, median", f"{summary['cores_over_least']:.2f}"),
         ),
         name="size-board",
         title="Counts of cores with a probability of 95 %, judged by measurements",
