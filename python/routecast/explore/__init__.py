@@ -1,4 +1,4 @@
-"""Live panels: a router and its simulator in a page, with controls for its fields."""
+"""Live panels: a page with a router, its simulator, and controls for the fields of the router."""
 
 from routecast.explore.panel import Control, Panel, make_panel
 from routecast.explore.router import panel_of_router

@@ -1,4 +1,4 @@
-"""Differences between trees of plain data, and trees with some values replaced."""
+"""Differences between trees of plain data, and replacement of values in such trees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Path", "at_path", "changed", "differences", "outermost", "overlap"]
 Path: TypeAlias = tuple[str | int, ...]
 
 
-def differences(one: Any, other: Any, path: Path = ()) -> Iterator[Path]:
+def differences(first: Any, second: Any, path: Path = ()) -> Iterator[Path]:
     """Return the deepest paths at which two trees differ; lists of different lengths differ as a whole.
 
     Examples
@@ -18,36 +18,36 @@ def differences(one: Any, other: Any, path: Path = ()) -> Iterator[Path]:
     >>> list(differences({"a": [1, 2], "b": [1]}, {"a": [1, 3], "b": []}))
     [('a', 1), ('b',)]
     """
-    if one is other:
+    if first is second:
         return
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        for key in one:
-            yield from differences(one[key], other[key], (*path, key))
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for index, (a, b) in enumerate(zip(one, other, strict=True)):
+    if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():
+        for key in first:
+            yield from differences(first[key], second[key], (*path, key))
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for index, (a, b) in enumerate(zip(first, second, strict=True)):
             yield from differences(a, b, (*path, index))
-    elif one != other or type(one) is not type(other):
+    elif first != second or type(first) is not type(second):
         yield path
 
 
 def outermost(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths that lie inside no other path.
+    """Return the paths that are not inside another path.
 
     Examples
     --------
     >>> outermost([("a", 1), ("a",), ("b",)])
     [('a',), ('b',)]
     """
-    kept: list[Path] = []
-    for path in sorted(set(paths), key=lambda each: (len(each), [str(step) for step in each])):
-        if not any(path[: len(above)] == above for above in kept):
-            kept.append(path)
-    return kept
+    outer_paths: list[Path] = []
+    for path in sorted(set(paths), key=lambda steps: (len(steps), [str(step) for step in steps])):
+        if not any(path[: len(above)] == above for above in outer_paths):
+            outer_paths.append(path)
+    return outer_paths
 
 
-def overlap(some: Iterable[Path], others: Sequence[Path]) -> bool:
-    """Return whether a path of the first set lies in, equals, or contains a path of the second."""
-    return any(a[: len(b)] == b or b[: len(a)] == a for a in some for b in others)
+def overlap(paths: Iterable[Path], other_paths: Sequence[Path]) -> bool:
+    """Return whether a path of the first set contains, equals or is inside a path of the second set."""
+    return any(a[: len(b)] == b or b[: len(a)] == a for a in paths for b in other_paths)
 
 
 def at_path(tree: Any, path: Path) -> Any:
@@ -60,13 +60,13 @@ def at_path(tree: Any, path: Path) -> Any:
 def changed(tree: Any, paths: Sequence[Path], values: Sequence[Any]) -> Any:
     """Return a tree with other values at some paths; unchanged parts are shared."""
     for path, value in zip(paths, values, strict=True):
-        tree = _with(tree, path, value)
+        tree = _replaced(tree, path, value)
     return tree
 
 
-def _with(tree: Any, path: Path, value: Any) -> Any:
+def _replaced(tree: Any, path: Path, value: Any) -> Any:
     if not path:
         return value
     copy = tree.copy()
-    copy[path[0]] = _with(tree[path[0]], path[1:], value)
+    copy[path[0]] = _replaced(tree[path[0]], path[1:], value)
     return copy

@@ -1,4 +1,4 @@
-"""Measured points as a live panel: the calibrated router, its intervals, and the effect of open facts."""
+"""Live panels of measured points: the calibrated router, its intervals, and the effect of open facts."""
 
 from __future__ import annotations
 
@@ -24,37 +24,41 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity.parse import parse_bit_rate_bps
 from routecast.quantity.value_list import Plain
 
-__all__ = ["ANYTHING", "Forecast", "MeasuredPanel", "StartConditions", "panels_of_points"]
+__all__ = ["DEFAULT_START", "Forecast", "MeasuredPanel", "StartConditions", "panels_of_points"]
 
-_MOST_CORES = 24
-_TAIL = (0.005, 0.01, 0.025, 0.05, 0.075)
-_PROBABILITIES = (*_TAIL, *(step / 20 for step in range(2, 19)), *(round(1.0 - tail, 3) for tail in reversed(_TAIL)))
+_MAX_CORES = 24
+_TAIL_PROBABILITIES = (0.005, 0.01, 0.025, 0.05, 0.075)
+_PROBABILITIES = (
+    *_TAIL_PROBABILITIES,
+    *(step / 20 for step in range(2, 19)),
+    *(round(1.0 - tail, 3) for tail in reversed(_TAIL_PROBABILITIES)),
+)
 _NO_LINK_BPS = 10e12
 _DEFAULT_LINK_BPS = 10e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartConditions:
-    """Frames, rate and cores at which a panel starts; None: those of the measurements."""
+    """Frames, rate and cores at the start of a panel; None: the values of the measurements."""
 
     frames: FrameMix | None = None
     rate_pps: float | None = None
     cores: int | None = None
 
 
-ANYTHING = StartConditions()
+DEFAULT_START = StartConditions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Forecast of a measurement of the greatest rate: quantiles by cores and frames, without links."""
+    """Forecast of a measured maximum throughput: quantiles by cores and frames, without limits by links."""
 
     cores: tuple[int, ...]
     frames: tuple[str, ...]
     quantiles_pps: tuple[tuple[tuple[float, ...], ...], ...]
 
     def to_json(self) -> dict[str, object]:
-        """Return plain data, rates to four digits."""
+        """Return plain data, with rates to four digits."""
         rounded = [[[float(f"{rate:.4g}") for rate in row] for row in rows] for rows in self.quantiles_pps]
         return {
             "cores": list(self.cores),
@@ -77,39 +81,39 @@ class MeasuredPanel:
 def panels_of_points(
     points: Sequence[Point],
     *,
-    start: StartConditions = ANYTHING,
+    start: StartConditions = DEFAULT_START,
     noise_ratio: float | None = None,
     priors: Priors | None = None,
 ) -> tuple[MeasuredPanel, ...]:
-    """Calibrate and return the panel, and one for each answer to an open fact.
+    """Calibrate a router; return its panel, and a panel for each answer to an open fact.
 
-    ``points`` calibrate; ``start`` sets the controls; ``noise_ratio`` and ``priors`` are those of
+    ``points`` are used for the calibration; ``start`` sets the controls; ``noise_ratio`` and ``priors`` are those of
     :func:`routecast.calibration.fit`. Raises FitProblem: no point has a rate, or the points belong to several series.
     """
     fitted = fit(points, noise_ratio=noise_ratio, priors=priors)
-    most = min(max(8, 2 * max(point.cores for point in points), start.cores or 1), _MOST_CORES)
+    max_cores = min(max(8, 2 * max(point.cores for point in points), start.cores or 1), _MAX_CORES)
     model = max(points, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
     panels = {"": fitted}
-    if open_facts(fitted, [at_cores(model, most)], noise_ratio=noise_ratio, priors=priors):
+    if open_facts(fitted, [at_cores(model, max_cores)], noise_ratio=noise_ratio, priors=priors):
         for answer, is_shared in (("no", False), ("yes", True)):
             facts = with_shared_queue(points, is_shared)
             panels[f"shared_queue = {answer}"] = fit(facts, noise_ratio=noise_ratio, priors=priors)
     return tuple(
         MeasuredPanel(
             assumes=assumes,
-            panel=_panel(each, model, tuple(range(1, most + 1)), start),
-            forecast=_forecast(each, model, tuple(range(1, most + 1)), start),
-            fitted=each,
+            panel=_panel(variant, model, tuple(range(1, max_cores + 1)), start),
+            forecast=_forecast(variant, model, tuple(range(1, max_cores + 1)), start),
+            fitted=variant,
         )
-        for assumes, each in panels.items()
+        for assumes, variant in panels.items()
     )
 
 
 def _frames(fitted: FittedRouter, start: StartConditions) -> dict[str, FrameMix]:
-    """Return the frames to choose from: those measured or requested, RFC 2544's, and IMIX."""
+    """Return the frames of the control: those measured or requested, the sizes of RFC 2544, and IMIX."""
     measured = [point.frame_mix or FrameMix.fixed(round(point.frame_bytes)) for point in fitted.points]
-    wanted = [start.frames] if start.frames else []
-    mixes = [*measured, *wanted, *(FrameMix.fixed(size) for size in RFC2544_FRAME_BYTES), FrameMix.imix()]
+    requested = [start.frames] if start.frames else []
+    mixes = [*measured, *requested, *(FrameMix.fixed(size) for size in RFC2544_FRAME_BYTES), FrameMix.imix()]
     return {mix.name: mix for mix in sorted(mixes, key=lambda mix: (not mix.is_fixed, mix.mean_bytes))}
 
 
@@ -158,15 +162,15 @@ _ARRIVALS = {"even gaps": Arrivals.cbr(), "Poisson": Arrivals.poisson()}
 def _forecast(fitted: FittedRouter, model: Point, counts: Sequence[int], start: StartConditions) -> Forecast:
     mixes = _frames(fitted, start)
     open_links = replace(model, link_bps=_NO_LINK_BPS, throughput_pps=math.nan, calibrate=False)
-    places = [
+    forecast_points = [
         replace(at_cores(open_links, count), frame_bytes=mix.mean_bytes, frame_mix=None if mix.is_fixed else mix)
         for count in counts
         for mix in mixes.values()
     ]
-    quantiles = fitted.quantiles_pps(places, _PROBABILITIES)
-    shaped = np.reshape(quantiles, (len(counts), len(mixes), len(_PROBABILITIES)))
+    quantiles = fitted.quantiles_pps(forecast_points, _PROBABILITIES)
+    quantile_table = np.reshape(quantiles, (len(counts), len(mixes), len(_PROBABILITIES)))
     return Forecast(
         cores=tuple(counts),
         frames=tuple(mixes),
-        quantiles_pps=tuple(tuple(tuple(float(rate) for rate in row) for row in rows) for rows in shaped),
+        quantiles_pps=tuple(tuple(tuple(float(rate) for rate in row) for row in rows) for rows in quantile_table),
     )

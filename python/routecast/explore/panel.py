@@ -1,13 +1,14 @@
-"""The data of a live panel: a scenario of the simulator, and the changes of each position of each control.
+"""The data of a live panel: a scenario of the simulator, and the changes by each position of each control.
 
-A page changes cores, frames, flows, clock, queue and link without knowing how a router becomes a scenario. Therefore
-every position of every control is *lowered* here, and the panel keeps where the scenario differs and what stands there
-then::
+A page changes cores, frames, flows, clock, queue and link, but cannot convert a router into a scenario. Therefore every
+position of every control is *lowered* to a scenario here, and the panel stores the paths at which the scenario differs
+from the base, with the values there::
 
     scenario(settings) = base, with the values of each control's position at the control's paths
 
-Controls change different places, and so combine. Where two change the same place (more cores, each with a clock), the
-later is kept for each position of the earlier; where that does not do, the later is left out and named.
+Controls that change different places combine. If two controls change the same place (more cores, each with a clock),
+the panel stores the changes of the later control for each position of the earlier. If this is not possible either, the
+later control is omitted and named.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from routecast.quantity.value_list import Plain
 __all__ = ["Changes", "Control", "Lower", "Panel", "make_panel"]
 
 Lower = Callable[[Mapping[str, Plain]], dict[str, Any]]
-"""From the value of each control to the scenario and what the page has to know beside it."""
+"""Converts the values of the controls into a scenario, with further data for the page."""
 
-_CHECKED = 12
+_CHECKED_COMBINATIONS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """A control.
+    """A control of a live panel.
 
-    ``values`` are in the notation of router files, ``texts`` in that of the page; ``at`` is the start. ``sets`` are
-    places in the router file and what each position writes there; None writes nothing.
+    ``values`` are in the notation of router files, ``texts`` in that of the page; ``at`` is the start position.
+    ``sets`` has paths in the router file with the value that each position writes there; None writes nothing.
     """
 
     key: str
@@ -47,7 +48,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The changes of a control: the paths, and for each of its positions the value at each path."""
+    """The changes by a control: the paths, and for each position of the control the value at each path."""
 
     paths: tuple[Path, ...]
     values: tuple[tuple[Any, ...], ...]
@@ -67,9 +68,9 @@ class Changes:
 class Panel:
     """The data of a live panel.
 
-    ``base``: the scenario where every control stands at its start, with what the page has to know beside it; ``under``:
-    by control the one on whose position its changes depend; ``changes``: by control its changes: one, or one for each
-    position of the control that it depends on; ``left_out``: controls that could not be offered, and why.
+    ``base`` is the scenario with every control at its start, with further data for the page. ``under`` has, for
+    controls whose changes depend on another control, that control. ``changes`` has the changes by each control, with an
+    entry for each position of the control that it depends on. ``left_out`` names omitted controls, with the reasons.
     """
 
     base: dict[str, Any]
@@ -79,17 +80,17 @@ class Panel:
     left_out: tuple[str, ...] = ()
 
     def scenario(self, positions: Mapping[str, int]) -> dict[str, Any]:
-        """Return the scenario for positions of controls; those that are not named stand at their start."""
+        """Return the scenario for positions of controls; other controls have their start positions."""
         at = {control.key: positions.get(control.key, control.at) for control in self.controls}
         tree: dict[str, Any] = self.base
         for control in self.controls:
             above = self.under.get(control.key)
-            of_control = self.changes[control.key][at[above] if above else 0]
-            tree = changed(tree, of_control.paths, of_control.values[at[control.key]])
+            control_changes = self.changes[control.key][at[above] if above else 0]
+            tree = changed(tree, control_changes.paths, control_changes.values[at[control.key]])
         return tree
 
     def to_json(self) -> dict[str, object]:
-        """Return plain data, as the page reads it."""
+        """Return plain data for the page."""
         return {
             "base": self.base,
             "controls": [
@@ -109,12 +110,11 @@ class Panel:
 
 
 def make_panel(lower: Lower, controls: Sequence[Control], *, left_out: Sequence[str] = ()) -> Panel:
-    """Lower every position of every control, and keep the changes of each.
+    """Lower every position of every control to a scenario, and return the panel with the changes.
 
-    Positions that make no router are left out, and controls of which one position or none remains, or that change
-    nothing.
+    The panel omits positions that make no valid router, and controls that change nothing.
 
-    Raises RoutecastError: the controls at their start make no router.
+    Raises RoutecastError: the start positions make no valid router.
     """
     start = {control.key: control.values[control.at] for control in controls}
     base = lower(start)
@@ -122,8 +122,10 @@ def make_panel(lower: Lower, controls: Sequence[Control], *, left_out: Sequence[
     changes: dict[str, tuple[Changes, ...]] = {}
     under: dict[str, str] = {}
     omitted = [*left_out]
-    for wanted in controls:
-        control, trees = _possible(wanted, [_lowered(lower, {**start, wanted.key: value}) for value in wanted.values])
+    for requested in controls:
+        control, trees = _with_valid_positions(
+            requested, [_lowered_or_none(lower, {**start, requested.key: value}) for value in requested.values]
+        )
         first = Changes.between(trees, base)
         if not first.paths:
             continue
@@ -132,15 +134,18 @@ def make_panel(lower: Lower, controls: Sequence[Control], *, left_out: Sequence[
             omitted.append(f"{control.label}: it changes what {' and '.join(each.label for each in above)} change")
             continue
         if above:
-            each_of = [
-                [_lowered(lower, {**start, above[0].key: outer, control.key: value}) for value in control.values]
+            trees_by_position = [
+                [
+                    _lowered_or_none(lower, {**start, above[0].key: outer, control.key: value})
+                    for value in control.values
+                ]
                 for outer in above[0].values
             ]
-            if any(tree is None for trees in each_of for tree in trees):
+            if any(tree is None for trees in trees_by_position for tree in trees):
                 omitted.append(f"{control.label}: not every value goes with every {above[0].label}")
                 continue
             under[control.key] = above[0].key
-            changes[control.key] = tuple(Changes.between(trees, trees[control.at]) for trees in each_of)
+            changes[control.key] = tuple(Changes.between(trees, trees[control.at]) for trees in trees_by_position)
         else:
             changes[control.key] = (first,)
         kept.append(control)
@@ -148,7 +153,7 @@ def make_panel(lower: Lower, controls: Sequence[Control], *, left_out: Sequence[
     return _checked(panel, lower)
 
 
-def _lowered(lower: Lower, settings: Mapping[str, Plain]) -> Any:
+def _lowered_or_none(lower: Lower, settings: Mapping[str, Plain]) -> Any:
     try:
         return lower(settings)
     except EnvironmentProblem:
@@ -157,8 +162,8 @@ def _lowered(lower: Lower, settings: Mapping[str, Plain]) -> Any:
         return None
 
 
-def _possible(control: Control, trees: Sequence[Any]) -> tuple[Control, list[Any]]:
-    """Return a control without the positions that make no router, and the trees of the others."""
+def _with_valid_positions(control: Control, trees: Sequence[Any]) -> tuple[Control, list[Any]]:
+    """Return a control without the positions that make no valid router, and the scenarios of the others."""
     places = [place for place, tree in enumerate(trees) if tree is not None]
     kept = replace(
         control,
@@ -171,12 +176,12 @@ def _possible(control: Control, trees: Sequence[Any]) -> tuple[Control, list[Any
 
 
 def _checked(panel: Panel, lower: Lower) -> Panel:
-    """Compare some combinations with their own lowering; a difference is a defect."""
+    """Compare random combinations of positions with their lowered scenarios; a difference is a defect."""
     random = Random(1)
-    for _ in range(_CHECKED):
+    for _ in range(_CHECKED_COMBINATIONS):
         positions = {control.key: random.randrange(len(control.values)) for control in panel.controls}
         settings = {control.key: control.values[positions[control.key]] for control in panel.controls}
-        tree = _lowered(lower, settings)
+        tree = _lowered_or_none(lower, settings)
         if tree is not None and tree != panel.scenario(positions):
             first = next(iter(differences(tree, panel.scenario(positions))))
             raise AssertionError(f"controls do not combine at {first}: {settings}")

@@ -1,4 +1,4 @@
-"""A router file as a live panel: its controls, and the scenario of a setting."""
+"""Live panels of router files: the controls, and the scenario of a setting."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routecast.router.performance import at_frequency
 
 __all__ = ["LINKS_BPS", "QUEUES", "lowered", "panel_of_router", "paths_of", "placed"]
 
-_MOST_CORES = 48
+_MAX_CORES = 48
 _DENSE_CORES = 16
 _MANY_TASKS = 500
 _FLOWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -35,7 +35,7 @@ QUEUES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 LINKS_BPS = (1e9, 10e9, 25e9, 40e9, 100e9, 200e9, 400e9)
 _RATIOS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
 _P_STATE = "P-state"
-"""A clock that moves the watts along: no place in the file, but one of a pool's performance states."""
+"""Control of the clock and its power together: it selects a performance state of a pool, not a value of the file."""
 
 
 def panel_of_router(
@@ -43,9 +43,9 @@ def panel_of_router(
 ) -> Panel:
     """Return the panel of a router file.
 
-    ``document``: what the file says; ``varied``: further fields to turn, and their values; in the place of a control of
-    the same key; ``subject`` and ``folder``: as of :func:`routecast.router.files.parse_router`. Raises RoutecastError:
-    the file makes no router.
+    ``document`` is the content of the file. ``varied`` has further fields with their values, which replace controls of
+    the same key. ``subject`` and ``folder`` are those of :func:`routecast.router.files.parse_router`. Raises
+    RoutecastError: the file makes no valid router.
     """
     routers = Routers(document, subject=subject, folder=folder, frames=None)
     model, load = routers.of({})
@@ -55,11 +55,11 @@ def panel_of_router(
         controls[axis.key] = placed(axis.key, axis.key, axis.values, axis.values[0], paths=paths_of(document, axis.key))
 
     def lower(settings: Mapping[str, Plain]) -> dict[str, Any]:
-        of_file = {key: value for key, value in settings.items() if key not in ("flows", "arrivals", _P_STATE)}
-        turned, _ = routers.of(of_file)
+        file_settings = {key: value for key, value in settings.items() if key not in ("flows", "arrivals", _P_STATE)}
+        changed_model, _ = routers.of(file_settings)
         if _P_STATE in settings:
-            turned = at_frequency(turned, float(settings[_P_STATE]))
-        return lowered(turned, _offered(load, turned, settings))
+            changed_model = at_frequency(changed_model, float(settings[_P_STATE]))
+        return lowered(changed_model, _offered(load, changed_model, settings))
 
     is_large = len(model.tasks) > _MANY_TASKS
     too_large = f"clock, queue, link, distribution, cost: {len(model.tasks)} task units are too many for each position"
@@ -67,15 +67,15 @@ def panel_of_router(
 
 
 def lowered(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
-    """Return the scenario of one frame per second, so that its rates are shares, and its data for the page."""
+    """Return the scenario at one frame per second, so that its rates are shares, with further data for the page."""
     check_load(model, load)
     is_trace = load.arrivals.kind == "trace"
-    return {**_of_router(model), "load": load_of(load if is_trace else load.at(1.0))}
+    return {**_router_data(model), "load": load_of(load if is_trace else load.at(1.0))}
 
 
 @lru_cache(maxsize=4)
-def _of_router(model: RouterModel) -> dict[str, Any]:
-    """Return the part that does not depend on the load; it is cached, because loads change more often."""
+def _router_data(model: RouterModel) -> dict[str, Any]:
+    """Return the part of the scenario that does not depend on the load; cached, because loads change more often."""
     return {
         "model": model_of(model),
         "names": {
@@ -88,13 +88,13 @@ def _of_router(model: RouterModel) -> dict[str, Any]:
     }
 
 
-def _watts(draw: Any) -> dict[str, Any]:
+def _watts(power: Any) -> dict[str, Any]:
     return {
-        "active_w": draw["active_w"],
-        "idle_w": draw["idle_w"],
-        "base_w": draw["base_w"],
-        "sleep_w": [state["power_w"] for state in draw["sleep"]],
-        "wake_j": [state["wake_energy_j"] for state in draw["sleep"]],
+        "active_w": power["active_w"],
+        "idle_w": power["idle_w"],
+        "base_w": power["base_w"],
+        "sleep_w": [state["power_w"] for state in power["sleep"]],
+        "wake_j": [state["wake_energy_j"] for state in power["sleep"]],
     }
 
 
@@ -106,14 +106,14 @@ def _offered(load: OfferedLoad, model: RouterModel, settings: Mapping[str, Plain
     if "frame" in settings:
         changes["frames"] = FrameMix.parse(str(settings["frame"]))
     if "flows" in settings and int(settings["flows"]) != len(load.flows.flows):
-        changes["flows"] = _like(load.flows, int(settings["flows"]), ports)
-    if "arrivals" in settings and settings["arrivals"] != _named(load.arrivals):
+        changes["flows"] = _flows_of_same_kind(load.flows, int(settings["flows"]), ports)
+    if "arrivals" in settings and settings["arrivals"] != _arrivals_name(load.arrivals):
         changes["arrivals"] = _ARRIVALS[str(settings["arrivals"])]
     return replace(load, **changes)
 
 
-def _like(flows: FlowSet, count: int, ports: int) -> FlowSet:
-    """Return so many flows of the file's kind."""
+def _flows_of_same_kind(flows: FlowSet, count: int, ports: int) -> FlowSet:
+    """Return a number of flows, crafted or random like those of the file."""
     crafted = FlowSet.crafted(len(flows.flows), ports=ports)
     return FlowSet.crafted(count, ports=ports) if flows.flows == crafted.flows else FlowSet.random(count, ports=ports)
 
@@ -126,7 +126,7 @@ _ARRIVALS = {
 _ARRIVAL_TABLES = ({"kind": "cbr"}, {"kind": "poisson"}, {"kind": "on_off", "burst_frames": 32, "peak_ratio": 8.0})
 
 
-def _named(arrivals: Arrivals) -> str:
+def _arrivals_name(arrivals: Arrivals) -> str:
     return next((name for name, each in _ARRIVALS.items() if each == arrivals), "as in the file")
 
 
@@ -144,7 +144,7 @@ def _controls(document: Mapping[str, Any], model: RouterModel, load: OfferedLoad
             "arrivals",
             "arrivals",
             list(_ARRIVALS),
-            _named(load.arrivals),
+            _arrivals_name(load.arrivals),
             paths=[("load", "arrivals")],
             written=_ARRIVAL_TABLES,
         )
@@ -192,9 +192,9 @@ def placed(
     paths: Sequence[Path] = (),
     written: Sequence[Any] = (),
 ) -> Control:
-    """Return a control at a value, which is inserted first where it is none of the values.
+    """Return a control that starts at ``current``, which becomes the first value if it is not among the values.
 
-    ``written`` is what its positions write at the paths, the values themselves if empty.
+    ``written`` has the values that the positions write at the paths; if empty, they write ``values``.
     """
     texts, written = list(texts or map(str, values)), list(written or values)
     if current not in values:
@@ -213,22 +213,22 @@ def _cores(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterM
     for key in ("cores", "engines", "machines"):
         count = document.get(key)
         if key in known and isinstance(count, int) and not isinstance(count, bool):
-            most = max(8, min(2 * count, _MOST_CORES), count)
-            counts = [*range(1, min(most, _MOST_CORES) + 1)]
-            return placed(key, key, _fewer(counts, count), count, paths=[(key,)])
+            max_count = max(8, min(2 * count, _MAX_CORES), count)
+            counts = [*range(1, min(max_count, _MAX_CORES) + 1)]
+            return placed(key, key, _thinned(counts, count), count, paths=[(key,)])
     pinned = {task.needs[0].pool for task in model.tasks if task.needs and task.pin}
     if "pool" in known:
         for pool in model.pools:
             if pool.units > 1 and pool.name not in pinned and not pool.unit_speed_ratio:
-                counts = [*range(1, min(2 * pool.units, _MOST_CORES) + 1)]
+                counts = [*range(1, min(2 * pool.units, _MAX_CORES) + 1)]
                 key = f"pool[{pool.name}].units"
-                values = _fewer(counts, pool.units)
+                values = _thinned(counts, pool.units)
                 return placed(key, f"units of {pool.name}", values, pool.units, paths=paths_of(document, key))
     return None
 
 
-def _fewer(counts: Sequence[int], current: int) -> list[int]:
-    """Return all small counts and some large ones, because each adds a scenario to the page."""
+def _thinned(counts: Sequence[int], current: int) -> list[int]:
+    """Return all small counts and some large counts, because each count adds a scenario to the page."""
     return [count for count in counts if count <= _DENSE_CORES or count % 8 == 0 or count == current]
 
 
@@ -286,7 +286,7 @@ def _link(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterMo
 
 
 def _cost(document: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Control]:
-    """Return the control of the cost of a frame, where the file states only one."""
+    """Yield the control of the cost of a frame, if the file has a single cost."""
     service = document.get("service")
     key, text = ("service.per_packet", service.get("per_packet")) if isinstance(service, dict) else ("per_packet", None)
     text = document.get("per_packet") if text is None and "per_packet" in known else text

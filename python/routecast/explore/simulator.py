@@ -1,4 +1,4 @@
-"""The scripts of a page with a live router: the compiled simulator and the panel that runs it."""
+"""The scripts of a page with a live router: the compiled simulator, and the panel that runs it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["live_scripts", "simulator_policy", "simulator_script"]
 
 
 def simulator_script(module: Path | None = None) -> str:
-    """Return the class ``Simulator`` and the constant ``simulatorModule`` that it is made of, for a ``<script>``.
+    """Return the class ``Simulator`` and its compiled module ``simulatorModule``, for a ``<script>``.
 
     ``new Simulator(simulatorModule).run({scenario})`` is the page's ``routecast._core.simulate``
-    (``look/simulator.js``). ``module`` names another compiled module than that of the package.
+    (``look/simulator.js``). ``module`` replaces the compiled module of the package.
     """
     package = files("routecast")
     compiled = (module or package / "data" / "wasm" / "simulator.wasm").read_bytes()
@@ -25,8 +25,8 @@ def simulator_script(module: Path | None = None) -> str:
 
 def live_scripts() -> tuple[str, ...]:
     """Return the scripts of a live panel; the last runs after ``liveData`` is defined."""
-    room = files("routecast.explore") / "look"
-    texts = ((room / f"{name}.js").read_text(encoding="utf-8") for name in ("panel", "planes", "explorer"))
+    folder = files("routecast.explore") / "look"
+    texts = ((folder / f"{name}.js").read_text(encoding="utf-8") for name in ("panel", "planes", "explorer"))
     return simulator_script(), *texts
 
 

@@ -1,4 +1,4 @@
-"""The page of a live router."""
+"""Pages with a live router."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point, calibrating
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.sweep import Varied, even_flows, past_the_transient
-from routecast.explore.measured import ANYTHING, MeasuredPanel, StartConditions, panels_of_points
+from routecast.explore.measured import DEFAULT_START, MeasuredPanel, StartConditions, panels_of_points
 from routecast.explore.panel import Panel
 from routecast.explore.router import panel_of_router
 from routecast.explore.simulator import live_scripts
@@ -28,7 +28,7 @@ from routecast.show.page import Linked, Links, Live, Page, Section
 
 __all__ = ["gallery_page", "live_of_points", "live_of_router", "points_page", "router_page", "turned_section"]
 
-_STILL_POINTS = 12
+_STATIC_POINTS = 12
 
 
 def router_page(
@@ -41,7 +41,7 @@ def router_page(
 ) -> Page:
     """Return the page of a router file.
 
-    Raises RoutecastError: the file makes no router.
+    Raises RoutecastError: the file makes no valid router.
     """
     live, left_out = live_of_router(document, varied, subject=subject, folder=folder)
     return Page(
@@ -57,7 +57,7 @@ def live_of_router(
     document: Mapping[str, Any],
     varied: Sequence[Varied] = (),
     *,
-    start: StartConditions = ANYTHING,
+    start: StartConditions = DEFAULT_START,
     subject: str,
     folder: Path | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
@@ -70,20 +70,20 @@ def live_of_router(
         "panels": [{"assumes": "", "panel": panel.to_json(), "forecast": None}],
         "ratePps": start.rate_pps or load.rate_pps,
         "coresKey": key,
-        **_following(panel, len(model.ports)),
+        **_flows_following_cores(panel, len(model.ports)),
         "start": _start(panel, {"frame": start.frames.name if start.frames else None, key: start.cores}),
         "measured": [],
         "document": document,
     }
-    return Live(data=data, figure=_still(model, load), scripts=live_scripts), panel.left_out
+    return Live(data=data, figure=_static_figure(model, load), scripts=live_scripts), panel.left_out
 
 
-def _start(panel: Panel, wanted: Mapping[str | None, Plain | None]) -> dict[str, int]:
-    """Return the start of the controls, where they have the values."""
+def _start(panel: Panel, start_values: Mapping[str | None, Plain | None]) -> dict[str, int]:
+    """Return the start positions of the controls that have the given values."""
     return {
         control.key: control.values.index(value)
         for control in panel.controls
-        if (value := wanted.get(control.key)) is not None and value in control.values
+        if (value := start_values.get(control.key)) is not None and value in control.values
     }
 
 
@@ -98,9 +98,9 @@ def points_page(
 ) -> Page:
     """Return the page of a calibrated router.
 
-    ``points``: of one series: those that are marked to calibrate do, all if none is marked; the others stand beside the
-    curves; ``noise_ratio`` and ``priors``: as of :func:`routecast.calibration.fit`. Raises FitProblem: no point has a
-    rate, or the points belong to several series.
+    ``points`` are of one series. Those marked to calibrate are used for the calibration, or all if none is marked; the
+    page shows the others beside the curves. ``noise_ratio`` and ``priors`` are those of
+    :func:`routecast.calibration.fit`. Raises FitProblem: no point has a rate, or the points belong to several series.
     """
     live, left_out = live_of_points(points, noise_ratio=noise_ratio, priors=priors)
     known = len(calibrating(points))
@@ -117,7 +117,7 @@ def points_page(
 def live_of_points(
     points: Sequence[Point],
     *,
-    start: StartConditions = ANYTHING,
+    start: StartConditions = DEFAULT_START,
     noise_ratio: float | None = None,
     priors: Priors | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
@@ -129,18 +129,18 @@ def live_of_points(
     ports = model.ports
     data = {
         "panels": [
-            {"assumes": each.assumes, "panel": each.panel.to_json(), "forecast": each.forecast.to_json()}
-            for each in panels
+            {"assumes": entry.assumes, "panel": entry.panel.to_json(), "forecast": entry.forecast.to_json()}
+            for entry in panels
         ],
         "ratePps": start.rate_pps or float(f"{0.8 * model.throughput_pps:.2g}"),
         "axis": "cores",
         "coresKey": "cores",
-        **_following(first.panel, ports),
+        **_flows_following_cores(first.panel, ports),
         "isFollowing": True,
         "measured": [_row(point, calibrates=point in known) for point in points if math.isfinite(point.throughput_pps)],
         "document": None,
     }
-    return Live(data=data, figure=_still_forecast(first, known), scripts=live_scripts), first.panel.left_out
+    return Live(data=data, figure=_static_forecast(first, known), scripts=live_scripts), first.panel.left_out
 
 
 def gallery_page(pages: Sequence[tuple[str, str, str]]) -> Page:
@@ -185,20 +185,20 @@ def _cores_key(panel: Panel) -> str | None:
     return next(iter([*named, *(key for key in keys if key.endswith(".units"))]), None)
 
 
-def _following(panel: Panel, ports: int) -> dict[str, object]:
-    """Return for each number of cores the position of as many crafted flows, and whether flows follow cores now."""
+def _flows_following_cores(panel: Panel, ports: int) -> dict[str, object]:
+    """Return the position of the flows for each number of cores, and whether they follow the cores at the start."""
     by_key = {control.key: control for control in panel.controls}
     if not {"cores", "flows"} <= by_key.keys():
         return {"follows": None, "isFollowing": False}
     cores, flows = by_key["cores"], by_key["flows"]
-    wanted = [len(even_flows(int(count), ports).flows) for count in cores.values]
-    places = [flows.values.index(count) for count in wanted]
+    start_values = [len(even_flows(int(count), ports).flows) for count in cores.values]
+    places = [flows.values.index(count) for count in start_values]
     return {"follows": places, "isFollowing": places[cores.at] == flows.at}
 
 
-def _still(model: RouterModel, load: OfferedLoad) -> Figure:
-    """Return a figure of some simulated loads, for readers without scripts."""
-    rates = [] if load.arrivals.kind == "trace" else [load.rate_pps * (k + 1) / 8 for k in range(_STILL_POINTS)]
+def _static_figure(model: RouterModel, load: OfferedLoad) -> Figure:
+    """Return a static figure of simulated loads, for readers without scripts."""
+    rates = [] if load.arrivals.kind == "trace" else [load.rate_pps * (k + 1) / 8 for k in range(_STATIC_POINTS)]
     points = []
     for rate in rates:
         try:
@@ -221,13 +221,13 @@ def _still(model: RouterModel, load: OfferedLoad) -> Figure:
     )
 
 
-def _still_forecast(made: MeasuredPanel, points: Sequence[Point]) -> Figure:
-    """Return a figure of the greatest rate over cores, for readers without scripts."""
+def _static_forecast(panel: MeasuredPanel, points: Sequence[Point]) -> Figure:
+    """Return a static figure of the maximum throughput over cores, for readers without scripts."""
     model = max(points, key=lambda point: (point.cores, -point.frame_bytes))
-    counted = [replace(at_cores(model, count), throughput_pps=math.nan) for count in made.forecast.cores]
-    predicted = made.fitted.predict(counted)
-    seen = [point for point in points if point.frame_bytes == model.frame_bytes]
-    x = tuple(float(count) for count in made.forecast.cores)
+    forecast_points = [replace(at_cores(model, count), throughput_pps=math.nan) for count in panel.forecast.cores]
+    predicted = panel.fitted.predict(forecast_points)
+    measured_points = [point for point in points if point.frame_bytes == model.frame_bytes]
+    x = tuple(float(count) for count in panel.forecast.cores)
     return Figure(
         name="still",
         title="Greatest throughput over cores",
@@ -238,14 +238,14 @@ def _still_forecast(made: MeasuredPanel, points: Sequence[Point]) -> Figure:
             Line(
                 name="predicted",
                 x=x,
-                y=tuple(each.throughput_pps / 1e6 for each in predicted),
-                low=tuple(each.low_pps / 1e6 for each in predicted),
-                high=tuple(each.high_pps / 1e6 for each in predicted),
+                y=tuple(entry.throughput_pps / 1e6 for entry in predicted),
+                low=tuple(entry.low_pps / 1e6 for entry in predicted),
+                high=tuple(entry.high_pps / 1e6 for entry in predicted),
             ),
             Points(
                 name="measured",
-                x=tuple(float(point.working_cores) for point in seen),
-                y=tuple(point.throughput_pps / 1e6 for point in seen),
+                x=tuple(float(point.working_cores) for point in measured_points),
+                y=tuple(point.throughput_pps / 1e6 for point in measured_points),
             ),
         ),
     )

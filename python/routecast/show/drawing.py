@@ -1,6 +1,6 @@
-"""Figures as SVG, for files, documents, and readers without scripts.
+"""Rendering of figures as SVG, for files, documents, and readers without scripts.
 
-Several small figures can stand side by side in one SVG, under one title and on one scale.
+Several small figures can form one SVG, side by side under a common title.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from routecast.show.ticks import log_ticks, nice_step
 __all__ = ["columns_for", "draw", "draw_panels", "heading_rows", "panel_px"]
 
 _GAP_PX, _WIDTH_PX = 18, 760
-_MOST_LETTERS = 20
-"""In the legend of one of three panels."""
+_MAX_LETTERS = 20
+"""Most letters in a legend of one of three panels."""
 
 
 def columns_for(count: int, *, letters: int = 0) -> int:
-    """Return how many panels stand side by side: two, or three where that fills the last row better.
+    """Return the number of panels side by side: two, or three if that fills the last row better.
 
-    ``letters`` is the length of the longest entry of a legend, which needs room.
+    ``letters`` is the length of the longest entry of a legend; long entries need two columns.
     """
-    return 3 if count in {3, 5, 6, 9} and letters <= _MOST_LETTERS else 2
+    return 3 if count in {3, 5, 6, 9} and letters <= _MAX_LETTERS else 2
 
 
 def panel_px(columns: int) -> int:
@@ -38,20 +38,20 @@ def panel_px(columns: int) -> int:
 def draw_panels(
     figures: Sequence[Figure], *, columns: int, title: str, caption: str = "", has_heading: bool = False
 ) -> str:
-    """Return the figures as one SVG document, row by row; each bears its own title.
+    """Return the figures as one SVG document, row by row, each with its own title.
 
-    ``has_heading`` writes title and caption above them, for a file that stands alone.
+    ``has_heading`` adds title and caption at the top, for a separate file.
     """
     columns = max(min(columns, len(figures)), 1)
-    wide = panel_px(columns)
+    panel_width = panel_px(columns)
     parts, top = heading_rows(title, caption, _WIDTH_PX) if has_heading else ([], 0)
-    drawn = [draw(figure, width_px=wide, has_heading=True) for figure in figures]
+    drawn = [draw(figure, width_px=panel_width, has_heading=True) for figure in figures]
     for first in range(0, len(drawn), columns):
         tallest = 0
         for place, text in enumerate(drawn[first : first + columns]):
             height = _height(text)
-            left = place * (wide + _GAP_PX)
-            body = text.replace("<svg ", f'<svg x="{left}" y="{top}" width="{wide}" height="{height}" ', 1)
+            left = place * (panel_width + _GAP_PX)
+            body = text.replace("<svg ", f'<svg x="{left}" y="{top}" width="{panel_width}" height="{height}" ', 1)
             parts.append(body.rstrip("\n"))
             tallest = max(tallest, height)
         top += tallest + _GAP_PX
@@ -83,7 +83,7 @@ SMALL_LETTER_PX = 5.6
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """One axis on paper: value to pixel, and the ticks."""
+    """An axis of the drawing: the conversion of values to pixels, and the ticks."""
 
     pixel: Callable[[float], float]
     ticks: tuple[float, ...]
@@ -91,16 +91,16 @@ class _Scale:
 
 
 def draw(figure: Figure, *, width_px: int = 760, has_heading: bool = False) -> str:
-    """Return the figure as one SVG document that follows the reader's light or dark setting.
+    """Return the figure as an SVG document that follows the reader's light or dark setting.
 
-    ``has_heading`` writes title and caption above it, for a file that stands alone.
+    ``has_heading`` adds title and caption at the top, for a separate file.
     """
     heading, heading_px = heading_rows(figure.title, figure.caption, width_px) if has_heading else ([], 0)
-    named = [mark for mark in figure.marks if getattr(mark, "legend", True)]
-    legend, legend_px = _legend(named, width_px, heading_px)
+    legend_marks = [mark for mark in figure.marks if getattr(mark, "legend", True)]
+    legend, legend_px = _legend(legend_marks, width_px, heading_px)
     height = figure.height_px + heading_px + legend_px
     top, bottom = TOP + heading_px + legend_px, height - BOTTOM
-    piles = _piles(figure.marks)
+    piles = _stack_edges(figure.marks)
     x = _scale(figure.x, [v for mark in figure.marks for v in mark.x], LEFT, width_px - RIGHT, from_zero=False)
     heights = [v for mark in figure.marks for v in _extent(mark)] + [v for pile in piles.values() for v in pile[1]]
     y = _scale(figure.y, heights, bottom, top, from_zero=True)
@@ -113,7 +113,7 @@ def draw(figure: Figure, *, width_px: int = 760, has_heading: bool = False) -> s
     for mark in figure.marks:
         if isinstance(mark, Points):
             body += _points(mark, x, y)
-    body += _labels_of_points(figure.marks, x, y, width_px)
+    body += _point_labels(figure.marks, x, y, width_px)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width_px} {height}" role="img"'
@@ -133,8 +133,8 @@ def _extent(mark: Mark) -> Iterable[float]:
     return (value for value in (*mark.y, *mark.low, *mark.high) if math.isfinite(value))
 
 
-def _piles(marks: Sequence[Mark]) -> dict[str, tuple[list[float], list[float]]]:
-    """Lower and upper edge of every stacked layer, by name."""
+def _stack_edges(marks: Sequence[Mark]) -> dict[str, tuple[list[float], list[float]]]:
+    """Return the lower and upper edge of every stacked layer, by name."""
     piles: dict[str, tuple[list[float], list[float]]] = {}
     edge: list[float] = []
     for mark in marks:
@@ -196,7 +196,7 @@ def _grid(figure: Figure, x: _Scale, y: _Scale, width_px: int, top: float, botto
 
 
 def heading_rows(title: str, caption: str, width_px: int) -> tuple[list[str], int]:
-    """Return title and caption as SVG texts for a file that stands alone, and the height that they take."""
+    """Return the title and the caption as SVG texts for a separate file, and their height in pixels."""
     room = width_px - LEFT - RIGHT
     rows = [(row, ' font-size="13" font-weight="600"') for row in _rows(title, room, BOLD_LETTER_PX)]
     rows += [(row, "") for row in _rows(caption, room, LETTER_PX)]
@@ -215,8 +215,8 @@ def _legend(marks: Sequence[Mark], width_px: int, from_px: int) -> tuple[list[st
     parts: list[str] = []
     left, row = float(LEFT), 0
     for mark in marks:
-        needs = 34 + LETTER_PX * len(mark.name)
-        if left + needs > width_px and left > LEFT:
+        needed_px = 34 + LETTER_PX * len(mark.name)
+        if left + needed_px > width_px and left > LEFT:
             left, row = float(LEFT), row + 1
         middle = from_px + 14 + row * LEGEND_ROW_PX
         if isinstance(mark, Points):
@@ -225,7 +225,7 @@ def _legend(marks: Sequence[Mark], width_px: int, from_px: int) -> tuple[list[st
             dash = ' stroke-dasharray="5 4"' if isinstance(mark, Line) and mark.dashed else ""
             parts.append(f'<path d="M{left:.0f} {middle}h16" stroke="{mark.colour}" stroke-width="3"{dash}/>')
         parts.append(f'<text x="{left + 22:.0f}" y="{middle + 4}">{escape(mark.name)}</text>')
-        left += needs
+        left += needed_px
     return parts, (row + 1) * LEGEND_ROW_PX if marks else 0
 
 
@@ -261,16 +261,16 @@ def _points(points: Points, x: _Scale, y: _Scale) -> list[str]:
     for a, b, label in zip(points.x, points.y, labels, strict=True):
         if math.isfinite(b):
             symbol = _symbol(points, x.pixel(a), y.pixel(b))
-            # Shown where the reader points; beside the point it stands already.
+            # Labels beside the points need no tooltip.
             titled = f"<g><title>{escape(label)}</title>{symbol}</g>"
             parts.append(titled if label and not points.is_labelled else symbol)
     return parts
 
 
-def _labels_of_points(marks: Sequence[Mark], x: _Scale, y: _Scale, width_px: int) -> list[str]:
-    """Write labels beside their points, without those that would cover others."""
+def _point_labels(marks: Sequence[Mark], x: _Scale, y: _Scale, width_px: int) -> list[str]:
+    """Write labels beside their points, except labels that would overlap others."""
     parts: list[str] = []
-    taken: list[tuple[float, float, float]] = []
+    occupied: list[tuple[float, float, float]] = []
     for mark in marks:
         if not (isinstance(mark, Points) and mark.is_labelled):
             continue
@@ -279,10 +279,10 @@ def _labels_of_points(marks: Sequence[Mark], x: _Scale, y: _Scale, width_px: int
             right = left + SMALL_LETTER_PX * len(label)
             is_free = all(
                 right < other_left or left > other_right or abs(middle - other) > 11
-                for other_left, other_right, other in taken
+                for other_left, other_right, other in occupied
             )
             if is_free and right <= width_px:
-                taken.append((left, right, middle))
+                occupied.append((left, right, middle))
                 parts.append(f'<text x="{left:.1f}" y="{middle:.1f}" font-size="10">{escape(label)}</text>')
     return parts
 

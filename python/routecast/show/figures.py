@@ -1,8 +1,8 @@
 """The content of a figure, independent of its drawing.
 
-A :class:`Figure` is two axes and a tuple of marks: lines with their bands, points with their error bars, stacks.
-``Line.of`` and its like take a mark's points from rows, as :meth:`routecast.show.tables.Table.of` takes cells.
-Colours come from a :func:`palette`, so that a thing keeps its colour through a whole report.
+A :class:`Figure` has two axes and a tuple of marks: lines with bands, points with error bars, and stacks. ``Line.of``
+and ``Points.of`` take the coordinates from rows, as :meth:`routecast.show.tables.Table.of` takes cells. Colours come
+from a :func:`palette`, so that a series has the same colour in a whole report.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = ["CURVE_COLOURS", "GREY", "Axis", "Figure", "Line", "Mark", "Points", 
 
 ORDERED = ("#3f6fb5", "#2b95a6", "#4aa36a", "#b39a2f", "#d6812f", "#c8524a", "#9b4f8e")
 GREY = "#7a7f87"
-"""Of references, such as bounds and diagonals."""
+"""Colour of references, such as bounds and diagonals."""
 CURVE_COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f", "#9b8ec4")
-"""Of curves beside grey references."""
+"""Colours of curves beside grey references."""
 CATEGORIES = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", GREY, "#2b95a6", "#b39a2f")
 
 Getter = Callable[[Any], float]
 
 
 def palette(count: int, *, ordered: bool = True) -> tuple[str, ...]:
-    """Return ``count`` colours that stand out on light and on dark paper.
+    """Return ``count`` colours that are visible on light and dark backgrounds.
 
     ``ordered`` colours run from cold to warm, for ordered categories (numbers of flows, loads); other colours differ as
     much as possible.
@@ -53,7 +53,7 @@ def _between(colours: Sequence[str], position: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis: its title with the unit, its scale, and the ticks to label (empty: chosen by the renderer).
+    """An axis: its title with the unit, its scale, and the labelled ticks (empty: chosen by the renderer).
 
     ``labels`` replace the numbers at the ticks.
     """
@@ -66,12 +66,12 @@ class Axis:
     high: float | None = None
 
 
-class _OfRows:
+class _MarkOfRows:
     __slots__ = ()
 
     @classmethod
     def of(cls, rows: Iterable[Any], x: Getter, y: Getter, /, **fields: Any) -> Self:
-        """Return the mark of some rows; ``x`` and ``y``, and ``low``, ``high`` and ``labels`` if given, are of a row.
+        """Return a mark of rows; ``x``, ``y`` and optionally ``low``, ``high`` and ``labels`` are functions of a row.
 
         Examples
         --------
@@ -80,8 +80,8 @@ class _OfRows:
         """
         rows = tuple(rows)
         getters = {"x": x, "y": y} | {name: fields.pop(name) for name in ("low", "high", "labels") if name in fields}
-        taken: dict[str, Any] = {name: tuple(map(getter, rows)) for name, getter in getters.items()}
-        return cls(**taken, **fields)
+        coordinates: dict[str, Any] = {name: tuple(map(getter, rows)) for name, getter in getters.items()}
+        return cls(**coordinates, **fields)
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[float, float]], /, **fields: Any) -> Self:
@@ -90,8 +90,8 @@ class _OfRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line(_OfRows):
-    """A line, with a band between ``low`` and ``high`` where an interval is known (both empty otherwise)."""
+class Line(_MarkOfRows):
+    """A line, with a band between ``low`` and ``high`` if intervals are known (otherwise both are empty)."""
 
     name: str
     x: tuple[float, ...]
@@ -104,11 +104,11 @@ class Line(_OfRows):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Points(_OfRows):
-    """Points; ``filled`` ones were measured, hollow ones computed. Error bars where ``low`` and ``high`` are given.
+class Points(_MarkOfRows):
+    """Points: ``filled`` if measured, hollow if computed, with error bars if ``low`` and ``high`` are given.
 
-    A mark whose only point is NaN explains a symbol in the legend. ``labels`` appear at the reader's pointer;
-    ``is_labelled`` writes them beside the points of an SVG, where there is room.
+    A mark whose only point is NaN explains a symbol in the legend. ``labels`` appear at the pointer; ``is_labelled``
+    also writes them beside the points of an SVG where they fit.
     """
 
     name: str
@@ -126,8 +126,8 @@ class Points(_OfRows):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack(_OfRows):
-    """One layer of a stack (joules by state, drops by place); layers pile up in the order of the marks."""
+class Stack(_MarkOfRows):
+    """A layer of a stack (joules by state, drops by place); layers are stacked in the order of the marks."""
 
     name: str
     x: tuple[float, ...]
@@ -140,7 +140,7 @@ Mark = Line | Points | Stack
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure: ``name`` is its file's stem, ``caption`` states what it shows the reader."""
+    """A figure; ``name`` is the stem of its file name, ``caption`` describes its content."""
 
     name: str
     title: str
@@ -152,6 +152,6 @@ class Figure:
 
     @property
     def is_one_point(self) -> bool:
-        """Whether all marks have one x, or none has any."""
+        """Whether all marks together have at most one value of x."""
         shown = {x for mark in self.marks for x, y in zip(mark.x, mark.y, strict=True) if math.isfinite(x + y)}
         return len(shown) < 2

@@ -1,7 +1,8 @@
-"""One self-contained HTML page: prose, tiles of key numbers, tables, figures, a live panel.
+"""Self-contained HTML pages of prose, key numbers, tables, figures and a live panel.
 
-The page loads nothing: it contains style and scripts, and its content security policy forbids all else. It follows the
-reader's light or dark setting and prints in black on white. Figures stand in it as SVG, which a script makes lively.
+A page loads nothing: it contains its style and scripts, and its content security policy forbids all other sources. It
+follows the reader's light or dark setting and prints in black on white. Figures are SVG, and a script makes them
+interactive.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ def _figure_json(figure: Figure) -> dict[str, object]:
 
 def _plain(mark: Axis | Mark) -> dict[str, object]:
     """Return the fields that differ from their defaults, and the colour."""
-    differing: dict[str, object] = {}
-    for each in fields(mark):
-        given = getattr(mark, each.name)
-        if given != each.default or each.name == "colour":
-            differing[each.name] = [_number(entry) for entry in given] if isinstance(given, tuple) else _number(given)
-    return differing
+    plain: dict[str, object] = {}
+    for field in fields(mark):
+        value = getattr(mark, field.name)
+        if value != field.default or field.name == "colour":
+            plain[field.name] = [_number(entry) for entry in value] if isinstance(value, tuple) else _number(value)
+    return plain
 
 
 def _number(entry: object) -> object:
@@ -97,7 +98,7 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A picture given as SVG text, with its caption: below, or under the title above it where it has one."""
+    """A picture as SVG text; its caption is below it, or, if it has a title, above it under the title."""
 
     svg: str
     caption: str
@@ -106,7 +107,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """An important statement: ``mood`` sets its colour, ``title`` stands first and large."""
+    """An important statement with a large title; ``mood`` sets its colour."""
 
     mood: Literal["good", "fair", "bad"]
     title: str
@@ -115,7 +116,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Names and values; a value of several lines keeps its lines."""
+    """Names with values; values keep their line breaks."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
@@ -123,7 +124,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A list of short statements; if it is folded, it is closed until the reader opens it."""
+    """A list of short statements; a folded list is closed until the reader opens it."""
 
     title: str
     entries: tuple[str, ...]
@@ -140,7 +141,7 @@ class Folded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
-    """A page beside this one: its file, its title and what it shows."""
+    """A link to another page: its file, its title and its content."""
 
     href: str
     title: str
@@ -149,16 +150,16 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Pages beside this one."""
+    """Links to other pages."""
 
     pages: tuple[Linked, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """A live panel: its data, its scripts, and the figure that stands there without scripts and in print.
+    """A live panel: its data, its scripts, and the figure that replaces it without scripts and in print.
 
-    The last script runs after ``liveData``, the packed data, is defined.
+    The last script runs after the definition of ``liveData``, the compressed data.
     """
 
     data: Mapping[str, object]
@@ -171,9 +172,9 @@ Block = Prose | Tiles | Table | Figure | Drawing | Notice | Facts | Listing | Fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A titled part of the page; ``lead`` is its finding in one sentence.
+    """A part of the page with a title; ``lead`` is its result in one sentence.
 
-    A section that is not listed belongs to the listed one before it. A figure whose marks have a single x is left out.
+    A section that is not listed belongs to the previous listed section. Figures with a single x are omitted.
     """
 
     anchor: str
@@ -183,19 +184,19 @@ class Section:
     is_listed: bool = True
 
     def __post_init__(self) -> None:
-        shown = tuple(each for each in self.blocks if not (isinstance(each, Figure) and each.is_one_point))
-        object.__setattr__(self, "blocks", shown)
+        blocks = tuple(block for block in self.blocks if not (isinstance(block, Figure) and block.is_one_point))
+        object.__setattr__(self, "blocks", blocks)
 
     @classmethod
     def of(cls, anchor: str, title: str, lead: str, *blocks: Block | bool | None) -> Section:
-        """Return a section; ``has_notes and Listing(...)`` is a block that may be left out."""
-        there = tuple(block for block in blocks if not isinstance(block, bool | None))
-        return cls(anchor=anchor, title=title, lead=lead, blocks=there)
+        """Return a section without the blocks that are False or None, as in ``has_notes and Listing(...)``."""
+        present = tuple(block for block in blocks if not isinstance(block, bool | None))
+        return cls(anchor=anchor, title=title, lead=lead, blocks=present)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The page: its question, its parts, and ``made``, its provenance as pairs of name and value."""
+    """A page with a question, an answer and sections; ``made`` is its provenance as pairs of name and value."""
 
     title: str
     question: str
@@ -205,18 +206,18 @@ class Page:
     source: str = ""
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return the page's figures in their order."""
+        """Return the figures of the page, in order."""
         return tuple(block for section in self.sections for block in section.blocks if isinstance(block, Figure))
 
     @property
     def live(self) -> Live | None:
-        """The page's live panel, if it has one; a page has one at most."""
+        """The live panel of the page, or None; a page has at most one."""
         return next((b for section in self.sections for b in section.blocks if isinstance(b, Live)), None)
 
 
 def render_page(page: Page) -> str:
     """Return the page as one HTML document."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # only who reports pays for it
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # heavy; only pages need it
 
     environment = Environment(
         loader=PackageLoader("routecast.show", "look"),
@@ -226,15 +227,15 @@ def render_page(page: Page) -> str:
         lstrip_blocks=True,
     )
     environment.filters["inline"] = _inline
-    room = files("routecast.show") / "look"
+    folder = files("routecast.show") / "look"
     scripts = _scripts(page)
-    part = environment.get_template("section.html.j2")
+    template = environment.get_template("section.html.j2")
 
     def section(section: Section, *, is_folded: bool) -> str:
-        return part.render(
+        return template.render(
             section=section,
             is_folded=is_folded,
-            most_rows=_MOST_ROWS,
+            most_rows=_MAX_OPEN_ROWS,
             kind=lambda block: type(block).__name__,
             table_html=lambda table: _trusted(table_html(table)),
             drawn=lambda figure: _trusted(draw(figure)),
@@ -242,41 +243,41 @@ def render_page(page: Page) -> str:
         )
 
     sections, words = [], 0
-    for each in page.sections:
-        html = section(each, is_folded=False)
+    for page_section in page.sections:
+        html = section(page_section, is_folded=False)
         words += _words(html)
-        sections.append(_trusted(html if words <= _MOST_WORDS else section(each, is_folded=True)))
+        sections.append(_trusted(html if words <= _MAX_OPEN_WORDS else section(page_section, is_folded=True)))
     return environment.get_template("page.html.j2").render(
         page=page,
         sections=sections,
-        style=_trusted((room / "page.css").read_text(encoding="utf-8")),
+        style=_trusted((folder / "page.css").read_text(encoding="utf-8")),
         policy=_policy(scripts, is_live=page.live is not None),
         scripts=[_trusted(script) for script in scripts],
     )
 
 
-_MOST_ROWS = 12
-"""A longer table is folded."""
+_MAX_OPEN_ROWS = 12
+"""Longer tables are folded."""
 
-_MOST_WORDS = 1_400
-"""Sections beyond so many words are folded."""
+_MAX_OPEN_WORDS = 1_400
+"""Sections after this number of words are folded."""
 
 
 def _words(html: str) -> int:
-    """Count the words that stand in a part of a page before anything is unfolded."""
+    """Count the words of a part of a page that are visible before the reader unfolds anything."""
     shown = re.sub(r"<details.*?</details>|<svg.*?</svg>", " ", html, flags=re.DOTALL)
     return len(re.sub(r"<[^>]+>", " ", shown).split())
 
 
 def _scripts(page: Page) -> list[str]:
-    """Return the scripts that a page needs, the data that they show in them."""
+    """Return the scripts of a page, including their data."""
     figures, live = page.figures(), page.live
     if not figures and live is None:
         return []
-    room = files("routecast.show") / "look"
+    folder = files("routecast.show") / "look"
 
     def text(name: str) -> str:
-        return (room / name).read_text(encoding="utf-8")
+        return (folder / name).read_text(encoding="utf-8")
 
     data = _script_json([_figure_json(figure) for figure in figures])
     scripts = [text("figures.js"), f"const figures = {data};\n{text('page.js')}"]
@@ -288,7 +289,7 @@ def _scripts(page: Page) -> list[str]:
 
 
 def _policy(scripts: Sequence[str], *, is_live: bool) -> str:
-    """Return the content security policy: these scripts and no others, nothing from anywhere."""
+    """Return the content security policy, which allows only these scripts and no network access."""
     hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts]
     live = ["'wasm-unsafe-eval'"] if is_live else []
     policy = [
@@ -312,7 +313,7 @@ def _trusted(html: str) -> Markup:
 
 
 def _script_json(data: object) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """Return JSON that cannot end the script element that contains it."""
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
 
 

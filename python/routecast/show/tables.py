@@ -1,8 +1,6 @@
-"""Tables as values: columns that know their unit and format, rows of plain values.
+"""Tables of plain values whose columns have a unit and a format, and CSV of plain data.
 
-The same table is drawn on a terminal (:func:`terminal_table`) and in a page (:func:`table_html`).
-
-Plain data as CSV: a line for each row, in the units of its keys.
+:func:`terminal_table` renders a table for a terminal, :func:`table_html` for a page.
 """
 
 from __future__ import annotations
@@ -36,10 +34,10 @@ __all__ = [
 
 
 def csv_of(rows: Iterable[Mapping[str, object]]) -> str:
-    r"""Return rows of plain data as CSV; what is not known is empty.
+    r"""Return rows of plain data as CSV, in the units of their keys; unknown values are empty.
 
-    A part of a part is named for both; texts of a list stand in one cell; other lists and encoded histograms are left
-    out, for no cell holds them.
+    The columns of nested values have joined names. Lists of texts form one cell. Other lists and encoded histograms are
+    omitted, because they do not fit into a cell.
 
     Examples
     --------
@@ -73,11 +71,11 @@ Cell = str | float | int | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: title, unit below it, how a number is written (a format spec, or a function), and where it comes from.
+    """A column: its title, its unit, the format of numbers (a specification or a function), and its cells.
 
     ``getter`` takes a row's object, for :meth:`Table.of`: a function, or the path of an attribute such as
-    ``latency_s.mean``. ``wide`` columns are left out on a terminal, which has 80 columns of letters. Texts of a
-    ``wrap`` column break into lines in a page.
+    ``latency_s.mean``. ``wide`` columns are omitted on a terminal. Texts of a ``wrap`` column break into lines in a
+    page.
     """
 
     title: str
@@ -91,13 +89,13 @@ class Column:
 
     @classmethod
     def text(cls, title: str, getter: str | Callable[[Any], Cell] = "", **more: Any) -> Column:
-        """Return a column of texts, which begin at its left edge; ``more`` are the other fields."""
+        """Return a left-aligned column of texts; ``more`` are the other fields."""
         return cls(title, getter=getter, align="left", **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table; ``strong`` holds the numbers of rows to stand out, ``caption`` states what the table shows."""
+    """A table; ``strong`` has the numbers of highlighted rows, ``caption`` describes the content."""
 
     name: str
     title: str
@@ -116,25 +114,29 @@ class Table:
         caption: str = "",
         strong: Iterable[int] | Callable[[Any], bool] = (),
     ) -> Table:
-        """Return the table of some objects, each cell taken by its column's getter.
+        """Return a table of objects, whose cells the getters of the columns take.
 
-        ``has_flows and Column(...)`` is a column that may be left out. ``strong`` are numbers of rows, or says of an
-        object whether its row is.
+        Columns that are False or None are omitted, as in ``has_flows and Column(...)``. ``strong`` has the numbers of
+        highlighted rows, or is a function that says whether the row of an object is highlighted.
 
         Examples
         --------
         >>> Table.of([1 + 2j, 3j], Column("Re", getter="real"), Column("Im", getter="imag"), name="z").rows
         ((1.0, 2.0), (0.0, 3.0))
         """
-        rows, kept = tuple(rows), tuple(column for column in columns if isinstance(column, Column))
-        getters = [attrgetter(column.getter) if isinstance(column.getter, str) else column.getter for column in kept]
+        rows, shown_columns = tuple(rows), tuple(column for column in columns if isinstance(column, Column))
+        getters = [
+            attrgetter(column.getter) if isinstance(column.getter, str) else column.getter for column in shown_columns
+        ]
         cells = tuple(tuple(get(row) for get in getters) for row in rows)
         numbers = (n for n, row in enumerate(rows) if strong(row)) if callable(strong) else strong
-        return cls(name=name, title=title, caption=caption, columns=kept, rows=cells, strong=frozenset(numbers))
+        return cls(
+            name=name, title=title, caption=caption, columns=shown_columns, rows=cells, strong=frozenset(numbers)
+        )
 
     @classmethod
     def of_facts(cls, rows: Iterable[tuple[str, str]], *, name: str, title: str, caption: str = "") -> Table:
-        """Return a table without heads: what it is, and its value, as texts."""
+        """Return a table of names and values without column titles."""
         columns = (Column.text(""), Column.text(""))
         return cls(name=name, title=title, caption=caption, columns=columns, rows=tuple(rows))
 
@@ -146,7 +148,7 @@ def text_table(rows: Iterable[Sequence[str]], heads: Sequence[str], *, name: str
 
 
 def scaled(factor: float, form: str) -> Callable[[float], str]:
-    """Return how a column writes numbers that it shows in another unit: values times the factor.
+    """Return a format of numbers in another unit: the number times the factor.
 
     Examples
     --------
@@ -179,7 +181,7 @@ def signed_percent(ratio: float) -> str:
 
 
 def shown(cell: Cell, column: Column) -> str:
-    """Write one value as its column wants it; unknown values are a dash.
+    """Write a cell in the format of its column; unknown values are a dash.
 
     Examples
     --------
@@ -194,12 +196,12 @@ def shown(cell: Cell, column: Column) -> str:
         return cell
     text = column.form(cell) if callable(column.form) else format(cell, column.form)
     if text[:1] in "+-" and not text.strip("+-0.% "):
-        text = text[1:]  # what rounds to zero has no sign
+        text = text[1:]  # a number that rounds to zero has no sign
     return text.replace("-", "−") if text[:1] == "-" else text
 
 
 def terminal_table(table: Table) -> RichTable:
-    """Return a report's table for the terminal: unit below each column's name, strong rows marked."""
+    """Return a table for the terminal, with units below the titles of the columns and marked strong rows."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -211,13 +213,13 @@ def terminal_table(table: Table) -> RichTable:
         padding=0,
         show_header=any(column.title for column in table.columns),
     )
-    kept = [number for number, column in enumerate(table.columns) if not column.wide]
-    rows = [[shown(row[number], table.columns[number]) for number in kept] for row in table.rows]
+    shown_columns = [number for number, column in enumerate(table.columns) if not column.wide]
+    rows = [[shown(row[number], table.columns[number]) for number in shown_columns] for row in table.rows]
     if table.strong:
         rich.add_column("", width=1)
-    for place, number in enumerate(kept):
+    for place, number in enumerate(shown_columns):
         column = table.columns[number]
-        # Numbers never break; texts may.
+        # Numbers must not break into lines; texts may.
         least = max((len(row[place]) for row in rows), default=0) if column.align == "right" else None
         rich.add_column(_head(column), justify=column.align, min_width=least, overflow="fold")
     for number, row in enumerate(rows):
@@ -237,7 +239,7 @@ def _head(column: Column) -> Text:
 
 
 def table_html(table: Table) -> str:
-    """Return the table as HTML, with a row of group titles where columns have one."""
+    """Return the table as HTML, with a row of group titles if columns have groups."""
     lines = ["<table>", "<thead>"]
     if any(column.group for column in table.columns):
         lines.append("<tr class='groups'>" + "".join(_group_cells(table.columns)) + "</tr>")

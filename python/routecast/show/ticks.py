@@ -1,4 +1,4 @@
-"""Ticks of axes: round steps; on logarithmic ones 1, 2 and 5 of each decade, or decades where those would crowd."""
+"""Ticks of axes: round steps; on logarithmic axes 1, 2 and 5 of each decade, or only decades if there are many."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import math
 
 __all__ = ["few_ticks", "linear_ends", "log_ticks", "nice_step"]
 
-_MOST_DECADES = 4
+_MAX_DECADES = 4
 
 
-def log_ticks(least: float, greatest: float) -> tuple[float, ...]:
-    """Return round values from below the least to above the greatest, both more than 0.
+def log_ticks(minimum: float, maximum: float) -> tuple[float, ...]:
+    """Return round values that enclose the range from ``minimum`` to ``maximum``, both > 0.
 
     Examples
     --------
     >>> log_ticks(2.4, 40.0)
     (2.0, 5.0, 10.0, 20.0, 50.0)
     """
-    first, last = math.floor(math.log10(least)), math.ceil(math.log10(greatest))
-    if last - first > _MOST_DECADES:
+    first, last = math.floor(math.log10(minimum)), math.ceil(math.log10(maximum))
+    if last - first > _MAX_DECADES:
         return tuple(10.0**n for n in range(first, last + 1))
     ticks = [factor * 10.0**n for n in range(first, last + 1) for factor in (1.0, 2.0, 5.0)]
-    low = max(tick for tick in ticks if tick <= least * 1.0001)
-    high = min(tick for tick in ticks if tick >= greatest * 0.9999)
+    low = max(tick for tick in ticks if tick <= minimum * 1.0001)
+    high = min(tick for tick in ticks if tick >= maximum * 0.9999)
     high = high if high > low else next(tick for tick in ticks if tick > low)
     return tuple(tick for tick in ticks if low <= tick <= high)
 
 
 def nice_step(span: float) -> float:
-    """Return the largest of 1, 2, 5 times a power of ten that divides the span in at least five parts."""
+    """Return the largest step of 1, 2 or 5 times a power of ten that fits at least five times into the span."""
     power = 10.0 ** math.floor(math.log10(span / 5.0))
     return max(factor * power for factor in (1.0, 2.0, 5.0) if factor * power <= span / 5.0 * 1.0001)
 
 
-def linear_ends(least: float, greatest: float, *, room_ratio: float = 0.06) -> tuple[float, float]:
-    """Return round ends of an axis around values, with some room beside them; from 0 where that costs little.
+def linear_ends(minimum: float, maximum: float, *, margin_ratio: float = 0.06) -> tuple[float, float]:
+    """Return round ends of an axis around values with a margin; the axis includes 0 if the values are near enough to 0.
 
     Examples
     --------
@@ -43,13 +43,13 @@ def linear_ends(least: float, greatest: float, *, room_ratio: float = 0.06) -> t
     >>> linear_ends(1.0, 9.0)
     (0.0, 10.0)
     """
-    size = max(abs(least), abs(greatest))
-    # What differs only by rounding is one value, and an axis needs a length.
-    spread = greatest - least if greatest - least > 1e-9 * size else size or 1.0
-    low, high = least - room_ratio * spread, greatest + room_ratio * spread
-    if 0.0 <= least < 0.67 * greatest:
+    size = max(abs(minimum), abs(maximum))
+    # Values that differ only by rounding count as equal, and an axis needs a length.
+    spread = maximum - minimum if maximum - minimum > 1e-9 * size else size or 1.0
+    low, high = minimum - margin_ratio * spread, maximum + margin_ratio * spread
+    if 0.0 <= minimum < 0.67 * maximum:
         low = 0.0
-    elif 0.0 >= greatest > 0.67 * least:
+    elif 0.0 >= maximum > 0.67 * minimum:
         high = 0.0
     step = nice_step(high - low)
     low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
@@ -57,7 +57,7 @@ def linear_ends(least: float, greatest: float, *, room_ratio: float = 0.06) -> t
 
 
 def few_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Return the ticks of an axis with round ends, six at most: for small figures.
+    """Return at most six round ticks of an axis, for small figures.
 
     Examples
     --------
