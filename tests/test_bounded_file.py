@@ -1,4 +1,4 @@
-"""Whatever stands behind a name that a user gives, reading it ends, and a wrong one is told with exit code 2."""
+"""Reading a path that a user gives ends in bounded time, and a wrong path gives exit code 2."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from routecast.router.files import read_router
 from routecast.testbed.meters._csv_log import CsvMeter
 
 
-def told(read: Callable[[], object]) -> str:
+def refusal(read: Callable[[], object]) -> str:
     with pytest.raises(FileProblem) as caught:
         read()
     return str(caught.value)
 
 
-def written_by_another(pipe: Path, content: bytes, *, times: int = 1) -> threading.Thread:
-    """Write to a pipe as the process at its other end does; one that closes early is none of its business."""
+def start_writer(pipe: Path, content: bytes, *, times: int = 1) -> threading.Thread:
+    """Write to a pipe in a thread, which ignores a reader that closes early."""
 
     def write() -> None:
         try:
@@ -70,7 +70,7 @@ READERS: list[Callable[[Path], object]] = [
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/full", "/dev/null"])
 @pytest.mark.parametrize("read", READERS)
 def test_a_device_is_no_file_for_any_reader(read: Callable[[Path], object], name: str) -> None:
-    assert "it is a device, no" in told(lambda: read(Path(name)))
+    assert "it is a device, no" in refusal(lambda: read(Path(name)))
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -78,7 +78,7 @@ def test_a_pipe_that_nobody_writes_to_is_refused_by_every_reader(
     read: Callable[[Path], object], pipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounded_file, "_MAX_OPEN_WAIT_S", 0.01)
-    assert "it is an empty pipe" in told(lambda: read(pipe))
+    assert "it is an empty pipe" in refusal(lambda: read(pipe))
 
 
 @pytest.mark.parametrize(
@@ -104,19 +104,19 @@ def test_commands_leave_with_2_where_a_file_has_no_end(
 
 
 def test_a_folder_is_told_as_one(tmp_path: Path) -> None:
-    assert "it is a folder, no study" in told(lambda: read_text(tmp_path, kind="study"))
+    assert "it is a folder, no study" in refusal(lambda: read_text(tmp_path, kind="study"))
 
 
 def test_a_pipe_says_what_its_writer_does(pipe: Path) -> None:
     content = b"name = 'x'\n" * 20_000  # several times what a pipe holds
-    writer = written_by_another(pipe, content)
+    writer = start_writer(pipe, content)
     assert read_bytes(pipe, kind="study") == content
     writer.join()
 
 
 def test_a_pipe_without_end_is_cut_off_at_the_bound(pipe: Path) -> None:
-    writer = written_by_another(pipe, b"y\n" * 10_000, times=10**9)
-    assert "larger than 1,000 bytes: no study" in told(lambda: read_bytes(pipe, kind="study", largest_bytes=1000))
+    writer = start_writer(pipe, b"y\n" * 10_000, times=10**9)
+    assert "larger than 1,000 bytes: no study" in refusal(lambda: read_bytes(pipe, kind="study", largest_bytes=1000))
     writer.join()
 
 
@@ -125,7 +125,7 @@ def test_a_writer_that_says_nothing_is_not_waited_for_without_end(pipe: Path, mo
     # Open for both, so that opening waits for nobody.
     descriptor = os.open(pipe, os.O_RDWR)
     try:
-        assert "nothing came through this pipe" in told(lambda: read_bytes(pipe, kind="study"))
+        assert "nothing came through this pipe" in refusal(lambda: read_bytes(pipe, kind="study"))
     finally:
         os.close(descriptor)
 
@@ -133,12 +133,12 @@ def test_a_writer_that_says_nothing_is_not_waited_for_without_end(pipe: Path, mo
 def test_a_size_that_the_file_system_denies_does_not_deceive(tmp_path: Path) -> None:
     assert Path("/proc/self/status").stat().st_size == 0
     assert "Pid:" in read_text(Path("/proc/self/status"), kind="status")
-    assert "larger than 100 bytes" in told(
+    assert "larger than 100 bytes" in refusal(
         lambda: read_text(Path("/proc/self/status"), kind="status", largest_bytes=100)
     )
     with (tmp_path / "holes.toml").open("wb") as file:
         file.truncate(1 << 40)
-    message = told(lambda: read_router(tmp_path / "holes.toml"))
+    message = refusal(lambda: read_router(tmp_path / "holes.toml"))
     assert "has at least 1,099,511,627,776 bytes, larger than 10,000,000 bytes: no router file" in message
 
 
@@ -155,10 +155,10 @@ def test_a_parquet_file_whose_values_are_all_the_same_is_bounded_by_their_number
     assert same.stat().st_size < 10_000
     assert read_parquet(same, kind="table").height == 100_000
     monkeypatch.setattr(bounded_file, "_MAX_VALUES", 199_999)
-    assert "has more than 99,999 rows of 2 values: no table" in told(lambda: read_parquet(same, kind="table"))
+    assert "has more than 99,999 rows of 2 values: no table" in refusal(lambda: read_parquet(same, kind="table"))
 
 
 def test_a_log_of_watts_must_be_a_file_to_seek_in(pipe: Path) -> None:
-    for path, what in ((pipe, "a pipe"), (Path("/dev/zero"), "a device")):
-        with pytest.raises(EnvironmentProblem, match=f"it is {what}, no log of watts"):
+    for path, kind in ((pipe, "a pipe"), (Path("/dev/zero"), "a device")):
+        with pytest.raises(EnvironmentProblem, match=f"it is {kind}, no log of watts"):
             CsvMeter(path).start()

@@ -22,7 +22,7 @@ def doctor(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Leave with 1 if something distorts.")] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Say of what is fine, too, what it does to measurements.")
+        bool, typer.Option("--all", help="Also explain the effects of findings that are fine.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

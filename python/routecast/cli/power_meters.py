@@ -50,7 +50,7 @@ def read(
         ),
     ] = "auto",
     duration: Annotated[
-        str, typer.Option("--duration", metavar="TIME", help="For how long; Ctrl-C ends it earlier.")
+        str, typer.Option("--duration", metavar="TIME", help="Duration of the readings; Ctrl-C ends them earlier.")
     ] = "10 s",
     interval: Annotated[
         str | None,

@@ -350,7 +350,7 @@ def optimise(
         typer.Option(
             "--target",
             metavar="BOUND",
-            help='What must be kept: "p99 < 100 us", "mean < 20 us", "loss < 0.01 %". May be repeated. '
+            help='Bounds to meet: "p99 < 100 us", "mean < 20 us", "loss < 0.01 %". May be repeated. '
             "Without one on loss, none may be lost.",
         ),
     ] = None,

@@ -46,7 +46,7 @@ class FailureOptions:
         typer.Option(
             "--switch-off",
             metavar="ELEMENT",
-            help="One that is switched off by plan: first nothing is sent to it any more; may be given several times.",
+            help="A machine or a task unit that drains and is switched off; may be given several times.",
             rich_help_panel=PANEL,
         ),
     ] = None
@@ -64,7 +64,7 @@ class FailureOptions:
         typer.Option(
             "--until",
             metavar="TIME",
-            help="When it is back, likewise; without it, or with never: not within the trial.",
+            help="Time of the return, once for all or for each element; never: not within the trial.",
             rich_help_panel=PANEL,
         ),
     ] = None
@@ -82,7 +82,7 @@ class FailureOptions:
         typer.Option(
             "--drain",
             metavar="TIME",
-            help="From when nothing more is sent to an element until it is switched off.",
+            help="Time without new traffic before an element is switched off.",
             rich_help_panel=PANEL,
         ),
     ] = "10 ms"

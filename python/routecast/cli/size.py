@@ -73,11 +73,10 @@ def size(
         ),
     ] = None,
     *,
-    target: Annotated[
-        str, typer.Option("--target", metavar="RATE", help='What has to be forwarded: "40 Gbit/s" or "20 Mpps".')
-    ],
+    target: Annotated[str, typer.Option("--target", metavar="RATE", help='Rate to forward: "40 Gbit/s" or "20 Mpps".')],
     frames: Annotated[
-        str, typer.Option("--frames", metavar="SIZE", help='Its frames: "1518 B", IMIX, "7x64, 4x594, 1x1518".')
+        str,
+        typer.Option("--frames", metavar="SIZE", help='Frames of the target: "1518 B", IMIX, "7x64, 4x594, 1x1518".'),
     ] = "64 B",
     cores: Annotated[
         str, typer.Option("--cores", metavar="COUNTS", help='Counts to choose from: "1..64" or "1,2,4,8".')
@@ -126,7 +125,7 @@ def size(
         typer.Option(
             "--over",
             metavar="KEYS",
-            help="What may differ: cores; clock too, of a router file with P-states; host too, of a --function.",
+            help="What may vary: cores; also clock for a router file with P-states; also host for a --function.",
         ),
     ] = "cores",
     noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,

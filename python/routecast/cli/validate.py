@@ -56,7 +56,7 @@ def next_measurement(
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=50, help="Measurements to name.")] = 3,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="RATIO", help='How well it is to be known: "5%" is ±5 %, with 95 %.'),
+        typer.Option("--until", metavar="RATIO", help='Required precision: "5%" is ±5 % with 95 % confidence.'),
     ] = None,
     noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,
     as_csv: AsCsv = False,

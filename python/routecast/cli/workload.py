@@ -77,7 +77,7 @@ def workload(
     line_rate: Annotated[
         str | None,
         typer.Option(
-            "--line-rate", metavar="RATE", help='What a link asks for, such as "10 Gbit/s".', rich_help_panel=_NEED
+            "--line-rate", metavar="RATE", help='Rate of a link to serve, such as "10 Gbit/s".', rich_help_panel=_NEED
         ),
     ] = None,
     frequency: Annotated[
@@ -90,8 +90,7 @@ def workload(
         ),
     ] = None,
     ipc: Annotated[
-        float,
-        typer.Option("--ipc", metavar="NUMBER", help="Instructions that it does per cycle.", rich_help_panel=_NEED),
+        float, typer.Option("--ipc", metavar="NUMBER", help="Instructions per cycle of a core.", rich_help_panel=_NEED)
     ] = 1.0,
     cachegrind: Annotated[
         bool, typer.Option("--cachegrind", help="Count again with valgrind's cachegrind: a second opinion.")
