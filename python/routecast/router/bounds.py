@@ -13,12 +13,12 @@ __all__ = [
     "LINK_RATES_BPS",
     "LONGEST_BYTE_S",
     "LONGEST_S",
+    "MAX_CONTENTION",
     "MAX_FRAMES",
+    "MAX_INTERRUPTIONS_HZ",
+    "MAX_QUANTILES",
+    "MAX_SCV",
     "MAX_UNITS",
-    "MOST_CONTENTION",
-    "MOST_INTERRUPTIONS_HZ",
-    "MOST_QUANTILES",
-    "MOST_SCV",
     "SHORTEST_SLICE_S",
     "SPEED_RATIOS",
 ]
@@ -30,27 +30,27 @@ MAX_FRAMES: Final = 2**31 - 1
 """Longest queue, ring or batch."""
 
 LONGEST_S: Final = 1e5
-"""Longest time of a model, about a day: longer than any trial, so that more changes nothing."""
+"""Longest time of a model, about a day. No trial is longer, so a greater value would change nothing."""
 
 LONGEST_BYTE_S: Final = 10.0
-"""Longest work for a byte: a frame of 10 kB then takes as long as a time may be."""
+"""Longest work for a byte: a frame of 10 kB then takes the longest time of a model."""
 
 SHORTEST_SLICE_S: Final = 10e-9
 """Shortest time slice of a scheduler: shorter than a switch between threads."""
 
-MOST_CONTENTION: Final = 1e6
+MAX_CONTENTION: Final = 1e6
 """Greatest factor by which units slow each other down, and greatest coefficient of it."""
 
-MOST_INTERRUPTIONS_HZ: Final = 1e8
+MAX_INTERRUPTIONS_HZ: Final = 1e8
 """Most interruptions per second of work; interruptions that are more frequent belong to the service."""
 
-MOST_QUANTILES: Final = 100_001
+MAX_QUANTILES: Final = 100_001
 """Longest table of quantiles."""
 
-MOST_SCV: Final = 1e6
+MAX_SCV: Final = 1e6
 """Greatest squared coefficient of variation."""
 
-CONTENTION_FACTORS: Final = (1.0 / MOST_CONTENTION, MOST_CONTENTION)
+CONTENTION_FACTORS: Final = (1.0 / MAX_CONTENTION, MAX_CONTENTION)
 """Least and greatest factor on the service time."""
 
 LINK_RATES_BPS: Final = (1.0, 1e18)

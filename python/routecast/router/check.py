@@ -1,6 +1,6 @@
-"""Check that a router model does not contradict itself, and report every fault at once.
+"""Check that a router model does not contradict itself, and report all faults together.
 
-Places are written as in a router file: ``task[2].service.per_byte_s``, ``pool[0].units``, ``port[1].entry``.
+A fault's place is written as in a router file: ``task[2].service.per_byte_s``, ``pool[0].units``, ``port[1].entry``.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ Add = Callable[[str, str], None]
 INDIRECTION_ENTRIES: Final = 128
 """Length of an RSS indirection table."""
 
-_TARGET_IS_DRAWN = {"round_robin", "random"}
-"""Kinds of route whose next target does not follow from the frame's flow."""
-_CAN_SHARE_A_THREAD = {"thread", "polling"}
+_ROUTES_WITHOUT_FLOW = {"round_robin", "random"}
+"""Kinds of route where the flow of a frame does not decide its target."""
+_THREAD_KINDS = {"thread", "polling"}
 _RESERVED = ("active", "idle", "waking", "base")
-"""Names of the states of a unit that are no sleep states."""
-_LONGEST: Final = {"per_packet": LONGEST_S, "per_byte": LONGEST_BYTE_S, "per_batch": LONGEST_S}
+"""Names of the states of a unit other than sleep states."""
+_LONGEST_COST_S: Final = {"per_packet": LONGEST_S, "per_byte": LONGEST_BYTE_S, "per_batch": LONGEST_S}
 _SCV_RANGES: dict[str, tuple[float, float, str]] = {
     "deterministic": (0.0, 0.0, "0, or not given"),
     "exponential": (1.0, 1.0, "1, or not given"),
@@ -70,24 +70,24 @@ _SCV_RANGES: dict[str, tuple[float, float, str]] = {
 
 
 def check_threads(model: RouterModel, add: Add) -> None:
-    """Report what is wrong with the threads of a model."""
+    """Report the faults of the threads of a model."""
     leaders: dict[str, TaskUnit] = {}
     linux = {pool.name for pool in model.pools if pool.policy.kind == "linux"}
     for index, task in enumerate(model.tasks):
-        _check_alone(f"task[{index}]", task, add)
+        _check_thread_member(f"task[{index}]", task, add)
         if task.priority < 0 and any(need.pool in linux for need in task.needs):
             add(
                 f"task[{index}].priority",
                 f"got {task.priority}: under linux 0 is the fair share and more is real time; use the weight",
             )
         if task.thread:
-            _check_together(f"task[{index}]", task, leaders.setdefault(task.thread, task), add)
+            _check_common_thread(f"task[{index}]", task, leaders.setdefault(task.thread, task), add)
 
 
 def check_polling(model: RouterModel, add: Add) -> None:
-    """Report pools whose units polling task units never give back, so that others never get one.
+    """Report pools whose units are all held by polling task units, so that other task units never get a unit.
 
-    Under ``linux`` even a thread that spins loses its unit at the end of its slice.
+    Under ``linux`` even a polling thread loses its unit at the end of its slice.
     """
     held_units = {pool.name: 0 for pool in model.pools if pool.policy.kind != "linux"}
     waiting: dict[str, str] = {}
@@ -116,20 +116,20 @@ def check_polling(model: RouterModel, add: Add) -> None:
             add(f"pool[{index}].units", f'polling task units hold all {held}, so "{waiting[pool.name]}" never gets one')
 
 
-def _check_alone(path: str, task: TaskUnit, add: Add) -> None:
+def _check_thread_member(path: str, task: TaskUnit, add: Add) -> None:
     kind = task.activation.kind
     is_thread = kind == "thread" or bool(task.thread)
-    what = "a thread" if is_thread else "one that holds back"
+    subject = "a thread" if is_thread else "one that holds back"
     if (is_thread or task.holds_back) and task.parallel != 1:
-        add(f"{path}.parallel", f"got {task.parallel}: {what} serves one frame at a time; give several task units")
+        add(f"{path}.parallel", f"got {task.parallel}: {subject} serves one frame at a time; give several task units")
     if (is_thread or task.holds_back) and task.request != "task":
-        add(f"{path}.request", f"is {task.request}: {what} asks for its units itself; leave it out")
-    if task.thread and kind not in _CAN_SHARE_A_THREAD:
+        add(f"{path}.request", f"is {task.request}: {subject} asks for its units itself; leave it out")
+    if task.thread and kind not in _THREAD_KINDS:
         add(
             f"{path}.activation.kind",
             f'is {kind}, but task units that share a thread ("{task.thread}") are thread or polling',
         )
-    elif task.holds_back and kind not in _CAN_SHARE_A_THREAD:
+    elif task.holds_back and kind not in _THREAD_KINDS:
         add(
             f"{path}.activation.kind",
             f"is {kind}, but only task units that are thread or polling can wait for room and hold frames back",
@@ -139,7 +139,7 @@ def _check_alone(path: str, task: TaskUnit, add: Add) -> None:
             f"{path}.batch_frames",
             f"got {task.batch_frames}: a thread takes batches of its budget_frames; leave it out",
         )
-    if task.holds_back and task.route.kind in _TARGET_IS_DRAWN and len(task.route.to) > 1:
+    if task.holds_back and task.route.kind in _ROUTES_WITHOUT_FLOW and len(task.route.to) > 1:
         add(
             f"{path}.route.kind",
             f"is {task.route.kind}, but a task unit that holds back must know where the next frame goes before it "
@@ -149,14 +149,14 @@ def _check_alone(path: str, task: TaskUnit, add: Add) -> None:
         add(f"{path}.holds_back", "is true, but frames leave the router here, where there is always room: leave it out")
 
 
-def _check_together(path: str, task: TaskUnit, leader: TaskUnit, add: Add) -> None:
+def _check_common_thread(path: str, task: TaskUnit, leader: TaskUnit, add: Add) -> None:
     kind = task.activation.kind
     pairs = (
         ("needs", task.needs, leader.needs),
         ("pin", task.pin, leader.pin),
         ("priority", task.priority, leader.priority),
         ("weight", task.weight, leader.weight),
-        *([("activation.kind", kind, leader.activation.kind)] if kind in _CAN_SHARE_A_THREAD else []),
+        *([("activation.kind", kind, leader.activation.kind)] if kind in _THREAD_KINDS else []),
     )
     for name, own, theirs in pairs:
         if own != theirs:
@@ -166,62 +166,62 @@ def _check_together(path: str, task: TaskUnit, leader: TaskUnit, add: Add) -> No
             )
 
 
-def check_power(path: str, draw: PowerDraw, frequency_hz: float | None, add: Add) -> None:
-    """Report idle power above active power, states out of order, and P-states of a pool without a clock."""
-    if draw.idle_w > draw.active_w:
-        got = f"got {format_power(draw.idle_w)}, more than the {format_power(draw.active_w)} of a unit at work"
+def check_power(path: str, power: PowerDraw, frequency_hz: float | None, add: Add) -> None:
+    """Report idle power above active power, states out of order, and P-states of a pool without a frequency."""
+    if power.idle_w > power.active_w:
+        got = f"got {format_power(power.idle_w)}, more than the {format_power(power.active_w)} of a unit at work"
         add(f"{path}.idle_w", f"{got}: give at most that")
-    if not draw.scope.strip():
+    if not power.scope.strip():
         add(f"{path}.scope", "is empty: say what the figures cover, such as package, server or wall")
     names: set[str] = set()
-    before: SleepState | None = None
-    for index, state in enumerate(draw.sleep):
-        _check_sleep(f"{path}.sleep[{index}]", state, before, draw, add)
+    previous: SleepState | None = None
+    for index, state in enumerate(power.sleep):
+        _check_sleep(f"{path}.sleep[{index}]", state, previous, power, add)
         if state.name in names:
             add(f"{path}.sleep[{index}].name", f'"{state.name}" is given twice: states need different names')
         names.add(state.name)
-        before = state
-    _check_performance(f"{path}.performance", draw, frequency_hz, add)
+        previous = state
+    _check_performance(f"{path}.performance", power, frequency_hz, add)
 
 
-def _check_sleep(path: str, state: SleepState, before: SleepState | None, draw: PowerDraw, add: Add) -> None:
+def _check_sleep(path: str, state: SleepState, previous: SleepState | None, power: PowerDraw, add: Add) -> None:
     if not state.name.strip():
         add(f"{path}.name", "is empty: sleep states need a name, such as C1")
     elif state.name in _RESERVED:
         add(f"{path}.name", f'"{state.name}" is the name of another state: call it C1, C6 or the like')
-    if state.power_w > draw.idle_w:
-        got = f"got {format_power(state.power_w)}, more than the {format_power(draw.idle_w)} of an idle unit"
+    if state.power_w > power.idle_w:
+        got = f"got {format_power(state.power_w)}, more than the {format_power(power.idle_w)} of an idle unit"
         add(f"{path}.power_w", f"{got}: sleep saves power; give at most that, or leave the state out")
-    if before is None:
+    if previous is None:
         return
-    if state.after_s <= before.after_s:
-        got = f"got {format_duration(state.after_s)} after {format_duration(before.after_s)}"
+    if state.after_s <= previous.after_s:
+        got = f"got {format_duration(state.after_s)} after {format_duration(previous.after_s)}"
         add(f"{path}.after_s", f"{got}: states go from light to deep sleep, in rising idle time")
-    if state.power_w > before.power_w:
-        got = f"got {format_power(state.power_w)}, more than in {before.name}, which is entered before it"
+    if state.power_w > previous.power_w:
+        got = f"got {format_power(state.power_w)}, more than in {previous.name}, which is entered before it"
         add(f"{path}.power_w", f"{got}: a deeper sleep draws at most as much")
 
 
-def _check_performance(path: str, draw: PowerDraw, frequency_hz: float | None, add: Add) -> None:
-    if draw.performance and frequency_hz is None:
+def _check_performance(path: str, power: PowerDraw, frequency_hz: float | None, add: Add) -> None:
+    if power.performance and frequency_hz is None:
         add(path, "is given, but the pool has no frequency: give the one that it runs at")
     before_hz = 0.0
-    for index, state in enumerate(draw.performance):
-        at = f"{path}[{index}]"
+    for index, state in enumerate(power.performance):
+        place = f"{path}[{index}]"
         if state.frequency_hz <= before_hz:
             got = f"got {format_frequency(state.frequency_hz)} after {format_frequency(before_hz)}"
-            add(f"{at}.frequency_hz", f"{got}: P-states go in rising frequency")
+            add(f"{place}.frequency_hz", f"{got}: P-states go in rising frequency")
         before_hz = state.frequency_hz
         if state.idle_w > state.active_w:
             got = f"got {format_power(state.idle_w)}, more than the {format_power(state.active_w)} of a unit at work"
-            add(f"{at}.idle_w", f"{got}: give at most that")
-        deepest = max(draw.sleep, key=lambda state: state.power_w, default=None)
+            add(f"{place}.idle_w", f"{got}: give at most that")
+        deepest = max(power.sleep, key=lambda state: state.power_w, default=None)
         if deepest is not None and deepest.power_w > state.idle_w:
             got = f"got {format_power(state.idle_w)}, less than the {format_power(deepest.power_w)} asleep in"
-            add(f"{at}.idle_w", f"{got} {deepest.name}: an idle unit draws at least as much as a sleeping one")
-        same = frequency_hz is not None and math.isclose(state.frequency_hz, frequency_hz, rel_tol=1e-9)
-        if same and (state.active_w, state.idle_w) != (draw.active_w, draw.idle_w):
-            add(at, "is the P-state that the pool runs at, but has other watts: give both the same")
+            add(f"{place}.idle_w", f"{got} {deepest.name}: an idle unit draws at least as much as a sleeping one")
+        is_current = frequency_hz is not None and math.isclose(state.frequency_hz, frequency_hz, rel_tol=1e-9)
+        if is_current and (state.active_w, state.idle_w) != (power.active_w, power.idle_w):
+            add(place, "is the P-state that the pool runs at, but has other watts: give both the same")
 
 
 def check_variation(path: str, variation: Variation, scv: float | None, add: Add) -> None:
@@ -247,7 +247,7 @@ def check_time(path: str, time: RandomTime, add: Add) -> None:
 
 
 def check_pool(path: str, pool: ResourcePool, add: Add) -> None:
-    """Report what is wrong with a pool."""
+    """Report the faults of a pool."""
     if pool.unit_speed_ratio and len(pool.unit_speed_ratio) != pool.units:
         got = f"has {len(pool.unit_speed_ratio)} entries for {pool.units} units"
         add(f"{path}.unit_speed_ratio", f"{got}: give one for each unit, or none")
@@ -266,10 +266,10 @@ def check_policy(path: str, policy: Policy, add: Add) -> None:
 
 
 def check_contention(path: str, contention: Contention, units: int, add: Add) -> None:
-    """Report contention that is given twice, or slows so many units down by factors that cannot be."""
+    """Report contention that is given twice, or whose factors are out of range for this number of units."""
     are_right = check_law(path, contention, add)
-    for index, each in enumerate(contention.mixture):
-        are_right &= check_law(f"{path}.mixture[{index}]", each, add)
+    for index, weighted_law in enumerate(contention.mixture):
+        are_right &= check_law(f"{path}.mixture[{index}]", weighted_law, add)
     least, most = CONTENTION_FACTORS
     if contention.table and (contention.sigma or contention.kappa):
         add(path, "gives both a table and sigma or kappa: give one of the two")
@@ -291,33 +291,33 @@ def check_contention(path: str, contention: Contention, units: int, add: Add) ->
 
 
 def check_law(path: str, named: NamedLaw, add: Add) -> bool:
-    """Report parameters that are missing, foreign to the law or out of its range; return whether all are right."""
+    """Report parameters that are missing, unknown to the law or out of its range; return whether all are valid."""
     shapes, is_right = {shape.name: shape for shape in LAWS[named.law].shapes}, True
     for name in PARAMETERS:
-        at, got, shape = f"{path}.{name}", getattr(named, name), shapes.get(name)
+        place, got, shape = f"{path}.{name}", getattr(named, name), shapes.get(name)
         if shape is None:
             if got:
-                has = " and ".join(shapes) or "no parameters"
-                add(at, f'is given, but the law "{named.law}" has {has}: leave it out, or name another law')
+                parameters = " and ".join(shapes) or "no parameters"
+                add(place, f'is given, but the law "{named.law}" has {parameters}: leave it out, or name another law')
                 is_right = False
         elif got is None:
-            add(at, f'is missing: {shape.meaning}; the law "{named.law}" needs it')
+            add(place, f'is missing: {shape.meaning}; the law "{named.law}" needs it')
             is_right = False
         elif not shape.minimum <= got <= shape.maximum:
             allowed = Range(shape.minimum, shape.maximum)
-            add(at, f'got {got:g}: {shape.meaning} of the law "{named.law}", allowed is {allowed}')
+            add(place, f'got {got:g}: {shape.meaning} of the law "{named.law}", allowed is {allowed}')
             is_right = False
     return is_right
 
 
 @value
 class Targets:
-    """Names of what the routes of a model may lead to, in order."""
+    """Names of the possible targets of a model's routes, in order."""
 
     tasks: Mapping[str, None]
     ports: Mapping[str, None]
     both: Mapping[str, None]
-    port_count: int = field("Number of ports, also where two have one name")
+    port_count: int = field("Number of ports, also where two ports have the same name")
 
     @classmethod
     def of(cls, model: RouterModel) -> Self:
@@ -328,7 +328,7 @@ class Targets:
 
 
 def check_route(path: str, route: Route, targets: Targets, add: Add) -> None:
-    """Report targets, weights, table entries and copies of a route that cannot be."""
+    """Report invalid targets, weights, table entries and copies of a route."""
     _check_copies(path, route, targets, add)
     known = targets.ports if route.kind == "egress" else targets.both
     for index, name in enumerate(route.to if not known.keys() >= set(route.to) else ()):
@@ -367,35 +367,35 @@ def check_route(path: str, route: Route, targets: Targets, add: Add) -> None:
 def _check_copies(path: str, route: Route, targets: Targets, add: Add) -> None:
     named: set[str] = set()
     for index, name in enumerate(route.copies):
-        at = f"{path}.copies[{index}]"
+        place = f"{path}.copies[{index}]"
         if name in targets.ports:
-            add(at, f'"{name}" is a port: copies go to task units and end there; name task units')
+            add(place, f'"{name}" is a port: copies go to task units and end there; name task units')
         elif name not in targets.tasks:
-            add(at, f'"{name}" is no task unit: {did_you_mean(name, targets.tasks)}')
+            add(place, f'"{name}" is no task unit: {did_you_mean(name, targets.tasks)}')
         elif name in named:
-            add(at, f'"{name}" is named twice: a task unit gets one copy of a frame')
+            add(place, f'"{name}" is named twice: a task unit gets one copy of a frame')
         named.add(name)
 
 
 def check_windows(model: RouterModel, targets: Targets, add: Add) -> None:
-    """Report what is wrong with the windows of a model."""
+    """Report the faults of the windows of a model."""
     places: dict[str, str] = {}
     carrying: dict[str, str] = {}
-    sound = True
+    is_consistent = True
     for index, task in enumerate(model.tasks):
         for position, need in enumerate(task.needs):
             if need.until:
                 places[task.name] = f"task[{index}].needs[{position}].until"
                 carrying.setdefault(need.pool, task.name)
-                sound &= _check_until(places[task.name], task, need, targets, add)
-                _check_asking(f"task[{index}]", task, add)
+                is_consistent &= _check_until(places[task.name], task, need, targets, add)
+                _check_window_request(f"task[{index}]", task, add)
     if not places:
         return
     working = {need.pool: task.name for task in reversed(model.tasks) for need in task.needs if not need.until}
     for index, pool in enumerate(model.pools):
         if pool.name in carrying:
             _check_pool(f"pool[{index}]", pool, carrying[pool.name], working.get(pool.name, ""), add)
-    if sound and not find_cycle(model.tasks):
+    if is_consistent and not find_cycle(model.tasks):
         check_ways(model.tasks, lambda window: places[window.enter], add)
     for index, task in enumerate(model.tasks):
         for position, name in enumerate(task.route.copies):
@@ -404,12 +404,12 @@ def check_windows(model: RouterModel, targets: Targets, add: Add) -> None:
 
 
 def copied(name: str) -> str:
-    """Report a task unit with a window that gets copies."""
+    """Return the message for a task unit that begins a window and gets copies."""
     return f'"{name}" gives units to frames that carry them on, but a copy ends there: send it elsewhere'
 
 
 def check_ways(tasks: Sequence[TaskUnit], path: Callable[[Window], str], add: Add) -> None:
-    """Report windows that frames can leave with units in hand, and windows that wait for each other.
+    """Report windows that frames can leave without releasing their units, and windows that wait for each other.
 
     ``tasks`` may have more routes than the model, such as those of all events.
     """
@@ -443,7 +443,7 @@ def _check_until(path: str, task: TaskUnit, need: Need, targets: Targets, add: A
     return False
 
 
-def _check_asking(path: str, task: TaskUnit, add: Add) -> None:
+def _check_window_request(path: str, task: TaskUnit, add: Add) -> None:
     if task.request != "frame":
         add(
             f"{path}.request",
@@ -460,7 +460,7 @@ def _check_asking(path: str, task: TaskUnit, add: Add) -> None:
 
 
 def _check_pool(path: str, pool: ResourcePool, carrying: str, working: str, add: Add) -> None:
-    """Report what is wrong with a pool whose units frames of ``carrying`` carry on, and that ``working`` works with."""
+    """Report the faults of a pool whose units frames of ``carrying`` carry on, and which ``working`` uses to serve."""
     if working:
         add(
             path,
@@ -490,10 +490,10 @@ def _check_pool(path: str, pool: ResourcePool, carrying: str, working: str, add:
 
 
 def _check_order(tasks: Sequence[TaskUnit], windows: Sequence[Window], path: Callable[[Window], str], add: Add) -> None:
-    """Report pools whose frames could wait for each other for ever: each carries what the other asks for."""
+    """Report a possible deadlock: frames that hold units of one pool and wait for units of the other."""
     named = {task.name: task for task in tasks}
     awaited = {window.enter: window.pool for window in windows}
-    # By pool: the pools that a frame may wait for with units of it in hand, and where.
+    # By pool: the pools that a frame may wait for while it holds units of the pool, and where it waits.
     waits: dict[str, dict[str, tuple[Window, str]]] = {}
     seen: dict[str, set[str]] = {}
     for window in windows:
@@ -506,29 +506,29 @@ def _check_order(tasks: Sequence[TaskUnit], windows: Sequence[Window], path: Cal
     if not cycle:
         return
     steps = [waits[pool][other] for pool, other in zip(cycle, (*cycle[1:], cycle[0]), strict=True)]
-    what = "; ".join(
+    steps_text = "; ".join(
         f'with units of "{window.pool}" in hand frames wait at "{where}" for units of "{other}"'
         for (window, where), other in zip(steps, (*cycle[1:], cycle[0]), strict=True)
     )
-    add(path(steps[0][0]), f"{what}: once none is left they wait for ever; let all ask in one order of pools")
+    add(path(steps[0][0]), f"{steps_text}: once none is left they wait for ever; let all ask in one order of pools")
 
 
 def _awaited(
     name: str, awaited: Mapping[str, str], tasks: Mapping[str, TaskUnit], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pools that a frame may wait for at a task unit, and the task units that ask for them.
+    """Yield the pools that a frame may wait for at a task unit, and the task units that request them.
 
-    A task unit that holds back waits for room in the next queue, and so for all that the next one waits for. Task units
-    in ``seen`` are left out with all that they wait for.
+    A task unit that holds back waits for room in the next queue, so it also waits for the pools of the next task unit.
+    The function skips task units in ``seen``.
     """
     pending = [name] if name not in seen else []
     seen.add(name)
     while pending:
-        at = pending.pop()
-        if at in awaited:
-            yield awaited[at], at
-        if at in tasks and tasks[at].holds_back:
-            following = [to for to in tasks[at].route.to if to not in seen]
+        current = pending.pop()
+        if current in awaited:
+            yield awaited[current], current
+        if current in tasks and tasks[current].holds_back:
+            following = [to for to in tasks[current].route.to if to not in seen]
             seen.update(following)
             pending.extend(following)
 
@@ -536,10 +536,10 @@ def _awaited(
 def check_model(model: RouterModel) -> None:
     """Check that a router model is free of contradictions.
 
-    Raises ModelProblem: with all problems: unknown names (and the nearest known one), needs that no pool can meet, pins
-    out of range, a cycle in the task graph, task units that no frame reaches, queues of 0, numbers that are negative,
-    not finite or beyond all bounds, routes without what their kind needs, costs in cycles without a frequency, windows
-    that frames leave with units in hand, and more.
+    Raises ModelProblem with all problems. Examples: unknown names (with the nearest known name), needs that no pool can
+    meet, pins out of range, a cycle in the task graph, task units that no frame reaches, queues of 0, numbers out of
+    range, routes that lack a key of their kind, costs in cycles without a frequency, windows that frames leave without
+    releasing their units.
     """
     problems = [*faults_in("port", model.ports), *faults_in("pool", model.pools), *faults_in("task", model.tasks)]
     faults = tuple(problems)
@@ -557,7 +557,7 @@ def check_model(model: RouterModel) -> None:
         if not is_faulty(faults, f"task[{index}].route"):
             check_route(f"task[{index}].route", task.route, targets, add)
     _check_graph(model, add)
-    if not faults:  # what follows compares numbers, which then are right
+    if not faults:  # the checks below compare numbers, which must be valid
         for index, pool in enumerate(model.pools):
             check_pool(f"pool[{index}]", pool, add)
         for index, task in enumerate(model.tasks):
@@ -633,8 +633,8 @@ def _check_capacity(path: str, task: TaskUnit, index: int, pool: ResourcePool, a
     if units > allowed:
         add(f"{path}.needs[{index}].units", f"needs {units} units at once, but {where}")
     elif units * task.parallel > allowed:
-        want = f"{task.parallel} at once need {units * task.parallel} units"
-        add(f"{path}.parallel", f"{want}, but {where}: lower parallel or add units")
+        request = f"{task.parallel} at once need {units * task.parallel} units"
+        add(f"{path}.parallel", f"{request}, but {where}: lower parallel or add units")
 
 
 def _check_pin(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool], add: Add) -> None:
@@ -644,8 +644,8 @@ def _check_pin(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool], add
         units = pools[task.needs[0].pool].units
         for index, unit in enumerate(task.pin):
             if unit >= units:
-                there = f'"{task.needs[0].pool}" has {units}, numbered from 0'
-                add(f"{path}[{index}]", f"got {unit}: more cores than units; {there}")
+                hint = f'"{task.needs[0].pool}" has {units}, numbered from 0'
+                add(f"{path}[{index}]", f"got {unit}: more cores than units; {hint}")
         if len(set(task.pin)) < len(task.pin):
             add(path, "names a unit twice")
 
@@ -667,8 +667,8 @@ def _check_service(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool],
 
 
 def _check_cycles(path: str, cost: ServiceCost, frequency_hz: float, add: Add) -> None:
-    """Report work that takes longer than any time may."""
-    for name, longest_s in _LONGEST.items():
+    """Report costs in cycles that exceed the longest time of a model."""
+    for name, longest_s in _LONGEST_COST_S.items():
         cycles = getattr(cost, f"{name}_cycles")
         if cycles > longest_s * frequency_hz:
             got = f"got {cycles:g} cycles, {cycles / frequency_hz:g} s"

@@ -23,24 +23,24 @@ def check_load(model: RouterModel, load: OfferedLoad, events: Sequence[Event] = 
     ports = [port.name for port in model.ports]
     routes = [(task.name, task.route) for task in model.tasks]
     routes += [(event.task, event.route) for event in events if isinstance(event, Reroute)]
-    # Builders give many task units the same route; each is examined once, and once for all flows of one egress port.
+    # Builders give many task units the same route. Each route is checked once for all flows of an egress port.
     distinct = {route.to: name for name, route in reversed(routes) if route.kind == "egress"}
     egress_routes = [(name, frozenset(to)) for to, name in reversed(distinct.items())]
-    leaves_out: dict[int, str] = {}
+    excluded_by: dict[int, str] = {}
     by_egress = any(route.kind in {"egress", "by_egress"} for _, route in routes)
-    there = f"the router has {len(ports)} port{'s' if len(ports) != 1 else ''}, numbered from 0"
+    port_range = f"the router has {len(ports)} port{'s' if len(ports) != 1 else ''}, numbered from 0"
     problems: list[Problem] = []
     for index, flow in enumerate(load.flows.flows):
         if flow.ingress >= len(ports):
-            problems.append(Problem(f"flows[{index}].ingress", f"names port {flow.ingress}: {there}"))
+            problems.append(Problem(f"flows[{index}].ingress", f"names port {flow.ingress}: {port_range}"))
         if by_egress and flow.egress >= len(ports):
-            problems.append(Problem(f"flows[{index}].egress", f"names port {flow.egress}: {there}"))
+            problems.append(Problem(f"flows[{index}].egress", f"names port {flow.egress}: {port_range}"))
         elif egress_routes:
-            if flow.egress not in leaves_out:
-                wanted = ports[flow.egress]
-                names = [name for name, allowed in egress_routes if wanted not in allowed]
-                leaves_out[flow.egress] = names[0] if names else ""
-            if name := leaves_out[flow.egress]:
+            if flow.egress not in excluded_by:
+                port = ports[flow.egress]
+                names = [name for name, allowed in egress_routes if port not in allowed]
+                excluded_by[flow.egress] = names[0] if names else ""
+            if name := excluded_by[flow.egress]:
                 message = f'wants "{ports[flow.egress]}", which the egress route of "{name}" leaves out'
                 problems.append(Problem(f"flows[{index}].egress", message))
         if len(problems) >= _SHOWN_PROBLEMS:

@@ -47,7 +47,7 @@ def estimated_router(
     per_packet, per_byte = cost_by_size(estimate, by_size or {})
     frame_bytes = estimate.frames.mean_bytes
     ports = sum(nic.ports for nic in hardware.nics) or _PORTS
-    # Frames may leave longer than they come, and a model's ports know one size: they get the rate that fits.
+    # Frames may leave longer than they arrive, but a model's ports know one size: the link rate compensates.
     link_pps = estimate.limit_pps("link") / ports
     link_bps = link_pps * 8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES) if math.isfinite(link_pps) else _UNLIMITED_LINK_BPS
     card_pps = min(estimate.limit_pps("nic"), estimate.limit_pps("pcie"))
@@ -69,7 +69,7 @@ def estimated_router(
 def cost_by_size(estimate: Estimate, by_size: Mapping[int, float]) -> tuple[float, float]:
     """Return cycles per packet and per byte: the straight line nearest to the cycles of the mix's sizes.
 
-    The line meets the estimate's mean over the mix, so the throughput stays what it is.
+    The line meets the estimate's mean over the mix, so the throughput does not change.
     """
     shares = {size: share for size, share in estimate.frames.share_by_bytes.items() if size in by_size}
     if len(shares) < 2:

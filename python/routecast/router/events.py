@@ -1,7 +1,7 @@
 """Events of a trial: task units that fail and come back, and routes that change.
 
-Events belong to the question, not to the model: what happens at this load, for this long, *if* something fails? The
-simulator answers it; a closed form knows no transients.
+Events belong to the question, not to the model: what happens at this load during this time *if* something fails? The
+simulator answers it; the closed form has no transients.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Event", "Outage", "Reroute", "check_events"]
 class Outage:
     """A task unit is down: it loses the frames that wait, are in service, or arrive until it is up again.
 
-    They count as dropped at the task unit (S12). A task unit that is down requests no resources.
+    These frames count as dropped at the task unit (S12). A task unit that is down requests no resources.
     """
 
     task: str
@@ -35,7 +35,7 @@ class Outage:
 
 @value
 class Reroute:
-    """A task unit sends the frames that it has served elsewhere from an instant on."""
+    """A task unit sends its served frames along another route from an instant on."""
 
     task: str
     at_s: float = field("Seconds since the start of the trial")
@@ -45,7 +45,7 @@ class Reroute:
 Event = Outage | Reroute
 
 
-_BY_TURN = {"round_robin", "random"}
+_ROUTES_WITHOUT_FLOW = {"round_robin", "random"}
 Add = Callable[[str, str], None]
 
 
@@ -79,7 +79,7 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
         if not faults:
             check_route(f"{place}.route", event.route, targets, add)
         holds_back = event.task in tasks and tasks[event.task].holds_back
-        if holds_back and event.route.kind in _BY_TURN and len(event.route.to) > 1:
+        if holds_back and event.route.kind in _ROUTES_WITHOUT_FLOW and len(event.route.to) > 1:
             add(
                 f"{place}.route.kind",
                 f'is {event.route.kind}, but "{event.task}" holds frames back: use a route that the flow decides',
@@ -90,8 +90,8 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
     all_routes = _with_all_routes(model, events)
     cycle = find_cycle(all_routes)
     if cycle:
-        way = " → ".join([*cycle, cycle[0]])
-        add("events", f"all routes together make a cycle: {way}; frames must only go forward")
+        cycle_text = " → ".join([*cycle, cycle[0]])
+        add("events", f"all routes together make a cycle: {cycle_text}; frames must only go forward")
     elif any(isinstance(event, Reroute) for event in events):
         check_ways(all_routes, lambda _: "events", add)
     if problems:

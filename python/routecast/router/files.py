@@ -1,4 +1,4 @@
-"""Routers from TOML files (``*.router.toml``); an error lists every fault with its place."""
+"""Routers from TOML files (``*.router.toml``). An error lists every fault with its place."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BUILDERS: Mapping[str, str] = {
     "multistage": "multistage.reading:MultistageRouter",
     "network_processor": "network_processor.reading:NetworkProcessorRouter",
 }
-"""The class that reads each builder's routers, by module of this package; it is imported when a file names it."""
+"""Module and class that read the router of each builder; the module is imported when a file names the builder."""
 
 
 @lru_cache
@@ -60,7 +60,7 @@ def _kind(builder: str) -> type:
 def read_router(path: str | Path) -> RouterModel:
     """Read a router model from a ``*.router.toml`` file.
 
-    Raises FileProblem: the file cannot be read, is no TOML, or says something wrong; all faults with their places.
+    Raises FileProblem: the file cannot be read, is not TOML, or contains faults; the error lists all with their places.
     """
     return read_router_and_load(path)[0]
 
@@ -135,7 +135,7 @@ def build_router(
 
 
 def router_table(document: Mapping[str, Any], subject: str = "router file") -> type:
-    """Return the class that a router file is read as: its builder's, or that of ports, pools and task units.
+    """Return the class that reads a router file: that of its builder, or that of ports, pools and task units.
 
     Raises FileProblem: the builder is unknown, or the file has neither a builder nor any of these tables.
     """

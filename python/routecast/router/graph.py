@@ -10,7 +10,7 @@ __all__ = ["find_cycle", "reachable_tasks", "topological_order"]
 
 
 def find_cycle(tasks: Sequence[TaskUnit]) -> tuple[str, ...]:
-    """Return the names along one cycle of the task graph, without repeating the first; empty if there is none."""
+    """Return the names along a cycle of the task graph, without repeating the first; empty without a cycle."""
     following = _following(tasks)
     done: set[str] = set()
     for start in tuple(following):
@@ -23,9 +23,9 @@ def find_cycle(tasks: Sequence[TaskUnit]) -> tuple[str, ...]:
             name = next(pending[-1], None)
             if name is None:
                 pending.pop()
-                left = path.pop()
-                on_path.discard(left)
-                done.add(left)
+                finished = path.pop()
+                on_path.discard(finished)
+                done.add(finished)
             elif name in on_path:
                 return tuple(path[path.index(name) :])
             elif name not in done:
@@ -63,7 +63,7 @@ def _following(tasks: Sequence[TaskUnit], *, copies: bool = False) -> dict[str, 
 
 
 def topological_order(tasks: Sequence[TaskUnit]) -> tuple[TaskUnit, ...]:
-    """Return the task units in an order in which every route leads forward; the graph must have no cycle."""
+    """Return the task units in an order where every route leads forward; the graph must have no cycle."""
     named = {task.name: task for task in tasks}
     incoming = dict.fromkeys(named, 0)
     for task in tasks:

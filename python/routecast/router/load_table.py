@@ -33,7 +33,7 @@ class FlowsTable:
 
 @value
 class ArrivalsTable:
-    """How frames follow each other."""
+    """The arrival process of frames."""
 
     kind: Literal["cbr", "poisson", "on_off", "trace"] = field("Arrival process", default="cbr")
     burst_frames: FrameCount = field("Mean burst of on_off, frames", default=1)
@@ -75,7 +75,7 @@ def _flow_set(kind: str, count: int, seed: int, ports: int) -> FlowSet:
 def load_of(load: LoadTable, ports: int, folder: Path | None, *, frames: FrameMix | None = None) -> OfferedLoad:
     """Return the load of a table for a number of ports; ``folder`` holds the traces.
 
-    ``frames`` will be offered in the place of the table's: a rate in bit/s is of them.
+    ``frames`` replaces the table's frames; a rate in bit/s then refers to them.
     """
     flows = _flow_set(load.flows.kind, load.flows.count, load.flows.seed, ports)
     if load.arrivals.kind == "trace":

@@ -1,7 +1,7 @@
 """The router as data: task units over pools of resources (the three planes of Meyer et al. 2014, sec. IV-C).
 
-A :class:`RouterModel` is the one description that every evaluator answers for. It is plain, frozen data:
-building one runs :func:`routecast.router.check.check_model`, evaluating one never changes it.
+Every evaluator works on a :class:`RouterModel`. It is plain, frozen data: its construction runs
+:func:`routecast.router.check.check_model`, and an evaluation never changes it.
 
 ::
 
@@ -50,12 +50,12 @@ from routecast.router.bounds import (
     LINK_RATES_BPS,
     LONGEST_BYTE_S,
     LONGEST_S,
+    MAX_CONTENTION,
     MAX_FRAMES,
+    MAX_INTERRUPTIONS_HZ,
+    MAX_QUANTILES,
+    MAX_SCV,
     MAX_UNITS,
-    MOST_CONTENTION,
-    MOST_INTERRUPTIONS_HZ,
-    MOST_QUANTILES,
-    MOST_SCV,
     SHORTEST_SLICE_S,
     SPEED_RATIOS,
 )
@@ -94,14 +94,14 @@ class SleepState:
     """
 
     name: str = field("Name of the state, such as C1 or C6")
-    power_w: Power = field("Power of a unit asleep in it, W")
-    # Meanwhile it draws active power, and frames wait.
+    power_w: Power = field("Power of a unit in this state, W")
+    # During this time the unit draws active power, and frames wait.
     exit_s: Span = field("Time from the first work until the unit works, s", default=0.0, le=LONGEST_S)
     # 0 for a governor that enters at once. States of a pool rise in ``after_s``; before the first, an idle unit draws
     # :attr:`PowerDraw.idle_w`.
-    after_s: Span = field("Idle time after which the unit enters it, s", default=0.0, le=LONGEST_S)
+    after_s: Span = field("Idle time after which a unit enters the state, s", default=0.0, le=LONGEST_S)
     # Caches are flushed and filled again.
-    wake_energy_j: Energy = field("Energy of entering and leaving beyond what the powers say, J", default=0.0)
+    wake_energy_j: Energy = field("Energy of entering and leaving in addition to the powers, J", default=0.0)
 
 
 @value
@@ -138,7 +138,7 @@ Variation = Literal["deterministic", "exponential", "gamma", "hyperexponential",
 
 @value
 class RandomTime:
-    """A random time: a mean and how it varies, or a table of measured quantiles.
+    """A random time: a mean with its variation, or a table of measured quantiles.
 
     Examples
     --------
@@ -148,16 +148,16 @@ class RandomTime:
 
     mean_s: Span = field("Mean, s", default=0.0, le=LONGEST_S)
     variation: Variation = field("Distribution around the mean", default="deterministic")
-    # ``deterministic`` and ``exponential`` have their own.
+    # ``deterministic`` (0) and ``exponential`` (1) need none.
     scv: Number | None = field(
-        "Squared coefficient of variation (gamma, lognormal, …)", default=None, ge=0.0, le=MOST_SCV
+        "Squared coefficient of variation (gamma, lognormal, …)", default=None, ge=0.0, le=MAX_SCV
     )
-    # The first is the least time, the last the greatest; between them the distribution function is linear. One alone
-    # is a constant.
+    # The first is the least time, the last the greatest; between them the distribution function is linear. A single
+    # quantile is a constant time.
     quantiles_s: tuple[Annotated[Span, Within(le=LONGEST_S)], ...] = field(
         "Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, in rising order, s",
         default=(),
-        max_length=MOST_QUANTILES,
+        max_length=MAX_QUANTILES,
     )
 
     @property
@@ -198,10 +198,10 @@ class RandomTime:
         """Return the time that a share ``ratio`` (0 to 1) does not exceed, seconds."""
         table = self.quantiles_s
         if table:
-            place = ratio * (len(table) - 1)
-            low = min(int(place), max(len(table) - 2, 0))
+            position = ratio * (len(table) - 1)
+            low = min(int(position), max(len(table) - 2, 0))
             high = min(low + 1, len(table) - 1)
-            return table[low] + (place - low) * (table[high] - table[low])
+            return table[low] + (position - low) * (table[high] - table[low])
         return self.mean_s * _factor_quantile(self.variation, self.squared_cv, ratio)
 
 
@@ -209,13 +209,13 @@ class RandomTime:
 class Interruptions:
     """Interruptions of a unit at work by the host's preemption, its ticks and other interrupts (S5).
 
-    They strike a busy unit at the instants of a Poisson process, ``rate_hz`` times in a second of its work, and the
-    work resumes afterwards. They are breakdowns of a busy server with preemptive resumption (Avi-Itzhak and Naor,
-    Operations Research 11(3), 1963): a service that takes T without them is completed after T and Poisson(rate·T) of
-    their times.
+    They arrive at a busy unit as a Poisson process, ``rate_hz`` times per second of its work, and the work resumes
+    after each. They are breakdowns of a busy server with preemptive resumption (Avi-Itzhak and Naor, Operations
+    Research 11(3), 1963): a service that takes T without interruptions completes after T and the durations of
+    Poisson(rate·T) interruptions.
     """
 
-    rate_hz: Frequency = field("Interruptions per second of a unit's work, Hz", le=MOST_INTERRUPTIONS_HZ)
+    rate_hz: Frequency = field("Interruptions per second of a unit's work, Hz", le=MAX_INTERRUPTIONS_HZ)
     duration: RandomTime = field("Time of one interruption")
 
     @property
@@ -225,7 +225,7 @@ class Interruptions:
 
     @property
     def scatter_s(self) -> float:
-        """Variance that they add per second of service, ``rate·E[D²]``, seconds."""
+        """Variance that interruptions add per second of service, ``rate·E[D²]``, seconds."""
         return self.rate_hz * self.duration.second_moment_s2
 
 
@@ -275,21 +275,21 @@ else:
 _Table = TypeVar("_Table")
 ContentionFactor = Annotated[Number, Within(ge=CONTENTION_FACTORS[0], le=CONTENTION_FACTORS[1])]
 _TABLE_BITS = 6
-"""A law is made a table of 64 entries, or of twice as many until they suffice."""
+"""A law becomes a table of 64 entries, doubled until the table covers all units."""
 
 
 def _with_parameters(declared: type[_Table]) -> type[_Table]:
-    """Declare one number for each parameter that some law has and the table does not."""
+    """Declare a number for each parameter of any law that the table does not declare itself."""
     for name in PARAMETERS:
         if name not in declared.__annotations__:
-            of = [(law.name, shape) for law in LAWS.values() for shape in law.shapes if shape.name == name]
+            shapes = [(law.name, shape) for law in LAWS.values() for shape in law.shapes if shape.name == name]
             meanings = [
-                f"{shape.meaning}{' over the rate of one unit' if shape.in_frames_per_s else ''}, of law {law}"
-                for law, shape in of
+                f"{shape.meaning}{' over the rate shapes one unit' if shape.in_frames_per_s else ''}, of law {law}"
+                for law, shape in shapes
             ]
             meaning = "; ".join(meanings)
             declared.__annotations__[name] = "Number | None"
-            limits = min(shape.minimum for _, shape in of), max(shape.maximum for _, shape in of)
+            limits = min(shape.minimum for _, shape in shapes), max(shape.maximum for _, shape in shapes)
             setattr(declared, name, field(meaning[0].upper() + meaning[1:], default=None, within=limits))
     return declared
 
@@ -299,13 +299,13 @@ def _with_parameters(declared: type[_Table]) -> type[_Table]:
 class NamedLaw:
     """A law of contention and its parameters."""
 
-    law: LawName = field("Name of the law, whose parameters stand beside it", default="coherent")
-    sigma: Number = field("Contention, dimensionless", default=0.0, ge=0.0, le=MOST_CONTENTION)
-    kappa: Number = field("Coherence, dimensionless", default=0.0, ge=0.0, le=MOST_CONTENTION)
+    law: LawName = field("Name of the law; its parameters are the other keys", default="coherent")
+    sigma: Number = field("Contention, dimensionless", default=0.0, ge=0.0, le=MAX_CONTENTION)
+    kappa: Number = field("Coherence, dimensionless", default=0.0, ge=0.0, le=MAX_CONTENTION)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The law's parameters, in its order."""
+        """Parameters of the law, in its order."""
         return tuple(getattr(self, shape.name) for shape in LAWS[self.law].shapes)
 
 
@@ -318,11 +318,11 @@ class WeightedLaw(NamedLaw):
 
 @value
 class Contention(NamedLaw):
-    """How much slower a unit works when other units of its pool work too (semantics S5).
+    """Slowdown of a unit by other busy units of its pool (semantics S5).
 
-    The factor on the service time for ``k`` busy units is that of a law of :mod:`routecast.contention`, ``1 + σ(k−1) +
-    κk(k−1)`` (Gunther's universal scalability law) if none is named; or the weighted geometric mean of those of several
-    laws; or ``table[k−1]`` where a table is given: past its end the last step is continued.
+    The factor on the service time for ``k`` busy units comes from a law of :mod:`routecast.contention`, by default ``1
+    + σ(k−1) + κk(k−1)`` (Gunther's universal scalability law); or it is the weighted geometric mean of several laws; or
+    it is ``table[k−1]``, where the last step of the table continues past its end.
     """
 
     # Factors for 1, 2, … busy units; the first is normally 1. Empty: the law is used.
@@ -330,9 +330,9 @@ class Contention(NamedLaw):
         "Factors for 1, 2, … busy units instead of a law", default=(), max_length=MAX_UNITS
     )
     mixture: tuple[WeightedLaw, ...] = field("Several laws to average over, instead of one", default=())
-    # How far a measured router strays from the law or the mixture. Past the end the last one goes on.
+    # Deviation of a measured router from the law or the mixture; the last factor holds past the end.
     discrepancy: tuple[ContentionFactor, ...] = field(
-        "Factors for 1, 2, … busy units on top of the law or mixture", default=()
+        "Additional factors for 1, 2, … busy units on the law or mixture", default=()
     )
 
     @property
@@ -342,7 +342,7 @@ class Contention(NamedLaw):
             return self.sigma == 0.0 and self.kappa == 0.0
         if self.table:
             return all(entry == 1.0 for entry in self.table)
-        return not self.discrepancy and all(each.law == "free" for each in self.mixture or (self,))
+        return not self.discrepancy and all(weighted_law.law == "free" for weighted_law in self.mixture or (self,))
 
     @property
     def is_usl(self) -> bool:
@@ -352,12 +352,12 @@ class Contention(NamedLaw):
     def factor(self, busy_units: float) -> float:
         """Factor on the service time for a (possibly average, hence fractional) number of busy units >= 1.
 
-        Between whole numbers a table, and what is not :attr:`is_usl`, is linear.
+        Between whole numbers the factor is linear, except for :attr:`is_usl`.
         """
         k = 1.0 if busy_units < 1.0 else busy_units
         if self.is_usl:
             return coherent_factor(k, self.sigma, self.kappa)
-        table = self.table or self._of_laws(int(k) + 1)
+        table = self.table or self._law_factors(int(k) + 1)
         last = len(table) - 1
         if last == 0:
             return table[0]
@@ -368,15 +368,17 @@ class Contention(NamedLaw):
         """Return the factors for 1, 2, … busy units."""
         if self.is_usl or self.table:
             return tuple(self.factor(k) for k in range(1, units + 1))
-        return self._of_laws(units)[:units]
+        return self._law_factors(units)[:units]
 
     def least_factor(self, units: int) -> float:
         """Return the least factor for up to ``units`` units, at most 1."""
         return 1.0 if self.is_usl else min(1.0, *self.table, *self.factors(units))
 
-    def _of_laws(self, units: int) -> tuple[float, ...]:
+    def _law_factors(self, units: int) -> tuple[float, ...]:
         """Return the factors of the law, or of the mixture, for at least ``units`` units."""
-        parts = tuple((each.weight, each.law, each.values) for each in self.mixture) or ((1.0, self.law, self.values),)
+        parts = tuple(
+            (weighted_law.weight, weighted_law.law, weighted_law.values) for weighted_law in self.mixture
+        ) or ((1.0, self.law, self.values),)
         return mixed_factors(parts, 1 << max(_TABLE_BITS, units.bit_length()), self.discrepancy)
 
 
@@ -389,10 +391,11 @@ class Policy:
     ``round_robin``: in turn, each for at most ``quantum_s``. ``fair``: the task unit with the least service
     received per :attr:`TaskUnit.weight` first, each for at most ``quantum_s`` (the slice).
 
-    ``linux``: both of Linux's schedulers. A priority above 0 is a real-time one (``SCHED_FIFO``; interrupts stand above
-    all threads): the higher revokes the lower, equals come in order of request, and none is cut off. What they leave
-    is shared by priority 0 as under ``fair`` (CFS), and a thread that wakes revokes one of priority 0 whose service
-    received per weight is ahead of its own by more than ``wakeup_granularity_s``.
+    ``linux``: both of Linux's schedulers. A priority above 0 is real time (``SCHED_FIFO``; interrupts are above all
+    threads): a higher priority revokes the unit of a lower one, equal priorities are served in order of request, and no
+    slice ends a grant. Task units of priority 0 share the rest as under ``fair`` (CFS); a waking thread revokes the
+    unit of a thread of priority 0 whose received service per weight is ahead of its own by more than
+    ``wakeup_granularity_s``.
     """
 
     kind: PolicyKind = field("Order in which task units get units", default="fifo")
@@ -417,14 +420,14 @@ class ResourcePool:
 
     name: str = field("Name of the pool")
     units: Count = field("Number of units", default=1, ge=1, le=MAX_UNITS)
-    # Needed where a task unit of the pool gives costs in cycles.
+    # Required where a task unit of the pool has costs in cycles.
     frequency_hz: Frequency | None = field("Cycles per second of a unit, Hz", default=None, within=FREQUENCIES_HZ)
     unit_speed_ratio: tuple[Annotated[Number, Within(ge=SPEED_RATIOS[0], le=SPEED_RATIOS[1])], ...] = field(
         "Speed of each unit relative to the frequency; none: all 1", default=()
     )
     policy: Policy = field("Scheduler of the units", default=Policy())
-    # Under ``linux`` an interrupt borrows the unit of the thread that it interrupts: it pays nothing, and neither does
-    # that thread when it resumes.
+    # Under ``linux`` an interrupt uses the unit of the thread that it interrupts: neither the interrupt nor the resumed
+    # thread pays the switch cost.
     switch_cost_s: Span = field(
         "Work lost when a unit turns to another task unit or thread, s", default=0.0, le=LONGEST_S
     )
@@ -438,8 +441,8 @@ class ResourcePool:
 class ServiceCost:
     """Work for one frame of ``S`` bytes (S5), in cycles, in seconds, or both (they add up).
 
-    ``cycles = per_packet + per_byte·S + per_batch/batch`` and ``memory_accesses·memory_latency`` seconds on
-    top; seconds = cycles / frequency; all of it times the pool's contention factor. Meyer et al. 2014, eq. 3 (``x =
+    ``cycles = per_packet + per_byte·S + per_batch/batch``; seconds = cycles / frequency, plus
+    ``memory_accesses·memory_latency``; the pool's contention factor multiplies the sum. Meyer et al. 2014, eq. 3 (``x =
     T_c + S·T_d``) is ``per_packet_s=T_c, per_byte_s=T_d``.
 
     ``variation`` multiplies each frame's time by a random factor of mean 1 whose squared coefficient of
@@ -460,7 +463,7 @@ class ServiceCost:
     memory_latency_s: Span = field("Latency of one memory access, s", default=0.0, le=LONGEST_S)
     variation: Variation = field("Distribution of the service time around its mean", default="deterministic")
     scv: Number | None = field(
-        "Squared coefficient of variation of the service time (gamma, lognormal, …)", default=None, ge=0.0, le=MOST_SCV
+        "Squared coefficient of variation of the service time (gamma, lognormal, …)", default=None, ge=0.0, le=MAX_SCV
     )
 
     def mean_s(self, frame_bytes: float, *, frequency_hz: float | None = None, batch_frames: float = 1.0) -> float:
@@ -480,14 +483,15 @@ class ServiceCost:
 
 @value
 class Activation:
-    """When a task unit works (S6).
+    """The activation of a task unit: when it works (S6).
 
-    ``dedicated``: when it has work. ``polling``: it never gives its unit back. ``interrupt`` (NAPI): an
-    interrupt costs ``interrupt_cost_s``, then it polls batches of at most ``budget_frames`` until a poll
-    comes back short; two interrupts are at least ``moderation_s`` apart. ``thread``: a thread of an operating system.
-    A frame that it can serve wakes it; the notification (eventfd, VM exit, injected interrupt) costs
-    ``interrupt_cost_s`` once it has its unit. As far as the policy allows, it keeps the unit until no task unit of its
-    :attr:`TaskUnit.thread` can go on, and turns from one to the next after ``budget_frames``; then it blocks.
+    ``dedicated``: when it has work. ``polling``: always; it never releases its unit. ``interrupt`` (NAPI): an interrupt
+    costs ``interrupt_cost_s``, then the task unit polls batches of at most ``budget_frames`` until a poll finds fewer;
+    two interrupts are at least ``moderation_s`` apart. ``thread``: a thread of an operating system. A frame that it can
+    serve wakes the thread; the notification (eventfd, VM exit, injected interrupt) costs ``interrupt_cost_s`` once the
+    thread has its unit. As far as the policy allows, the thread keeps the unit until none of its task units
+    (:attr:`TaskUnit.thread`) can continue, turns from one task unit to the next after ``budget_frames``, and then
+    blocks.
     """
 
     kind: ActivationKind = field("dedicated, polling, interrupt (NAPI), or thread", default="dedicated")
@@ -496,15 +500,15 @@ class Activation:
         "Cost of an interrupt, or of the notification that wakes a thread, s", default=0.0, le=LONGEST_S
     )
     moderation_s: Span = field("Least time between two interrupts, s", default=0.0, le=LONGEST_S)
-    # Adaptive activation: busy polling of sockets, DPDK's l3fwd-power. 0 for NAPI, which enables interrupts at once.
+    # For adaptive activation: busy polling of sockets, DPDK's l3fwd-power. NAPI has 0: it enables interrupts at once.
     linger_s: Span = field(
-        "Time of polling after a poll that came back short, at active power, s",
+        "Time of polling after a poll that found fewer frames than its budget, at active power, s",
         default=0.0,
         only_where={"kind": ("interrupt",)},
         le=LONGEST_S,
     )
-    # The wake-up occupies no unit; frames that arrive meanwhile wait in the queue. A task unit that is interrupted as
-    # its poll ends is still awake.
+    # The wake-up occupies no unit; frames that arrive during it wait in the queue. A task unit whose interrupt arrives
+    # as its poll ends is still awake.
     wakeup: RandomTime | None = field(
         "Time from an interrupt, or from the frame that wakes a thread, until it requests its unit",
         default=None,
@@ -512,7 +516,7 @@ class Activation:
     )
     # The terms are those of vacation models (Takagi 1991). ``exhaustive``: Linux's veth and most drivers.
     discipline: PollDiscipline = field(
-        "Frames of a poll: those that it finds (gated), or also those that arrive meanwhile (exhaustive)",
+        "Frames of a poll: the frames that it finds (gated), or also those that arrive during it (exhaustive)",
         default="gated",
     )
 
@@ -521,16 +525,17 @@ class Activation:
 class Need:
     """``units`` units of the pool named ``pool``, all granted at once with the task unit's other needs.
 
-    ``until`` names a task unit further on: the frame carries its units there, and they are given back when it is served
-    there (or dropped on the way), so that no more frames are between the two than the pool has units. That is a window:
-    hardware threads of an engine, credits, a pool of frame buffers. Every way from here leads through ``until``. Such a
-    task unit asks frame by frame (``request = "frame"``) and has no other need. Empty: given back when it has served.
+    ``until`` names a later task unit: the frame carries its units there and releases them when it is served there (or
+    dropped before), so that no more frames are between the two task units than the pool has units. This is a window:
+    hardware threads of an engine, credits, a pool of frame buffers. Every path from this task unit leads through
+    ``until``. Such a task unit requests units frame by frame (``request = "frame"``) and has no other need. If
+    ``until`` is empty, the frame releases its units after its service.
     """
 
     pool: str = field("Name of the pool")
     units: Count = field("Units at once", default=1, ge=1, le=MAX_UNITS)
     until: str = field(
-        "Name of a task unit further on: frames carry the units there; none: given back when it has served", default=""
+        "Name of a later task unit to which frames carry the units; none: they release them after service", default=""
     )
 
 
@@ -544,37 +549,37 @@ class Route:
     leaves by (``to`` then lists the ports allowed, normally all). ``by_egress``: ``to[p]`` for flows that leave by
     port ``p`` in the end (one entry for each port), a task unit or that port.
 
-    ``copies`` names further task units that get a copy of every frame, as from a hub that floods. A copy costs its
-    task unit as much as a frame and ends there; it counts neither as offered nor as dropped.
+    ``copies`` names task units that get a copy of every frame, as from a hub that floods. A copy costs its task unit as
+    much as a frame and ends there; it counts neither as offered nor as dropped.
     """
 
     kind: RouteKind = field("Choice of the target", default="single")
     to: tuple[str, ...] = field("Names of task units or ports; for kind by_egress one for each port", default=())
-    weights: tuple[Share, ...] = field("Chances of the targets", default=(), only_where={"kind": ("random",)})
+    weights: tuple[Share, ...] = field("Weights of the targets", default=(), only_where={"kind": ("random",)})
     indirection: tuple[Natural, ...] = field(
-        "128 target numbers; none: they go round", default=(), only_where={"kind": ("rss",)}
+        "128 target numbers; none: the targets in turn", default=(), only_where={"kind": ("rss",)}
     )
     copies: tuple[str, ...] = field(
-        "Names of further task units that get a copy of every frame, where it ends", default=()
+        "Names of task units that get a copy of every frame; the copy ends there", default=()
     )
 
 
 @value
 class TaskUnit:
-    """A function with a queue, a need for resources, a service cost and a way on (Meyer et al. 2014, sec. IV-C.1)."""
+    """A function with a queue, needs for resources, a service cost and a route (Meyer et al. 2014, sec. IV-C.1)."""
 
     name: str = field("Name of the task unit")
-    # Empty: it works without a resource manager, on a processor of its own (Meyer et al. 2014: ⊗).
-    needs: tuple[Need, ...] = field("Units of pools, all granted at once; none: a processor of its own", default=())
+    # Empty: it works without a resource manager, on its own processor (Meyer et al. 2014: ⊗).
+    needs: tuple[Need, ...] = field("Units of pools, all granted at once; none: its own processor", default=())
     service: ServiceCost = field("Cost of a frame", default=ServiceCost())
-    # Frames in service are not counted; arrivals beyond are dropped (S7).
+    # Frames in service do not count; a frame that finds the queue full is dropped (S7).
     queue_frames: FrameCount = field("Frames that can wait, frames", default=512, le=MAX_FRAMES)
     activation: Activation = field("When it works", default=Activation())
-    # DPDK's burst, VPP's vector. 1: request and release for each frame. Interrupts and threads take
+    # A burst of DPDK, a vector of VPP. 1: a request and a release for each frame. Interrupts and threads use
     # :attr:`Activation.budget_frames` instead.
     batch_frames: FrameCount = field("Most frames served per grant, frames", default=1, le=MAX_FRAMES)
-    # Frames or batches, each on units of its own: 1 for a thread, the number of units for a pool that serves one
-    # common queue (M/M/c).
+    # Frames or batches, each on its own units: 1 for a thread, the number of units for a pool that serves one common
+    # queue (M/M/c).
     parallel: Count = field("Frames in service at once", default=1, ge=1, le=MAX_UNITS)
     # ``task``: for the frame at the head of its queue. ``frame``: frames of several task units share a FIFO pool in
     # order of arrival.
@@ -588,9 +593,9 @@ class TaskUnit:
     pin: tuple[Natural, ...] = field("Units of its first pool that it may use; none: all", default=())
     # Task units of one thread share one grant at a time and one account under ``fair`` and ``linux``, without switch
     # cost between them. They agree in needs, pin, priority, weight and kind of activation (``thread``, ``polling``).
-    thread: str = field("Name of the thread that it shares with others; none: a thread of its own", default="")
-    # Blocking before service (Perros, Queueing Networks with Blocking, 1994, ch. 1); otherwise a frame that finds no
-    # room is dropped there (S7).
+    thread: str = field("Name of the thread that it shares with other task units; none: its own thread", default="")
+    # Blocking before service (Perros, Queueing Networks with Blocking, 1994, ch. 1); otherwise the next queue drops a
+    # frame that finds no room (S7).
     holds_back: bool = field("Serves a frame only while the next queue has room for it", default=False)
     route: Route = field("Route of served frames", default=Route())
 
@@ -610,12 +615,12 @@ class Port:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterModel:
-    """A router: ports, task units and resource pools. See the module's picture.
+    """A router: ports, task units and resource pools, as in the picture of the module.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        From :func:`routecast.router.check.check_model`, with every contradiction at once.
+        With all contradictions that :func:`routecast.router.check.check_model` finds.
     """
 
     name: str
@@ -644,8 +649,8 @@ class RouterModel:
 _T = TypeVar("_T", TaskUnit, ResourcePool, Port)
 
 
-def _named(things: tuple[_T, ...], name: str) -> _T:
-    for thing in things:
-        if thing.name == name:
-            return thing
+def _named(parts: tuple[_T, ...], name: str) -> _T:
+    for part in parts:
+        if part.name == name:
+            return part
     raise KeyError(name)

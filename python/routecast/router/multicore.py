@@ -46,12 +46,11 @@ class Multicore:
     """
 
     name: str = field("Name of the router; without it the file's", default="")
-    # 1 to 4096 task units that process.
     cores: Count = field("Cores that process frames", ge=1, le=MAX_CORES)
-    units: Count | None = field("Cores of the machine, where that is more", default=None, ge=1, le=MAX_UNITS)
+    units: Count | None = field("Cores of the machine, where it has more", default=None, ge=1, le=MAX_UNITS)
     service: ServiceCost = field("Cost of a frame on a core")
     queue_frames: FrameCount = field("Queue of each core, frames", default=512, le=MAX_FRAMES)
-    # Frames of flow ``i`` enter and leave where the load says.
+    # The load names the ports where the frames of each flow enter and leave.
     ports: Count = field("Interfaces", default=2, ge=1, le=MAX_PORTS)
     link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9, within=LINK_RATES_BPS)
     tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512, le=MAX_FRAMES)
@@ -61,16 +60,16 @@ class Multicore:
     interruptions: Interruptions | None = field("Interruptions of cores at work", default=None)
     frequency_hz: Frequency | None = field("Cycles per second of a core, Hz", default=None, within=FREQUENCIES_HZ)
     power: PowerDraw | None = field("Watts of one core", default=None)
-    activation: Activation = field("When a core works", default=Activation())
-    batch_frames: FrameCount = field("Most frames that a core takes at once, frames", default=1, le=MAX_FRAMES)
+    activation: Activation = field("Activation of a core: when it works", default=Activation())
+    batch_frames: FrameCount = field("Greatest batch that a core takes at once, frames", default=1, le=MAX_FRAMES)
     nic_cap_pps: FrameRate | None = field("Frames that the NICs can take in, frames/s", default=None)
-    # Every frame crosses it twice, in and out (Meyer et al. 2014, eq. 1: ``μ_Bus/2``).
+    # Every frame crosses the bus twice, in and out (Meyer et al. 2014, eq. 1: ``μ_Bus/2``).
     bus_bytes_per_s: ByteRate | None = field("Rate of the bus that frames cross in and out, B/s", default=None)
 
     def model(self) -> RouterModel:
         """Build the router.
 
-        Raises ModelProblem: a parameter is out of range; all of them at once.
+        Raises ModelProblem: with all parameters that are out of range.
         """
         title = self.name or f"multicore, {self.cores} core{'s' if self.cores != 1 else ''}"
         problems = field_faults(self)

@@ -14,8 +14,8 @@ __all__ = ["NS3_FORMAT", "NS3_VERSION", "ns3_document"]
 NS3_FORMAT = "routecast router for ns-3"
 NS3_VERSION = 1
 
-_MOST_UNITS = 64
-"""Units of a pool that the module has room for."""
+_MAX_UNITS = 64
+"""Greatest number of units of a pool in the module."""
 
 _POLICIES = ("fifo", "priority", "preemptive", "round_robin", "fair")
 _ACTIVATIONS = ("dedicated", "polling", "interrupt")
@@ -26,7 +26,7 @@ _VARIATIONS = ("deterministic", "exponential", "gamma", "lognormal", "uniform")
 def ns3_document(model: RouterModel) -> dict[str, Any]:
     """Return a router as plain data for ns-3, in seconds and watts.
 
-    Raises ModelProblem: it has something that ns-3 cannot express; every such thing with its place.
+    Raises ModelProblem: with every property that ns-3 cannot express, and its place.
 
     Examples
     --------
@@ -54,8 +54,8 @@ def ns3_document(model: RouterModel) -> dict[str, Any]:
 def _problems_of_pools(model: RouterModel) -> Iterator[Problem]:
     for number, pool in enumerate(model.pools):
         place = f"pool[{number}]"
-        if pool.units > _MOST_UNITS:
-            yield Problem(f"{place}.units", f"got {pool.units}: the ns-3 module has at most {_MOST_UNITS}")
+        if pool.units > _MAX_UNITS:
+            yield Problem(f"{place}.units", f"got {pool.units}: the ns-3 module has at most {_MAX_UNITS}")
         if pool.policy.kind not in _POLICIES:
             yield Problem(f"{place}.policy", f'got "{pool.policy.kind}": the ns-3 module has {", ".join(_POLICIES)}')
         if any(ratio != 1.0 for ratio in pool.unit_speed_ratio):
@@ -149,7 +149,7 @@ def _task(task: TaskUnit, model: RouterModel) -> dict[str, Any]:
         "per_batch_s": service.per_batch_s + service.per_batch_cycles * cycle_s,
         "variation": _variation(service.variation, service.squared_cv),
         "queue": task.queue_frames,
-        # Every waiting frame asks for itself: as many requests at a time as frames can wait or be served.
+        # Every waiting frame requests its own unit: as many requests as frames that wait or are in service.
         "parallel": task.queue_frames + units if task.request == "frame" else task.parallel,
         "batch": task.batch_frames,
         "priority": task.priority,

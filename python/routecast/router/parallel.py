@@ -8,7 +8,7 @@ from typing import Literal
 from routecast.errors import ModelProblem, Problem
 from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
-from routecast.router.virtual.check import Outside, machine_problems, size_problems
+from routecast.router.virtual.check import OuterPorts, machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.single import add_forwarding
 
@@ -38,9 +38,8 @@ def parallel_router(
         port 0 ─► softirq ─┼─► queue 1 ─► backend ─► guest ─► backend ─┼─► egress port
                            └─► queue 2 ─► backend ─► guest ─► backend ─┘
 
-    A macvtap spreads by the flow's hash; sec. 4.4 changes it to round robin. Each machine sends to the ports itself,
-    past the other machines. Without threads of a backend, the vSwitch's cores or the card's queues take the softirq's
-    part.
+    A macvtap spreads frames by the flow's hash; sec. 4.4 changes it to round robin. Each machine sends directly to the
+    ports. Without threads of a backend, the cores of the vSwitch or the queues of the card do the work of the softirq.
 
     Parameters
     ----------
@@ -48,11 +47,11 @@ def parallel_router(
     machines : sequence of Machine
         On that server.
     balancing : {"flow_hash", "round_robin"}
-        How frames are spread over the machines' queues.
+        Distribution of frames over the machines' queues.
     ports : int
         Outer interfaces of the server.
     interfaces : int
-        Interfaces of each machine: ports take them in turn.
+        Number of interfaces of each machine; ports use them in turn.
     link_bps : float
         Rate of each port, each direction.
     tx_ring_frames : int
@@ -62,15 +61,14 @@ def parallel_router(
     Raises
     ------
     routecast.errors.ModelProblem
-        There is no machine, one is on another server, or a thread may use a core that is not there, and other
-        contradictions, all at once.
+        With all contradictions: no machine, a machine on another server, a thread on a missing core, and others.
     """
     name = name or f"{len(machines)} routers on {server.name}"
     problems = machine_problems((server,), machines)
     if balancing not in _ROUTES:
         problems.append(Problem("balancing", f'got "{balancing}": give "flow_hash" or "round_robin"'))
     problems += size_problems(
-        machines, Outside(ports=ports, interfaces=interfaces, link_bps=link_bps, tx_ring_frames=tx_ring_frames)
+        machines, OuterPorts(ports=ports, interfaces=interfaces, link_bps=link_bps, tx_ring_frames=tx_ring_frames)
     )
     if problems:
         raise ModelProblem(name, problems)

@@ -1,4 +1,4 @@
-"""A router at another P-state: the clock of a pool and the watts that go with it."""
+"""A router at another P-state: the frequency of a pool and its power at that frequency."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _SAME = 1e-9
 
 
 def at_frequency(model: RouterModel, frequency_hz: float, pool: str | None = None) -> RouterModel:
-    """Return the router with a pool at another one of its P-states.
+    """Return the router with a pool at another of its P-states.
 
-    The time of costs in cycles changes; that of costs in seconds (memory, interrupts) does not, so that the capacity
-    grows less than the clock (Bolla et al. 2009, figs. 3 and 4).
+    The time of costs in cycles changes; the time of costs in seconds (memory, interrupts) does not, so the capacity
+    grows less than the frequency (Bolla et al. 2009, figs. 3 and 4).
 
     Parameters
     ----------
     model : RouterModel
     frequency_hz : float
-        Frequency of a P-state of the pool, exactly: watts between P-states are not guessed.
+        Exact frequency of a P-state of the pool: the power between P-states is unknown.
     pool : str or None
-        Name of the pool; None: the only one that has P-states.
+        Name of the pool; None: the only pool that has P-states.
 
     Raises
     ------
@@ -48,9 +48,9 @@ def at_frequency(model: RouterModel, frequency_hz: float, pool: str | None = Non
     assert chosen.power is not None
     for state in chosen.power.performance:
         if math.isclose(state.frequency_hz, frequency_hz, rel_tol=_SAME):
-            draw = replace(chosen.power, active_w=state.active_w, idle_w=state.idle_w)
-            moved = replace(chosen, frequency_hz=state.frequency_hz, power=draw)
-            return replace(model, pools=tuple(moved if pool is chosen else pool for pool in model.pools))
+            power = replace(chosen.power, active_w=state.active_w, idle_w=state.idle_w)
+            changed = replace(chosen, frequency_hz=state.frequency_hz, power=power)
+            return replace(model, pools=tuple(changed if pool is chosen else pool for pool in model.pools))
     known = ", ".join(format_frequency(state.frequency_hz) for state in chosen.power.performance)
     got = f'got {format_frequency(frequency_hz)}: pool "{chosen.name}" has the P-states {known}'
     raise ModelProblem(f"router {model.name!r}", [Problem("frequency_hz", got)])

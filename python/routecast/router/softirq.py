@@ -1,4 +1,4 @@
-"""A Linux forwarder: NAPI threads on cores of a machine that it may share with others."""
+"""A Linux forwarder: NAPI threads on cores of a machine that it may share with other programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.fields import BitRate, Count, FrameCount, Number, Span, TimePerByte
 from routecast.quantity.schema import field, field_faults, is_faulty, value
-from routecast.router.bounds import LINK_RATES_BPS, LONGEST_BYTE_S, LONGEST_S, MAX_FRAMES, MOST_SCV
+from routecast.router.bounds import LINK_RATES_BPS, LONGEST_BYTE_S, LONGEST_S, MAX_FRAMES, MAX_SCV
 from routecast.router.check import check_time
 from routecast.router.model import (
     Activation,
@@ -24,7 +24,7 @@ from routecast.router.multicore import MAX_CORES, MAX_PORTS, multicore
 __all__ = ["NAPI_WEIGHT", "VETH_RING_FRAMES", "Softirq", "softirq"]
 
 NAPI_WEIGHT = 64
-"""Frames that a NAPI poll takes at most (Linux: ``NAPI_POLL_WEIGHT``)."""
+"""Greatest number of frames of a NAPI poll (Linux: ``NAPI_POLL_WEIGHT``)."""
 
 VETH_RING_FRAMES = 256
 """Receive ring of a veth (Linux: ``VETH_RING_SIZE``)."""
@@ -40,13 +40,13 @@ class Softirq:
         port 1 ─┼─► flows ─┼─► ring ─► core 1                     ─┼─► egress port
                            └─► …                                  ─┘
 
-    A frame that finds its core asleep raises an interrupt, and after a wake-up the core polls, frame by frame,
-    until its ring is empty. So a frame takes its work, and at low load the wake-up before it; those that come
-    meanwhile find a backlog that drains. Everything after the receive ring (bridge or route, transmission) is
-    done in the same poll and is in the cost of the frame.
+    A frame that finds its core asleep raises an interrupt, and after a wake-up the core polls, frame by frame, until
+    its ring is empty. At low load a frame therefore takes its wake-up and its work; frames that arrive during a wake-up
+    find a backlog that drains. The same poll does everything after the receive ring (bridge or route, transmission),
+    so the cost of the frame contains it.
 
-    Where gaps are longer than a wake-up and a service, a frame's latency is just these two: the quantiles of a wake-up
-    are those of the latency measured at a low constant rate, less the service.
+    Where gaps are longer than a wake-up and a service, a frame's latency is the sum of these two: the quantiles of a
+    wake-up are those of the latency measured at a low constant rate, less the service.
 
     The work for a frame of ``S`` bytes is ``per_packet_s + per_byte_s·S + work_iterations·work_s_per_iteration +
     rules·rule_s`` (S5).
@@ -60,16 +60,16 @@ class Softirq:
     work_s_per_iteration: Span = field(
         "Work of one iteration of slow-down, s", default=0.0, key="work_per_iteration", le=LONGEST_S
     )
-    rules: Number = field("Rules that a frame is matched with, one after the other", default=0.0, ge=0.0)
+    rules: Number = field("Rules that a frame is matched with, in sequence", default=0.0, ge=0.0)
     rule_s: Span = field("Work of one rule, s", default=0.0, le=LONGEST_S)
     variation: Variation = field("Distribution of the work for a frame", default="deterministic")
-    scv: Number | None = field("Squared coefficient of variation of that work", default=None, ge=0.0, le=MOST_SCV)
+    scv: Number | None = field("Squared coefficient of variation of that work", default=None, ge=0.0, le=MAX_SCV)
     ring_frames: FrameCount = field("Receive ring of each core, frames", default=VETH_RING_FRAMES, le=MAX_FRAMES)
     budget_frames: FrameCount = field("Most frames of a poll (NAPI weight), frames", default=NAPI_WEIGHT, le=MAX_FRAMES)
     interrupt_cost_s: Span = field("Work of an interrupt, s", default=0.0, le=LONGEST_S)
     linger_s: Span = field("Time of polling an empty ring, at active power, s", default=0.0, le=LONGEST_S)
-    # On a virtual machine that of an idle core's inter-processor interrupt and the scheduler, some 20 µs. None: at
-    # once, as where frames are forwarded on the sender's core.
+    # In a virtual machine about 20 µs, for the inter-processor interrupt to an idle core and the scheduler. None: no
+    # time, as where the sender's core forwards its frames.
     wakeup: RandomTime | None = field("Time from an interrupt until a sleeping NAPI thread runs", default=None)
     interruptions: Interruptions | None = field("Interruptions of a core at work", default=None)
     contention: Contention = field("Slowdown of cores by other busy cores", default=Contention())
@@ -82,7 +82,7 @@ class Softirq:
     def model(self) -> RouterModel:
         """Build the router.
 
-        Raises ModelProblem: a parameter is out of range; all of them at once.
+        Raises ModelProblem: with all parameters that are out of range.
         """
         title = self.name or f"softirq, {self.cores} core{'s' if self.cores != 1 else ''}"
         problems = field_faults(self)

@@ -14,20 +14,20 @@ from routecast.quantity.toml_file import toml_string
 __all__ = ["Start", "host_start", "router_text"]
 
 GUESSED_CYCLES = 1500
-"""Of one frame on one core: a round figure between user-space forwarding (some hundreds) and a kernel with filters."""
+"""Cycles per frame on one core: a round figure between user-space forwarding (hundreds) and a kernel with filters."""
 GUESSED_CORE_PPS = 2e6
 GUESSED_SIGMA = 0.05
-"""Near the 0.056 that Linux has on the four cores of Meyer et al. 2014."""
+"""Near the 0.056 of Linux on the four cores of Meyer et al. 2014."""
 _GUESSED_LINK_BPS = 10e9
 _LOAD_SHARE = 0.5
-_MOST_COLUMNS = 40
+_MAX_COLUMNS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The known values of a router before it is measured, and a note on each; that of a guess begins with ``guess:``.
+    """The values of a router before it is measured, with a note on each; the note of a guess begins with ``guess:``.
 
-    ``frequency_hz`` is given where the service is in cycles; ``core_pps`` is what one core forwards then.
+    ``frequency_hz`` is given where the service is in cycles; ``core_pps`` is the resulting rate of one core.
     """
 
     name: str
@@ -58,9 +58,9 @@ def host_start(
 ) -> Start:
     """Return the values of a router on this machine.
 
-    ``cpu``: name of the processor; ``cores``: without hardware threads; ``frequency_hz``: None where the system does
-    not report it; ``frequency_source``: its source; ``cards``: those that report their speed, of which the commonest
-    counts; ``remarks``: values that the system does not report.
+    ``cpu``: name of the processor; ``cores``: number of cores, without hardware threads; ``frequency_hz``: None where
+    the system does not report it; ``frequency_source``: its source; ``cards``: network cards that report their speed,
+    of which the most frequent counts; ``remarks``: values that the system does not report.
     """
     speeds = Counter(card.link_bps for card in cards)
     link_bps, count = speeds.most_common(1)[0] if speeds else (_GUESSED_LINK_BPS, 0)
@@ -83,7 +83,7 @@ def host_start(
 
 
 def router_text(start: Start, *, command: str) -> str:
-    """Return the text of a router file that runs as it stands."""
+    """Return the text of a router file that runs without changes."""
     in_cycles = start.frequency_hz is not None
     per_packet = f"{GUESSED_CYCLES} cycles" if in_cycles else f"{1e9 / start.core_pps:.6g} ns"
     carried = min(start.cores * start.core_pps, start.ports * line_rate_pps(start.link_bps, start.frame_bytes))
@@ -125,7 +125,7 @@ def router_text(start: Start, *, command: str) -> str:
 
 
 def _lines(values: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Return lines of TOML, their notes below each other."""
+    """Return lines of TOML with aligned notes."""
     texts = [f"{key} = {text}" for key, text, _ in values]
-    width = min(max(map(len, texts)), _MOST_COLUMNS)
+    width = min(max(map(len, texts)), _MAX_COLUMNS)
     return [f"{text:{width}}  # {note}" if note else text for text, (_, _, note) in zip(texts, values, strict=True)]

@@ -10,10 +10,10 @@ from routecast.router.model import Need, Port, ResourcePool, Route, RouterModel,
 __all__ = ["FAST_LINK_BPS", "LONG_QUEUE_FRAMES", "station", "tandem"]
 
 FAST_LINK_BPS: Final = 1e15
-"""A link on which a frame takes no time that matters: 64 B in 0.7 ps."""
+"""Rate of a link with negligible transmission time: a frame of 64 B takes 0.7 ps."""
 
 LONG_QUEUE_FRAMES: Final = 1_000_000
-"""A queue that stands for an infinite one."""
+"""Length of a queue that represents an infinite queue."""
 
 
 def station(
@@ -57,7 +57,7 @@ def tandem(
     queue_frames: int = LONG_QUEUE_FRAMES,
     name: str = "tandem",
 ) -> RouterModel:
-    """Build stations one after the other, each with units of its own; a Jackson network if exponential."""
+    """Build stations in series, each with its own units; with exponential service a Jackson network."""
     counts = list(servers) if servers is not None else [1] * len(services)
     names = [f"station {index}" for index in range(len(services))]
     tasks = tuple(

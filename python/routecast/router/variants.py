@@ -1,7 +1,7 @@
-"""Variants of a router file, with values at some paths replaced.
+"""Variants of a router file, with replaced values at some paths.
 
-A path is written as messages about router files write places: keys joined by dots, list entries in brackets by their
-name, their number, or ``*`` for all::
+A path has the form of the places in messages about router files: keys joined by dots, list entries in brackets by name,
+by number, or ``*`` for all::
 
     cores    service.per_packet    pool[cpu].frequency    task[core 0].activation.kind    task[*].queue
 """
@@ -27,7 +27,7 @@ __all__ = ["field_of", "vary"]
 
 _KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)((?:\[[^\]]*\])*)(\.|$)")
 _FILES = ("router", "testbed")
-"""What a path does not begin with, though experiments call the files so."""
+"""Names of files in experiments; a path does not begin with them."""
 _ENTRY = re.compile(r"\[([^\]]*)\]")
 
 
@@ -40,15 +40,15 @@ def vary(
 ) -> dict[str, Any]:
     """Return a router document with other values at some paths, and leave the document unchanged.
 
-    Tables that the document leaves out (``activation``, ``power``) are opened where an override needs them. Values are
-    not checked: :func:`routecast.router.files.build_router` checks the variant like any file. Parts that no path leads
-    through are shared with the document.
+    The function adds tables that the document leaves out (``activation``, ``power``) where an override needs them. It
+    does not check values: :func:`routecast.router.files.build_router` checks the variant like any file. The variant
+    shares the parts that no path touches with the document.
 
-    ``document``: what a router file says, as :func:`~routecast.quantity.toml_file.parse_toml` returns it;
-    ``overrides``: new values by path, as the file would say them: ``{"cores": 2, "pool[cpu].frequency": "1.2 GHz"}``;
-    ``subject``: what messages call the document; ``table``: what the document may say, where it is another file than a
-    router's. Raises FileProblem: the document names a builder that there is not; ModelProblem: a path is none of a
-    router file of this kind; all of them at once, each with the nearest known name.
+    ``document``: content of a router file, as :func:`~routecast.quantity.toml_file.parse_toml` returns it;
+    ``overrides``: new values by path, as in the file: ``{"cores": 2, "pool[cpu].frequency": "1.2 GHz"}``; ``subject``:
+    name of the document in messages; ``table``: class of the document, where it is not a router file. Raises
+    FileProblem: the document names an unknown builder; ModelProblem: with all paths that a router file of this kind
+    does not have, each with the nearest known name.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def vary(
 
 
 def field_of(table: type[BaseModel], path: str) -> KnownKey | None:
-    """Return the field of a file that a path leads to; None for a key of the writer's choice, or a missing one."""
+    """Return the field of a file that a path leads to; None for a key that the writer chooses, or an unknown key."""
     try:
         steps = _steps(path)
     except _WrongPathError:
@@ -93,7 +93,7 @@ def _is_chosen_at(table: type[BaseModel], place: tuple[int | str, ...]) -> bool:
 
 
 class _WrongPathError(Exception):
-    """A path that leads nowhere; says why."""
+    """A path that leads nowhere, with the reason."""
 
 
 @lru_cache(maxsize=1024)
@@ -118,11 +118,11 @@ def _override(document: dict[str, Any], table: type[BaseModel], path: str, value
     place: list[int | str] = []
     for number, (key, entries) in enumerate(steps):
         known = _known_at(table, tuple(place))
-        chosen = _is_chosen_at(table, tuple(place))
-        if not known and not chosen:
-            above = steps[number - 1][0]
-            raise _WrongPathError(f'"{above}" is no table, so nothing in it is called "{key}"')
-        if key not in known and not chosen:
+        has_own_keys = _is_chosen_at(table, tuple(place))
+        if not known and not has_own_keys:
+            parent = steps[number - 1][0]
+            raise _WrongPathError(f'"{parent}" is no table, so nothing in it is called "{key}"')
+        if key not in known and not has_own_keys:
             if number == 0 and key in _FILES and len(steps) > 1:
                 raise _WrongPathError(f'begins in the file, so leave out "{key}.": "{path[len(key) + 1 :]}"')
             raise _WrongPathError(f'"{key}" is no key that is known here: {did_you_mean(key, known)}')
@@ -133,29 +133,29 @@ def _override(document: dict[str, Any], table: type[BaseModel], path: str, value
                 matching[key] = value
             return
         if entries:
-            tables = _entered(tables, key, entries, value=value, is_last=is_last)
+            tables = _select_entries(tables, key, entries, value=value, is_last=is_last)
             place += [0] * len(entries)
         else:
-            tables = [_opened(matching, key, _known_at(table, tuple(place))) for matching in tables]
+            tables = [_open_table(matching, key, _known_at(table, tuple(place))) for matching in tables]
         if is_last:
             return
 
 
-def _opened(table: dict[str, Any], key: str, known: Container[str]) -> dict[str, Any]:
+def _open_table(table: dict[str, Any], key: str, known: Container[str]) -> dict[str, Any]:
     inner = table.get(key, {})
-    if isinstance(inner, str) and "base" in known:  # a text is short for a table with that base alone
+    if isinstance(inner, str) and "base" in known:  # a text is short for a table with only that base
         inner = {"base": inner}
     if not isinstance(inner, dict):
         raise _WrongPathError(f'"{key}" is no table; if it is a list, name the entry: "{key}[…]"')
-    own = table[key] = dict(inner)  # the variant's own: the document's stays as it is
-    return own
+    copied = table[key] = dict(inner)  # the variant's own: the document's stays as it is
+    return copied
 
 
-def _entered(
+def _select_entries(
     tables: list[dict[str, Any]], key: str, entries: list[str], *, value: object, is_last: bool
 ) -> list[dict[str, Any]]:
     """Return the list entries that a key and its brackets select; those of the last key get the value."""
-    lists: list[Any] = [_own(table, key) for table in tables]
+    lists: list[Any] = [_copied_part(table, key) for table in tables]
     for depth, entry in enumerate(entries):
         inner: list[Any] = []
         for part in lists:
@@ -165,14 +165,14 @@ def _entered(
             if is_last and depth == len(entries) - 1:
                 for number in numbers:
                     part[number] = copy.deepcopy(value)
-            inner += [_own(part, number) for number in numbers]
+            inner += [_copied_part(part, number) for number in numbers]
         lists = inner
     if not is_last and not all(isinstance(entries, dict) for entries in lists):
         raise _WrongPathError(f'the entries of "{key}" are no tables')
     return lists
 
 
-def _own(holder: Any, at: str | int) -> Any:
+def _copied_part(holder: Any, at: str | int) -> Any:
     """Replace the part at a key or index by a copy, and return the copy."""
     inner = holder.get(at, []) if isinstance(at, str) else holder[at]
     if isinstance(inner, list | dict):

@@ -18,22 +18,22 @@ from routecast.router.model import RouterModel, TaskUnit
 
 __all__ = ["Window", "windows_among", "windows_of"]
 
-_Way: TypeAlias = "tuple[str, _Way | None]"
+_Path: TypeAlias = "tuple[str, _Path | None]"
 
 
 @value
 class Window:
-    """Units of a pool that each frame carries from one task unit to another."""
+    """Units of a pool that each frame holds from one task unit to another."""
 
     pool: str
-    units: int = field("Units that one frame carries")
-    enter: str = field("The task unit that asks for them")
-    until: str = field("The task unit that gives them back")
-    # Task units after ``enter``, up to and with ``until``, in the order in which they are found.
+    units: int = field("Units that each frame holds")
+    enter: str = field("Task unit that requests the units")
+    until: str = field("Task unit that releases the units")
+    # Task units after ``enter`` up to and including ``until``, in the order of the search.
     inside: tuple[str, ...]
-    # It ends at a port, or at the task unit that lets frames leave the router.
+    # The path ends at a port, or at the task unit where frames leave the router.
     leak: tuple[str, ...] = field(
-        "One way from ``enter`` on which ``until`` is missed, empty if there is none", default=()
+        "Path from ``enter`` that misses ``until``; empty if every path passes it", default=()
     )
 
 
@@ -62,12 +62,12 @@ def _follow(enter: TaskUnit, until: str, tasks: Mapping[str, TaskUnit]) -> tuple
     """Return the task units from ``enter`` to ``until``, and a path that misses ``until``."""
     leak: tuple[str, ...] = () if enter.route.to else (enter.name,)
     inside: dict[str, None] = {}
-    # Each name with the one before it: ways have most of their steps in common.
-    start: _Way = (enter.name, None)
-    pending: list[_Way] = [(to, start) for to in reversed(enter.route.to)]
+    # Each name with the name before it, because paths have most of their steps in common.
+    start: _Path = (enter.name, None)
+    pending: list[_Path] = [(to, start) for to in reversed(enter.route.to)]
     while pending:
-        way = pending.pop()
-        name = way[0]
+        path = pending.pop()
+        name = path[0]
         if name in inside:
             continue
         if name in tasks:
@@ -75,15 +75,15 @@ def _follow(enter: TaskUnit, until: str, tasks: Mapping[str, TaskUnit]) -> tuple
         if name == until:
             continue
         following = tasks[name].route.to if name in tasks else ()
-        pending.extend((to, way) for to in reversed(following))
+        pending.extend((to, path) for to in reversed(following))
         if not following and not leak:
-            leak = _steps(way)
+            leak = _steps(path)
     return tuple(inside), leak
 
 
-def _steps(way: _Way) -> tuple[str, ...]:
+def _steps(path: _Path) -> tuple[str, ...]:
     names: list[str] = []
-    step: _Way | None = way
+    step: _Path | None = path
     while step is not None:
         names.append(step[0])
         step = step[1]

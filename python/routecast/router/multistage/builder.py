@@ -11,9 +11,9 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import Route, RouteKind, RouterModel, ServiceCost
 from routecast.router.multistage.check import (
     Balancing,
+    Connections,
     Control,
     Interconnect,
-    Joint,
     balance_function,
     check_multistage,
     with_control,
@@ -32,17 +32,17 @@ _SWITCH = "switch"
 
 @value
 class Element:
-    """A machine of the multistage router and its interface to the others."""
+    """A machine of the multistage router and its interface to the other elements."""
 
     machine: Machine = dataclasses.field(compare=False)
     interface: int = field("Interface on the interconnect")
-    takes: str = field("Task unit that takes the frames of that interface; each element has its own")
+    takes: str = field("Task unit that receives the frames of that interface; each element has its own")
 
 
 class Paths:
     """Adds the paths between elements to an assembly.
 
-    ``pairs`` are all senders with their receivers: paths over one ring or link share it evenly.
+    ``pairs``: all senders with their receivers; the paths over a ring or link share it evenly.
     """
 
     def __init__(
@@ -123,10 +123,10 @@ class Paths:
         return f" link {self._on_server[machine.server].index(machine.name) % links}" if links > 1 else ""
 
     def _copies(self, sender: Element, receiver: Element) -> tuple[str, ...]:
-        """Add the cost of a shared hub's copies of a frame; return the task units that get one.
+        """Add the cost of a shared hub's copies of a frame; return the task units that get a copy.
 
-        A virtual switch in promiscuous mode gives each frame to all its ports, the one to the outside included. A cable
-        takes it to the other servers' hubs; a physical switch knows where the receiver is.
+        A virtual switch in promiscuous mode sends each frame to all its ports, including the port to the outside. A
+        cable carries it to the other servers' hubs; a physical switch knows the port of the receiver.
         """
         if self._interconnect.kind != "shared_hub":
             return ()
@@ -139,7 +139,7 @@ class Paths:
                 copies += self._flooded_links(sender, server)
         for element in self._elements:
             if element not in (sender, receiver) and element.machine.server in reached:
-                copies += self._thrown_away(element)
+                copies += self._discarded_copies(element)
         return tuple(dict.fromkeys(copies))
 
     def _flooded_links(self, sender: Element, server: str) -> list[str]:
@@ -150,14 +150,14 @@ class Paths:
         cable = f"{here} to {server}{link}"
         return [self._wire(cable, "(copies)"), self._assembly.off_wire(server, cable, Route(), label=f"{cable} copies")]
 
-    def _thrown_away(self, element: Element) -> list[str]:
-        """Add the work of an element for a frame of another one."""
+    def _discarded_copies(self, element: Element) -> list[str]:
+        """Add the work of an element that discards a frame of another element."""
         machine = element.machine
-        work = [self._assembly.into(machine, interface=element.interface, to=element.takes)]
+        tasks = [self._assembly.into(machine, interface=element.interface, to=element.takes)]
         if self._interconnect.filtered_by == "guest":
-            alone = replace(machine, vcpus=1, functions={FILTER: ServiceCost()})
-            work.append(self._assembly.function(alone, FILTER, Route()))
-        return work
+            listener = replace(machine, vcpus=1, functions={FILTER: ServiceCost()})
+            tasks.append(self._assembly.function(listener, FILTER, Route()))
+        return tasks
 
 
 _OUTSIDE, _INSIDE = 0, 1
@@ -187,13 +187,13 @@ def multistage_router(
                 balance          virtual switch     forward        and back           return
                 (which k)        or link            (which port)
 
-    The two passes of a balancer are work of the same thread. An element is a machine, virtual or physical,
-    on the technology of its server; servers may differ.
+    The same thread of a balancer does both passes. An element is a machine, virtual or physical, on the technology of
+    its server; servers may differ.
 
     Parameters
     ----------
     servers : sequence of Server
-        Their cards interrupt their cores in turn, those of outer ports first, then those of links between servers.
+        Their cards interrupt their cores in turn, first the cards of outer ports, then those of links between servers.
     balancers : sequence of Machine
         Load balancers. Each has an interface to the outside (0) and one to the interconnect (1).
     routers : sequence of Machine
@@ -217,7 +217,7 @@ def multistage_router(
     Raises
     ------
     routecast.errors.ModelProblem
-        There is no balancer or router, a name is unknown, a core is not there, a number is out of range: all at once.
+        With all problems: no balancer or router, an unknown name, a missing core, a number out of range.
     """
     interconnect = interconnect or Interconnect()
     title = name or _title(balancers, routers, servers)
@@ -226,7 +226,7 @@ def multistage_router(
         servers,
         balancers,
         routers,
-        Joint(
+        Connections(
             interconnect=interconnect,
             balancing=balancing,
             ports_per_balancer=ports_per_balancer,
@@ -257,11 +257,11 @@ def multistage_router(
         back = tuple(paths.add(other, stage) for stage in first for _ in range(ports_per_balancer))
         assembly.function(other.machine, "forward", Route(kind="by_egress", to=back))
     for number, stage in enumerate(first):
-        there = tuple(paths.add(stage, other) for other in served[stage])
+        targets = tuple(paths.add(stage, other) for other in served[stage])
         balance = assembly.function(
             stage.machine,
             balance_function(stage.machine, assembly.servers[stage.machine.server], balancing),
-            Route(to=there) if len(there) == 1 else Route(kind=_KINDS[balancing], to=there),
+            Route(to=targets) if len(targets) == 1 else Route(kind=_KINDS[balancing], to=targets),
             label="balance",
         )
         for port in ports[number * ports_per_balancer : (number + 1) * ports_per_balancer]:

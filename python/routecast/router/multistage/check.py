@@ -1,4 +1,4 @@
-"""Checks of the servers, elements and interconnect of a multistage router, with every fault at once."""
+"""Checks of the servers, elements and interconnect of a multistage router; all faults are reported together."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from routecast.router.virtual.machines import Machine, Server
 
 __all__ = [
     "Balancing",
+    "Connections",
     "Control",
     "Filtered",
     "Interconnect",
     "InterconnectKind",
     "Joined",
-    "Joint",
     "balance_function",
     "check_multistage",
     "with_control",
@@ -30,18 +30,17 @@ __all__ = [
 
 @value
 class Control:
-    """Messages that every element handles besides the frames that it forwards.
+    """Messages that every element handles in addition to the frames that it forwards.
 
-    What the control plane takes from the elements: the messages of DIST (Li 2012, sec. 1.2).
-
-    They take cores away from frames and are themselves no frames of the load: they count neither as offered nor as
-    forwarded. Their work is spread over all cores of an element's server; a core that is busy all the time handles just
-    ``rate_pps``, one that idles handles the rest beside.
+    They represent the load of the control plane on the elements, such as the messages of DIST (Li 2012, sec. 1.2). They
+    take time of the cores but are not frames of the load: they count neither as offered nor as forwarded. Their work is
+    spread over all cores of an element's server. A core that is busy all the time handles exactly ``rate_pps``; a core
+    with idle time handles the rest in its idle time.
     """
 
     rate_pps: FrameRate = field("Messages to and from each element, messages/s")
     # On the technology's reference machine.
-    message_s: Duration = field("Work of one, through host and machine, s", le=LONGEST_S)
+    message_s: Duration = field("Work of a message, through host and machine, s", le=LONGEST_S)
 
 
 def control_problems(control: Control, servers: Sequence[Server], machines: Sequence[Machine]) -> list[Problem]:
@@ -63,7 +62,7 @@ def with_control(
     for server in servers:
         rate_hz, message_s = _on_core(control, server, machines)
         if rate_hz:
-            # Interruptions come in a second of work, and a core at its limit works for what they leave of a second.
+            # Interruptions are counted per second of work, and a busy core works in the time without messages.
             per_work_hz = rate_hz / (1.0 - rate_hz * message_s)
             interruptions[server.name] = Interruptions(rate_hz=per_work_hz, duration=RandomTime(mean_s=message_s))
     pools = tuple(replace(pool, interruptions=interruptions.get(pool.name, pool.interruptions)) for pool in model.pools)
@@ -71,7 +70,7 @@ def with_control(
 
 
 def _on_core(control: Control, server: Server, machines: Sequence[Machine]) -> tuple[float, float]:
-    """Return the messages per second of each core of a server, and the time of one there."""
+    """Return the messages per second of each core of a server, and the time of a message on that core, s."""
     elements = sum(1 for machine in machines if machine.server == server.name)
     return control.rate_pps * elements / server.cores, control.message_s / server.speed_ratio
 
@@ -88,34 +87,35 @@ VLAN_TAG_BYTES = 4.0
 class Interconnect:
     """The interconnect of balancers and routers: virtual switches within servers, links and a switch between them.
 
-    The second stage (Li 2012, sec. 1.2, 3.2). ``switch``: an Ethernet switch, virtual within a server. ``vlan``: one
-    VLAN for each pair of balancer and router on a virtual switch; a tag's work more. ``hub``: a hub with two ports for
-    each pair: the work of a switch. ``shared_hub``: one hub (a virtual switch in promiscuous mode) for all: every frame
-    is copied "to every port except the receiving one", and the copies cost those who throw them away.
+    The second stage of Li 2012, sec. 1.2 and 3.2. ``switch``: an Ethernet switch, virtual within a server. ``vlan``: a
+    VLAN for each pair of balancer and router on a virtual switch, with the additional work of a tag. ``hub``: a hub
+    with two ports for each pair, with the work of a switch. ``shared_hub``: one hub (a virtual switch in promiscuous
+    mode) for all: it copies every frame "to every port except the receiving one", and the receivers of the copies
+    spend work to discard them.
     """
 
     kind: InterconnectKind = field(
         "switch: an Ethernet switch; vlan: a VLAN for each pair; hub: a hub for each pair; "
-        "shared_hub: one for all, which floods",
+        "shared_hub: one hub for all, which floods",
         default="switch",
     )
-    # On and off together, on the technology's reference machine.
+    # To add and to remove the tag together, on the technology's reference machine.
     tag_s: Span = field(
         "Work of a virtual switch for the tag of a frame, s", default=0.0, le=LONGEST_S, only_where={"kind": ("vlan",)}
     )
-    # ``guest``: the copy wakes the machine and costs its driver (a bridge that floods taps; a Click balancer, which
-    # must listen to all). ``backend``: it gets no farther.
+    # ``guest``: the copy wakes the machine and costs work of its driver (a bridge that floods taps; a Click balancer,
+    # which must receive all frames). ``backend``: the backend discards the copy.
     filtered_by: Filtered = field("Filter of the copies of a shared hub: the guest, or its backend", default="guest")
-    joined: Joined = field("Servers are joined by a cable for each two, or by a physical switch", default="cable")
+    joined: Joined = field("Connection of servers: a cable for each pair, or a physical switch", default="cable")
     link_bps: BitRate = field(
         "Rate of each link between servers, each direction, bit/s", default=1e9, within=LINK_RATES_BPS
     )
-    # As a virtual switch's uplinks are shared by originating port (Li 2012, scenario C.1: one, C.2: two).
-    links: Count = field("Number of parallel links; elements take them in turn", default=1, ge=1, le=MAX_PORTS)
-    # Over all that use it.
+    # A virtual switch shares its uplinks by originating port (Li 2012, scenario C.1: one link, C.2: two links).
+    links: Count = field("Number of parallel links; elements use them in turn", default=1, ge=1, le=MAX_PORTS)
+    # Over all paths that use the link.
     link_queue_frames: FrameCount = field("Frames that wait for a link, frames", default=512, le=MAX_FRAMES)
     switch_bps: BitRate | None = field(
-        "Capacity of the physical switch; none: that of its links, bit/s",
+        "Capacity of the physical switch; none: its links limit, bit/s",
         default=None,
         only_where={"joined": ("switch",)},
         within=LINK_RATES_BPS,
@@ -131,7 +131,7 @@ Balancing = Literal["round_robin", "flow_hash", "local"]
 
 
 @value
-class Joint:
+class Connections:
     """The connections of the servers of a multistage router with each other and with the outside."""
 
     interconnect: Interconnect = field("Interconnect of balancers and routers", default=Interconnect())
@@ -147,50 +147,59 @@ class Joint:
 
 
 def balance_function(balancer: Machine, server: Server, balancing: str) -> str:
-    """Return a balancer's function for arriving frames: the local one if it balances locally and has its cost."""
+    """Return a balancer's function for arriving frames: ``balance_local`` if it balances locally and has that cost."""
     known = {*server.technology.functions, *balancer.functions}
     return "balance_local" if balancing == "local" and "balance_local" in known else "balance"
 
 
 def check_multistage(
-    subject: str, servers: Sequence[Server], balancers: Sequence[Machine], routers: Sequence[Machine], joint: Joint
+    subject: str,
+    servers: Sequence[Server],
+    balancers: Sequence[Machine],
+    routers: Sequence[Machine],
+    connections: Connections,
 ) -> None:
     """Check the parts of a multistage router.
 
-    Raises ModelProblem: with all problems: no balancer or no router, what
-    :func:`~routecast.router.virtual.check.machine_problems` finds, a local balancer without a router on its server, a
-    hub that cannot flood, values out of range.
+    Raises ModelProblem with all problems: no balancer or no router, the problems of
+    :func:`~routecast.router.virtual.check.machine_problems`, a local balancer without a router on its server, a hub
+    that cannot flood, values out of range.
     """
     machines = (*balancers, *routers)
     by_name = {server.name: server for server in servers}
     problems = [
-        Problem(place, f"there is no {what}: a multistage router needs at least one")
-        for place, what, there in (("balancer", "load balancer", balancers), ("router", "back-end router", routers))
-        if not there
+        Problem(place, f"there is no {kind_text}: a multistage router needs at least one")
+        for place, kind_text, machines_of_kind in (
+            ("balancer", "load balancer", balancers),
+            ("router", "back-end router", routers),
+        )
+        if not machines_of_kind
     ]
 
     functions = {router.name: ("forward",) for router in routers} | {
-        balancer.name: (balance_function(balancer, by_name[balancer.server], joint.balancing), "return")
+        balancer.name: (balance_function(balancer, by_name[balancer.server], connections.balancing), "return")
         for balancer in balancers
         if balancer.server in by_name
     }
     if machines:
         places = [
-            f"{kind}[{n}]" for kind, ones in (("balancer", balancers), ("router", routers)) for n in range(len(ones))
+            f"{kind}[{n}]"
+            for kind, machines_of_kind in (("balancer", balancers), ("router", routers))
+            for n in range(len(machines_of_kind))
         ]
         problems += machine_problems(servers, machines, functions=functions, places=places)
-    faults = field_faults(joint)
+    faults = field_faults(connections)
     problems += faults
-    if joint.balancing == "local" and routers:
+    if connections.balancing == "local" and routers:
         problems += _local_problems(balancers, routers)
     most = MAX_PORTS // max(len(balancers), 1)
-    if not is_faulty(faults, "ports_per_balancer") and joint.ports_per_balancer > most:
-        message = f"got {joint.ports_per_balancer}: {len(balancers)} balancers have at most {most} each"
+    if not is_faulty(faults, "ports_per_balancer") and connections.ports_per_balancer > most:
+        message = f"got {connections.ports_per_balancer}: {len(balancers)} balancers have at most {most} each"
         problems.append(Problem("ports_per_balancer", message))
-    if joint.interconnect.kind == "shared_hub":
+    if connections.interconnect.kind == "shared_hub":
         problems += _hub_problems(machines, by_name)
-    if joint.control is not None and not problems:
-        problems += control_problems(joint.control, servers, machines)
+    if connections.control is not None and not problems:
+        problems += control_problems(connections.control, servers, machines)
     if problems:
         raise ModelProblem(subject, problems)
 

@@ -1,7 +1,7 @@
 """Failures and planned absences of a router's elements as events of a trial.
 
-This holds wherever a router chooses among several paths (round robin, by hash), not only at balancers: once a failure
-is known, the router leaves out the paths that lead into the element that is down.
+They apply wherever a router chooses among several paths (round robin, by hash), not only at balancers: once a failure
+is known, the router leaves out the paths that lead to the element that is down.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from routecast.router.model import Route, RouterModel, TaskUnit
 __all__ = ["DRAIN_S", "Absence", "away_by_plan", "elements", "events_of", "failed", "failover", "switched", "tasks_of"]
 
 DRAIN_S = 10e-3
-"""How long an element that is switched off by plan may take to send what it holds.
+"""Time that an element that is switched off by plan has to send its queued frames.
 
-An assumption: 1000 frames, about what the queues and rings of a machine hold together, at 100 kpps.
+An assumption: 1000 frames, about the total length of the queues and rings of a machine, at 100 kpps.
 """
 
 _CHOICES = ("round_robin", "rss", "per_flow", "random")
@@ -33,24 +33,23 @@ _TASK = re.compile(r"(.+?) (?:(?:balance|return|forward|filter)(?: on vcpu \d+)?
 
 @value
 class Absence:
-    """The absence of an element: the events at the element, and when the others know of it."""
+    """The absence of an element: when it is down, and when the others avoid it, in seconds since the trial's start."""
 
     element: str
-    # It takes no frames from, to; seconds since the start of the trial. ``up_s`` infinite: it does not come back.
-    down_s: float
-    up_s: float = field("It takes no frames from, to")
-    # Later than ``down_s`` for a failure that they must detect, earlier for an element that is switched off by plan.
-    avoided_s: float = field("Time from which the others send it nothing")
-    used_s: float = field("Time from which the others send to it again")
+    down_s: float = field("Time from which the element takes no frames")
+    up_s: float = field("Time from which it takes frames again; infinite: it does not come back")
+    # Later than ``down_s`` for a failure, which must be detected; earlier for an element that is switched off by plan.
+    avoided_s: float = field("Time from which the other elements send it nothing")
+    used_s: float = field("Time from which the other elements send to it again")
 
 
 def failover(
     model: RouterModel, element: str, *, at_s: float, until_s: float = math.inf, detection_s: float
 ) -> tuple[Event, ...]:
-    """Return the events of an element that fails; frames that others send to it before they know are lost.
+    """Return the events of an element that fails; frames that others send to it before the detection are lost.
 
-    Balancers send its frames to the other elements ``detection_s`` after it failed, and use it again ``detection_s``
-    after its return. Where no other is left, frames still go to it and are lost.
+    ``detection_s`` after the failure, balancers send its frames to other elements; ``detection_s`` after its return
+    they use it again. Where no other element is left, frames still go to it and are lost.
 
     Parameters
     ----------
@@ -58,14 +57,14 @@ def failover(
     element : str
         A machine (of :func:`elements`) or a task unit.
     at_s, until_s : float
-        Down from, to; seconds since the start of the trial.
+        Start and end of the failure, seconds since the start of the trial.
     detection_s : float
-        Until the control plane has noticed and has told all balancers; infinite: it never does.
+        Time until the control plane has detected the failure and informed all balancers, s; infinite: never.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        There is no such element, or a time cannot be; all at once.
+        With all problems: an unknown element, an invalid time.
     """
     return events_of(model, (failed(element, at_s=at_s, until_s=until_s, detection_s=detection_s),))
 
@@ -73,10 +72,10 @@ def failover(
 def switched(
     model: RouterModel, element: str, *, off_s: float, on_s: float = math.inf, drain_s: float = DRAIN_S
 ) -> tuple[Event, ...]:
-    """Return the events of an element that is switched off by plan, and on again, without losing frames.
+    """Return the events of an element that is switched off by plan and on again without loss of frames.
 
-    The others send it nothing from ``off_s`` on; it switches off ``drain_s`` later, when it has sent its frames. It is
-    in use again at ``on_s``.
+    The other elements send it nothing from ``off_s`` on; it switches off ``drain_s`` later, when it has sent its
+    frames. The others use it again from ``on_s`` on.
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ def switched(
     element : str
         As for :func:`failover`.
     off_s, on_s : float
-        Switched off, on again; seconds since the start of the trial. ``on_s`` infinite: it stays off.
+        Instants of switching off and on, seconds since the start of the trial. ``on_s`` infinite: it stays off.
     drain_s : float
         Time for which it continues to send its queued frames.
 
@@ -111,22 +110,25 @@ def away_by_plan(element: str, *, off_s: float, on_s: float = math.inf, drain_s:
 def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, ...]:
     """Return the events of several absences together, in order of time.
 
-    ``absences``: several of the same element must not overlap. Raises ModelProblem: as :func:`failover`.
+    Absences of the same element must not overlap. Raises ModelProblem: as :func:`failover`.
     """
     _check(model, absences)
     outages = [
-        Outage(task=task, from_s=away.down_s, until_s=away.up_s)
-        for away in absences
-        for task in tasks_of(model, away.element)
+        Outage(task=task, from_s=absence.down_s, until_s=absence.up_s)
+        for absence in absences
+        for task in tasks_of(model, absence.element)
     ]
-    instants = {away.avoided_s for away in absences} | {away.used_s for away in absences}
+    instants = {absence.avoided_s for absence in absences} | {absence.used_s for absence in absences}
     reroutes: list[Reroute] = []
     now = {task.name: task.route for task in model.tasks if task.route.kind in _CHOICES}
     for at_s in sorted(instant for instant in instants if math.isfinite(instant)):
         avoided = {
-            task for away in absences if away.avoided_s <= at_s < away.used_s for task in tasks_of(model, away.element)
+            task
+            for absence in absences
+            if absence.avoided_s <= at_s < absence.used_s
+            for task in tasks_of(model, absence.element)
         }
-        lost = _lost(model, avoided)
+        lost = _leading_down(model, avoided)
         for task in model.tasks:
             if task.name in now and task.name not in avoided:
                 route = _without(task.route, lost)
@@ -138,16 +140,16 @@ def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, .
 
 
 def elements(model: RouterModel) -> tuple[str, ...]:
-    """Return the names of a router's machines that its task units reveal."""
+    """Return the names of a router's machines, read from the names of its task units and threads."""
     return tuple(dict.fromkeys(name for name in map(_element, model.tasks) if name))
 
 
 def tasks_of(model: RouterModel, element: str) -> tuple[str, ...]:
     """Return the task units of a machine's threads and, where it is physical, of its softirqs."""
-    if not element:  # which is what task units of no machine are called
+    if not element:  # task units without a machine have the element ""
         return ()
-    mine = tuple(task.name for task in model.tasks if _element(task) == element)
-    return mine or tuple(task.name for task in model.tasks if task.name == element)
+    own_tasks = tuple(task.name for task in model.tasks if _element(task) == element)
+    return own_tasks or tuple(task.name for task in model.tasks if task.name == element)
 
 
 def _element(task: TaskUnit) -> str:
@@ -159,52 +161,52 @@ def _element(task: TaskUnit) -> str:
     return ""
 
 
-def _lost(model: RouterModel, down: Set[str]) -> set[str]:
+def _leading_down(model: RouterModel, down: Set[str]) -> set[str]:
     """Return the task units whose frames all reach a task unit that is down."""
-    ways = {task.name: task.route.to for task in model.tasks}
+    targets = {task.name: task.route.to for task in model.tasks}
     known = dict.fromkeys(down, True)
 
-    def lost(name: str) -> bool:
+    def leads_down(name: str) -> bool:
         if name not in known:
-            to = ways.get(name, ())
-            known[name] = bool(to) and all(lost(target) for target in to)
+            to = targets.get(name, ())
+            known[name] = bool(to) and all(leads_down(target) for target in to)
         return known[name]
 
-    return {name for name in ways if lost(name)}
+    return {name for name in targets if leads_down(name)}
 
 
 def _without(route: Route, lost: Set[str]) -> Route:
-    """Return a route without the lost paths; the route itself if no path is lost, or all are."""
-    kept = tuple(index for index, name in enumerate(route.to) if name not in lost)
-    if len(kept) in (0, len(route.to)):
+    """Return a route without the targets in ``lost``; the route itself if it has none of them, or no others."""
+    remaining = tuple(index for index, name in enumerate(route.to) if name not in lost)
+    if len(remaining) in (0, len(route.to)):
         return route
-    weights = tuple(route.weights[index] for index in kept) if route.weights else ()
-    to = tuple(route.to[index] for index in kept)
+    weights = tuple(route.weights[index] for index in remaining) if route.weights else ()
+    to = tuple(route.to[index] for index in remaining)
     if route.indirection:
-        # Entries of the others stay; those of the lost ones go round.
-        place = {old: new for new, old in enumerate(kept)}
-        spread = tuple(place.get(old, number % len(kept)) for number, old in enumerate(route.indirection))
-        return replace(route, to=to, indirection=spread)
+        # Entries of the remaining targets stay; entries of lost targets get the remaining targets in turn.
+        place = {old: new for new, old in enumerate(remaining)}
+        indirection = tuple(place.get(old, number % len(remaining)) for number, old in enumerate(route.indirection))
+        return replace(route, to=to, indirection=indirection)
     return replace(route, to=to, weights=weights)
 
 
 def _check(model: RouterModel, absences: Sequence[Absence]) -> None:
     problems = []
     known = elements(model)
-    for away in absences:
-        if not tasks_of(model, away.element):
-            meant = did_you_mean(away.element, known or [task.name for task in model.tasks])
-            what = f'"{away.element}" is no element of the router' if away.element.strip() else "is empty"
-            problems.append(Problem("element", f"{what}: {meant}"))
-        first = min(away.down_s, away.avoided_s)
+    for absence in absences:
+        if not tasks_of(model, absence.element):
+            suggestion = did_you_mean(absence.element, known or [task.name for task in model.tasks])
+            fault = f'"{absence.element}" is no element of the router' if absence.element.strip() else "is empty"
+            problems.append(Problem("element", f"{fault}: {suggestion}"))
+        first = min(absence.down_s, absence.avoided_s)
         if not (math.isfinite(first) and first >= 0.0):
-            problems.append(Problem(away.element, f"fails at {first} s: give a time from the start of the trial on"))
-        if not away.up_s > away.down_s:
-            message = f"is back at {away.up_s:g} s, but goes down at {away.down_s:g} s: give a later time"
-            problems.append(Problem(away.element, message))
-        if math.isnan(away.avoided_s) or away.used_s < away.up_s:
-            problems.append(Problem(away.element, "is used before it is back: a time to detect it is >= 0"))
-    for before, after in pairwise(sorted(absences, key=lambda away: (away.element, away.down_s))):
+            problems.append(Problem(absence.element, f"fails at {first} s: give a time from the start of the trial on"))
+        if not absence.up_s > absence.down_s:
+            message = f"is back at {absence.up_s:g} s, but goes down at {absence.down_s:g} s: give a later time"
+            problems.append(Problem(absence.element, message))
+        if math.isnan(absence.avoided_s) or absence.used_s < absence.up_s:
+            problems.append(Problem(absence.element, "is used before it is back: a time to detect it is >= 0"))
+    for before, after in pairwise(sorted(absences, key=lambda absence: (absence.element, absence.down_s))):
         if before.element == after.element and after.down_s < before.up_s:
             message = f"goes down at {after.down_s:g} s while it is down: one absence after the other"
             problems.append(Problem(after.element, message))

@@ -9,7 +9,7 @@ from routecast.load.frames import FrameMix
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.multistage.builder import multistage_router
-from routecast.router.multistage.check import Joint
+from routecast.router.multistage.check import Connections
 from routecast.router.virtual.catalogue import TechnologyOrName
 from routecast.router.virtual.reading import (
     MachineTable,
@@ -24,7 +24,7 @@ __all__ = ["MultistageRouter"]
 
 
 @value
-class MultistageRouter(Joint):
+class MultistageRouter(Connections):
     """A multistage router: load balancers, an interconnect, back-end routers."""
 
     name: str = field("Name of the router; without it the file's", default="")

@@ -5,14 +5,14 @@
     ring of a stage ─in turn─► thread of engine 3 ─► run ─► memory ─► rest of the latency ─► run ─► … ─► next ring
                                └ a window: as many frames as threads, from here to the last step of the stage ┘
 
-An engine is a pool of one unit that its threads take in order of asking, run after run, and that is free while they
-wait: that is how threads hide latency. A memory is a pool of as many units as channels; an access takes one for its
-bytes over the bandwidth, and the rest of its latency is a delay that occupies nothing but the thread. A stage on
-several engines deals its frames out in turn, an equal part to each: threads that take frames in strict order keep them
-in order, and the slowest engine then holds the others up.
+An engine is a pool of one unit. Its threads take the unit in order of request, run after run, and leave it free while
+they wait: this hides latency. A memory is a pool with a unit per channel. An access takes a unit for its bytes over the
+bandwidth; the rest of its latency is a delay that occupies only the thread. A stage on several engines distributes its
+frames in turn, an equal part to each engine. Threads that take frames in strict order keep them in order, so the
+slowest engine delays the others.
 
-Buffers of the chip count frames of one size: see ``frame_bytes``. Line cards stand around all that, where there are any
-(:mod:`routecast.router.network_processor.builder`).
+Buffers of the chip count frames of one size, see ``frame_bytes``. Line cards, if the router has them, are before and
+behind the stages.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["flows_of_a_round", "network_processor", "stage_names"]
 def line_ports(card: LineCard, processor: NetworkProcessor) -> list[Port]:
     """Return the lines to the outside, which end at the line cards.
 
-    Line cards before a network processor, and the crossbar between them (Heller 2006, sec. 2.3).
+    Line cards are before a network processor, with a crossbar between them (Heller 2006, sec. 2.3).
 
     ::
 
@@ -54,10 +54,10 @@ def line_ports(card: LineCard, processor: NetworkProcessor) -> list[Port]:
       port 0 ◄── line card 0 out ◄──┬── crossbar out (a delay) ◄──┬── blade port 0 ◄── last stage, by the flow's egress
       port 1 ◄── line card 1 out ◄──┘                             └── blade port 1 ◄──
 
-    Each port of the blade has a line card of its own at the other side of the switch. A crossbar that does not block
-    costs time and no capacity; its ports carry frames at the rate of the blade's ports, with the 20 bytes of each frame
-    (S1), once into the blade and once out of it. The lines to the outside are the line cards'; what leaves the blade
-    waits before its own ports, in the transmit buffer and the queues of the queue manager.
+    Each port of the blade has its own line card at the other side of the switch. A crossbar that does not block takes
+    time and no capacity; its ports carry frames at the rate of the blade's ports, with the 20 bytes of each frame (S1),
+    once into the blade and once out of it. The lines to the outside belong to the line cards. Frames that leave the
+    blade wait before the blade's ports, in the transmit buffer and the queues of the queue manager.
     """
     return [
         Port(
@@ -70,7 +70,7 @@ def line_ports(card: LineCard, processor: NetworkProcessor) -> list[Port]:
     ]
 
 
-def way_in(card: LineCard, processor: NetworkProcessor, following: str) -> list[TaskUnit]:
+def tasks_to_processor(card: LineCard, processor: NetworkProcessor, following: str) -> list[TaskUnit]:
     """Return the task units from the ports to the processor's ``following``, line cards first."""
     switched = [_crossbar("crossbar in", card, Route(to=(following,)))] if card.latency_s else []
     behind = switched[0].name if switched else following
@@ -96,7 +96,7 @@ def way_in(card: LineCard, processor: NetworkProcessor, following: str) -> list[
 
 
 def blade_ports(processor: NetworkProcessor, ring_frames: int, following: Route) -> tuple[Route, list[TaskUnit]]:
-    """Return the route of frames that leave the last stage, and the processor's ports, each behind a ring."""
+    """Return the route of frames that leave the last stage, and the processor's ports, each with a ring."""
     ports = [
         TaskUnit(
             name=f"blade port {number}", service=_on_the_wire(processor), queue_frames=ring_frames, route=following
@@ -106,7 +106,7 @@ def blade_ports(processor: NetworkProcessor, ring_frames: int, following: Route)
     return Route(kind="by_egress", to=tuple(port.name for port in ports)), ports
 
 
-def way_out(card: LineCard, ports: Sequence[str]) -> tuple[Route, list[TaskUnit]]:
+def tasks_from_processor(card: LineCard, ports: Sequence[str]) -> tuple[Route, list[TaskUnit]]:
     """Return the route of frames that leave the blade, and the task units from there to the ports of their flows."""
     cards: list[TaskUnit] = []
     out = Route(kind="egress", to=tuple(ports))
@@ -132,7 +132,7 @@ def _crossbar(name: str, card: LineCard, route: Route) -> TaskUnit:
         name=name,
         service=ServiceCost(per_packet_s=card.latency_s),
         queue_frames=card.queue_frames,
-        parallel=MAX_UNITS,  # a delay: it carries all at once and limits nothing
+        parallel=MAX_UNITS,  # a delay: it serves all frames at once and limits nothing
         route=route,
     )
 
@@ -148,16 +148,16 @@ def _on_the_wire(processor: NetworkProcessor) -> ServiceCost:
 
 
 ENTRY = "slices"
-"""Name of the task unit that tells slices apart."""
+"""Name of the task unit that separates the slices."""
 
-_MOST_PARTS = 100
+_MAX_ENTRIES = 100
 _SHORTEST_TURN_S = 10e-9
 
 
 def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
-    """Return a sequence of slice numbers in which each appears, evenly spread, by its share of the traffic.
+    """Return a sequence of slice numbers in which each slice appears, evenly spread, by its share of the traffic.
 
-    Flows belong to slices (meta-routers) of one processor, and excess frames are dropped before they take others' time.
+    Flows belong to slices (meta-routers) of a processor, and excess frames are dropped before they take time of others.
 
     ::
 
@@ -165,23 +165,24 @@ def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
     ring
                                  └─► slice B ─────────────────────────────────────────────────────────────────────► ring
 
-    A flow belongs to one slice. Flows are dealt out in groups of one for each port, so that every slice has traffic on
-    every port; shares are exact where the number of flows is a multiple of :func:`flows_of_a_round`. What a slice that
-    is policed sends beyond its bandwidth to a port overflows its bucket. Line cards do that, as they validate what
-    comes in (Heller 2006, sec. 2.3), so it costs no engine anything. A bucket is a queue that is served at the
-    provisioned rate: it delays a burst where a token bucket would let it through.
+    A flow belongs to one slice. Slices get flows in groups of one flow per port, so that every slice has traffic on
+    every port; shares are exact where the number of flows is a multiple of :func:`flows_of_a_round`. The traffic of a
+    policed slice beyond its bandwidth to a port overflows its bucket. Line cards do this when they validate frames
+    (Heller 2006, sec. 2.3), so it takes no time of an engine. A bucket is a queue that is served at the provisioned
+    rate: it delays a burst that a token bucket would let through.
 
-    Where slices are weighted, each has a queue of its own before every port::
+    Where slices are weighted, each has its own queue before every port::
 
         last stage ─by flow─┬─► slice A out ─by egress─► slice A at port 0 ─┬─► port 0
                             └─► slice B out ───────────► slice B at port 0 ─┘   the scheduler's pool: weights are
     bandwidths
 
-    The scheduler lets frames go at the rate of the link, so they do not meet again in the port's own ring; their
-    latency counts the time on the wire twice. With line cards that is no artefact: the scheduler is the blade's port,
-    and theirs follows.
+    The scheduler sends frames at the rate of the link, so they do not wait again in the port's own ring; their latency
+    counts the time on the wire twice. With line cards this is correct: the scheduler is the blade's port, and the port
+    of the line card follows.
 
-    The number of entries is the least up to 100 that says all shares exactly, else 100 with the nearest parts.
+    The number of entries is the least number up to 100 that represents all shares exactly, else 100 with the nearest
+    parts.
 
     Examples
     --------
@@ -191,26 +192,26 @@ def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
     shares = [part.share for part in slices]
     exact = (
         parts
-        for parts in range(1, _MOST_PARTS + 1)
+        for parts in range(1, _MAX_ENTRIES + 1)
         if all(abs(share * parts - round(share * parts)) < 1e-9 for share in shares)
     )
-    parts = next(exact, _MOST_PARTS)
-    dealt = [0.0] * len(shares)
+    parts = next(exact, _MAX_ENTRIES)
+    given = [0.0] * len(shares)
     order = []
     for turn in range(1, parts + 1):
-        behind = [share * turn - have for share, have in zip(shares, dealt, strict=True)]
-        chosen = max(range(len(shares)), key=lambda number: behind[number])
-        dealt[chosen] += 1.0
+        shortfall = [share * turn - dealt_parts for share, dealt_parts in zip(shares, given, strict=True)]
+        chosen = max(range(len(shares)), key=lambda number: shortfall[number])
+        given[chosen] += 1.0
         order.append(chosen)
     return tuple(order)
 
 
 def flows_of_a_round(slices: Sequence[Slice], ports: int) -> int:
-    """Return the number of which the number of flows must be a multiple for exact shares."""
+    """Return the least number of flows with exact shares of the slices; its multiples are exact, too."""
     return len(pattern(slices)) * ports
 
 
-def dealt_out(slices: Sequence[Slice], ports: int, to: Sequence[str]) -> Route:
+def per_flow_route(slices: Sequence[Slice], ports: int, to: Sequence[str]) -> Route:
     """Return the route by which the flows of slice ``k`` go to ``to[k]``."""
     return Route(kind="per_flow", to=tuple(to[number] for number in pattern(slices) for _ in range(ports)))
 
@@ -218,7 +219,7 @@ def dealt_out(slices: Sequence[Slice], ports: int, to: Sequence[str]) -> Route:
 def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: int) -> list[TaskUnit]:
     """Return the task units that separate slices and limit each to its bandwidth; the first is :data:`ENTRY`."""
     names = [f"slice {part.name}" if part.policing == "policed" else following for part in slices]
-    units = [TaskUnit(name=ENTRY, route=dealt_out(slices, ports, names))]
+    units = [TaskUnit(name=ENTRY, route=per_flow_route(slices, ports, names))]
     for part, name in zip(slices, names, strict=True):
         if part.policing != "policed":
             continue
@@ -238,7 +239,7 @@ def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: 
 
 
 def are_weighted(slices: Sequence[Slice]) -> bool:
-    """Return whether slices have queues of their own at the ports; one weighted slice separates all."""
+    """Return whether slices have their own queues at the ports; a single weighted slice is enough."""
     return any(part.policing == "weighted" for part in slices)
 
 
@@ -252,8 +253,8 @@ def schedulers(
 ) -> tuple[Route, list[TaskUnit], list[ResourcePool]]:
     """Return the task units from the last stage to the ports: a queue for each slice, in pools that serve by weight.
 
-    ``queue_frames``: of each slice at each port; ``frame_bytes``: one such frame is the longest turn of a slice;
-    ``following``: where frames go from there; None: to the port.
+    ``queue_frames``: queue of each slice at each port; ``frame_bytes``: size of the frame that is the longest turn of a
+    slice; ``following``: route of the frames; None: to the port.
     """
     byte_s = 8.0 / link_bps
     turn_s = max((frame_bytes + WIRE_OVERHEAD_BYTES) * byte_s, _SHORTEST_TURN_S)
@@ -273,7 +274,7 @@ def schedulers(
             )
             for queue, port in zip(queues, ports, strict=True)
         ]
-    out = dealt_out(slices, len(ports), [f"slice {part.name} out" for part in slices])
+    out = per_flow_route(slices, len(ports), [f"slice {part.name} out" for part in slices])
     return out, units, pools
 
 
@@ -299,24 +300,24 @@ def network_processor(
         All of them run, each in one stage.
     states : sequence of State
     stages : sequence of Stage
-        In the order in which frames pass them. Frames go from the last one to the port that their flow leaves by.
+        In the order in which frames pass them. The last stage sends frames to the port that their flow leaves by.
     slices : sequence of Slice
         Meta-routers that share the processor; none: one router.
     line_card : LineCard or None
-        The card before each port; None: the ports are the processor's own.
+        The card before each port; None: the router's ports are those of the processor.
     frame_bytes : float
-        Size of the frames that the chip's receive and transmit buffers are counted in; at least one frame fits.
+        Frame size by which the chip's receive and transmit buffers are counted in frames; at least one frame fits.
     port_queue_frames : int
         Frames that a queue manager keeps for each port in a memory, before the port's part of the transmit buffer.
-        Slices that are weighted divide them.
+        Weighted slices divide them.
     burst_frames : int
-        Depth of the bucket of a slice that is policed, frames for each port.
+        Depth of the bucket of a policed slice, frames for each port.
     name : str
 
     Raises
     ------
     ModelProblem
-        Blocks, states, stages, slices and line cards do not fit each other or the processor; all faults at once.
+        With all faults: blocks, states, stages, slices or line cards that do not fit each other or the processor.
 
     Examples
     --------
@@ -347,18 +348,18 @@ def network_processor(
     assembly = _Assembly(processor, blocks, states, stages, slices, names)
     ring = int(processor.transmit_buffer_bytes // (processor.ports * frame_bytes)) + port_queue_frames
     tasks = policers(slices, processor.ports, entries[0], burst_frames) if slices else []
-    door = ENTRY if slices else entries[0]
-    lines = [Port(name=port, link_bps=processor.link_bps, tx_ring_frames=max(ring, 1), entry=door) for port in ports]
+    entry = ENTRY if slices else entries[0]
+    lines = [Port(name=port, link_bps=processor.link_bps, tx_ring_frames=max(ring, 1), entry=entry) for port in ports]
     out, queues, serving = Route(kind="egress", to=ports), list[TaskUnit](), list[ResourcePool]()
-    beyond, outward = None, list[TaskUnit]()
+    outer_route, outer_tasks = None, list[TaskUnit]()
     if line_card is not None:
         lines = line_ports(line_card, processor)
-        tasks = [*way_in(line_card, processor, door), *tasks]
-        beyond, outward = way_out(line_card, ports)
-        out, queues = blade_ports(processor, max(ring, 1), beyond)
+        tasks = [*tasks_to_processor(line_card, processor, entry), *tasks]
+        outer_route, outer_tasks = tasks_from_processor(line_card, ports)
+        out, queues = blade_ports(processor, max(ring, 1), outer_route)
     if are_weighted(slices):
-        each_frames = port_queue_frames // len(slices)
-        out, queues, serving = schedulers(slices, ports, processor.link_bps, each_frames, frame_bytes, beyond)
+        slice_frames = port_queue_frames // len(slices)
+        out, queues, serving = schedulers(slices, ports, processor.link_bps, slice_frames, frame_bytes, outer_route)
     for index, stage in enumerate(stages):
         following = out if index + 1 == len(stages) else Route(to=(entries[index + 1],))
         frames = stage.link.frames
@@ -366,12 +367,12 @@ def network_processor(
             frames = max(int(processor.receive_buffer_bytes // frame_bytes), 1)
         tasks += assembly.stage(index, frames, following)
     return RouterModel(
-        name=title, ports=tuple(lines), tasks=(*tasks, *queues, *outward), pools=(*assembly.pools(), *serving)
+        name=title, ports=tuple(lines), tasks=(*tasks, *queues, *outer_tasks), pools=(*assembly.pools(), *serving)
     )
 
 
 def stage_names(stages: Sequence[Stage]) -> tuple[str, ...]:
-    """Return the names of stages: their block, or their first and last."""
+    """Return the names of stages: their only block, or their first and last block."""
     return tuple(
         stage.blocks[0] if len(stage.blocks) == 1 else f"{stage.blocks[0]} to {stage.blocks[-1]}" for stage in stages
     )
@@ -430,7 +431,7 @@ class _Assembly:
         if len(entries) > 1:
             units.append(TaskUnit(name=f"{name} ring", route=Route(kind="round_robin", to=tuple(entries))))
         for number, engine in enumerate(stage.engines):
-            # A ring has its length once: its engines divide it, the first ones take what is left over.
+            # The engines divide the length of the ring; the first engines take the remainder.
             frames = (ring_frames + len(entries) - 1 - number) // len(entries)
             units += self._on_engine(index, engine, threads, max(frames, 1), following)
         return units
@@ -440,26 +441,28 @@ class _Assembly:
         sharing = [number for number, stage in enumerate(self._stages) if engine in stage.engines]
         pool = f"engine {engine} threads" if len(sharing) == 1 else f"engine {engine} {name} threads"
         self._threads[pool] = threads
-        own = _Chain(f"engine {engine}", engine, threads, self._processor)
+        chain = _Chain(f"engine {engine}", engine, threads, self._processor)
         chains, put = self._chains(index, engine)
         if len(chains) == 1 and chains[0] + put:
-            tail = own.tasks(joined([*chains[0], *put]), following)
+            tail = chain.tasks(joined([*chains[0], *put]), following)
             first = tail[:1]
-            until, way = tail[-1].name, Route(to=(tail[0].name,))
+            until, route = tail[-1].name, Route(to=(tail[0].name,))
             body = tail
         else:
-            # Slices run other instructions side by side and meet again, where the thread is given back.
-            tail = own.tasks(put, following) or [TaskUnit(name=f"engine {engine}: {name} done", route=following)]
+            # Slices run different instructions in parallel branches and meet again, where they release the thread.
+            tail = chain.tasks(put, following) or [TaskUnit(name=f"engine {engine}: {name} done", route=following)]
             body, first = [], []
             for part, steps in zip(self._slices, chains, strict=False):
-                apart = _Chain(f"engine {engine}: {part.name}", engine, threads, self._processor)
-                mine = apart.tasks(steps, Route(to=(tail[0].name,)))
-                first.append(mine[0] if mine else tail[0])
-                body += mine
+                slice_chain = _Chain(f"engine {engine}: {part.name}", engine, threads, self._processor)
+                slice_tasks = slice_chain.tasks(steps, Route(to=(tail[0].name,)))
+                first.append(slice_tasks[0] if slice_tasks else tail[0])
+                body += slice_tasks
             until = tail[-1].name
             targets = [task.name for task in first] or [tail[0].name]
-            way = (
-                dealt_out(self._slices, self._processor.ports, targets) if len(targets) > 1 else Route(to=(targets[0],))
+            route = (
+                per_flow_route(self._slices, self._processor.ports, targets)
+                if len(targets) > 1
+                else Route(to=(targets[0],))
             )
             body += tail
         self._memories |= {need.pool for task in body for need in task.needs if ", " in task.name}
@@ -468,7 +471,7 @@ class _Assembly:
             needs=(Need(pool=pool, until=until),),
             queue_frames=frames,
             request="frame",
-            route=way,
+            route=route,
         )
         return [entering, *body]
 
@@ -476,7 +479,7 @@ class _Assembly:
         """Return the steps of a stage for each slice, or once where slices do not differ, and the last steps."""
         stage = self._stages[index]
         active = sum(stage_threads(stage, self._processor) for stage in self._stages if engine in stage.engines)
-        differ = any(ratio != 1.0 for part in self._slices for ratio in _of(part.cycles_ratio, stage.blocks))
+        differ = any(ratio != 1.0 for part in self._slices for ratio in _ratios_of(part.cycles_ratio, stage.blocks))
         ratios = [part.cycles_ratio for part in self._slices] if differ else [None]
         chains = []
         put: tuple[Step, ...] = ()
@@ -496,24 +499,27 @@ class _Assembly:
 
 
 class _Chain:
-    """Makes and names the task units of successive steps on one engine."""
+    """Builds and names the task units of successive steps on an engine."""
 
     def __init__(self, prefix: str, engine: int, threads: int, processor: NetworkProcessor) -> None:
         self._prefix = prefix
         self._engine = engine
         self._threads = threads
         self._channels = {memory.name: memory.channels for memory in processor.memories}
-        self._taken: dict[str, int] = {}
+        self._label_counts: dict[str, int] = {}
 
     def tasks(self, steps: Sequence[Step], following: Route) -> list[TaskUnit]:
-        """Return the task units of steps; the last one leads to the next stage."""
-        made = [task for step in steps for task in self._made(step)]
+        """Return the task units of steps; the last task unit leads to the next stage."""
+        tasks_of_steps = [task for step in steps for task in self._tasks_of_step(step)]
         return [
-            replace(task, route=Route(to=(made[number + 1].name,)) if number + 1 < len(made) else following)
-            for number, task in enumerate(made)
+            replace(
+                task,
+                route=Route(to=(tasks_of_steps[number + 1].name,)) if number + 1 < len(tasks_of_steps) else following,
+            )
+            for number, task in enumerate(tasks_of_steps)
         ]
 
-    def _made(self, step: Step) -> list[TaskUnit]:
+    def _tasks_of_step(self, step: Step) -> list[TaskUnit]:
         if isinstance(step, InstructionRun):
             return [
                 TaskUnit(
@@ -537,15 +543,15 @@ class _Chain:
             name=f"{access.name} wait",
             service=ServiceCost(per_packet_s=step.rest_s),
             queue_frames=self._threads,
-            parallel=MAX_UNITS,  # a delay: it serves all at once and limits nothing
+            parallel=MAX_UNITS,  # a delay: it serves all frames at once and limits nothing
         )
         return [access, rest]
 
-    def _name(self, what: str) -> str:
-        self._taken[what] = self._taken.get(what, 0) + 1
-        again = f" {self._taken[what]}" if self._taken[what] > 1 else ""
-        return f"{self._prefix}: {what}{again}"
+    def _name(self, label: str) -> str:
+        self._label_counts[label] = self._label_counts.get(label, 0) + 1
+        suffix = f" {self._label_counts[label]}" if self._label_counts[label] > 1 else ""
+        return f"{self._prefix}: {label}{suffix}"
 
 
-def _of(ratios: Mapping[str, float], blocks: Sequence[str]) -> list[float]:
+def _ratios_of(ratios: Mapping[str, float], blocks: Sequence[str]) -> list[float]:
     return [ratios.get(block, 1.0) for block in blocks]

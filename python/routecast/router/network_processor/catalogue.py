@@ -15,8 +15,8 @@ from routecast.quantity.fields import Count, FrameCount
 from routecast.quantity.schema import Given, OrBase, field, key_of, merged, schema_of, value
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.network_processor.model import (
-    MOST_ENGINES,
-    MOST_THREADS,
+    MAX_ENGINES,
+    MAX_THREADS,
     Block,
     Engines,
     Hardware,
@@ -27,11 +27,11 @@ from routecast.router.network_processor.model import (
 )
 
 __all__ = [
-    "BlockOver",
-    "LinkOver",
+    "BlockOverride",
+    "LinkOverride",
     "Preset",
     "ProcessorOrName",
-    "StateOver",
+    "StateOverride",
     "by_name",
     "memories_without_base",
     "preset_from",
@@ -41,7 +41,7 @@ __all__ = [
     "processors",
     "read_preset",
     "read_processor",
-    "twins",
+    "repeated_names",
 ]
 
 
@@ -49,10 +49,10 @@ _Table = Mapping[str, Any]
 _Named = TypeVar("_Named", Memory, State, Block)
 
 
-# The keys of network processors in processor files and router files: a value that a base has may be left out.
-# In processor files each value has its source beside it, in ``source``.
+# Tables of network processors in processor files and router files. A base may supply missing values. In processor files
+# the key ``source`` of a table states the source of each value.
 def _source() -> Any:
-    return field("Where each value of this table comes from, by its key", default_factory=dict)
+    return field("Source of each value of this table, by its key", default_factory=dict)
 
 
 @value
@@ -73,10 +73,10 @@ class MemoryTable(Memory):
 class ProcessorTable(Hardware):
     """A network processor: a base and the values that differ from it."""
 
-    base: str = field("A processor that ships, or a *.processor.toml file, whose values are taken", default="")
+    base: str = field("A processor that ships, or a *.processor.toml file, that supplies missing values", default="")
     engines: Annotated[Any, Given(EnginesTable, ())] = field("The engines", default_factory=dict)
     memories: tuple[Annotated[Any, Given(MemoryTable, ("name",))], ...] = field(
-        "Memories: those of the base by their name, or further ones", key="memory", default=()
+        "Memories of the base by their name, or further memories", key="memory", default=()
     )
 
 
@@ -89,35 +89,31 @@ class StateTable(State):
 
 @value
 class BlockTable(Block):
-    """A step of the router: a block of the processor by its name, with changed values, or a new one."""
+    """A step of the router: a block of the processor by its name, with changed values, or a new block."""
 
-    after: str | None = field('A block of your own: the block that it follows; "" for the first place', default=None)
-    present: bool = field("false: frames go past it, and it has no engine", default=True)
-    stub: bool = field(
-        "true: it takes frames from its ring and puts them into the next, and neither works nor queues", default=False
-    )
-    queue_frames: FrameCount | None = field(
-        "Frames that it keeps for each output port, in its memory, frames", default=None
-    )
+    after: str | None = field('For a new block: the block that it follows; "" for the first place', default=None)
+    present: bool = field("false: frames do not pass the block, and it has no engine", default=True)
+    stub: bool = field("true: the block moves frames from its ring to the next ring without work", default=False)
+    queue_frames: FrameCount | None = field("Frames that the block queues for each output port, frames", default=None)
     engines: Count | None = field(
-        "Engines of its stage, where it has one of its own", default=None, ge=1, le=MOST_ENGINES
+        "Engines of its stage, where the block has its own stage", default=None, ge=1, le=MAX_ENGINES
     )
     threads: Count | None = field(
-        "Active threads on each engine of its stage; 0: all that the hardware has", default=None, ge=0, le=MOST_THREADS
+        "Active threads on each engine of its stage; 0: all that the hardware has", default=None, ge=0, le=MAX_THREADS
     )
     source: dict[str, str] = _source()
 
 
 @value
 class LinkTable(Link):
-    """How frames go from one stage to the next."""
+    """The ring between two stages."""
 
     source: dict[str, str] = _source()
 
 
-LinkOver = Annotated[_Table, Given(LinkTable, ())]
-StateOver = Annotated[_Table, Given(StateTable, ("name",))]
-BlockOver = Annotated[_Table, Given(BlockTable, ("name",))]
+LinkOverride = Annotated[_Table, Given(LinkTable, ())]
+StateOverride = Annotated[_Table, Given(StateTable, ("name",))]
+BlockOverride = Annotated[_Table, Given(BlockTable, ("name",))]
 ProcessorOrName = Annotated[_Table, Given(ProcessorTable, ()), OrBase()]
 
 
@@ -126,23 +122,20 @@ class ProcessorFile(ProcessorTable):
     """A network processor as a ``*.processor.toml`` file, with the blocks of a router on it."""
 
     name: str = field("Name of the processor")
-    title: str = field("Description for people")
+    title: str = field("Description in one line")
     reference: str = field("Main source of its values", default="")
     notes: tuple[str, ...] = field("Notes for users", default=())
-    state: tuple[StateOver, ...] = field("States of its blocks in memories", default=())
-    block: tuple[BlockOver, ...] = field("The blocks of a router on it, in the order of the way", default=())
-    ring: LinkOver = field("Ring between stages", default_factory=dict)
+    state: tuple[StateOverride, ...] = field("States of its blocks in memories", default=())
+    block: tuple[BlockOverride, ...] = field("The blocks of a router on it, in the order of the path", default=())
+    ring: LinkOverride = field("Ring between stages", default_factory=dict)
     parallel: tuple[str, ...] = field(
         "Blocks that each engine runs to completion in the parallel organisation", default=()
     )
     source: dict[str, str] = field("Sources of the processor's values, by key", default_factory=dict)
 
 
-def twins(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
-    """Yield a fault for each table of a list whose name an earlier one has; ``place`` is that of the list.
-
-    Which of them counts is not guessed.
-    """
+def repeated_names(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
+    """Yield a fault for each table with the name of an earlier table of the list ``place``."""
     first: dict[str, int] = {}
     for index, table in enumerate(tables):
         name = table["name"]
@@ -154,15 +147,15 @@ def twins(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
 
 
 def memories_without_base(tables: Sequence[_Table], chip: NetworkProcessor) -> Iterator[Problem]:
-    """Yield the memories of a router file's table that no base has and that lack values."""
+    """Yield the memories of a router file that the base does not have and that lack values."""
     memories = {memory.name: memory for memory in chip.memories}
     known = [memory.name for memory in chip.memories if memory.latency_s and memory.bandwidth_bytes_per_s]
     for index, table in enumerate(tables):
         memory = memories[table["name"]]
-        lacking = [key_of(name) for name in _OF_A_MEMORY if name not in table and not getattr(memory, name)]
-        if lacking:
-            meant = f'"{memory.name}" is no memory of {chip.name}: {did_you_mean(memory.name, known)}'
-            message = f"{meant} One of your own needs {' and '.join(lacking)}"
+        missing = [key_of(name) for name in _OF_A_MEMORY if name not in table and not getattr(memory, name)]
+        if missing:
+            suggestion = f'"{memory.name}" is no memory of {chip.name}: {did_you_mean(memory.name, known)}'
+            message = f"{suggestion} One of your own needs {' and '.join(missing)}"
             yield Problem(f"processor.memory[{index}].name", message)
 
 
@@ -184,7 +177,7 @@ def _missing(place: str, table: _Table, names: Iterable[str]) -> Iterator[Proble
 
 
 def by_name(base: Sequence[_Named], tables: Sequence[_Table], new: _Named) -> tuple[_Named, ...]:
-    """Return parts with the values of tables over their own; parts that only tables name are made from ``new``."""
+    """Return parts with the values of tables in place of their own; parts that only tables name start from ``new``."""
     parts = {part.name: part for part in base}
     for table in tables:
         parts[table["name"]] = merged(parts.get(table["name"], new), table)
@@ -203,7 +196,7 @@ _UNSOURCED = {"name", "source", "after", "present", "stub"}
 
 
 def values_given(document: _Table) -> Iterator[tuple[str, str, Mapping[str, str]]]:
-    """Yield the values of a processor file: their places, their keys, and the sources that their tables give."""
+    """Yield place and key of each value of a processor file, and the sources of its table."""
     chip = {"ports", "link_bps", "receive_buffer_bytes", "transmit_buffer_bytes", "source"}
     tables = [
         ("", {name: entry for name, entry in document.items() if name in chip}),
@@ -234,7 +227,7 @@ class Preset:
     """A network processor with the router that its file describes on it."""
 
     processor: NetworkProcessor = field("The hardware")
-    title: str = field("Description for people", default="")
+    title: str = field("Description in one line", default="")
     states: tuple[State, ...] = field("States of its blocks in memories", default=())
     blocks: tuple[Block, ...] = field("Blocks in the order in which frames pass them", default=())
     ring: Link = field("Ring between stages", default=Link())
@@ -243,7 +236,7 @@ class Preset:
     )
     queues: Mapping[str, int] = field("Frames that a block keeps for each output port", default_factory=dict)
     engines: Mapping[str, int] = field(
-        "Engines of a block's stage in the pipelined organisation, where that is not one", default_factory=dict
+        "Engines of a block's stage in the pipelined organisation, where it has several", default_factory=dict
     )
 
 
@@ -332,7 +325,11 @@ def _preset(document: _Table, subject: str) -> Preset:
         for place, key, source in values_given(document)
         if not source.get(key, "").strip()
     ]
-    problems += [*twins("memory", memories), *twins("state", states), *twins("block", blocks)]
+    problems += [
+        *repeated_names("memory", memories),
+        *repeated_names("state", states),
+        *repeated_names("block", blocks),
+    ]
     base = _NO_BASE
     if not document.get("base"):
         problems += missing_without_base(document)
@@ -340,9 +337,9 @@ def _preset(document: _Table, subject: str) -> Preset:
         problems.append(Problem("base", "is a file: a processor file rests on one that ships, by its name"))
     else:
         base = read_preset(document["base"])
-        has = {memory.name for memory in base.processor.memories}
+        base_memories = {memory.name for memory in base.processor.memories}
         for index, memory in enumerate(memories):
-            if memory["name"] not in has:
+            if memory["name"] not in base_memories:
                 problems += _missing(f"memory[{index}].", memory, _OF_A_MEMORY)
     if problems:
         raise FileProblem(subject, problems)

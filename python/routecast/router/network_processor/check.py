@@ -1,4 +1,4 @@
-"""Checks of the blocks, states, stages and slices on a network processor, with every fault at once."""
+"""Checks of the blocks, states, stages and slices on a network processor; all faults are reported together."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def parts_problems(processor: NetworkProcessor, blocks: Sequence[Block], states:
         if memory.name.startswith("engine "):
             message = f'got "{memory.name}": names that begin with "engine" are those of engines'
             add(f"processor.memory[{index}].name", message)
-    _no_twins("processor.memory", [memory.name for memory in processor.memories], add)
+    _check_unique("processor.memory", [memory.name for memory in processor.memories], add)
     _check_states(states, {memory.name: memory for memory in processor.memories}, add)
     _check_blocks(blocks, [state.name for state in states], add)
     return problems
 
 
 def _check_states(states: Sequence[State], memories: Mapping[str, object], add: Add) -> None:
-    _no_twins("state", [state.name for state in states], add)
+    _check_unique("state", [state.name for state in states], add)
     for index, state in enumerate(states):
         if state.memory not in memories:
             add(f"state[{index}].memory", f'"{state.memory}" is no memory: {did_you_mean(state.memory, memories)}')
@@ -76,28 +76,28 @@ def _check_states(states: Sequence[State], memories: Mapping[str, object], add: 
 
 def _check_capacities(processor: NetworkProcessor, states: Sequence[State], stages: Sequence[Stage], add: Add) -> None:
     """Check that memories have room for their states and rings."""
-    links = [stage.link for stage in stages[1:]]  # before the first stage is the receive buffer
+    links = [stage.link for stage in stages[1:]]  # the first stage has the receive buffer instead
     for memory in processor.memories:
-        kept = sum(state.size_bytes for state in states if state.memory == memory.name)
-        rings = sum(link.frames * link.access_bytes for link in links if link.memory == memory.name)
-        if memory.capacity_bytes and kept + rings > memory.capacity_bytes:
-            wanted = f"{kept:,} bytes of states" + (f" and {rings:,} of rings" if rings else "")
-            there = f"{wanted} in {memory.capacity_bytes:,} bytes"
+        states_bytes = sum(state.size_bytes for state in states if state.memory == memory.name)
+        rings_bytes = sum(link.frames * link.access_bytes for link in links if link.memory == memory.name)
+        if memory.capacity_bytes and states_bytes + rings_bytes > memory.capacity_bytes:
+            used_text = f"{states_bytes:,} bytes of states" + (f" and {rings_bytes:,} of rings" if rings_bytes else "")
+            usage = f"{used_text} in {memory.capacity_bytes:,} bytes"
             add(
-                "state" if kept else "stage[1].link.memory",
-                f'"{memory.name}" is too small: {there}; move one or make it smaller',
+                "state" if states_bytes else "stage[1].link.memory",
+                f'"{memory.name}" is too small: {usage}; move one or make it smaller',
             )
 
 
 def _check_blocks(blocks: Sequence[Block], states: Collection[str], add: Add) -> None:
-    _no_twins("block", [block.name for block in blocks], add)
+    _check_unique("block", [block.name for block in blocks], add)
     for index, block in enumerate(blocks):
         at = f"block[{index}]"
         for number, reference in enumerate(block.references):
             here = f"{at}.references[{number}]"
             if reference.state not in states:
-                meant = did_you_mean(reference.state, states)
-                add(f"{here}.state", f'"{reference.state}" is no state: {meant}')
+                suggestion = did_you_mean(reference.state, states)
+                add(f"{here}.state", f'"{reference.state}" is no state: {suggestion}')
 
 
 def _check_stages(
@@ -122,14 +122,14 @@ def _check_stages(
             placed.setdefault(name, at)
         if not stage.engines:
             add(f"{at}.engines", "is empty: name the engines that run it, numbered from 0")
-        _no_twins(f"{at}.engines", [str(engine) for engine in stage.engines], add)
+        _check_unique(f"{at}.engines", [str(engine) for engine in stage.engines], add)
         for number, engine in enumerate(stage.engines):
             if not 0 <= engine < processor.engines.count:
-                there = f"{processor.name} has {processor.engines.count}, numbered from 0"
-                add(f"{at}.engines[{number}]", f"got {engine}: {there}")
+                available = f"{processor.name} has {processor.engines.count}, numbered from 0"
+                add(f"{at}.engines[{number}]", f"got {engine}: {available}")
         if stage.threads > processor.engines.threads:
-            there = f"an engine of {processor.name} has {processor.engines.threads}"
-            add(f"{at}.threads", f"got {stage.threads}: {there}")
+            available = f"an engine of {processor.name} has {processor.engines.threads}"
+            add(f"{at}.threads", f"got {stage.threads}: {available}")
         link = stage.link
         if link.memory and link.memory not in memories:
             add(f"{at}.link.memory", f'"{link.memory}" is no memory: {did_you_mean(link.memory, memories)}')
@@ -161,7 +161,7 @@ def _check_engines(processor: NetworkProcessor, blocks: Mapping[str, Block], sta
 
 
 def _check_slices(slices: Sequence[Slice], blocks: Collection[str], add: Add) -> None:
-    _no_twins("slice", [part.name for part in slices], add)
+    _check_unique("slice", [part.name for part in slices], add)
     for index, part in enumerate(slices):
         at = f"slice[{index}]"
         for name in part.cycles_ratio:
@@ -172,7 +172,7 @@ def _check_slices(slices: Sequence[Slice], blocks: Collection[str], add: Add) ->
         add("slice", f"shares add up to {total:g}: they are shares of all the traffic and add up to 1")
 
 
-def _no_twins(place: str, names: Iterable[str], add: Add) -> None:
+def _check_unique(place: str, names: Iterable[str], add: Add) -> None:
     counted = Counter(names)
     for name, times in counted.items():
         if not name.strip():

@@ -1,17 +1,17 @@
 """The maximum throughput of a router on a network processor in closed form: asymptotic bounds of a closed network.
 
-With ``C`` the instructions' time of a stage for a frame on an engine, ``W`` its waits where no other task uses a
-memory, ``T`` its threads on it and ``share`` of the frames, one over the number of its engines:
+Symbols, for a stage on an engine: ``C`` is the instructions' time for a frame, ``W`` the waits of a frame in unloaded
+memories, ``T`` the number of threads, ``share`` the share of the frames, one over the number of the stage's engines.
 
-* engine: its stages' shares of the frames times ``C`` fill its time, ``X ≤ 1 / Σ share·C``;
-* threads: each is occupied for ``C + W`` at least, ``X ≤ T / (share·(C + W))``;
+* engine: the shares of its stages times ``C`` fill its time, ``X ≤ 1 / Σ share·C``;
+* threads: a frame occupies a thread for at least ``C + W``, ``X ≤ T / (share·(C + W))``;
 * memory: ``X ≤ channels / (busy time of all accesses of a frame)``;
 * lines: ``X ≤ ports · R / (8·(S + 20))``, those of line cards and those of the processor to their crossbar;
-* line cards: ``X ≤ ports / (time that one is busy with a frame)``, in each direction.
+* line cards: ``X ≤ ports / (time of a line card for a frame)``, in each direction.
 
-The least of them is an upper bound (Lazowska et al., Quantitative System Performance, 1984, ch. 5: asymptotic bounds),
-and what deterministic work reaches where it stands clear of the others: with ``T ≥ (C + W)/C`` threads the engine never
-idles, and latency is hidden.
+The least bound is an upper bound of the throughput (Lazowska et al., Quantitative System Performance, 1984, ch. 5:
+asymptotic bounds). Deterministic work reaches it where the other bounds are far away: with ``T ≥ (C + W)/C`` threads
+the engine never idles, and the latency is hidden.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Expectation:
 
     @property
     def pps(self) -> float:
-        """Frames per second at most."""
+        """Upper bound of the throughput, frames/s."""
         return self.limits[0].pps
 
     @property
     def limit(self) -> ResourceLimit:
-        """What limits."""
+        """The limiting resource."""
         return self.limits[0]
 
 
@@ -74,11 +74,11 @@ def expectation(
 ) -> Expectation:
     """Return the bounds on throughput for frames of one size that leave evenly by all ports.
 
-    The arguments are those of :func:`~routecast.router.network_processor.builder.network_processor`, without slices;
-    they must be free of contradictions.
+    The arguments are those of :func:`~routecast.router.network_processor.builder.network_processor`, without slices,
+    and must be free of contradictions.
     """
-    named = {block.name: block for block in blocks}
-    kept = {state.name: state for state in states}
+    blocks_by_name = {block.name: block for block in blocks}
+    states_by_name = {state.name: state for state in states}
     names = stage_names(stages)
     engine_s: dict[int, float] = {}
     memory_s: dict[str, float] = {}
@@ -88,16 +88,16 @@ def expectation(
         share = 1.0 / len(stage.engines)
         for engine in stage.engines:
             sharing = [stage for stage in stages if engine in stage.engines]
-            own, put = steps_of(
+            steps, put = steps_of(
                 stage,
                 processor=processor,
-                blocks=named,
-                states=kept,
+                blocks=blocks_by_name,
+                states=states_by_name,
                 active_threads=sum(stage_threads(stage, processor) for stage in sharing),
                 source=stage.link if index else None,
                 target=stages[index + 1].link if index + 1 < len(stages) else None,
             )
-            runs_s, waits_s = _times(own + put, processor, frame_bytes, memory_s, share)
+            runs_s, waits_s = _times(steps + put, processor, frame_bytes, memory_s, share)
             engine_s[engine] = engine_s.get(engine, 0.0) + share * runs_s
             name = f"engine {engine} threads" if len(sharing) == 1 else f"engine {engine} {names[index]} threads"
             occupied_s = share * (runs_s + waits_s)
@@ -115,7 +115,7 @@ def expectation(
 
 
 def _outside(processor: NetworkProcessor, card: LineCard | None, frame_bytes: float) -> Iterator[ResourceLimit]:
-    """Yield the limits of lines, and of line cards where there are any."""
+    """Yield the limits of lines, and of line cards if the router has them."""
     own_pps = processor.ports * line_rate_pps(processor.link_bps, frame_bytes)
     if card is None:
         yield ResourceLimit(name="ports", kind="lines", pps=own_pps)

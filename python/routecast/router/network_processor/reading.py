@@ -17,19 +17,19 @@ from routecast.router.load_table import LoadTable
 from routecast.router.model import RouterModel
 from routecast.router.network_processor.builder import flows_of_a_round, network_processor
 from routecast.router.network_processor.catalogue import (
-    BlockOver,
-    LinkOver,
+    BlockOverride,
+    LinkOverride,
     Preset,
     ProcessorOrName,
-    StateOver,
+    StateOverride,
     by_name,
     memories_without_base,
     preset_from,
-    twins,
+    repeated_names,
 )
 from routecast.router.network_processor.model import (
-    MOST_ENGINES,
-    MOST_THREADS,
+    MAX_ENGINES,
+    MAX_THREADS,
     Block,
     LineCard,
     Link,
@@ -50,20 +50,19 @@ def pipelined(
     threads: Mapping[str, int] | None = None,
     link: Link | None = None,
 ) -> tuple[Stage, ...]:
-    """Return a stage for every block, on engines numbered from 0 in the order of the way.
+    """Return a stage for every block, on engines numbered from 0 in the order of the path.
 
-    Organisations: which blocks share a stage, and which engines run it.
-
-    *Pipelined*: a stage for every block. *Parallel*: some blocks that follow each other are one stage, which each of
-    several engines runs to completion; the others are stages of their own.
+    An organisation decides which blocks share a stage and which engines run it. *Pipelined*: a stage for every block.
+    *Parallel*: some successive blocks form one stage, which each of several engines runs to completion; every other
+    block is a stage.
 
     Parameters
     ----------
     blocks : sequence of str
     engines, threads : mapping of str to int or None
-        Engines of a block's stage and active threads on each; where a block is not named, one engine and all threads.
+        Engines of a block's stage and active threads on each, by block; default: one engine and all threads.
     link : Link or None
-        Between stages.
+        Link between stages.
 
     Examples
     --------
@@ -82,23 +81,23 @@ def parallel(
     threads: Mapping[str, int] | None = None,
     link: Link | None = None,
 ) -> tuple[Stage, ...]:
-    """Return stages of which one is on ``count`` engines that each run the ``repeated`` blocks to completion.
+    """Return stages where ``count`` engines each run the ``repeated`` blocks to completion.
 
     Parameters
     ----------
     blocks : sequence of str
-        In the order of the way.
+        All blocks in the order of the path.
     repeated : sequence of str
-        Blocks that follow each other; all of ``blocks`` for run-to-completion.
+        Successive blocks; all of ``blocks`` for run-to-completion.
     count : int
-        Engines that run them.
+        Number of engines that run them.
     engines, threads, link
         As for :func:`pipelined`; the threads of the repeated stage are those of its first block.
 
     Raises
     ------
     ModelProblem
-        A repeated block is not there, or they do not follow each other.
+        A repeated block is unknown, or the repeated blocks do not follow each other.
 
     Examples
     --------
@@ -141,51 +140,51 @@ def parallel(
 
 @value
 class StageTable(Stage):
-    """Blocks that a thread runs one after the other, on some engines; for the organisation "staged"."""
+    """Blocks that a thread runs in sequence, on some engines; for the organisation "staged"."""
 
-    name: str = field("Name to find it by, in paths; none: its number", default="")
+    name: str = field("Name of the stage in paths; none: its number", default="")
     engines: Count | list[Count] = field(  # type: ignore[assignment]  # counted, or by their numbers
-        "Number of engines of its own, or the numbers of engines that stages may share", default=1
+        "Number of its own engines, or the list of its engines, which stages may share", default=1
     )
-    link: LinkOver = field(  # type: ignore[assignment]  # over the router's ring
+    link: LinkOverride = field(  # type: ignore[assignment]  # over the router's ring
         "Link from the stage before it, where it differs", default_factory=dict
     )
 
 
 @value
 class NetworkProcessorRouter:
-    """A router on a network processor in short: the processor, and how its engines are organised."""
+    """A router on a network processor: the processor and the organisation of its engines."""
 
     name: str = field("Name of the router; without it the file's", default="")
     processor: ProcessorOrName = field(
         "Name of a processor that ships, a *.processor.toml file, or a table over a base"
     )
     organisation: Literal["pipelined", "parallel", "staged"] = field(
-        "A stage for every block; engines that each run several blocks; or as [[stage]] says", default="pipelined"
+        "A stage for every block; engines that each run several blocks; or the stages of [[stage]]", default="pipelined"
     )
     engines: Count | None = field(
-        "Parallel: how many engines run the blocks of parallel to completion; none: one",
+        "Parallel: number of engines that run the blocks of parallel to completion; none: one",
         default=None,
         ge=1,
-        le=MOST_ENGINES,
+        le=MAX_ENGINES,
     )
     threads: Count | None = field(
-        "Parallel: active threads on each of them; 0 or none: all", default=None, ge=0, le=MOST_THREADS
+        "Parallel: active threads on each of these engines; 0 or none: all", default=None, ge=0, le=MAX_THREADS
     )
     parallel: tuple[str, ...] | None = field(
         "Parallel: blocks that each of those engines runs; none: the processor's", default=None
     )
-    ring: LinkOver = field("Ring between stages, where it differs", default_factory=dict)
-    state: tuple[StateOver, ...] = field("States of the processor's blocks, or further ones", default=())
-    block: tuple[BlockOver, ...] = field("Blocks of the processor's router, or further ones", default=())
-    stage: tuple[StageTable, ...] = field("Staged: which blocks run on which engines", default=())
+    ring: LinkOverride = field("Ring between stages, where it differs", default_factory=dict)
+    state: tuple[StateOverride, ...] = field("States of the processor's blocks, or further ones", default=())
+    block: tuple[BlockOverride, ...] = field("Blocks of the processor's router, or further ones", default=())
+    stage: tuple[StageTable, ...] = field("Staged: the stages with their blocks and engines", default=())
     slice: tuple[Slice, ...] = field("Meta-routers that share the processor; none: one", default=())
     line_card: LineCard | None = field("Line card before each port of the processor", default=None)
     burst_frames: FrameCount = field("Burst of a policed slice to a port, frames", default=64, le=MAX_FRAMES)
     load: LoadTable | None = field("Load to evaluate with by default", default=None)
 
     def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:
-        """Return the router; buffers are counted in ``frames``, or else in those of the file's load.
+        """Return the router; buffers are counted in ``frames``, by default in the frames of the file's load.
 
         Raises ModelProblem: with all faults, their places those of the file.
         """
@@ -213,8 +212,8 @@ def stages_of(
 ) -> tuple[Stage, ...]:
     """Return the stages of a router file, and add their faults to ``problems``.
 
-    ``preset``: of the file's processor; ``ring``: between stages that say nothing else; ``names``: blocks that are
-    present, in the order of the way.
+    ``preset``: preset of the file's processor; ``ring``: default link between stages; ``names``: present blocks in the
+    order of the path.
     """
     if router.organisation == "staged":
         return _staged(router, ring, names, problems)
@@ -230,9 +229,9 @@ def _organised(
     repeated: list[str] = []
     count = 1 if router.engines is None else router.engines
     if router.organisation == "parallel":
-        wanted = preset.parallel if router.parallel is None else router.parallel
-        gone = _absent(router)
-        repeated = [name for name in wanted if name not in gone]
+        blocks_to_repeat = preset.parallel if router.parallel is None else router.parallel
+        absent = _absent(router)
+        repeated = [name for name in blocks_to_repeat if name not in absent]
         if not repeated:
             problems.append(Problem("parallel", "names no block that is present: name those that engines repeat"))
         if count < 1:
@@ -271,10 +270,12 @@ def _organised(
         return ()
     needed = sum(engines.get(name, 1) for name in names if name not in repeated)
     needed += count if repeated else 0
-    there = preset.processor.engines.count
-    if needed > there:
+    available = preset.processor.engines.count
+    if needed > available:
         where = "engines" if repeated else "block"
-        problems.append(Problem(where, f"the stages need {needed} engines, but {preset.processor.name} has {there}"))
+        problems.append(
+            Problem(where, f"the stages need {needed} engines, but {preset.processor.name} has {available}")
+        )
         return ()
     try:
         return parallel(names, repeated=repeated, count=count, engines=engines, threads=threads, link=ring)
@@ -284,7 +285,7 @@ def _organised(
 
 
 def _staged(router: NetworkProcessorRouter, ring: Link, names: list[str], problems: list[Problem]) -> tuple[Stage, ...]:
-    """Return the stages that a file lists; where it gives a number of engines, they are the first free ones."""
+    """Return the stages that a file lists; a stage with a number of engines gets the first free engines."""
     if not router.stage:
         problems.append(Problem("stage", "is missing: organisation staged takes a [[stage]] for each stage"))
     absent = _absent(router)
@@ -318,8 +319,8 @@ _ENTRY = re.compile(r"(?P<list>processor\.memory|block|state|stage)\[(?P<number>
 def in_the_file(problem: Problem, router: NetworkProcessorRouter, parts: Parts, stages: Sequence[Stage]) -> Problem:
     """Return a fault of the builder with its place in the file.
 
-    ``problem``: its place counts the memories, blocks and states of ``parts``, and ``stages``; ``router``: what the
-    file says.
+    ``problem``: its place has numbers of memories, blocks and states of ``parts``, and of ``stages``; ``router``:
+    content of the file.
     """
     match = _ENTRY.fullmatch(problem.place)
     if not match:
@@ -327,15 +328,15 @@ def in_the_file(problem: Problem, router: NetworkProcessorRouter, parts: Parts, 
     number, rest = int(match["number"]), match["rest"]
     if match["list"] == "stage":
         return Problem(_stage_place(router, stages[number].blocks, number, rest), problem.message)
-    made: Sequence[Block | Memory | State]
+    entries: Sequence[Block | Memory | State]
     if match["list"] == "block":
-        made, tables = parts.blocks, router.block
+        entries, tables = parts.blocks, router.block
     elif match["list"] == "state":
-        made, tables = parts.states, router.state
+        entries, tables = parts.states, router.state
     else:
-        made, tables = parts.processor.memories, router.processor.get("memories", ())
-    name, given = made[number].name, [table["name"] for table in tables]
-    entry = given.index(name) if name in given else name
+        entries, tables = parts.processor.memories, router.processor.get("memories", ())
+    name, names_in_file = entries[number].name, [table["name"] for table in tables]
+    entry = names_in_file.index(name) if name in names_in_file else name
     return Problem(f"{match['list']}[{entry}]{rest}", problem.message)
 
 
@@ -348,8 +349,8 @@ def _stage_place(router: NetworkProcessorRouter, blocks: Sequence[str], number: 
     key = rest.lstrip(".")
     if router.organisation == "parallel" and len(blocks) > 1:
         return key
-    given = [table["name"] for table in router.block]
-    entry = given.index(blocks[0]) if blocks and blocks[0] in given else blocks[0]
+    names_in_file = [table["name"] for table in router.block]
+    entry = names_in_file.index(blocks[0]) if blocks and blocks[0] in names_in_file else blocks[0]
     return f"block[{entry}].{key}"
 
 
@@ -387,9 +388,9 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
         raise ModelProblem(subject, reasons) from problem
     memories = router.processor.get("memories", ())
     problems = [
-        *twins("processor.memory", memories),
-        *twins("state", router.state),
-        *twins("block", router.block),
+        *repeated_names("processor.memory", memories),
+        *repeated_names("state", router.state),
+        *repeated_names("block", router.block),
         *memories_without_base(memories, preset.processor),
     ]
     blocks = _blocks(router, preset, problems)
@@ -415,7 +416,7 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
 
 
 def _queue(table: Mapping[str, Any], frames: int) -> int:
-    """Return the frames that a block queues for each port; a stub queues none."""
+    """Return the number of frames that a block queues for each port; a stub queues no frames."""
     return 0 if table.get("stub") else int(table.get("queue_frames", frames))
 
 
@@ -432,7 +433,7 @@ def _flow_problems(router: NetworkProcessorRouter, ports: int) -> Iterator[Probl
 
 
 def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Problem]) -> list[Block]:
-    """Return the blocks of the processor's router, replaced by those of the file."""
+    """Return the blocks of the processor's router with the changes and additions of the file."""
     blocks = list(preset.blocks)
     for index, table in enumerate(router.block):
         at, name, after = f"block[{index}]", table["name"], table.get("after")

@@ -1,6 +1,6 @@
-"""Putting a router together from machines on servers: each step of a frame's way becomes a task unit of a thread.
+"""Assembly of a router from machines on servers: each step of a frame's path becomes a task unit of a thread.
 
-A path is built from its end to its start, because every task unit names the next one::
+A path is built from its end to its start, because every task unit names the next task unit::
 
     assembly = Assembly(servers)
     out = assembly.to_port(vm, interface=1, port="port 1")           # backend sends to the wire
@@ -35,10 +35,10 @@ __all__ = ["Assembly"]
 def wire_task(wire: str, link_bps: float, *, label: str, to: str, queue_frames: int, tag_bytes: float) -> TaskUnit:
     """Return the task unit of one path over a wire, which a frame occupies for its bytes, preamble and gap (S1).
 
-    ``wire``: name of the wire, and of its pool: ways of the same name share it; ``link_bps``: its rate in this
-    direction; ``label``: what tells this way from the others over the wire, in the task unit's name; ``to``: task unit
-    that its frames go to; ``''``: they end here, copies without a receiver; ``queue_frames``: frames of this way that
-    wait for the wire; ``tag_bytes``: bytes of a VLAN tag on each frame.
+    ``wire``: name of the wire and of its pool, which its paths share; ``link_bps``: its rate in this direction;
+    ``label``: text that distinguishes this path from others over the wire; ``to``: next task unit, ``''`` for copies
+    without a receiver, which end here; ``queue_frames``: frames of this path that can wait for the wire;
+    ``tag_bytes``: bytes of a VLAN tag on each frame.
     """
     return TaskUnit(
         name=f"{wire} {label}",
@@ -55,8 +55,9 @@ def guest_task(
 ) -> TaskUnit:
     """Return the task unit of a function on one vcpu of a machine.
 
-    ``technology``: of the machine's server; its ``guest`` says what runs the function; ``name``: of the task unit;
-    ``vcpu``: number of the vcpu, from 0; ``cost``: all work of the machine for a frame; ``route``: where its frames go.
+    ``technology``: technology of the machine's server, whose ``guest`` names the runner of the function; ``name``: name
+    of the task unit; ``vcpu``: number of the vcpu, from 0; ``cost``: all work of the machine for a frame; ``route``:
+    route of its frames.
     """
     budget_frames = technology.guest_budget_frames
     task = TaskUnit(
@@ -86,7 +87,7 @@ def guest_task(
 def interrupt_driven_tasks(
     technology: Technology, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route
 ) -> tuple[TaskUnit, TaskUnit]:
-    """Return the task units of a function behind the interrupts that bring its frames, first that of the interrupts.
+    """Return the task unit of the interrupts that bring a function's frames, and the task unit of the function.
 
     All interrupts of a ring precede any work of the function (receive livelock: Mogul and Ramakrishnan, ACM TOCS 15(3),
     1997, sec. 4). Arguments as for :func:`guest_task`.
@@ -99,14 +100,14 @@ def interrupt_driven_tasks(
 
 
 class Cards:
-    """The cards of one server in the order in which they are added; they take turns at the server's cores."""
+    """The cards of a server in the order in which they are added; they use the server's cores in turn."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._known: dict[str, int] = {}
 
     def number(self, card: str) -> int:
-        """Return the number of a card, from 0; a new one gets the next number."""
+        """Return the number of a card, from 0; a new card gets the next number."""
         return self._known.setdefault(card, len(self._known))
 
     def interrupt_cores(self, card: str) -> Cores:
@@ -117,12 +118,12 @@ class Cards:
         return tuple(cores[(first + queue) % len(cores)] for queue in range(queues))
 
     def backend_cores(self) -> Cores:
-        """Return the cores of the softirqs of machines' backends: those that the cards interrupt; () means all."""
+        """Return the cores of the backends' softirqs, which are those that the cards interrupt; () means all cores."""
         cores = tuple(sorted(self._server.interrupt_cores or (0,)))
         return () if len(cores) == self._server.cores else cores
 
     def switch_core(self, interface: str) -> int:
-        """Return the core of the polling vSwitch that takes the frames of a machine's interface."""
+        """Return the core of the polling vSwitch that serves a machine's interface."""
         cores = self._server.switch_cores or (0,)
         return cores[self.number(interface) % len(cores)]
 
@@ -130,8 +131,8 @@ class Cards:
 def softirq_task(server: Server, name: str, core: int, route: Route, *, card_share: int = 1) -> TaskUnit:
     """Return the task unit of the softirqs of one queue of a card.
 
-    ``name``: of the task unit; ``core``: that the queue interrupts; ``route``: where its frames go; ``card_share``:
-    task units that share the queue's ring and its interrupts evenly.
+    ``name``: name of the task unit; ``core``: core that the queue interrupts; ``route``: route of its frames;
+    ``card_share``: number of task units that share the queue's ring and its interrupts evenly.
     """
     technology = server.technology
     return TaskUnit(
@@ -167,11 +168,12 @@ def backend_task(
 ) -> TaskUnit:
     """Return the task unit of the backend's work on one direction of a machine's interface.
 
-    ``technology``: of the machine's server; its ``backend`` says what does the work; ``interface``: number of the
-    machine's interface, from 0; ``name``: of the task unit; ``cost``: all work of the backend for a frame; ``route``:
-    where its frames go; ``switch_core``: core of the vSwitch that polls the interface; None where the backend does not
-    poll; ``interrupt_cores``: cores of its softirqs, where the machine says none; ``holds_back``: whether frames wait
-    before it while the machine's ring is full; ``queue_frames``: frames that wait for it; None: as the technology says.
+    ``technology``: technology of the machine's server, whose ``backend`` names the runner of the work; ``interface``:
+    number of the machine's interface, from 0; ``name``: name of the task unit; ``cost``: all work of the backend for a
+    frame; ``route``: route of its frames; ``switch_core``: core of the vSwitch that polls the interface, None where the
+    backend does not poll; ``interrupt_cores``: cores of its softirqs where the machine names none; ``holds_back``:
+    whether frames wait before it while the machine's ring is full; ``queue_frames``: frames that can wait for it, None
+    for the number of the technology.
     """
     per_machine = technology.backend_threads == "machine"
     thread = f"{machine.name} backend" if per_machine else f"{machine.name} backend {interface}"
@@ -182,7 +184,7 @@ def backend_task(
         thread, pin, priority = f"{machine.server} vswitch on core {switch_core}", (switch_core,), 0
         activation = Activation(kind="polling")
     elif technology.backend == "softirq":
-        # Softirqs that may run anywhere would camp, above all threads, on the core that a vcpu is pinned to.
+        # Softirqs without a pin would stay, above all threads, on the core that a vcpu is pinned to.
         thread, pin, priority = "", pin or interrupt_cores, BACKEND_SOFTIRQ
         activation = Activation(
             kind="interrupt",
@@ -238,14 +240,14 @@ class Assembly:
         link_bps : float
             Rate of its link, each direction.
         entry : str
-            Task unit that its frames come in at.
+            Task unit that receives its frames.
         tx_ring_frames : int
-            Its transmit ring.
+            Length of its transmit ring.
         """
         self._ports.append(Port(name=name, link_bps=link_bps, tx_ring_frames=tx_ring_frames, entry=entry))
 
     def card(self, server: str, wire: str) -> None:
-        """Give the card at a wire its turn at a server's interrupt cores; other cards take turns as they are added."""
+        """Assign a server's next interrupt core to the card at a wire; other cards get theirs as they are added."""
         if self.servers[server].technology.backend in {"thread", "softirq"}:
             self._cards[server].number(wire)
 
@@ -256,11 +258,11 @@ class Assembly:
         ----------
         machine : Machine
         function : str
-            One that the machine or its technology has a cost for.
+            Function with a cost in the machine or its technology.
         route : Route
-            Where its frames go.
+            Route of its frames.
         label : str
-            What to call the function in names of task units; ``''``: as it is.
+            Name of the function in task units; ``''``: ``function``.
         """
         technology = self.technology(machine)
         cost = machine.functions.get(function) or technology.functions[function]
@@ -289,8 +291,8 @@ class Assembly:
         to : str
             Task unit in the machine that takes the frames.
         card_share : int
-            Machines that the card's frames are for: those of each are a task unit, which has one part in so many of the
-            card's ring and of its interrupts.
+            Number of machines that get the card's frames: each has a task unit with an equal part of the card's ring
+            and of its interrupts.
         """
         server, technology = self.servers[machine.server], self.technology(machine)
         if technology.backend == "none":
@@ -305,16 +307,16 @@ class Assembly:
     def off_wire(self, server: str, wire: str, route: Route, *, label: str = "", card_share: int = 1) -> str:
         """Add the work of a card's softirqs on frames from a wire; return the task unit that takes them.
 
-        ``server`` and ``wire``: the card is the server's at that wire; ``route``: where its frames go; ``label``: what
-        to call the card's work in names of task units; ``''``: as the wire; ``card_share``: as for :meth:`from_wire`.
+        ``server`` and ``wire``: the card of the server at that wire; ``route``: route of its frames; ``label``: name of
+        the card's work in task units, ``''`` for the name of the wire; ``card_share``: as for :meth:`from_wire`.
         """
-        on = self.servers[server]
+        card_server = self.servers[server]
         cores = self._cards[server].interrupt_cores(wire)
         name = f"{label or wire} softirq"
         if len(cores) == 1:
-            return self._add(softirq_task(on, name, cores[0], route, card_share=card_share))
+            return self._add(softirq_task(card_server, name, cores[0], route, card_share=card_share))
         queues = tuple(
-            self._add(softirq_task(on, f"{name} of queue {number}", core, route, card_share=card_share))
+            self._add(softirq_task(card_server, f"{name} of queue {number}", core, route, card_share=card_share))
             for number, core in enumerate(cores)
         )
         return self.spread(f"{label or wire} queues", "rss", queues)
@@ -357,17 +359,16 @@ class Assembly:
         route : Route
             To the ports or wires.
         label : str
-            Name of the task unit; ``''``: from those of machine and interface.
+            Name of the task unit; ``''``: made from the names of machine and interface.
         extra : ServiceCost
             Work of the backend for a frame besides sending it.
         ring_share : int
-            Paths out of this interface: each is a task unit, which has one part in so many of the
-            machine's ring.
+            Number of paths out of this interface: each is a task unit with an equal part of the machine's ring.
 
         Returns
         -------
         str or None
-            The first task unit of the way.
+            First task unit of the path.
         """
         technology = self.technology(machine)
         if technology.backend == "none":
@@ -398,7 +399,7 @@ class Assembly:
     ) -> str:
         """Add the path between machines of a server through the virtual switch; return its first task unit.
 
-        A polling vSwitch takes a frame out of one machine and puts it into the other at once.
+        A polling vSwitch moves a frame from one machine to the other in one step.
 
         Parameters
         ----------
@@ -410,7 +411,7 @@ class Assembly:
         extra, ring_share
             As for :meth:`to_port`, of the sender.
         copies : tuple of str
-            Task units that a switch which floods gives a copy of each frame.
+            Task units that get a copy of each frame from a switch that floods.
         """
         technology = self.technology(sender)
         if technology.backend == "none":
@@ -442,7 +443,7 @@ class Assembly:
         Raises
         ------
         routecast.errors.ModelProblem
-            The router contradicts itself; all faults at once.
+            With all contradictions of the router.
         """
         used = {need.pool for task in self._tasks.values() for need in task.needs}
         pools = [server.pool() for server in self.servers.values() if server.name in used]
@@ -492,7 +493,7 @@ class Assembly:
         )
 
     def _add(self, task: TaskUnit) -> str:
-        """Add a task unit; one that several paths share is added once."""
+        """Add a task unit; a task unit that several paths share is added once."""
         known = self._tasks.setdefault(task.name, task)
         assert known == task, f"two paths differ in {task.name!r}"
         return task.name

@@ -34,7 +34,7 @@ class TechnologyTable(Mechanisms):
     """The values of a virtualisation technique that differ from its base."""
 
     base: str = field(
-        "A technique that ships, by name, or a *.virtualisation.toml: what is left out is as there", default=""
+        "Name of a technique that ships, or a *.virtualisation.toml file: it supplies missing values", default=""
     )
 
 
@@ -44,7 +44,7 @@ class TechnologyFile(TechnologyTable):
 
     name: str = field("Name of the technique")
     title: str = field("Description in one line", default="")
-    reference: str = field("The machine that the work is stated for: processor, clock, software")
+    reference: str = field("Machine that the work refers to: processor, clock, software")
     notes: tuple[str, ...] = field("Further notes", default=())
     source: dict[str, str | dict[str, str]] = field(
         "Source of the value of each key: a citation, or the assumption", default_factory=dict
@@ -113,8 +113,8 @@ def read_technology(path: str | Path) -> Technology:
 def parse_technology(text: str, *, subject: str = "virtualisation file", folder: Path | None = None) -> Technology:
     """Read a virtualisation technique from the text of its file.
 
-    ``subject``: what to call the text in messages; ``folder``: where a base that is a file is looked for. Raises
-    FileProblem: as :func:`read_technology`.
+    ``subject``: name of the text in messages; ``folder``: folder of a base that is a file. Raises FileProblem: as
+    :func:`read_technology`.
     """
     return _from_document(_document(text, subject), subject=subject, folder=folder, above=())
 
@@ -122,8 +122,8 @@ def parse_technology(text: str, *, subject: str = "virtualisation file", folder:
 def technology_from(table: Mapping[str, Any], *, name: str = "", folder: Path | None = None) -> Technology:
     """Return the technique of a table (:data:`TechnologyOrName`): its base, with the table's own values over it.
 
-    ``name``: name of a technique that has no base; ``folder``: where a base that is a file is looked for. Raises
-    FileProblem: there is no such base, or its file contains faults.
+    ``name``: name of a technique without a base; ``folder``: folder of a base that is a file. Raises FileProblem: there
+    is no such base, or its file contains faults.
     """
     return _merged(table, name=name, folder=folder, above=())
 
@@ -183,8 +183,8 @@ def _source_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(f"source.{key}", f"is missing: say where the value of {key} comes from")
     for key in sources:
         if key not in stated:
-            meant = did_you_mean(key, stated)
-            yield Problem(f"source.{key}", f"is the source of a value that is not given: {meant}")
+            suggestion = did_you_mean(key, stated)
+            yield Problem(f"source.{key}", f"is the source of a value that is not given: {suggestion}")
 
 
 def _flat(source: Mapping[str, str | dict[str, str]]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Checks of servers and the machines on them, with every fault at once.
+"""Checks of servers and the machines on them; all faults are reported together.
 
 Places are written as in a router file: ``server[0].cores``, ``machine[1].vcpu_cores[0]``.
 """
@@ -18,7 +18,7 @@ from routecast.router.model import ServiceCost
 from routecast.router.virtual.machines import Cores, Machine, Server
 from routecast.router.virtual.technology import Technology
 
-__all__ = ["Outside", "machine_problems", "size_problems"]
+__all__ = ["OuterPorts", "machine_problems", "size_problems"]
 
 
 _WORK_CYCLES = ("per_packet_cycles", "per_byte_cycles", "per_batch_cycles")
@@ -79,11 +79,11 @@ MAX_PORTS: Final = 1024
 """Most ports of a server, or interfaces of a machine."""
 
 MAX_THREADS: Final = 4096
-"""Most threads of all machines of a router; more is taken for a typing error."""
+"""Greatest number of threads of all machines of a router; more is probably a typing error."""
 
 
 @value
-class Outside:
+class OuterPorts:
     """Ports of a server, and the interfaces by which its machines reach them."""
 
     interfaces: Count = field("Interfaces of each machine; ports take them in turn", default=1, ge=1, le=MAX_PORTS)
@@ -103,10 +103,10 @@ def machine_problems(
 
     Problems are empty or repeated names, impossible numbers of cores, pins to missing cores, machines on no server,
     priorities that Linux does not have, functions without a cost, and technologies with impossible numbers. More pinned
-    threads than cores are no fault: they share.
+    threads than cores are allowed: the threads share the cores.
 
-    ``functions``: what each machine must be able to do; or for each machine, by its name; ``places``: of the machines;
-    ``()``: ``machine[0]``, ``machine[1]``, ….
+    ``functions``: required functions of every machine, or by name of the machine; ``places``: places of the machines in
+    messages, by default ``machine[0]``, ``machine[1]``, ….
     """
     places = places or [f"machine[{number}]" for number in range(len(machines))]
     problems = [
@@ -122,31 +122,41 @@ def machine_problems(
     problems += faults
     by_name = {server.name: server for server in servers}
     for number, server in enumerate(servers):
-        at = f"server[{number}]"
-        if not is_faulty(faults, f"{at}.cores", f"{at}.interrupt_cores", f"{at}.switch_cores", f"{at}.technology"):
-            problems += _server_problems(at, server)
-    uncounted = {server.name for n, server in enumerate(servers) if is_faulty(faults, f"server[{n}].cores")}
+        place_of_server = f"server[{number}]"
+        if not is_faulty(
+            faults,
+            f"{place_of_server}.cores",
+            f"{place_of_server}.interrupt_cores",
+            f"{place_of_server}.switch_cores",
+            f"{place_of_server}.technology",
+        ):
+            problems += _server_problems(place_of_server, server)
+    servers_of_unknown_size = {
+        server.name for n, server in enumerate(servers) if is_faulty(faults, f"server[{n}].cores")
+    }
     for place, machine in zip(places, machines, strict=True):
-        on = by_name.get(machine.server)
-        if on is None:
+        server_of_machine = by_name.get(machine.server)
+        if server_of_machine is None:
             hint = did_you_mean(machine.server, by_name)
             problems.append(Problem(f"{place}.server", f'"{machine.server}" is no server: {hint}'))
             continue
-        wanted = functions.get(machine.name, ()) if isinstance(functions, Mapping) else functions
+        required = functions.get(machine.name, ()) if isinstance(functions, Mapping) else functions
         if not is_faulty(faults, f"{place}.vcpus", f"{place}.vcpu_cores"):
             problems += _machine_problems(place, machine)
         if not is_faulty(faults, f"{place}.functions"):
-            problems += _function_problems(f"{place}.functions", machine, on.technology, wanted)
-        if on.name not in uncounted and not is_faulty(faults, f"{place}.vcpu_cores", f"{place}.backend_cores"):
-            problems += _pin_problems(place, machine, on)
+            problems += _function_problems(f"{place}.functions", machine, server_of_machine.technology, required)
+        if server_of_machine.name not in servers_of_unknown_size and not is_faulty(
+            faults, f"{place}.vcpu_cores", f"{place}.backend_cores"
+        ):
+            problems += _pin_problems(place, machine, server_of_machine)
     return problems
 
 
-def size_problems(machines: Sequence[Machine], outside: Outside) -> list[Problem]:
+def size_problems(machines: Sequence[Machine], outer_ports: OuterPorts) -> list[Problem]:
     """Return the problems of a router's numbers of ports, interfaces and threads, and of its links."""
-    problems = field_faults(outside)
+    problems = field_faults(outer_ports)
     if not problems and not any(field_faults(machine) for machine in machines):
-        threads = sum(machine.vcpus + outside.interfaces for machine in machines)
+        threads = sum(machine.vcpus + outer_ports.interfaces for machine in machines)
         if threads > MAX_THREADS:
             message = f"vcpus and interfaces make {threads} threads: at most {MAX_THREADS} are allowed"
             problems.append(Problem("machine", message))
@@ -184,13 +194,13 @@ def _machine_problems(place: str, machine: Machine) -> Iterator[Problem]:
 
 
 def _function_problems(
-    place: str, machine: Machine, technology: Technology, wanted: Sequence[str]
+    place: str, machine: Machine, technology: Technology, required: Sequence[str]
 ) -> Iterator[Problem]:
     known = {*machine.functions, *technology.functions}
-    for function in wanted:
+    for function in required:
         if function not in known:
             yield Problem(place, f'no cost of "{function}" is given, here or in technology "{technology.name}"')
-    expected = {*technology.functions, *wanted}
+    expected = {*technology.functions, *required}
     for function, cost in machine.functions.items():
         if function not in expected:
             hint = did_you_mean(function, sorted(expected))

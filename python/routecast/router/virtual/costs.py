@@ -13,7 +13,7 @@ FREE = ServiceCost()
 
 
 def added(*costs: ServiceCost) -> ServiceCost:
-    """Return the cost of several steps of one task unit, with the variation of the first that varies.
+    """Return the cost of several steps of one task unit, with the variation of the first varying step.
 
     Memory accesses are added as time, so that costs with different latencies add up.
     """
@@ -30,7 +30,7 @@ def added(*costs: ServiceCost) -> ServiceCost:
 def scaled(cost: ServiceCost, factor: float) -> ServiceCost:
     """Return a cost with the work for each packet, byte and batch multiplied by a factor.
 
-    Memory accesses stay as they are: :func:`added` has turned them into time.
+    Memory accesses do not change: :func:`added` has turned them into time.
     """
     numbers = {
         field.name: getattr(cost, field.name) * factor for field in fields(ServiceCost) if field.name.startswith("per_")

@@ -14,10 +14,10 @@ from routecast.router.virtual.technology import Cost, Technology
 __all__ = ["MAX_CORES", "MAX_PRIORITY", "MAX_VCPUS", "Cores", "Machine", "Server"]
 
 MAX_CORES: Final = 128
-"""Most cores of a server: as many as the simulator can hand out to threads."""
+"""Greatest number of cores of a server: the simulator can grant no more to threads."""
 
 MAX_VCPUS: Final = 1024
-"""Most vcpus of a machine."""
+"""Greatest number of vcpus of a machine."""
 
 MAX_PRIORITY: Final = 99
 """Highest real-time priority of Linux's ``SCHED_FIFO`` (sched(7))."""
@@ -36,7 +36,7 @@ class Server:
     speed_ratio: Number = field(
         "Speed of a core relative to the technology's reference machine", default=1.0, within=SPEED_RATIOS
     )
-    # The queues of a card interrupt those that follow.
+    # The queues of a card interrupt its core and the cores after it in this list.
     interrupt_cores: Cores = field("Cores that its cards interrupt, card by card in turn; none: the first", default=())
     # Only where the technology's backend polls.
     switch_cores: Cores = field("Cores of its polling vSwitch, card by card in turn; none: the first", default=())
@@ -65,7 +65,7 @@ class Machine:
     server: str = field("Name of its server; may be left out where there is only one", default="")
     vcpus: Count = field("Threads that run its functions; flows are spread over them", default=1, ge=1, le=MAX_VCPUS)
     vcpu_cores: tuple[Cores, ...] = field(
-        "Cores of each vcpu; the last entry holds for further ones, [] is any core", default=()
+        "Cores of each vcpu; the last entry holds for all further vcpus, [] is any core", default=()
     )
     backend_cores: tuple[Cores, ...] = field(
         "Cores of each backend thread, likewise; softirqs without entry run on the interrupt cores", default=()
@@ -78,11 +78,11 @@ class Machine:
     )
 
     def vcpu_pin(self, vcpu: int) -> Cores:
-        """Cores that a vcpu may use."""
+        """Return the cores that a vcpu may use."""
         return _entry(self.vcpu_cores, vcpu)
 
     def backend_pin(self, thread: int) -> Cores:
-        """Cores that a backend thread may use."""
+        """Return the cores that a backend thread may use."""
         return _entry(self.backend_cores, thread)
 
 

@@ -15,7 +15,7 @@ from routecast.quantity.schema import Given, extended, field, value
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.parallel import Balancing, parallel_router
 from routecast.router.virtual.catalogue import TechnologyOrName, functions_over, technology_from
-from routecast.router.virtual.check import Outside, machine_problems, size_problems
+from routecast.router.virtual.check import OuterPorts, machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.single import virtual_router
 from routecast.router.virtual.technology import Technology
@@ -31,13 +31,15 @@ __all__ = [
     "servers_from",
 ]
 
-_OWN = field("What its machines run on, where that is not the router's technology", default=None)
-ServerTable = Annotated[Mapping[str, Any], Given(extended(Server, (("technology", TechnologyOrName | None, _OWN),)))]
+_SERVER_TECHNOLOGY = field("What its machines run on, where that is not the router's technology", default=None)
+ServerTable = Annotated[
+    Mapping[str, Any], Given(extended(Server, (("technology", TechnologyOrName | None, _SERVER_TECHNOLOGY),)))
+]
 MachineTable = Annotated[Mapping[str, Any], Given(Machine)]
 
 
 @value
-class _OneServerRouter(Outside):
+class _OneServerRouter(OuterPorts):
     """The common part of virtual and parallel routers: one server, its ports, and the technique of its machines."""
 
     name: str = field("Name of the router; without it the file's", default="")
@@ -46,7 +48,7 @@ class _OneServerRouter(Outside):
     )
     server: tuple[ServerTable, ...] = field("The server, one")
 
-    def _outside(self) -> dict[str, Any]:
+    def _outer_arguments(self) -> dict[str, Any]:
         return {
             "ports": self.ports,
             "interfaces": self.interfaces,
@@ -56,7 +58,7 @@ class _OneServerRouter(Outside):
         }
 
     def _check(self, problems: list[Problem], servers: Sequence[Server], machines: Sequence[Machine]) -> None:
-        """Raise all problems, those of servers and machines included, in the order in which files give them."""
+        """Raise all problems, including those of servers and machines, in the order of the file."""
         faulty = machine_problems(servers, machines)
         faulty += size_problems(machines, self)
         if any(problem.place == "machines" for problem in problems):
@@ -85,12 +87,12 @@ class VirtualRouter(_OneServerRouter):
                 Problem("machine", f'has {len(machines)} entries: builder "virtual" takes one, "parallel" several')
             )
         self._check(problems, servers, machines)
-        return virtual_router(servers[0], machines[0], **self._outside())
+        return virtual_router(servers[0], machines[0], **self._outer_arguments())
 
 
 @value
 class ParallelRouter(_OneServerRouter):
-    """Like routers in several machines, over which the host spreads the frames."""
+    """Equal routers in several machines; the host spreads the frames over them."""
 
     machines: Count | None = field(
         "Number of machines; a single machine table then describes all of them", default=None, ge=1, le=4096
@@ -99,7 +101,7 @@ class ParallelRouter(_OneServerRouter):
     balancing: Balancing = field("Distribution of frames over the machines", default="flow_hash")
 
     def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:
-        """Return the routers as one; arguments and errors as for :meth:`VirtualRouter.model_in`."""
+        """Return the parallel router; arguments and errors are those of :meth:`VirtualRouter.model_in`."""
         servers, problems = servers_from(self.server, self.technology, folder)
         machines = [machine_from(table, servers) for table in self.machine]
         problems += _one_of("server", len(servers), "parallel")
@@ -114,18 +116,20 @@ class ParallelRouter(_OneServerRouter):
         elif not machines:
             problems.append(Problem("machines", "is missing: say how many machines, or give a [[machine]] for each"))
         self._check(problems, servers, machines)
-        return parallel_router(servers[0], machines, balancing=self.balancing, **self._outside())
+        return parallel_router(servers[0], machines, balancing=self.balancing, **self._outer_arguments())
 
 
 def at_technology(problems: Sequence[Problem], tables: Sequence[Mapping[str, Any]]) -> list[Problem]:
-    """Return the problems once each; those of a technique that servers share stand at the file's ``technology``."""
+    """Return each problem once; problems of a technique that servers share get the file's ``technology`` as place."""
     shared = {
         f"server[{number}].technology": "technology" for number, table in enumerate(tables) if "technology" not in table
     }
     moved = []
     for place, message in problems:
-        own = next((core for core in shared if place == core or place.startswith(f"{core}.")), None)
-        moved.append(Problem(place if own is None else shared[own] + place.removeprefix(own), message))
+        server_place = next((core for core in shared if place == core or place.startswith(f"{core}.")), None)
+        moved.append(
+            Problem(place if server_place is None else shared[server_place] + place.removeprefix(server_place), message)
+        )
     return list(dict.fromkeys(moved))
 
 
@@ -134,8 +138,8 @@ def servers_from(
 ) -> tuple[list[Server], list[Problem]]:
     """Return a server for each table, and the problems of their techniques.
 
-    ``technology`` is for servers that name none; ``folder`` holds techniques that are files. A server whose technique
-    is wrong gets one that costs nothing, so that the rest of the file can be checked.
+    ``technology`` applies to servers without their own; ``folder`` holds techniques that are files. A server whose
+    technique has faults gets a technique without costs, so that the rest of the file can be checked.
     """
     problems: list[Problem] = []
     common = _technology(technology, "technology", folder, problems) if technology is not None else None
@@ -152,7 +156,7 @@ def servers_from(
 
 
 def machine_from(table: Mapping[str, Any], servers: Sequence[Server]) -> Machine:
-    """Return the machine of a table; one that names no server runs on the only server."""
+    """Return the machine of a table; a machine that names no server runs on the only server."""
     server = table.get("server") or (servers[0].name if len(servers) == 1 else "")
     known = next((known_server.technology.functions for known_server in servers if known_server.name == server), {})
     functions = functions_over(known, table.get("functions", {}))
@@ -175,12 +179,12 @@ def further_problems(
     ]
 
 
-_BUILT = ("forward", "balance", "balance_local", "return")
+_BUILDER_FUNCTIONS = ("forward", "balance", "balance_local", "return")
 """Functions that the builders of router files use."""
 
 _UNKNOWN = Technology(
     name="unknown",
-    backend="polling",  # the one for which any of the server's keys may be given
+    backend="polling",  # with this backend, a server may have any of its keys
     functions={function: ServiceCost() for function in ("forward", "balance", "return")},
 )
 
@@ -190,7 +194,7 @@ def _technology(
 ) -> Technology | None:
     try:
         base = technology_from({"base": table.get("base", "")}, folder=folder).functions
-        known = (*_BUILT, *base)
+        known = (*_BUILDER_FUNCTIONS, *base)
         for function in table.get("functions", ()):
             if function not in known:
                 message = f"is no function that builders use or the base knows: {did_you_mean(function, known)}"

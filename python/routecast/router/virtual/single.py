@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from routecast.errors import ModelProblem
 from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
-from routecast.router.virtual.check import Outside, machine_problems, size_problems
+from routecast.router.virtual.check import OuterPorts, machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 
 __all__ = ["add_forwarding", "virtual_router"]
@@ -39,8 +39,8 @@ def virtual_router(
     ports : int
         Outer interfaces of the server.
     interfaces : int
-        Interfaces of the machine: frames of port ``i`` come in by interface ``i mod interfaces`` and leave by that of
-        their port. Li's virtual router has one (sec. 4.3: "the vhost-net thread").
+        Number of interfaces of the machine: frames of port ``i`` enter by interface ``i mod interfaces`` and leave by
+        the interface of their outgoing port. Li's virtual router has one (sec. 4.3: "the vhost-net thread").
     link_bps : float
         Rate of each port, each direction.
     tx_ring_frames : int
@@ -50,12 +50,12 @@ def virtual_router(
     Raises
     ------
     routecast.errors.ModelProblem
-        A thread may use a core that the server does not have, and other contradictions, all at once.
+        With all contradictions, such as a thread on a core that the server does not have.
     """
     name = name or f"{machine.name} on {server.name}"
     problems = machine_problems((server,), (machine,))
     problems += size_problems(
-        (machine,), Outside(ports=ports, interfaces=interfaces, link_bps=link_bps, tx_ring_frames=tx_ring_frames)
+        (machine,), OuterPorts(ports=ports, interfaces=interfaces, link_bps=link_bps, tx_ring_frames=tx_ring_frames)
     )
     if problems:
         raise ModelProblem(name, problems)

@@ -1,4 +1,4 @@
-"""The costs of a virtualisation technique: the steps of a frame into a machine and out of it, and what runs them.
+"""The costs of a virtualisation technique: the steps of a frame into and out of a machine, and their threads.
 
 ::
 
@@ -7,13 +7,13 @@
               softirq of the host        backend              guest                     backend
               (interrupt core)           (vhost thread, …)    (vcpu thread)             (the same thread)
 
-Techniques differ in who does the backend's work and how it is woken, not in the picture:
+The picture holds for all techniques. They differ in the thread that does the backend's work and in its wake-up:
 
 ===========================  ======================================  ==========================
 technique                    backend                                 guest
 ===========================  ======================================  ==========================
 KVM with vhost-net           a thread for each interface             a thread for each vcpu
-KVM with an emulated card    a thread for each machine, dear frames  the same, an exit per frame
+KVM with an emulated card    a thread for each machine, costly       the same, an exit per frame
 VMware-like                  a thread for each machine               a thread for each vcpu
 Xen-like, bridged            softirqs of the driver domain           a thread for each vcpu
 container                    none: one kernel                        softirqs of the host
@@ -30,7 +30,7 @@ from typing import Annotated, Literal
 
 from routecast.quantity.fields import Count, FrameCount, Number, Span, TimePerByte
 from routecast.quantity.schema import Given, field, value
-from routecast.router.bounds import LONGEST_BYTE_S, LONGEST_S, MAX_FRAMES, MOST_CONTENTION, MOST_SCV
+from routecast.router.bounds import LONGEST_BYTE_S, LONGEST_S, MAX_CONTENTION, MAX_FRAMES, MAX_SCV
 from routecast.router.model import Contention, Policy, RandomTime, ServiceCost, Variation
 
 __all__ = [
@@ -50,10 +50,10 @@ BackendThreads = Literal["interface", "machine", "server"]
 Guest = Literal["thread", "softirq", "polling"]
 
 SOFTIRQ = 1000
-"""Priority of interrupts and softirqs: above every thread, real-time ones (1 to 99) included."""
+"""Priority of interrupts and softirqs: above every thread, including real-time threads (1 to 99)."""
 
 BACKEND_SOFTIRQ = 900
-"""Priority of a backend that works in softirqs: what the card brings comes first."""
+"""Priority of a backend that works in softirqs: frames from the card come first."""
 
 
 @value
@@ -65,7 +65,7 @@ class Work:
     per_batch_s: Span = field("Work for a batch, shared by its frames, s", default=0.0, le=LONGEST_S)
     variation: Variation = field("Distribution of the work for a frame around its mean", default="deterministic")
     scv: Number | None = field(
-        "Squared coefficient of variation of that work (gamma, lognormal, …)", default=None, ge=0.0, le=MOST_SCV
+        "Squared coefficient of variation of that work (gamma, lognormal, …)", default=None, ge=0.0, le=MAX_SCV
     )
 
 
@@ -80,16 +80,13 @@ class Mechanisms:
     nic_receive: Cost = field(
         "Work of the host for a frame off a wire, until it waits for its machine", default_factory=ServiceCost
     )
-    # Other backends have it in ``send``.
+    # Other backends include this work in ``send``.
     nic_send: Cost = field("Work of a polling vSwitch for a frame onto a wire", default_factory=ServiceCost)
     nic_interrupt_s: Span = field("Work of an interrupt of a card, s", default=0.0, le=LONGEST_S)
     nic_moderation_s: Span = field("Least time between two interrupts of a card, s", default=0.0, le=LONGEST_S)
-    # No more than there are cores for a card's interrupts.
+    # At most the number of cores for a card's interrupts.
     nic_queues: Count = field(
-        "Receive queues of a card that it spreads flows over, each with an interrupt of its own",
-        default=1,
-        ge=1,
-        le=128,
+        "Receive queues of a card that it spreads flows over, each with its own interrupt", default=1, ge=1, le=128
     )
     nic_ring_frames: FrameCount = field("Receive ring of a card's queue, frames", default=512, le=MAX_FRAMES)
     nic_budget_frames: FrameCount = field(
@@ -116,8 +113,8 @@ class Mechanisms:
     backend_moderation_s: Span = field(
         "Least time between two notifications of a backend in softirqs, s", default=0.0, le=LONGEST_S
     )
-    # From machine to machine; the sender's backend does it. A polling vSwitch does it for every frame, off a wire and
-    # onto one too.
+    # The sender's backend does this work for frames between machines; a polling vSwitch does it for every frame, also
+    # from and to a wire.
     switch: Cost = field("Work for a frame that crosses the virtual switch", default_factory=ServiceCost)
     guest: Guest = field("Runner of functions in a machine: thread, softirq, polling", default="thread")
     guest_ring_frames: FrameCount = field("Ring of a machine in each direction, frames", default=256, le=MAX_FRAMES)
@@ -131,22 +128,22 @@ class Mechanisms:
     guest_driver: Cost = field(
         "Work in a machine for a frame besides its function: driver, exits", default_factory=ServiceCost
     )
-    # They do not poll: interrupts go before the function (receive livelock: Mogul and Ramakrishnan, ACM TOCS 15(3),
-    # 1997, sec. 4). Only in threads.
+    # These functions do not poll, and interrupts precede them (receive livelock: Mogul and Ramakrishnan, ACM TOCS
+    # 15(3), 1997, sec. 4). Only for guests that are threads.
     interrupt_driven: tuple[str, ...] = field(
         "Functions whose frames interrupts of the machine bring, before any work of the function", default=()
     )
     guest_interrupt: Cost = field(
-        "Work in a machine for a frame of such a function before it waits for it", default_factory=ServiceCost
+        "Work of the interrupt in a machine for a frame of an interrupt-driven function", default_factory=ServiceCost
     )
-    # What comes beyond is dropped when that work is done.
+    # A frame that finds the backlog full is dropped after that work.
     guest_backlog_frames: FrameCount = field(
-        "Frames that wait so for such a function, frames", default=1000, le=MAX_FRAMES
+        "Frames that wait between the interrupts and such a function, frames", default=1000, le=MAX_FRAMES
     )
     guest_wakeup: RandomTime | None = field(
-        "Time from a notification until the machine requests a core, which it does not occupy meanwhile", default=None
+        "Time from a notification until the machine requests a core; it occupies no core during it", default=None
     )
-    # vhost does; others drop it.
+    # vhost does; other backends drop the frame.
     holds_back: bool = field(
         "Whether the backend leaves a frame where it is while the machine's ring is full", default=True
     )
@@ -162,12 +159,12 @@ class Mechanisms:
     contention: Annotated[Contention, Given()] = field("Slowdown of cores by other busy cores", default=Contention())
     # Locks and cache lines that move.
     smp_factor: Number = field(
-        "Work in a machine of several vcpus relative to one", default=1.0, ge=1.0, le=MOST_CONTENTION
+        "Work in a machine of several vcpus relative to one", default=1.0, ge=1.0, le=MAX_CONTENTION
     )
 
-    def sending_frames(self, ways: int = 1) -> int:
-        """Return how many frames wait to be sent on one of so many paths that share a machine's ring and queue."""
-        return max((self.guest_ring_frames + self.guest_queue_frames) // ways, 1)
+    def sending_frames(self, paths: int = 1) -> int:
+        """Return the frames that can wait on one of several paths that share a machine's send ring and queue."""
+        return max((self.guest_ring_frames + self.guest_queue_frames) // paths, 1)
 
 
 @value
