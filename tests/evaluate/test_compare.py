@@ -159,5 +159,5 @@ def test_the_answer_counts_what_differs_only_in_its_interval() -> None:
 
 def test_a_difference_beyond_what_percent_can_say_is_told_in_words() -> None:
     (table,) = comparison_tables(compared({"x_ratio": 1e-5}, {"x_ratio": 1e308}))
-    told = str(table.rows)
-    assert "inf" not in told
+    table_text = str(table.rows)
+    assert "inf" not in table_text

@@ -48,9 +48,9 @@ SILENT = {
 
 def unknown(trial: Trial) -> bool:
     """Whether a trial says in a number and in words that its loss is not known, and only then in words."""
-    said = any(note.startswith("the loss is not known") for note in trial.notes)
-    assert said == math.isnan(trial.loss_ratio)
-    return said
+    is_noted = any(note.startswith("the loss is not known") for note in trial.notes)
+    assert is_noted == math.isnan(trial.loss_ratio)
+    return is_noted
 
 
 LATENCIES = {

@@ -85,7 +85,7 @@ def queue_of_one(rate_pps: float, arrivals: Arrivals = POISSON) -> OfferedLoad:
     return OfferedLoad(rate_pps=rate_pps, flows=FlowSet.crafted(1), arrivals=arrivals)
 
 
-def told(trace: Trace) -> tuple[Any, ...]:
+def comparable_trace(trace: Trace) -> tuple[Any, ...]:
     """Return all that a trace says; as plain data, in which what is not known (NaN) equals itself."""
     return trace.trial.to_json(), trace.messages, trace.fates
 
@@ -171,7 +171,7 @@ def test_a_router_that_is_slower_in_every_part_does_the_same_more_slowly(
 @given(ROUTERS, LOADS, st.integers(0, 2**32))
 @pytest.mark.slow
 def test_one_seed_gives_one_trace(model: RouterModel, load: OfferedLoad, seed: int) -> None:
-    assert told(small(model, load, seed=seed)) == told(small(model, load, seed=seed))
+    assert comparable_trace(small(model, load, seed=seed)) == comparable_trace(small(model, load, seed=seed))
 
 
 def test_another_seed_gives_another_trace() -> None:

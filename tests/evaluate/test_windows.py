@@ -172,9 +172,9 @@ def test_whole_network_processors_give_one_trace_both_ways(name):
 def test_a_trace_tells_of_units_asked_for_granted_and_given_back():
     load = OfferedLoad(rate_pps=0.1e6)
     trace = Simulate(block(threads=1, waits=1)).trace(load, 4e-5)
-    said = [(round(message.at_s * 1e6, 1), message.kind) for message in trace.messages if message.pool == "threads"]
+    messages = [(round(message.at_s * 1e6, 1), message.kind) for message in trace.messages if message.pool == "threads"]
     # A round of 6.1 us, a frame every 10 us.
-    assert said[:6] == [(0.0, "REQ"), (0.0, "REP"), (6.1, "REL"), (10.0, "REQ"), (10.0, "REP"), (16.1, "REL")]
+    assert messages[:6] == [(0.0, "REQ"), (0.0, "REP"), (6.1, "REL"), (10.0, "REQ"), (10.0, "REP"), (16.1, "REL")]
 
 
 def test_no_more_frames_are_in_a_window_than_it_has_units():

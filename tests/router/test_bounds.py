@@ -106,8 +106,8 @@ def test_a_pool_whose_times_or_factors_are_beyond_all_bounds_is_refused(pool: Re
 
 @pytest.mark.parametrize("kind", ["round_robin", "fair", "linux"])
 def test_a_time_slice_is_ten_nanoseconds_at_least(kind) -> None:
-    told = faults(pool=replace(POOL, policy=Policy(kind=kind, quantum_s=1e-12)))
-    assert told == {"pool[0].policy.quantum_s": "got 1e-12 s: allowed is 1e-08 to 100000 s"}
+    problems = faults(pool=replace(POOL, policy=Policy(kind=kind, quantum_s=1e-12)))
+    assert problems == {"pool[0].policy.quantum_s": "got 1e-12 s: allowed is 1e-08 to 100000 s"}
     shortest = replace(POOL, policy=Policy(kind=kind, quantum_s=1e-8))
     assert RouterModel(name="r", ports=(PORT,), tasks=(TASK,), pools=(shortest,)).pools == (shortest,)
 

@@ -219,11 +219,11 @@ def test_any_model_is_accepted_or_refused(data):
             pools=(ResourcePool(name=draw(NAMES), units=draw(COUNTS), frequency_hz=draw(st.none() | NUMBERS)),),
         )
     except ModelProblem as refused:
-        said = [problem.message for problem in refused.problems]
+        messages = [problem.message for problem in refused.problems]
     else:
-        said = ["accepted"] if model.tasks == tasks else []
-    assert said
-    assert all(said)
+        messages = ["accepted"] if model.tasks == tasks else []
+    assert messages
+    assert all(messages)
 
 
 class CountedName(str):

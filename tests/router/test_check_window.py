@@ -166,8 +166,8 @@ def test_windows_within_windows_ask_in_one_order():
 def test_holding_back_with_units_in_hand_waits_for_what_the_next_queue_waits_for():
     thread = {"activation": Activation(kind="thread"), "request": "task", "holds_back": True}
     again = replace(ENTER, name="again", needs=(Need(pool="threads", until="end"),), route=Route(to=("end",)))
-    said = faults(again, replace(LAST, name="end"), last={"route": Route(to=("again",)), **thread})
-    assert 'wait at "again" for units of "threads"' in said["task[0].needs[0].until"]
+    problems = faults(again, replace(LAST, name="end"), last={"route": Route(to=("again",)), **thread})
+    assert 'wait at "again" for units of "threads"' in problems["task[0].needs[0].until"]
 
 
 def test_no_copies_go_where_frames_take_units_along():

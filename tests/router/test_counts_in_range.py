@@ -59,8 +59,8 @@ def test_a_count_out_of_range_is_refused_at_its_place_with_the_range_and_takes_n
         most_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    told = {problem.place: problem.message for problem in refused.value.problems}
-    assert told[place] == f"got {count}: allowed is 1 to {most}"
+    problems = {problem.place: problem.message for problem in refused.value.problems}
+    assert problems[place] == f"got {count}: allowed is 1 to {most}"
     assert most_bytes < 50_000_000
 
 
@@ -90,5 +90,5 @@ def test_counts_of_a_network_processor_are_in_range_also_where_nothing_uses_them
 ) -> None:
     with pytest.raises(FileProblem) as refused:
         parse_router(f'builder = "network_processor"\n{said.replace("N", str(count))}\n')
-    told = {problem.place: problem.message for problem in refused.value.problems}
-    assert told[place].startswith(f"got {count}: allowed is ")
+    problems = {problem.place: problem.message for problem in refused.value.problems}
+    assert problems[place].startswith(f"got {count}: allowed is ")

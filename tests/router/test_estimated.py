@@ -23,9 +23,9 @@ CAPPED = replace(HARDWARE, nics=(Nic(name="card", ports=4, link_bps=10e9, cap_pp
 LINKLESS = replace(HARDWARE, nics=())
 
 
-def overload(found: Estimate, ports: int = 2) -> OfferedLoad:
-    flows = FlowSet.crafted(4 * math.lcm(found.cores, 4), ports=ports)
-    return OfferedLoad(rate_pps=1.3 * found.pps, frames=found.frames, flows=flows)
+def overload(estimate: Estimate, ports: int = 2) -> OfferedLoad:
+    flows = FlowSet.crafted(4 * math.lcm(estimate.cores, 4), ports=ports)
+    return OfferedLoad(rate_pps=1.3 * estimate.pps, frames=estimate.frames, flows=flows)
 
 
 @pytest.mark.parametrize(

@@ -316,8 +316,8 @@ def test_all_faults_of_a_mapping_come_at_once() -> None:
     )
     with pytest.raises(ModelProblem) as caught:
         network_processor(chip, [block], STATES, stages, slices=[Slice(name="a", bandwidth_bps=1e9, share=0.5)])
-    told = {problem.place: problem.message for problem in caught.value.problems}
-    assert set(told) == {
+    problems = {problem.place: problem.message for problem in caught.value.problems}
+    assert set(problems) == {
         "block[0].references[0].state",
         "stage[0].engines[1]",
         "stage[1].blocks[0]",
@@ -327,6 +327,6 @@ def test_all_faults_of_a_mapping_come_at_once() -> None:
         "stage[1].link.memory",
         "slice",
     }
-    assert '"routes"' in told["block[0].references[0].state"]
-    assert "5 + 4 = 9 threads" in told["stage[1].threads"]
-    assert "6000 instructions" in told["stage[1].engines"]
+    assert '"routes"' in problems["block[0].references[0].state"]
+    assert "5 + 4 = 9 threads" in problems["stage[1].threads"]
+    assert "6000 instructions" in problems["stage[1].engines"]

@@ -258,9 +258,16 @@ def test_all_faults_of_a_file_come_at_once() -> None:
     """
     with pytest.raises(FileProblem) as caught:
         parse_router(text)
-    told = {problem.place: problem.message for problem in caught.value.problems}
-    assert set(told) == {"engines", "block[0].name", "block[1].after", "block[2].after", "stage", "load.arrivals.peak"}
-    assert 'did you mean "parse"?' in told["block[0].name"]
+    messages = {problem.place: problem.message for problem in caught.value.problems}
+    assert set(messages) == {
+        "engines",
+        "block[0].name",
+        "block[1].after",
+        "block[2].after",
+        "stage",
+        "load.arrivals.peak",
+    }
+    assert 'did you mean "parse"?' in messages["block[0].name"]
 
 
 @pytest.mark.parametrize(
@@ -382,14 +389,14 @@ PATHS = [
 
 @given(changes=st.dictionaries(st.sampled_from(PATHS), STRANGE, min_size=1, max_size=3))
 def test_whatever_a_file_says_it_is_a_router_or_a_fault_with_its_place(changes) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     try:
         model, _ = build_router(vary(parse_toml(PIPELINED, "test"), changes))
-        told = [task.name for task in model.tasks]
+        messages = [task.name for task in model.tasks]
     except (FileProblem, ModelProblem) as problem:  # ModelProblem: a path that another change took away
-        told = [item.place or item.message for item in problem.problems]
-    assert all(told)
-    assert told
+        messages = [item.place or item.message for item in problem.problems]
+    assert all(messages)
+    assert messages
 
 
 def test_the_schema_of_processor_files_has_a_meaning_for_every_key() -> None:

@@ -117,7 +117,7 @@ def test_simulated_routers_on_cores_of_their_own_forward_the_fluid_limit(number:
 @pytest.mark.parametrize("name", ["container", "sr-iov", "physical-linux"])
 def test_without_a_backend_the_cards_queues_spread(name: str) -> None:
     host = Server(name="host", cores=4, technology=replace(technology(name), contention=Technology(name="").contention))
-    pinned = [Machine(name=f"nf {one}", server="host", vcpu_cores=((one,),)) for one in range(4)]
+    pinned = [Machine(name=f"nf {number}", server="host", vcpu_cores=((number,),)) for number in range(4)]
     item = technology(name)
     each_s = sum(part.mean_s(64) for part in (item.functions["forward"], item.receive, item.send, item.guest_driver))
     model = parallel_router(host, pinned, link_bps=100e9)

@@ -59,12 +59,12 @@ def test_what_ships_is_read_and_can_forward_balance_and_return(name: str) -> Non
 
 @pytest.mark.parametrize("name", sorted(AGREED))
 def test_each_cost_of_what_ships_tells_its_source(name: str) -> None:
-    told = technology_sources(name)
+    texts = technology_sources(name)
     item = technology(name)
     costs = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")
     given_costs = {key for key in costs if getattr(item, key) != ServiceCost()}
-    assert given_costs | {f"functions.{function}" for function in item.functions} <= set(told)
-    assert all(text.strip() for text in told.values())
+    assert given_costs | {f"functions.{function}" for function in item.functions} <= set(texts)
+    assert all(text.strip() for text in texts.values())
 
 
 def test_texts_with_units_become_base_units() -> None:
@@ -93,9 +93,9 @@ def test_a_value_without_a_source_and_a_source_without_a_value_are_refused() -> 
     text = OWN.replace('queue = "configured"', 'quue = "configured"').replace('{ forward = "measured" }', "{}")
     with pytest.raises(FileProblem) as caught:
         parse_technology(text)
-    told = {problem.place: problem.message for problem in caught.value.problems}
-    assert set(told) == {"source.queue", "source.quue", "source.functions.forward"}
-    assert 'did you mean "queue"' in told["source.quue"]
+    texts = {problem.place: problem.message for problem in caught.value.problems}
+    assert set(texts) == {"source.queue", "source.quue", "source.functions.forward"}
+    assert 'did you mean "queue"' in texts["source.quue"]
 
 
 def test_a_base_lies_beside_the_file_and_must_not_rest_on_itself(tmp_path) -> None:

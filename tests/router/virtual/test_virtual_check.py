@@ -20,7 +20,7 @@ HOST = Server(name="host", cores=4, technology=KVM)
 VM = Machine(name="vm", server="host")
 
 
-def told(servers, machines, **arguments) -> dict[str, str]:
+def problems_of(servers, machines, **arguments) -> dict[str, str]:
     return dict(machine_problems(servers, machines, **arguments))
 
 
@@ -50,7 +50,7 @@ def test_what_is_right_is_not_told() -> None:
     ],
 )
 def test_each_fault_of_a_machine_has_its_place(machine: Machine, place: str, says: str) -> None:
-    problems = told((HOST,), (machine,))
+    problems = problems_of((HOST,), (machine,))
     assert list(problems) == [place]
     assert says in problems[place]
 
@@ -86,41 +86,45 @@ def test_each_fault_of_a_machine_has_its_place(machine: Machine, place: str, say
     ],
 )
 def test_each_fault_of_a_server_has_its_place(server: Server, place: str, says: str) -> None:
-    problems = told((server,), (VM,))
+    problems = problems_of((server,), (VM,))
     assert list(problems) == [place]
     assert says in problems[place]
 
 
 def test_names_are_told_apart() -> None:
-    assert set(told((HOST, HOST), (VM, VM))) == {"server[1].name", "machine[1].name"}
+    assert set(problems_of((HOST, HOST), (VM, VM))) == {"server[1].name", "machine[1].name"}
 
 
 def test_there_must_be_a_server_and_a_machine() -> None:
-    assert set(told((), ())) == {"server", "machine"}
+    assert set(problems_of((), ())) == {"server", "machine"}
 
 
 def test_machines_must_be_able_to_do_what_they_are_for() -> None:
-    problems = told((HOST,), (VM,), functions={"vm": ("balance",)})
+    problems = problems_of((HOST,), (VM,), functions={"vm": ("balance",)})
     assert problems["machine[0].functions"] == 'no cost of "balance" is given, here or in technology "kvm"'
 
 
 def test_a_polling_backend_has_cores_of_the_server_and_none_of_its_own() -> None:
     host = replace(HOST, technology=VSWITCH, switch_cores=(0, 1))
-    problems = told((host,), (replace(VM, backend_cores=((3,),)),))
+    problems = problems_of((host,), (replace(VM, backend_cores=((3,),)),))
     assert "switch_cores of the server" in problems["machine[0].backend_cores"]
-    assert not told((replace(HOST, technology=replace(KVM, backend="softirq")),), (replace(VM, backend_cores=((3,),)),))
+    assert not problems_of(
+        (replace(HOST, technology=replace(KVM, backend="softirq")),), (replace(VM, backend_cores=((3,),)),)
+    )
     without = replace(HOST, technology=replace(KVM, backend="none"))
-    assert "has no backend" in told((without,), (replace(VM, backend_cores=((3,),)),))["machine[0].backend_cores"]
-    assert not told((host,), (replace(VM, vcpu_cores=((0,),)),))  # they share the core, as under Linux
+    assert (
+        "has no backend" in problems_of((without,), (replace(VM, backend_cores=((3,),)),))["machine[0].backend_cores"]
+    )
+    assert not problems_of((host,), (replace(VM, vcpu_cores=((0,),)),))  # they share the core, as under Linux
 
 
 def test_a_backend_of_threads_cannot_have_one_for_the_whole_server() -> None:
     of_server = replace(HOST, technology=replace(KVM, backend="thread", backend_threads="server"))
     place = "server[0].technology.backend_threads"
-    assert '"interface" or "machine"' in told((of_server,), (VM,))[place]
+    assert '"interface" or "machine"' in problems_of((of_server,), (VM,))[place]
     for threads in ("interface", "machine"):
         allowed = replace(of_server, technology=replace(of_server.technology, backend_threads=threads))
-        assert not told((allowed,), (VM,))
+        assert not problems_of((allowed,), (VM,))
 
 
 def test_all_faults_come_at_once() -> None:

@@ -105,9 +105,9 @@ def test_all_faults_of_a_virtual_router_come_at_once() -> None:
     )
     with pytest.raises(FileProblem) as caught:
         parse_router(text)
-    told = {problem.place: problem.message for problem in caught.value.problems}
-    assert set(told) == {"technology", "machine[0].vcpu_cores[0]", "load.arrivals.peak"}
-    assert 'did you mean "kvm-vhost-2012"' in told["technology"]
+    problems = {problem.place: problem.message for problem in caught.value.problems}
+    assert set(problems) == {"technology", "machine[0].vcpu_cores[0]", "load.arrivals.peak"}
+    assert 'did you mean "kvm-vhost-2012"' in problems["technology"]
     with pytest.raises(FileProblem) as caught:
         parse_router(text.replace("vcpu_priority = 98", "vcpu_priority = 120").replace("cores = 4", "cores = 400"))
     assert {problem.place for problem in caught.value.problems} == {"server[0].cores", "machine[0].vcpu_priority"}
@@ -130,9 +130,9 @@ def test_all_faults_of_a_virtual_router_come_at_once() -> None:
 def test_each_fault_has_its_place_and_its_reason(old: str, new: str, place: str, says: str) -> None:
     with pytest.raises(FileProblem) as caught:
         parse_router(VIRTUAL.replace(old, new, 1))
-    told = {problem.place: problem.message for problem in caught.value.problems}
-    assert place in told
-    assert says in told[place]
+    problems = {problem.place: problem.message for problem in caught.value.problems}
+    assert place in problems
+    assert says in problems[place]
 
 
 def test_a_number_of_machines_copies_the_one_that_is_given() -> None:

@@ -28,9 +28,9 @@ def load(frames: FrameMix) -> OfferedLoad:
     return OfferedLoad(rate_pps=1e6, frames=frames, flows=FLOWS)
 
 
-def chain(length: int, one: Technology, *, link_bps: float = 25e9) -> RouterModel:
+def chain(length: int, technology: Technology, *, link_bps: float = 25e9) -> RouterModel:
     """Lay frames of port 0 through machines one after the other, and those of port 1 back."""
-    server = Server(name="host", cores=length + 1, technology=one, switch_cores=(0,))
+    server = Server(name="host", cores=length + 1, technology=technology, switch_cores=(0,))
     machines = [Machine(name=f"nf {number}", server="host", vcpu_cores=((number + 1,),)) for number in range(length)]
     assembly = Assembly((server,))
     for port, way in enumerate((machines, machines[::-1])):
