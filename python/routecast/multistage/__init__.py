@@ -3,5 +3,5 @@
 ::
 
     file ─► Appliance ─► namespaces, eBPF programs ◄─ control socket ◄─ routecast multistage status, drain, fail, …
-      └───► predicted_death: the loss by a failure, predicted before it
+      └───► predicted_death: the predicted loss by a failure
 """

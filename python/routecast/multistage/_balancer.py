@@ -1,11 +1,8 @@
-"""One load balancer: its eBPF programs, and the frames that the process sends for it.
+"""A load balancer with its eBPF programs, the search for partial black holes, and the kernel's reports of neighbours.
 
-Partial black holes: back-end routers that answer, but lack a route or a neighbour that the others have.
-
-What a router drops is no fault by itself: who sends packets with a time to live of 1 makes it drop them all. So drops
-only call for a look, and what decides is whether the router's addresses, routes and neighbours are those of the others.
-
-Neighbours of the router: the kernel says by netlink what it learns and what it looks for.
+A partial black hole is a back-end router that answers, but lacks a route or a neighbour of the others. Drops alone are
+no fault: packets with a time to live of 1 make any router drop them. Drops therefore only start a comparison of the
+router's addresses, routes and neighbours with those of the others, and the comparison decides.
 """
 
 from __future__ import annotations
@@ -37,12 +34,12 @@ _NLM_F_REQUEST, _NLM_F_DUMP = 0x1, 0x300
 _NDA_DST, _NDA_LLADDR = 1, 2
 _INCOMPLETE, _FAILED = 0x01, 0x20
 _KNOWN = 0x02 | 0x04 | 0x08 | 0x10 | 0x80
-"""Reachable, stale, delay, probe, permanent: there is an address of the link."""
+"""States of a neighbour whose MAC address is known: reachable, stale, delay, probe, permanent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A kernel's report of a neighbour: the interface's number, and the MAC address if it is known."""
+class NeighbourReport:
+    """A kernel's report of a neighbour; ``mac``: None while the kernel looks for it."""
 
     interface_index: int
     address: str
@@ -50,7 +47,7 @@ class Heard:
 
 
 class NeighbourSocket:
-    """The reports of the kernel of a network namespace on its neighbours, beginning with the known ones."""
+    """A netlink socket for the kernel's reports of neighbours in a namespace; the known neighbours come first."""
 
     def __init__(self, netns: str) -> None:
         self._socket = inside(netns, self._open)
@@ -68,13 +65,13 @@ class NeighbourSocket:
         """Return the descriptor, for select."""
         return self._socket.fileno()
 
-    def heard(self) -> Iterator[Heard]:
-        """Return the reports since the last call, without waiting."""
+    def reports(self) -> Iterator[NeighbourReport]:
+        """Yield the reports since the last call, without waiting."""
         while select.select([self._socket], [], [], 0)[0]:
             try:
                 data = self._socket.recv(1 << 16)
             except (BlockingIOError, OSError):
-                return  # more was said than the kernel kept: it says it again when it changes
+                return  # the kernel lost reports, and repeats them when they change
             yield from _parsed(data)
 
     def close(self) -> None:
@@ -82,7 +79,7 @@ class NeighbourSocket:
         self._socket.close()
 
 
-def _parsed(data: bytes) -> Iterator[Heard]:
+def _parsed(data: bytes) -> Iterator[NeighbourReport]:
     at = 0
     while at + 16 <= len(data):
         length, kind = struct.unpack_from("=LH", data, at)
@@ -95,9 +92,9 @@ def _parsed(data: bytes) -> Iterator[Heard]:
                 address = str(ipaddress.ip_address(attributes[_NDA_DST]))
                 link = attributes.get(_NDA_LLADDR, b"")
                 if state & _KNOWN and len(link) == 6:
-                    yield Heard(interface, address, link.hex(":"))
+                    yield NeighbourReport(interface, address, link.hex(":"))
                 elif state & (_INCOMPLETE | _FAILED):
-                    yield Heard(interface, address, None)
+                    yield NeighbourReport(interface, address, None)
         at += (length + 3) & ~3
 
 
@@ -111,55 +108,55 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += (length + 3) & ~3
 
 
-LOOKS_EVERY_S = 1.0
-"""Frames sent and returned are looked at so often, s."""
-_LEAST_FRAMES = 100
+COMPARES_EVERY_S = 1.0
+"""Interval of comparisons of sent and returned frames, s."""
+_MIN_FRAMES = 100
 _DROPS_RATIO = 0.02
-_TIMES = 2
-"""So many looks in a row have to find it another: neighbours are told to one router after the other."""
-_COMPARED_WITH = 3
-_LONGEST_REST = 15
-"""Looks without a comparison, at most, where comparisons find nothing: a flood of what is rightly dropped may go on."""
+_MIN_DIFFERENCES = 2
+"""Consecutive comparisons with a difference until a verdict; neighbours reach one router after the other."""
+_MAX_COMPARED = 3
+_MAX_PAUSE = 15
+"""Longest pause, in intervals, while comparisons find no difference, as in a flood of rightly dropped packets."""
 
 
-class Suspects:
-    """Back-end routers that drop many of their frames and differ from the others.
+class RouteComparison:
+    """The comparison of back-end routers that drop many of their frames with the others.
 
-    ``digest``: of the addresses, routes and neighbours of a back-end router, by its name.
+    ``digest``: returns the digest of the addresses, routes and neighbours of a back-end router.
     """
 
     def __init__(self, digest: Callable[[str], str]) -> None:
         self._digest = digest
         self._counts: Mapping[str, tuple[int, int]] = {}
-        self._times: dict[str, int] = {}
+        self._differences: dict[str, int] = {}
         self._thread: threading.Thread | None = None
-        self._rest = self._rests = 0
+        self._pause = self._pause_length = 0
 
     def differs(self, name: str) -> bool:
-        """Return whether a back-end router is known to lack routes or neighbours of the others."""
-        return self._times.get(name, 0) >= _TIMES
+        """Return whether a back-end router lacks routes or neighbours of the others."""
+        return self._differences.get(name, 0) >= _MIN_DIFFERENCES
 
-    def look(self, counts: Mapping[str, tuple[int, int]]) -> None:
-        """Find routers that drop frames sent to them, and compare them with the others in the background.
+    def compare(self, counts: Mapping[str, tuple[int, int]]) -> None:
+        """Compare the routers that drop frames with the others, in the background; each :data:`COMPARES_EVERY_S`.
 
-        It is called each :data:`LOOKS_EVERY_S`.
+        ``counts``: sent and returned frames of each router.
         """
         before, self._counts = self._counts, dict(counts)
-        self._times = {name: times for name, times in self._times.items() if name in counts}
+        self._differences = {name: differences for name, differences in self._differences.items() if name in counts}
         if self._thread is not None and self._thread.is_alive():
             return
         suspects = [name for name, now in counts.items() if self._drops(before.get(name), now) or self.differs(name)]
         if not suspects:
-            self._rests = 0
-        elif self._rest:
-            self._rest -= 1
+            self._pause_length = 0
+        elif self._pause:
+            self._pause -= 1
         else:
-            others = [name for name in counts if name not in suspects][:_COMPARED_WITH]
+            others = [name for name in counts if name not in suspects][:_MAX_COMPARED]
             self._thread = threading.Thread(target=self._compare, args=(suspects, others), daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
-        """Wait for the end of comparisons that began."""
+        """Wait for the end of a running comparison."""
         if self._thread is not None:
             self._thread.join()
 
@@ -168,39 +165,39 @@ class Suspects:
         if before is None:
             return False
         sent, returned = now[0] - before[0], now[1] - before[1]
-        return sent >= _LEAST_FRAMES and sent - returned > _DROPS_RATIO * sent
+        return sent >= _MIN_FRAMES and sent - returned > _DROPS_RATIO * sent
 
     def _compare(self, suspects: Iterable[str], others: Iterable[str]) -> None:
         try:
-            known = [self._digest(name) for name in others]
+            other_digests = [self._digest(name) for name in others]
             digests = {name: self._digest(name) for name in suspects}
         except EnvironmentProblem:
-            return  # one of them has just been taken out
-        # Where all drop, the most common is what it should be, if it is common at all.
-        common, times = Counter(known or digests.values()).most_common(1)[0]
-        if not known and 2 * times <= len(digests):
+            return  # a router has just been removed
+        # If all routers drop frames, the digest of the majority is right; without a majority there is no verdict.
+        common, count = Counter(other_digests or digests.values()).most_common(1)[0]
+        if not other_digests and 2 * count <= len(digests):
             return
         for name, digest in digests.items():
-            self._times[name] = self._times.get(name, 0) + 1 if digest != common else 0
-        self._rests = 0 if any(self._times.values()) else min(2 * self._rests + 1, _LONGEST_REST)
-        self._rest = self._rests
+            self._differences[name] = self._differences.get(name, 0) + 1 if digest != common else 0
+        self._pause_length = 0 if any(self._differences.values()) else min(2 * self._pause_length + 1, _MAX_PAUSE)
+        self._pause = self._pause_length
 
 
 _HELLO = 0x88B5
 _ANNOUNCE, _CALL = 0, 1
-_OWN_PROTOCOL = 253
-"""For experimentation and testing (RFC 3692)."""
+_PROBE_PROTOCOL = 253
+"""IP protocol for experimentation and testing (RFC 3692)."""
 _SIOCGIFFLAGS = 0x8913
 _IFF_UP, _IFF_RUNNING = 0x1, 0x40
-_EVERYBODY = b"\xff" * 6
-_LEAST_FRAME = 60
+_BROADCAST = b"\xff" * 6
+_MIN_FRAME_BYTES = 60
 
 
 class Balancer:
     """A load balancer.
 
-    ``number``: which of the file's it is; ``membership``: whose table is in force, where its programs are taken over
-    from an earlier process; ``pins``: folder in a BPF file system where its programs stay.
+    ``number``: position in the file; ``membership``: members whose table is in force if its programs are taken over
+    from an earlier process; ``pins``: folder of its programs in a BPF file system.
     """
 
     def __init__(self, layout: Layout, number: int, membership: Membership, pins: Path) -> None:
@@ -236,7 +233,7 @@ class Balancer:
                     "inside": "i0",
                     "inside_mac": octets(layout.inside_mac(number)),
                     "inside_mtu": layout.inside_mtu,
-                    "probe": [list(socket.inet_aton(text)) for text in layout.own_addresses(number)],
+                    "probe": [list(socket.inet_aton(text)) for text in layout.probe_addresses(number)],
                     "pins": str(pins),
                     "in_use": [membership.weights(), membership.seed],
                 }
@@ -249,16 +246,16 @@ class Balancer:
         self._sequence = 0
 
     def status(self) -> dict[str, Any]:
-        """Return the tables and counts of its programs."""
+        """Return the tables and counts of the programs."""
         status: dict[str, Any] = json.loads(self.plane.status())
         return status
 
-    def send_own(self, numbers: list[int]) -> None:
-        """Send some members a frame each, which a healthy member returns."""
-        source, destination = map(socket.inet_aton, self._layout.own_addresses(self.number))
+    def send_probes(self, numbers: list[int]) -> None:
+        """Send a probe frame to each of these members; a healthy member returns it."""
+        source, destination = map(socket.inet_aton, self._layout.probe_addresses(self.number))
         self._sequence = (self._sequence + 1) & 0xFFFF
         header = struct.pack(
-            "!BBHHHBBH4s4s", 0x45, 0, 28, self._sequence, 0x4000, 64, _OWN_PROTOCOL, 0, source, destination
+            "!BBHHHBBH4s4s", 0x45, 0, 28, self._sequence, 0x4000, 64, _PROBE_PROTOCOL, 0, source, destination
         )
         header = header[:10] + struct.pack("!H", _checksum(header)) + header[12:]
         for number in numbers:
@@ -279,25 +276,25 @@ class Balancer:
         self._answered = answered
 
     def links_are_up(self) -> bool:
-        """Whether every interface can carry frames; it starts no process, because a busy machine starts one late."""
-        wanted = _IFF_UP | _IFF_RUNNING
+        """Return whether every interface can carry frames; it starts no process, which is slow on a busy machine."""
+        up_flags = _IFF_UP | _IFF_RUNNING
         for name, handle in self._sockets.items():
             try:
                 flags = fcntl.ioctl(handle, _SIOCGIFFLAGS, struct.pack("16sh14x", name.encode(), 0))
             except OSError:
                 return False
-            if struct.unpack("16sh14x", flags)[1] & wanted != wanted:
+            if struct.unpack("16sh14x", flags)[1] & up_flags != up_flags:
                 return False
         return True
 
     def forget_calls(self) -> None:
-        """Restart the count."""
+        """Set the counts of missed calls to zero."""
         self.missed = [0] * len(self.interfaces)
 
     def announce_inside(self, macs: list[str]) -> None:
         """Make the switch to the back-end routers learn that neighbours are behind this load balancer."""
         for mac in [self._layout.inside_mac(self.number), *macs]:
-            self._send("i0", _EVERYBODY + bytes(octets(mac)) + struct.pack("!HB", _HELLO, _ANNOUNCE))
+            self._send("i0", _BROADCAST + bytes(octets(mac)) + struct.pack("!HB", _HELLO, _ANNOUNCE))
 
     def announce_outside(self) -> None:
         """Make the outside networks' switches learn the router's port (ARP announcement, RFC 5227 sec. 3)."""
@@ -305,12 +302,12 @@ class Balancer:
             mac = bytes(octets(self._layout.router_mac(s)))
             address = socket.inet_aton(segment.ipv4.partition("/")[0])
             body = struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, 1, mac, address, bytes(6), address)
-            self._send(self._layout.port(s), _EVERYBODY + mac + struct.pack("!H", 0x0806) + body)
+            self._send(self._layout.port(s), _BROADCAST + mac + struct.pack("!H", 0x0806) + body)
 
     def _send(self, interface: str, frame: bytes) -> None:
-        # An interface that is down, or whose queue is full, loses the frame as a wire would.
+        # An interface that is down or has a full queue loses the frame.
         with suppress(OSError):
-            self._sockets[interface].send(frame.ljust(_LEAST_FRAME, b"\0"))
+            self._sockets[interface].send(frame.ljust(_MIN_FRAME_BYTES, b"\0"))
 
     def close(self) -> None:
         """Release the load balancer; its programs stay as long as their pins."""

@@ -1,4 +1,4 @@
-"""Requests to a router that another process holds: one line of JSON each way over a local socket."""
+"""Requests to the process that holds a router: a line of JSON each way over a local socket."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ _SOCKET = "control.sock"
 _FOLDER = ".multistage"
 
 
-def standing() -> list[str]:
-    """Return the names of the routers on this machine, whether a process holds them or not."""
+def standing_routers() -> list[str]:
+    """Return the names of the routers on this machine, with or without a process that holds them."""
     folders = state.FOLDER.glob(f"*{_FOLDER}") if state.FOLDER.is_dir() else ()
     return sorted(folder.name.removesuffix(_FOLDER) for folder in folders)
 
 
-def the_only_one(name: str | None) -> str:
-    """Return the router of this name, or the only one.
+def chosen_router(name: str | None) -> str:
+    """Return the name of the router that a command is for; ``name``: None chooses the only router.
 
-    Raises QuantityProblem: there is none, none of this name, or several.
+    Raises QuantityProblem: there is no router, no router of this name, or no name although there are several.
     """
-    there = standing()
-    if name is None and len(there) == 1:
-        return there[0]
-    if not there:
-        raise QuantityProblem("", "no router stands here: `sudo routecast multistage up FILE` makes one")
-    listed = ", ".join(there)
+    routers = standing_routers()
+    if name is None and len(routers) == 1:
+        return routers[0]
+    if not routers:
+        raise QuantityProblem("", "there is no router on this machine: `sudo routecast multistage up FILE` makes one")
+    listed = ", ".join(routers)
     if name is None:
-        raise QuantityProblem("", f"say which router with --name; there are: {listed}")
-    if name not in there:
+        raise QuantityProblem("", f"name the router with --name; there are: {listed}")
+    if name not in routers:
         raise QuantityProblem(name, f"there is no router {name!r}; there are: {listed}")
     return name
 
 
-def ask(name: str, what: str, **arguments: Any) -> Any:
-    """Send a request to the process that holds a router, and return the answer.
+def send_request(name: str, request: str, **arguments: Any) -> Any:
+    """Send a request to the process that holds a router, and return the result.
 
     Raises EnvironmentProblem: no process holds it; QuantityProblem: it refuses.
     """
@@ -56,20 +56,20 @@ def ask(name: str, what: str, **arguments: Any) -> Any:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as handle:
             handle.settimeout(_ANSWERS_WITHIN_S)
             handle.connect(str(path))
-            handle.sendall(json.dumps({"what": what, "arguments": arguments}).encode() + b"\n")
+            handle.sendall(json.dumps({"request": request, "arguments": arguments}).encode() + b"\n")
             with handle.makefile("rb") as answers:
                 answer = json.loads(answers.readline() or b"null")
     except (OSError, ValueError) as problem:
         raise EnvironmentProblem(
-            f"no process holds {name!r} ({path}: {problem}): `sudo routecast multistage up FILE` takes it over, "
+            f"no process holds {name!r} ({path}: {problem}): `sudo routecast multistage up FILE` takes it over, and "
             f"`sudo routecast multistage down` takes it down"
         ) from problem
     if answer is None:
-        raise EnvironmentProblem(f"{name}: the process that holds it ended before it answered")
+        raise EnvironmentProblem(f"{name}: the process that holds the router ended before it answered")
     if "refused" in answer:
         kind = QuantityProblem if answer["exit_code"] == QuantityProblem.exit_code else None
         raise kind("", answer["refused"]) if kind else EnvironmentProblem(answer["refused"])
-    return answer["found"]
+    return answer["result"]
 
 
 class ControlServer:
@@ -87,7 +87,7 @@ class ControlServer:
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
                 with contextlib.suppress(BrokenPipeError, ConnectionError):
-                    self.wfile.write(json.dumps(_answered(self.rfile.readline(), calls, on_down)).encode() + b"\n")
+                    self.wfile.write(json.dumps(_reply(self.rfile.readline(), calls, on_down)).encode() + b"\n")
 
         class Server(socketserver.ThreadingUnixStreamServer):
             daemon_threads = True
@@ -107,16 +107,16 @@ class ControlServer:
         self._path.unlink(missing_ok=True)
 
 
-def _answered(line: bytes, calls: dict[str, Callable[..., Any]], on_down: Callable[[], None]) -> dict[str, Any]:
+def _reply(line: bytes, calls: dict[str, Callable[..., Any]], on_down: Callable[[], None]) -> dict[str, Any]:
     try:
         request = json.loads(line)
-        if request["what"] == "down":
+        if request["request"] == "down":
             on_down()
-            return {"found": None}
-        return {"found": calls[request["what"]](**request["arguments"])}
+            return {"result": None}
+        return {"result": calls[request["request"]](**request["arguments"])}
     except RoutecastError as problem:
         return {"refused": str(problem), "exit_code": problem.exit_code}
     except TesterError as problem:
         return {"refused": error_text(problem), "exit_code": EnvironmentProblem.exit_code}
     except (KeyError, TypeError, ValueError) as problem:
-        return {"refused": f"not understood: {problem}", "exit_code": EnvironmentProblem.exit_code}
+        return {"refused": f"the request is not valid: {problem}", "exit_code": EnvironmentProblem.exit_code}

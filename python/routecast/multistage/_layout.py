@@ -1,4 +1,4 @@
-"""Names, MAC addresses and commands of a router of many machines on this machine.
+"""Names, MAC addresses and set-up commands of a router of many machines on this machine.
 
 ::
 
@@ -6,8 +6,8 @@
       h0 ───────── h0 ═ s0 ═ l00 ───────── e0     i0 ───────── l0 ═ sw0 ═ p0 ──────── b0
                             l01 ─── e0 of lb1         i0 of lb1 ── l1      p1 ──────── b0 of br1
 
-With one load balancer a host is joined to it directly, and there is no rc-R-outside-switch. A test bed brings its own
-ports (:class:`Outside`) in the place of hosts.
+With one load balancer each host is connected to it directly, without rc-R-outside-switch. A test bed has its own ports
+(:class:`Outside`) in place of hosts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from routecast.multistage.reading import MultistageFile, SegmentTable
 
 _LINK_LOCAL = "fe80::1/64"
-"""Of the router on each outside network: neighbour discovery needs one."""
+"""Link-local address of the router on each outside network, which neighbour discovery needs."""
 _INSIDE_SPARE = 100
-"""Longer packets inside than outside, octets: the load balancer wraps some (IP in IP, 20 octets)."""
+"""Additional packet length inside, octets, because the load balancer wraps some packets (IP in IP, 20 octets)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """Two ends of a pair of interfaces: namespace, interface, MAC address (empty: any); queues of each end."""
+    """A pair of interfaces; each end is a namespace, an interface and a MAC address, empty for any; queues per end."""
 
     near: tuple[str, str, str]
     far: tuple[str, str, str]
@@ -38,8 +38,8 @@ class Wire:
 class Outside:
     """Existing interfaces, one for each outside network, in place of hosts.
 
-    ``interfaces`` and ``macs`` are by network; ``neighbours`` maps the address of who is behind to MAC address and
-    network: no host there has to answer ARP.
+    ``interfaces`` and ``macs`` have an entry for each network; ``neighbours`` maps the address of a neighbour to its
+    MAC address and network, so that it need not answer ARP.
     """
 
     netns: str
@@ -86,7 +86,7 @@ class Layout:
         return [balancer.name for balancer in self.file.balancer]
 
     def base_namespaces(self) -> list[str]:
-        """Return every namespace but those of the back-end routers."""
+        """Return all namespaces except those of the back-end routers."""
         hosts = [segment.name for segment in self.file.segment] if self.outside is None else []
         names = [self.switch, *([self.net] if self.is_doubled else []), *map(self.netns, [*self.balancers(), *hosts])]
         return [name for name in names if self.outside is None or name != self.outside.netns]
@@ -101,36 +101,36 @@ class Layout:
         return f"e{segment}" if self.outside is None or self.is_doubled else self.outside.interfaces[segment]
 
     def router_mac(self, segment: int) -> str:
-        """MAC address of the router on an outside network."""
+        """Return the MAC address of the router on an outside network."""
         return f"02:52:43:00:{segment:02x}:01" if self.outside is None else self.outside.macs[segment]
 
     @staticmethod
     def host_mac(segment: int) -> str:
-        """MAC address of the host of an outside network."""
+        """Return the MAC address of the host of an outside network."""
         return f"02:52:43:00:{segment:02x}:02"
 
     @staticmethod
     def inside_mac(balancer: int) -> str:
-        """MAC address of a load balancer towards the back-end routers."""
+        """Return the MAC address of a load balancer towards the back-end routers."""
         return f"02:52:43:80:00:{balancer:02x}"
 
     @staticmethod
     def caller_mac(balancer: int, port: int) -> str:
-        """MAC address of a standby load balancer on an outside network."""
+        """Return the MAC address of a standby load balancer on an outside network."""
         return f"02:52:43:90:{balancer:02x}:{port:02x}"
 
     @staticmethod
     def member_mac(number: int) -> str:
-        """MAC address of a back-end router, which ends in its number."""
+        """Return the MAC address of a back-end router, which ends in its number."""
         return f"02:52:43:40:00:{number:02x}"
 
     @staticmethod
-    def own_addresses(balancer: int) -> tuple[str, str]:
-        """Source and destination of a load balancer's own frames; back-end routers forward to the second."""
+    def probe_addresses(balancer: int) -> tuple[str, str]:
+        """Return source and destination of a load balancer's probe frames; back-end routers forward them back."""
         return f"100.127.255.{101 + balancer}", f"100.127.255.{1 + balancer}"
 
     def wires(self) -> Iterator[Wire]:
-        """Yield the wires of all elements but back-end routers."""
+        """Yield the wires of all elements except the back-end routers."""
         queues = [balancer.queues for balancer in self.file.balancer]
         for s, segment in enumerate(self.file.segment):
             host = (self.netns(segment.name), "h0", self.host_mac(s))
@@ -170,7 +170,7 @@ class Layout:
             yield f"route replace default via {interface.ip} dev h0"
 
     def standby_commands(self, balancer: int) -> Iterator[str]:
-        """Yield the commands for a standby load balancer; its MAC address is first: leaving a group sends a frame."""
+        """Yield the commands for a standby load balancer; its MAC address comes first, because a flush sends frames."""
         for s in range(len(self.file.segment)):
             yield f"link set {self.port(s)} address {self.caller_mac(balancer, s)}"
             yield f"address flush dev {self.port(s)}"
@@ -187,11 +187,11 @@ class Layout:
             yield f"route replace {route.to} via {route.via}"
 
     def router_commands(self) -> Iterator[str]:
-        """Yield the commands for a back-end router: all addresses and routes of the router, on one interface."""
+        """Yield the commands for a back-end router, which has all addresses and routes on one interface."""
         yield "link set lo up"
         yield "link set b0 up"
         for n in range(len(self.file.balancer)):
-            _, destination = self.own_addresses(n)
+            _, destination = self.probe_addresses(n)
             yield f"route replace {destination}/32 dev b0"
             yield f"neighbour replace {destination} lladdr {self.inside_mac(n)} dev b0 nud permanent"
         for segment in self.file.segment:
@@ -199,19 +199,19 @@ class Layout:
                 interface = ipaddress.ip_interface(address)
                 source = f" src {interface.ip}" if interface.version == 4 else ""
                 yield f"address replace {address} dev b0 nodad noprefixroute"
-                # Locked: packets that are too long for this network are not forwarded, and their senders are told.
+                # Locked: packets too long for this network are not forwarded, and their senders get an ICMP error.
                 yield f"route replace {interface.network} dev b0{source} mtu lock {segment.mtu}"
         for route in self.file.route:
             segment = self._segment_of(route.via)
             yield f"route replace {route.to} via {route.via} dev b0 mtu lock {segment.mtu}"
 
     def _segment_of(self, address: str) -> SegmentTable:
-        wanted = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
         for segment in self.file.segment:
             for text in filter(None, (segment.ipv4, segment.ipv6)):
-                if wanted in ipaddress.ip_interface(text).network:
+                if parsed in ipaddress.ip_interface(text).network:
                     return segment
-        raise AssertionError("the file was checked")
+        raise AssertionError("parse_multistage checks this")
 
 
 def octets(mac: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""The members of a router of many machines: data on disk, written whole before it takes effect."""
+"""The members of a router of many machines, which are written to disk before a change takes effect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from routecast.multistage.reading import BackEndTable
 
-MOST_MEMBERS = 64
+MAX_MEMBERS = 64
 _RULES = 24
 """RFC 2544 sec. 11.4: 25 conditions, of which the last lets the frames pass."""
 
@@ -19,11 +19,10 @@ _RULES = 24
 class Member:
     """A back-end router.
 
-    ``number``: its number in the tables; ``cap_pps``: emulated capacity, frames/s; 0: none; ``queue_frames``: frames
-    that wait before the emulated machine drops; ``forwarding``: what forwards: ``"linux"``, ``"nftables"``, ``"xdp"``;
-    ``rules``: of nftables; ``takes``: whether it has rows of the table; ``drains_until_s``: monotonic time until which
-    it keeps rows that have frames; 0: it does not drain; ``fault``: a fault that was made on demand: ``"link"``,
-    ``"hang"``, or empty.
+    ``number``: number in the tables; ``cap_pps``: emulated capacity, frames/s, 0 for none; ``queue_frames``: frames
+    that the emulated machine queues; ``forwarding``: ``"linux"``, ``"nftables"`` or ``"xdp"``; ``rules``: number of
+    nftables rules; ``takes``: whether it has rows of the table; ``drains_until_s``: monotonic time until which it keeps
+    rows that have frames, 0 if it does not drain; ``fault``: injected fault, ``"link"``, ``"hang"`` or empty.
     """
 
     name: str
@@ -67,9 +66,9 @@ class Membership:
         return [(member.number, member.weight) for member in self.members.values() if member.takes]
 
     def free_number(self) -> int | None:
-        """Return a free number; None where all are in use."""
+        """Return a free number; None if all are in use."""
         taken = {member.number for member in self.members.values()}
-        return next((number for number in range(MOST_MEMBERS) if number not in taken), None)
+        return next((number for number in range(MAX_MEMBERS) if number not in taken), None)
 
     def by_number(self, number: int) -> Member | None:
         """Return a member by its number in the tables."""

@@ -104,11 +104,11 @@ def model_of(file: MultistageFile, flows: FlowChoices, *, balancer_s: float = 0.
         tx_ring_frames=_QUEUE_FRAMES,
         name=file.name,
     )
-    return replace(model, tasks=tuple(_balanced(task, file, flows) for task in model.tasks))
+    return replace(model, tasks=tuple(_with_flow_routes(task, file, flows) for task in model.tasks))
 
 
 @value
-class Deaths:
+class PredictedFailures:
     """Elements that die at the same instant, and the predicted loss."""
 
     events: tuple[Event, ...] = field("Events for the simulator")
@@ -138,7 +138,7 @@ def deaths_of(
     rate_pps: float,
     at_s: float,
     back_s: float = math.inf,
-) -> Deaths:
+) -> PredictedFailures:
     """Predict the death of back-end routers at one instant, and perhaps their return.
 
     Each is detected by its own silence; from then on each of its flows goes to its next choice. It has its flows again
@@ -161,18 +161,18 @@ def deaths_of(
     predicted = {name: death_of(file, flows, name, rate_pps=rate_pps) for name in victims}
     events: list[Event] = [Outage(task=f"{name} forward", from_s=at_s, until_s=back_s) for name in victims]
     balance = _balance(file)
-    ways = _ways(model.task(balance), file)
+    next_tasks = _next_tasks(model.task(balance), file)
     known: list[str] = []
     for name in sorted(victims, key=lambda victim: predicted[victim].detection_s):
         known.append(name)
-        route = _route(ways, flows.chosen(known))
+        route = _route(next_tasks, flows.chosen(known))
         events.append(Reroute(task=balance, at_s=at_s + predicted[name].detection_s, route=route))
     if math.isfinite(back_s):
-        events.append(Reroute(task=balance, at_s=back_s, route=_route(ways, flows.chosen())))
-    return Deaths(events=tuple(events), predicted=predicted)
+        events.append(Reroute(task=balance, at_s=back_s, route=_route(next_tasks, flows.chosen())))
+    return PredictedFailures(events=tuple(events), predicted=predicted)
 
 
-def takeover_of(file: MultistageFile, *, rate_pps: float, at_s: float) -> Deaths:
+def takeover_of(file: MultistageFile, *, rate_pps: float, at_s: float) -> PredictedFailures:
     """Predict the death of the active load balancer and the takeover by the second one; see :func:`deaths_of`.
 
     Raises ModelProblem: there is no second one, so that all frames are lost until the first is back.
@@ -185,7 +185,7 @@ def takeover_of(file: MultistageFile, *, rate_pps: float, at_s: float) -> Deaths
     # The second one has the same tables and does the same from then on, so in the model the first is back.
     tasks = (f"{name} balance", f"{name} return")
     outages = tuple(Outage(task=task, from_s=at_s, until_s=until_s) for task in tasks)
-    return Deaths(events=outages, predicted={name: predicted})
+    return PredictedFailures(events=outages, predicted={name: predicted})
 
 
 def udp_flows(file: MultistageFile, count: int) -> list[dict[str, object]]:
@@ -249,7 +249,7 @@ def _balance(file: MultistageFile) -> str:
     return f"{file.balancer[0].name} balance"
 
 
-def _ways(task: TaskUnit, file: MultistageFile) -> Mapping[str, str]:
+def _next_tasks(task: TaskUnit, file: MultistageFile) -> Mapping[str, str]:
     """Return the task unit towards each back-end router, by its name, of a task that chooses among all."""
     to = dict.fromkeys(task.route.to)
     balancer = file.balancer[0].name
@@ -259,14 +259,14 @@ def _ways(task: TaskUnit, file: MultistageFile) -> Mapping[str, str]:
     }
 
 
-def _route(ways: Mapping[str, str], chosen: Iterable[str]) -> Route:
-    return Route(kind="per_flow", to=tuple(ways[name] for name in chosen))
+def _route(next_tasks: Mapping[str, str], chosen: Iterable[str]) -> Route:
+    return Route(kind="per_flow", to=tuple(next_tasks[name] for name in chosen))
 
 
-def _balanced(task: TaskUnit, file: MultistageFile, flows: FlowChoices) -> TaskUnit:
+def _with_flow_routes(task: TaskUnit, file: MultistageFile, flows: FlowChoices) -> TaskUnit:
     """Return a task of the model; the balancing one gets the route of each flow."""
     if task.name != _balance(file) or len(file.router) == 1:
         return task
-    ways = _ways(task, file)
-    # All ways stay known, also those that no flow takes at first.
-    return replace(task, route=_route(ways, flows.chosen()))
+    next_tasks = _next_tasks(task, file)
+    # All next_tasks stay known, also those that no flow takes at first.
+    return replace(task, route=_route(next_tasks, flows.chosen()))

@@ -1,7 +1,4 @@
-"""Tables of a router of many machines: its elements with their rates, and the result of an audit.
-
-Counters of a router for Prometheus (text format 0.0.4).
-"""
+"""Tables of the elements of a router of many machines, of an audit, and of predictions; counters for Prometheus."""
 
 from __future__ import annotations
 
@@ -15,52 +12,52 @@ _COUNTERS = {
     "sent_octets": "Octets sent to a back-end router.",
     "returned_frames": "Frames that a back-end router returned.",
     "returned_octets": "Octets that a back-end router returned.",
-    "over_the_cap": "Frames dropped by the emulated capacity.",
-    "deaths": "Times that it was found dead.",
-    "revivals": "Times that it came back.",
+    "over_the_cap": "Frames dropped above the emulated capacity.",
+    "deaths": "Number of verdicts that it is dead.",
+    "revivals": "Number of returns after such verdicts.",
 }
 
 
 def metrics(status: Mapping[str, Any]) -> str:
-    """Return a status as text for Prometheus."""
+    """Return a status in the text format 0.0.4 of Prometheus."""
     return "\n".join(_lines(status)) + "\n"
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[str]:
-    of = f'router="{status["name"]}"'
+    router_label = f'router="{status["name"]}"'
     for key, meaning in _COUNTERS.items():
         yield f"# HELP routecast_multistage_{key}_total {meaning}"
         yield f"# TYPE routecast_multistage_{key}_total counter"
         for router in status["routers"]:
-            yield f'routecast_multistage_{key}_total{{{of},element="{router["name"]}"}} {router[key]}'
+            yield f'routecast_multistage_{key}_total{{{router_label},element="{router["name"]}"}} {router[key]}'
     yield "# HELP routecast_multistage_up Whether an element takes frames."
     yield "# TYPE routecast_multistage_up gauge"
     for router in [*status["routers"], *status["balancers"]]:
         up = int(router["state"] in ("active", "draining"))
-        yield f'routecast_multistage_up{{{of},element="{router["name"]}",state="{router["state"]}"}} {up}'
+        yield f'routecast_multistage_up{{{router_label},element="{router["name"]}",state="{router["state"]}"}} {up}'
     yield "# HELP routecast_multistage_dropped_frames_total Frames that a load balancer did not forward, by port."
     yield "# TYPE routecast_multistage_dropped_frames_total counter"
     for router in status["balancers"]:
         for port, dropped in router["dropped_by_port"].items():
-            labels = f'{of},element="{router["name"]}",port="{port}"'
+            labels = f'{router_label},element="{router["name"]}",port="{port}"'
             for reason, count in dropped.items():
                 yield f'routecast_multistage_dropped_frames_total{{{labels},reason="{reason}"}} {count}'
-    yield "# HELP routecast_multistage_epoch Of the table that is in force."
+    yield "# HELP routecast_multistage_epoch Epoch of the table that is in force."
     yield "# TYPE routecast_multistage_epoch gauge"
-    yield f"routecast_multistage_epoch{{{of}}} {status['epoch']}"
+    yield f"routecast_multistage_epoch{{{router_label}}} {status['epoch']}"
 
 
 def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the second of two statuses with the rates of routers and networks, ``in_pps`` and ``out_pps``, frames/s.
+    """Return the second of two statuses of a router with rates ``in_pps`` and ``out_pps`` since the first, frames/s.
 
-    ``before`` and ``after``: as :meth:`routecast.multistage.appliance.Appliance.status` returns them, of one router.
+    ``before`` and ``after``: results of :meth:`routecast.multistage.appliance.Appliance.status`.
     """
     time_s = after["time_s"] - before["time_s"]
     old_routers = {router["name"]: router for router in before["routers"]}
     old_balancers = {balancer["name"]: balancer for balancer in before["balancers"]}
 
     def rate(new: Mapping[str, Any], old: Mapping[str, Any] | None, key: str) -> float:
-        # One that was replaced meanwhile counts from 0.
+        # A replaced element counts from 0.
         return max(new[key] - (old or new)[key], 0) / time_s if time_s > 0 else 0.0
 
     routers = [
@@ -86,7 +83,7 @@ def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
 
 
 def routers_table(status: Mapping[str, Any]) -> Table:
-    """Return the back-end routers with their rates."""
+    """Return the table of the back-end routers with their rates."""
     caps = any(router["cap_pps"] for router in status["routers"])
     others = any(router["forwarding"] != "linux" for router in status["routers"])
     return Table.of(
@@ -107,7 +104,7 @@ def routers_table(status: Mapping[str, Any]) -> Table:
 
 
 def balancers_table(status: Mapping[str, Any]) -> Table:
-    """Return the load balancers, a row for each of their networks."""
+    """Return the table of the load balancers, with a row for each network."""
     rows = [(balancer, name, port) for balancer in status["balancers"] for name, port in balancer["ports"].items()]
     return Table.of(
         rows,
@@ -123,7 +120,7 @@ def balancers_table(status: Mapping[str, Any]) -> Table:
 
 
 def audit_table(audit: Mapping[str, Any]) -> Table:
-    """Return the digests of the tables of each element."""
+    """Return the table of the digests of each element's tables."""
     rows = [
         (name, balancer["rows"], balancer["neighbours"], str(balancer["epoch"]))
         for name, balancer in audit["balancers"].items()
@@ -135,12 +132,12 @@ def audit_table(audit: Mapping[str, Any]) -> Table:
         Column.text("Neighbours", lambda row: row[2]),
         Column.text("Epoch", lambda row: row[3]),
         name="audit",
-        title="Digests of what the elements know",
+        title="Digests of the elements' tables",
     )
 
 
 def failures_table(rows: Sequence[Mapping[str, Any]], load: str) -> Table:
-    """Return the predicted loss of the failure of each element; NaN for an element without flows."""
+    """Return the table of the predicted loss by the failure of each element; NaN for an element without flows."""
     return Table.of(
         rows,
         Column.text("Element", lambda row: row["element"]),
@@ -149,6 +146,6 @@ def failures_table(rows: Sequence[Mapping[str, Any]], load: str) -> Table:
         Column("Away", "ms", ".1f", lambda row: 1e3 * row["away_s"]),
         Column("Lost", "frames", ".0f", lambda row: row["lost_frames"]),
         name="failures",
-        title=f"What a failure is predicted to cost at {load}",
-        caption="Away: how long its flows are lost, until others have them.",
+        title=f"Predicted loss by a failure at {load}",
+        caption="Away: time until other elements have its flows.",
     )

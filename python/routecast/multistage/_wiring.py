@@ -1,4 +1,4 @@
-"""Namespaces, wires, switches and settings of a router of many machines: made, changed and read with iproute2."""
+"""Namespaces, wires, switches and settings of a router of many machines, managed with iproute2."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _OFFLOADS = ("rx", "tx", "tso", "gso")
 
 
 def ip(netns: str | None, lines: Iterable[str]) -> None:
-    """Run commands of iproute2 in a namespace, all in one process."""
+    """Run commands of iproute2 in a namespace, in a single process."""
     run_command(["ip", *(["-n", netns] if netns else []), "-batch", "-"], stdin="\n".join(lines) + "\n")
 
 
-def _quiet(netns: str, *, ipv4_forwards: bool, ipv6_forwards: bool, is_without_ipv6: bool) -> None:
-    """Keep a namespace from sending frames of its own, and set whether it forwards."""
+def _configure_namespace(netns: str, *, ipv4_forwards: bool, ipv6_forwards: bool, is_without_ipv6: bool) -> None:
+    """Set whether a namespace forwards, and stop it from sending frames without a request."""
     ipv4 = {"rp_filter": "0", "send_redirects": "0", "accept_redirects": "0", "arp_ignore": "1"}
 
     def write() -> None:
@@ -34,7 +34,7 @@ def _quiet(netns: str, *, ipv4_forwards: bool, ipv6_forwards: bool, is_without_i
         _write("net/ipv4/ip_forward", str(int(ipv4_forwards)))
         if not Path("/proc/sys/net/ipv6").is_dir():
             return  # a kernel without IPv6
-        # addr_gen_mode 1: no link-local address, hence no solicitation of routers and no redirect.
+        # addr_gen_mode 1: without a link-local address there is no router solicitation and no redirect.
         ipv6 = {"accept_dad": "0", "dad_transmits": "0", "accept_ra": "0", "autoconf": "0", "addr_gen_mode": "1"}
         for key, value in ipv6.items():
             _write(f"net/ipv6/conf/default/{key}", value)
@@ -49,7 +49,7 @@ def _write(key: str, text: str) -> None:
     Path("/proc/sys", key).write_text(text, encoding="utf-8")
 
 
-def _lay(wires: Iterable[Wire]) -> None:
+def _make_wires(wires: Iterable[Wire]) -> None:
     wires = list(wires)
     lines = []
     for wire in wires:
@@ -64,20 +64,20 @@ def _lay(wires: Iterable[Wire]) -> None:
         for netns, name, _ in (wire.near, wire.far):
             for offload in _OFFLOADS:
                 set_offload(netns, name, offload, on=False)
-            # Frames that a program sends into a pair arrive only at an end with NAPI, which GRO brings.
+            # Frames that an eBPF program sends arrive only at an end with NAPI, which GRO switches on.
             set_offload(netns, name, "gro", on=True)
 
 
 def make_base(layout: Layout) -> None:
-    """Make all elements but back-end routers; load balancers stand by."""
+    """Make all elements except the back-end routers; all load balancers are standbys."""
     file = layout.file
     ip(None, [f"netns add {name}" for name in layout.base_namespaces()])
     balancers = [*map(layout.netns, layout.balancers())]
     for name in dict.fromkeys([*layout.base_namespaces(), *balancers]):
-        _quiet(name, ipv4_forwards=False, ipv6_forwards=False, is_without_ipv6=name in balancers)
-    _lay(layout.wires())
+        _configure_namespace(name, ipv4_forwards=False, ipv6_forwards=False, is_without_ipv6=name in balancers)
+    _make_wires(layout.wires())
     if layout.outside is not None and layout.is_doubled:
-        # A port of a bridge that has the router's own address would take its frames for itself.
+        # A bridge would keep frames to the router if its port had the router's MAC address.
         lines = [f"link set {name} address {layout.host_mac(s)}" for s, name in enumerate(layout.outside.interfaces)]
         ip(layout.outside.netns, lines)
     for netns, bridge, ports in layout.bridges():
@@ -98,12 +98,12 @@ def make_base(layout: Layout) -> None:
 
 
 def clear_outside(layout: Layout) -> None:
-    """Restore existing interfaces: no switch, no addresses, their own MAC addresses."""
+    """Restore existing interfaces: remove the switches and addresses, and set their own MAC addresses."""
     outside = layout.outside
     assert outside is not None
     for netns, bridge, ports in layout.bridges():
         if netns == outside.netns:
-            for name in [bridge, *ports[1:]]:  # the first is the interface itself
+            for name in [bridge, *ports[1:]]:  # the first port is the interface itself
                 run_command(["ip", "-n", netns, "link", "del", name], check=False)
     lines = []
     for name, mac in zip(outside.interfaces, outside.macs, strict=True):
@@ -111,10 +111,10 @@ def clear_outside(layout: Layout) -> None:
     ip(outside.netns, lines)
 
 
-def give(layout: Layout, balancer: str) -> None:
-    """Give a load balancer the router's addresses, which its kernel then answers for."""
+def add_addresses(layout: Layout, balancer: str) -> None:
+    """Add the router's addresses to a load balancer, whose kernel then answers for them."""
     netns = layout.netns(balancer)
-    _quiet(netns, ipv4_forwards=False, ipv6_forwards=False, is_without_ipv6=False)
+    _configure_namespace(netns, ipv4_forwards=False, ipv6_forwards=False, is_without_ipv6=False)
 
     def enable() -> None:
         for s in range(len(layout.file.segment)):
@@ -126,31 +126,31 @@ def give(layout: Layout, balancer: str) -> None:
     ip(netns, layout.balancer_commands())
 
 
-def take(layout: Layout, balancer: str) -> None:
+def remove_addresses(layout: Layout, balancer: str) -> None:
     """Remove the router's addresses from a load balancer."""
     ip(layout.netns(balancer), layout.standby_commands(layout.balancers().index(balancer)))
 
 
 def add_router(layout: Layout, router: str, number: int) -> None:
-    """Make a back-end router and join it to the switch; :func:`set_router_up` sets it up."""
+    """Make a back-end router and connect it to the switch; :func:`set_router_up` sets it up."""
     netns = layout.netns(router)
-    # The kernel removes a namespace some time after its name: the wire of who had this number may still be there.
+    # The kernel removes a namespace some time after its name, so an earlier wire of this number may still exist.
     run_command(["ip", "-n", layout.switch, "link", "del", f"p{number}"], check=False)
     ip(None, [f"netns add {netns}"])
-    _quiet(netns, ipv4_forwards=True, ipv6_forwards=True, is_without_ipv6=False)
-    _lay([layout.wire_of(router, number)])
-    inside(netns, _say_what_is_looked_for)
+    _configure_namespace(netns, ipv4_forwards=True, ipv6_forwards=True, is_without_ipv6=False)
+    _make_wires([layout.wire_of(router, number)])
+    inside(netns, _report_neighbour_lookups)
     port = f"p{number}"
     ip(layout.switch, [f"link set {port} master sw0", f"link set {port} up"])
-    # Routers are known from the beginning, hear nobody else's frames, and do not talk to each other.
+    # The switch knows the routers from the start, and they neither get each other's frames nor exchange frames.
     flags = ("flood off", "mcast_flood off", "bcast_flood off", "isolated on", "learning off")
     lines = [f"link set dev {port} {' '.join(flags)}"]
     lines.append(f"fdb replace {layout.member_mac(number)} dev {port} master static")
     run_command(["bridge", "-n", layout.switch, "-batch", "-"], stdin="\n".join(lines) + "\n")
 
 
-def _say_what_is_looked_for() -> None:
-    """Make the kernel report by netlink that it looks for a neighbour."""
+def _report_neighbour_lookups() -> None:
+    """Make the kernel report by netlink when it looks for a neighbour."""
     for version in (4, 6):
         key = f"net/ipv{version}/neigh/b0/app_solicit"
         if Path("/proc/sys", key).exists():
@@ -158,13 +158,13 @@ def _say_what_is_looked_for() -> None:
 
 
 def set_router_up(layout: Layout, router: str, neighbours: dict[str, str]) -> None:
-    """Set a back-end router up: addresses, routes, and known neighbours (address to MAC)."""
-    known = [f"neighbour replace {address} lladdr {mac} dev b0 nud permanent" for address, mac in neighbours.items()]
-    ip(layout.netns(router), [*layout.router_commands(), *known])
+    """Set up the addresses, routes and neighbours of a back-end router; ``neighbours``: address to MAC address."""
+    entries = [f"neighbour replace {address} lladdr {mac} dev b0 nud permanent" for address, mac in neighbours.items()]
+    ip(layout.netns(router), [*layout.router_commands(), *entries])
 
 
 def set_rules(netns: str, rules: int) -> None:
-    """Replace the nftables rules behind which a back-end router forwards."""
+    """Replace the nftables rules of a back-end router."""
     lines = []
     for family in ("ip", "ip6"):
         table = rule_set(family, rules)
@@ -179,7 +179,7 @@ def set_links(netns: str, interfaces: Iterable[str], state: str) -> None:
 
 
 def mount_pins(folder: Path) -> None:
-    """Mount a BPF file system for the pins."""
+    """Mount a BPF file system for pinned programs and tables."""
     folder.mkdir(parents=True, exist_ok=True)
     run_command(["mount", "-t", "bpf", "-o", "mode=0700", "bpf", str(folder)])
 
@@ -189,20 +189,20 @@ def routes_digest(netns: str) -> str:
     parts: list[str] = []
     for command in (["-4", "route"], ["-6", "route"], ["-4", "neighbour"], ["-6", "neighbour"]):
         routes: list[dict[str, Any]] = json.loads(run_command(["ip", "-n", netns, "-j", *command]) or "[]")
-        kept = [json.dumps(route, sort_keys=True) for route in routes if _is_ours(route)]
-        parts += [" ".join(command), *sorted(kept)]
+        entries = [json.dumps(route, sort_keys=True) for route in routes if _is_own_entry(route)]
+        parts += [" ".join(command), *sorted(entries)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _is_ours(route: dict[str, Any]) -> bool:
-    """Return whether this program wrote a route or a neighbour; the kernel's own look-ups do not count."""
+def _is_own_entry(route: dict[str, Any]) -> bool:
+    """Return whether a route or neighbour was set by this program instead of the kernel."""
     if route.get("state"):
         return "PERMANENT" in route["state"]
     return route.get("dev") == "b0" and route.get("protocol") != "kernel"
 
 
 def raw_socket(netns: str, interface: str) -> socket.socket:
-    """Return a socket that sends raw frames by an interface of a namespace."""
+    """Return a socket that sends raw frames on an interface of a namespace."""
 
     def make() -> socket.socket:
         handle = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)

@@ -1,9 +1,8 @@
-"""A router of many machines on this machine: made, watched, changed, and taken down.
+"""A router of many machines on this machine: the process that makes, watches, changes and removes it.
 
-The programs of the load balancers detect dead back-end routers without this process. This process sends frames of its
-own (to routers that are dead, so that they come back; to quiet ones, so that silence is seen without traffic), spreads
-what is learnt of neighbours, and lets the load balancer that stands by take over. It holds who is a member, alone: the
-second half of the system puts an election in its place.
+The programs of the load balancers detect dead back-end routers without this process. This process sends probe frames,
+so that dead routers return and silence shows without traffic. It distributes neighbours to all elements, lets the
+standby load balancer take over, and is the only process that holds the membership.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from typing import Any, Self
 
 from routecast._core import MemberGate, TesterError, flow_row, flow_table
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem
-from routecast.multistage._balancer import LOOKS_EVERY_S, Balancer, Heard, NeighbourSocket, Suspects
+from routecast.multistage._balancer import COMPARES_EVERY_S, Balancer, NeighbourReport, NeighbourSocket, RouteComparison
 from routecast.multistage._layout import Layout, Outside, octets
 from routecast.multistage._membership import Member, Membership
 from routecast.multistage._wiring import (
+    add_addresses,
     add_router,
     clear_outside,
-    give,
     ip,
     make_base,
     mount_pins,
+    remove_addresses,
     routes_digest,
     set_links,
     set_router_up,
     set_rules,
-    take,
 )
 from routecast.multistage.prediction import CALL_EVERY_S, MISSED_CALLS
 from routecast.multistage.reading import BackEndTable, MultistageFile, parse_multistage, problems_of_router
@@ -47,15 +46,15 @@ from routecast.testbed.tester import error_text
 __all__ = ["FAULTS", "Appliance"]
 
 FAULTS = ("link", "hang")
-"""Faults that can be made: interfaces go down; nothing is forwarded and nothing is said."""
+"""Kinds of faults: the interfaces go down, or the element silently drops all frames."""
 
 _TICK_S = 0.02
-_OWN_EVERY_S = 0.1
+_PROBES_EVERY_S = 0.1
 _SILENT_AFTER_S = 1.0
 _ANSWERS_TO_COME_BACK = 3
-_LOOKS_AGAIN_AFTER_S = 0.3
+_LOOKS_UP_AGAIN_AFTER_S = 0.3
 _IN_FLIGHT_S = 0.1
-_LONGEST_DRAIN_S = 86_400.0
+_MAX_DRAIN_S = 86_400.0
 _ANNOUNCEMENTS = 3
 _BETWEEN_ANNOUNCEMENTS_S = 0.002
 _ANNOUNCE_EVERY_S = 1.0
@@ -64,8 +63,8 @@ _FIRST_NEIGHBOURS_WITHIN_S = 2.0
 _PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "sctp": 132}
 
 
-class _Watched:
-    """What the frames of this process tell of a member."""
+class _ProbeState:
+    """The answers of a member to the probe frames of this process, and the verdicts on it."""
 
     def __init__(self) -> None:
         self.answered = 0
@@ -78,10 +77,9 @@ class _Watched:
 class Appliance:
     """A router of many machines, as a context that takes it down at its end.
 
-    ``text``: of its ``*.multistage.toml``, or what was read from one; ``subject``: where the text is from, for
-    messages; ``outside``: interfaces of its outside networks that are there already; without them each network gets a
-    host. Such a router does not stand without its process; ``on_remark``: receives remarks for the user, line by line.
-    Raises FileProblem: the text is wrong.
+    ``text``: text or content of its ``*.multistage.toml``; ``subject``: source of the text, for messages; ``outside``:
+    existing interfaces of its outside networks, with which the router ends with its process; None: each network gets a
+    host; ``on_remark``: receives remarks for the user, line by line. Raises FileProblem: the text has faults.
     """
 
     def __init__(
@@ -100,21 +98,19 @@ class Appliance:
         self._lock = threading.RLock()
         self._bed_lock: state.BedLock | None = None
         self._state = state.BedState(bed=self.name)
-        self._is_ours = False
+        self._is_made = False
         self._balancers: dict[str, Balancer] = {}
         self._gates: dict[str, MemberGate] = {}
-        self._watched: dict[str, _Watched] = {}
-        self._suspects = Suspects(lambda element: routes_digest(self.layout.netns(element)))
-        self._heard: dict[str, NeighbourSocket] = {}
+        self._probe_states: dict[str, _ProbeState] = {}
+        self._route_comparison = RouteComparison(lambda element: routes_digest(self.layout.netns(element)))
+        self._neighbour_sockets: dict[str, NeighbourSocket] = {}
         self._neighbours: dict[str, tuple[str, int]] = {}
-        self._looked_for: dict[str, float] = {}
+        self._looked_up_s: dict[str, float] = {}
         self._membership = Membership(seed=self.file.seed, active=self.layout.balancers()[0])
         self._next = {"own": 0.0, "call": 0.0, "announce": 0.0, "counts": 0.0}
         self._announces_until_s = 0.0
-        self._ends = threading.Event()
+        self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-
-    # Coming up and going down.
 
     @property
     def folder(self) -> Path:
@@ -122,9 +118,10 @@ class Appliance:
         return state.FOLDER / f"{self.name}.multistage"
 
     def __enter__(self) -> Self:
-        """Make the router, or take over one whose process has ended.
+        """Make the router, or take over a router whose process has ended.
 
-        Raises EnvironmentProblem: a right or a program is missing, another process holds it, or the kernel refuses.
+        Raises EnvironmentProblem: a privilege or a program is missing, another process holds the router, or the kernel
+        refuses.
         """
         require(FOR_NAMESPACES, "a router of many machines")
         _require_programs(self.file.router)
@@ -137,7 +134,7 @@ class Appliance:
                 if left is not None:
                     self.on_remark(f"removing what process {left.pid} left of {self.name!r}")
                     state.clean(left)
-                self._make()
+                self._create()
         except BaseException:
             self.end()
             raise
@@ -154,14 +151,14 @@ class Appliance:
     def end(self) -> None:
         """Take the router down; a second call does nothing."""
         with state.signals_ignored():
-            self._ends.set()
+            self._stopping.set()
             if self._thread is not None and self._thread is not threading.current_thread():
                 self._thread.join()
-            self._let_go()
+            self._release()
 
     def leave(self) -> None:
-        """End this process's hold and leave the router, as after the process's death, for tests and for a restart."""
-        self._ends.set()
+        """Leave the router without its process, as after the death of the process."""
+        self._stopping.set()
         if self._thread is not None:
             self._thread.join()
         self._close()
@@ -170,21 +167,21 @@ class Appliance:
             self._bed_lock = None
 
     def _close(self) -> None:
-        self._suspects.wait()
-        for heard in self._heard.values():
+        self._route_comparison.wait()
+        for heard in self._neighbour_sockets.values():
             heard.close()
         for gate in self._gates.values():
             gate.close()
         for balancer in self._balancers.values():
             balancer.close()
-        self._heard, self._gates, self._balancers = {}, {}, {}
+        self._neighbour_sockets, self._gates, self._balancers = {}, {}, {}
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._bed_lock is None:
             return
         self._close()
         try:
-            if self._is_ours:
+            if self._is_made:
                 state.clean(self._state)
                 if self.layout.outside is not None:
                     clear_outside(self.layout)
@@ -192,31 +189,31 @@ class Appliance:
             self._bed_lock.release()
             self._bed_lock = None
 
-    def _note(self) -> None:
+    def _write_state(self) -> None:
         routers = [self.layout.netns(name) for name in self._membership.members]
         self._state.namespaces = [*self.layout.base_namespaces(), *routers]
         self._state.write()
 
-    def _make(self) -> None:
-        wanted = {*self.layout.base_namespaces(), *(self.layout.netns(table.name) for table in self.file.router)}
-        there = wanted & {*netns.named()}
-        if there:
+    def _create(self) -> None:
+        namespaces = {*self.layout.base_namespaces(), *(self.layout.netns(table.name) for table in self.file.router)}
+        existing = namespaces & {*netns.named()}
+        if existing:
             raise EnvironmentProblem(
-                f"namespace {sorted(there)[0]} is there and is not ours: remove it, or give the router another name"
+                f"namespace {sorted(existing)[0]} exists and is no router's: remove it, or give the router another name"
             )
-        self._is_ours = True
+        self._is_made = True
         for number, table in enumerate(self.file.router):
             self._membership.members[table.name] = Member.of(table, number)
         self._state.pid_start_ticks = state.start_ticks(self._state.pid)
         self._state.folder = str(self.folder)
         self._state.mounts = [str(self.folder / "pins")]
-        self._note()
+        self._write_state()
         self.folder.mkdir(parents=True, exist_ok=True)
         mount_pins(self.folder / "pins")
         make_base(self.layout)
         for member in self._membership.members.values():
             add_router(self.layout, member.name, member.number)
-        self._open()
+        self._open_programs()
         for member in self._membership.members.values():
             self._set_up(member)
         self._activate(self._membership.active)
@@ -230,25 +227,25 @@ class Appliance:
         text = (self.folder / "router.multistage.toml").read_text(encoding="utf-8")
         if text != self._text:
             raise EnvironmentProblem(
-                f"{self.name!r} stands from another file: `routecast multistage down {self.name}` takes it down first"
+                f"{self.name!r} is up from another file: take it down first, `routecast multistage down {self.name}`"
             )
         self._membership = Membership.read(self.folder / "membership.json")
-        ours = {*self.layout.base_namespaces(), *map(self.layout.netns, self._membership.members)}
-        missing = sorted(ours - {*netns.named()})
+        expected = {*self.layout.base_namespaces(), *map(self.layout.netns, self._membership.members)}
+        missing = sorted(expected - {*netns.named()})
         if missing:
             raise EnvironmentProblem(
                 f"{self.name!r} cannot be taken over: {', '.join(missing)} is gone; "
                 f"`routecast multistage down {self.name}` takes it down"
             )
-        self._is_ours = True
-        # A router whose addition had only begun, or whose removal had not ended, is no member.
-        for name in (set(left.namespaces) - ours) & {*netns.named()}:
+        self._is_made = True
+        # A router whose addition or removal was not finished is not a member.
+        for name in (set(left.namespaces) - expected) & {*netns.named()}:
             ip(None, [f"netns del {name}"])
         left.pid, left.pid_start_ticks = self._state.pid, state.start_ticks(self._state.pid)
         self._state = left
-        self._note()
+        self._write_state()
         self.on_remark(f"taking over {self.name!r}, whose process has ended")
-        self._open()
+        self._open_programs()
         for name in [*self._membership.members]:
             member = self._membership.members[name]
             if not member.fault:
@@ -265,7 +262,7 @@ class Appliance:
                 break
         self._find_hosts()
 
-    def _open(self) -> None:
+    def _open_programs(self) -> None:
         pins = self.folder / "pins"
         try:
             for number, name in enumerate(self.layout.balancers()):
@@ -276,7 +273,7 @@ class Appliance:
                 for segment in self.file.segment:
                     for address in filter(None, (segment.ipv4, segment.ipv6)):
                         balancer.plane.add_own(address.partition("/")[0])
-                self._heard[balancer.name] = NeighbourSocket(balancer.netns)
+                self._neighbour_sockets[balancer.name] = NeighbourSocket(balancer.netns)
         except TesterError as problem:
             raise EnvironmentProblem(f"the eBPF programs cannot be used: {error_text(problem)}") from problem
 
@@ -284,8 +281,8 @@ class Appliance:
         place = self.layout.netns(member.name)
         pins = self.folder / "pins" / member.name
         self._gates[member.name] = MemberGate("b0", str(netns.FOLDER / place), str(pins))
-        self._watched[member.name] = _Watched()
-        self._heard[member.name] = NeighbourSocket(place)
+        self._probe_states[member.name] = _ProbeState()
+        self._neighbour_sockets[member.name] = NeighbourSocket(place)
         for balancer in self._balancers.values():
             known = {member["number"] for member in balancer.status()["members"]}
             if member.number not in known:
@@ -313,21 +310,21 @@ class Appliance:
         balancer = self._balancers[name]
         if self._membership.balancer_faults.get(name) != "hang":
             balancer.plane.set_role("works")
-        # The data path first: it needs nothing but that the switches know where the router is. A frame of a full queue
-        # is lost, and what follows starts other processes, which takes long on a busy machine.
+        # The data path comes first: it only needs switches that know the router's port. Announcements are repeated,
+        # because a full queue loses frames. The steps after it start processes, which is slow on a busy machine.
         for _ in range(_ANNOUNCEMENTS):
             self._announce(balancer)
             time.sleep(_BETWEEN_ANNOUNCEMENTS_S)
         self._announces_until_s = time.monotonic() + _ANNOUNCE_OFTEN_FOR_S
         self._membership.active = name
         self._write()
-        give(self.layout, name)
+        add_addresses(self.layout, name)
         self._announce(balancer)
         for other in self._balancers.values():
             other.forget_calls()
             if other.name != name:
                 with contextlib.suppress(EnvironmentProblem):
-                    take(self.layout, other.name)
+                    remove_addresses(self.layout, other.name)
 
     def _announce(self, balancer: Balancer) -> None:
         balancer.announce_outside()
@@ -343,29 +340,27 @@ class Appliance:
             balancer.plane.publish(self._membership.weights(), self._membership.seed, self._membership.epoch)
 
     def _find_hosts(self) -> None:
-        """Find the hosts and gateways, so that the first frame to each is forwarded at once."""
+        """Find the hosts and gateways, so that the router forwards the first frame to each at once."""
         if self.layout.outside is not None:
             self._neighbours = {**self.layout.outside.neighbours}
-            self._tell(self._neighbours)
+            self._set_neighbours(self._neighbours)
             return
-        wanted = {address for wire in self.file.segment for address in (wire.host_ipv4, wire.host_ipv6) if address}
-        wanted |= {route.via for route in self.file.route}
+        missing = {address for wire in self.file.segment for address in (wire.host_ipv4, wire.host_ipv6) if address}
+        missing |= {route.via for route in self.file.route}
         deadline = time.monotonic() + _FIRST_NEIGHBOURS_WITHIN_S
-        while wanted - self._neighbours.keys() and time.monotonic() < deadline:
-            for address in wanted - self._neighbours.keys():
-                self._look_for(address)
+        while missing - self._neighbours.keys() and time.monotonic() < deadline:
+            for address in missing - self._neighbours.keys():
+                self._look_up(address)
             time.sleep(_TICK_S)
-            self._listen()
-        for address in sorted(wanted - self._neighbours.keys()):
+            self._read_neighbours()
+        for address in sorted(missing - self._neighbours.keys()):
             self.on_remark(f"{address} does not answer")
-
-    # What goes on while it stands.
 
     def _watch(self) -> None:
         due_s = time.monotonic()
         while True:
             due_s = max(due_s + _TICK_S, time.monotonic())
-            if self._ends.wait(due_s - time.monotonic()):
+            if self._stopping.wait(due_s - time.monotonic()):
                 return
             with self._lock:
                 try:
@@ -386,36 +381,36 @@ class Appliance:
         active = self._balancers[self._membership.active]
         for balancer in self._balancers.values():
             balancer.plane.beat()
-        self._listen()
-        if self._is_due("counts", LOOKS_EVERY_S):
+        self._read_neighbours()
+        if self._is_due("counts", COMPARES_EVERY_S):
             numbers = {member["number"]: member for member in active.status()["members"]}
-            self._suspects.look(
+            self._route_comparison.compare(
                 {
                     member.name: (numbers[member.number]["sent_frames"], numbers[member.number]["returned_frames"])
                     for member in self._membership.members.values()
                     if member.number in numbers and not member.fault
                 }
             )
-        if self._is_due("own", _OWN_EVERY_S):
-            self._judge(active)
+        if self._is_due("own", _PROBES_EVERY_S):
+            self._judge_members(active)
             for balancer in self._balancers.values():
-                balancer.send_own([member.number for member in self._membership.members.values()])
+                balancer.send_probes([member.number for member in self._membership.members.values()])
         else:
             dead = [member["number"] for member in active.status()["members"] if member["is_dead"]]
-            active.send_own(dead)
+            active.send_probes(dead)
         if len(self._balancers) > 1 and self._is_due("call", CALL_EVERY_S):
             self._call(active)
         if time.monotonic() < self._announces_until_s:
-            self._announce(active)  # a frame of a full queue is lost
+            self._announce(active)  # repeated, because a full queue loses frames
         elif self._is_due("announce", _ANNOUNCE_EVERY_S):
             active.announce_inside([mac for mac, _ in self._neighbours.values()])
 
-    def _judge(self, active: Balancer) -> None:
-        """Remove members that do not answer this process's frames while others do; readmit recovered ones."""
+    def _judge_members(self, active: Balancer) -> None:
+        """Mark members silent that do not answer probes while others do, and recovered members not silent."""
         now = time.monotonic()
         members = {member["number"]: member for member in active.status()["members"]}
         for member in self._membership.members.values():
-            watched, status = self._watched[member.name], members.get(member.number)
+            watched, status = self._probe_states[member.name], members.get(member.number)
             if status is None:
                 continue
             answered = status["probes_returned"] + status["returned_frames"]
@@ -424,26 +419,26 @@ class Appliance:
                 watched.in_a_row += 1
             else:
                 watched.in_a_row = 0
-        last = max((watched.answered_s for watched in self._watched.values()), default=now)
+        last = max((watched.answered_s for watched in self._probe_states.values()), default=now)
         for member in self._membership.members.values():
-            watched, status = self._watched[member.name], members.get(member.number)
+            watched, status = self._probe_states[member.name], members.get(member.number)
             if status is None:
                 continue
-            # Measured against the last answer of anybody: where this process or all stood still, nobody is to blame.
+            # Measured from the last answer of any member, because this process or all members may have stood still.
             if last - watched.answered_s > _SILENT_AFTER_S:
                 watched.is_silent = True
             elif watched.in_a_row >= _ANSWERS_TO_COME_BACK:
                 watched.is_silent = False
-            if watched.differs != self._suspects.differs(member.name):
+            if watched.differs != self._route_comparison.differs(member.name):
                 watched.differs = not watched.differs
-                what = (
-                    "lacks or has what the others do not: its flows go to them"
+                state = (
+                    "differs from the others in addresses, routes or neighbours: they get its flows"
                     if watched.differs
-                    else "is as the others"
+                    else "is like the others again"
                 )
-                self.on_remark(f"{member.name} {what}")
+                self.on_remark(f"{member.name} {state}")
             for balancer in self._balancers.values():
-                # One that stands by learns from the one that works.
+                # A standby takes over the verdicts of the active load balancer.
                 is_silent = watched.is_silent or (balancer is not active and status["is_dead"])
                 balancer.plane.set_silent(member.number, is_silent or watched.differs)
 
@@ -459,9 +454,9 @@ class Appliance:
                 return
 
     def _can_work(self, balancer: Balancer) -> bool:
-        """Return whether a standby could do better: its interfaces are up, and back-end routers answer it."""
+        """Return whether a standby can take over: its interfaces are up, and back-end routers answer it."""
         before = sum(member["probes_returned"] for member in balancer.status()["members"])
-        balancer.send_own([member.number for member in self._membership.members.values()])
+        balancer.send_probes([member.number for member in self._membership.members.values()])
         deadline = time.monotonic() + _TICK_S
         while time.monotonic() < deadline:
             if sum(member["probes_returned"] for member in balancer.status()["members"]) > before:
@@ -469,18 +464,18 @@ class Appliance:
             time.sleep(0.001)
         return False
 
-    def _listen(self) -> None:
+    def _read_neighbours(self) -> None:
         new: dict[str, tuple[str, int]] = {}
-        for element, source in [*self._heard.items()]:
-            for heard in source.heard():
+        for element, source in [*self._neighbour_sockets.items()]:
+            for heard in source.reports():
                 if element in self._balancers:
-                    self._learn(element, heard, new)
+                    self._learn_neighbour(element, heard, new)
                 elif heard.mac is None:
-                    self._look_for(heard.address)
-        self._tell(new)
+                    self._look_up(heard.address)
+        self._set_neighbours(new)
 
-    def _tell(self, new: Mapping[str, tuple[str, int]]) -> None:
-        """Enter neighbours in all elements (address to MAC address and network)."""
+    def _set_neighbours(self, new: Mapping[str, tuple[str, int]]) -> None:
+        """Set neighbours in all elements; ``new``: address to MAC address and network."""
         if not new:
             return
         lines = [f"neighbour replace {address} lladdr {mac} dev b0 nud permanent" for address, (mac, _) in new.items()]
@@ -492,7 +487,7 @@ class Appliance:
                 balancer.plane.set_neighbour(octets(mac), self.layout.port(segment))
         self._balancers[self._membership.active].announce_inside([mac for mac, _ in new.values()])
 
-    def _learn(self, element: str, heard: Heard, new: dict[str, tuple[str, int]]) -> None:
+    def _learn_neighbour(self, element: str, heard: NeighbourReport, new: dict[str, tuple[str, int]]) -> None:
         segment = self._segment_of(heard.address)
         if element != self._membership.active or heard.mac is None or segment is None:
             return
@@ -500,12 +495,12 @@ class Appliance:
         if self._neighbours.get(heard.address) != learned:
             self._neighbours[heard.address] = new[heard.address] = learned
 
-    def _look_for(self, address: str) -> None:
+    def _look_up(self, address: str) -> None:
         now = time.monotonic()
         segment = self._segment_of(address)
-        if segment is None or now - self._looked_for.get(address, -1.0) < _LOOKS_AGAIN_AFTER_S:
+        if segment is None or now - self._looked_up_s.get(address, -1.0) < _LOOKS_UP_AGAIN_AFTER_S:
             return
-        self._looked_for[address] = now
+        self._looked_up_s[address] = now
         place = self._balancers[self._membership.active].netns
         with contextlib.suppress(EnvironmentProblem):
             ip(place, [f"neighbour replace {address} dev {self.layout.port(segment)} use"])
@@ -519,10 +514,8 @@ class Appliance:
                     return s
         return None
 
-    # What its operator asks for.
-
     def status(self) -> dict[str, Any]:
-        """Return the elements with their counts since they are up."""
+        """Return the elements with their counts since their start."""
         with self._lock:
             active = self._balancers[self._membership.active]
             by_number = {member["number"]: member for member in active.status()["members"]}
@@ -534,7 +527,7 @@ class Appliance:
                 members.append(
                     {
                         "name": member.name,
-                        "state": _state_of(member, counted, now, differs=self._watched[member.name].differs),
+                        "state": _state_of(member, counted, now, differs=self._probe_states[member.name].differs),
                         "weight": member.weight,
                         "cap_pps": member.cap_pps,
                         "forwarding": member.forwarding,
@@ -551,8 +544,8 @@ class Appliance:
                     segment.name: counted["ports"][self.layout.port(s)] for s, segment in enumerate(self.file.segment)
                 }
                 by_port = {name: port.pop("reasons") for name, port in ports.items()}
-                by_port[_INSIDE] = counted["inside_reasons"]
-                total = {reason: sum(drops[reason] for drops in by_port.values()) for reason in by_port[_INSIDE]}
+                by_port[_INSIDE_PORT] = counted["inside_reasons"]
+                total = {reason: sum(drops[reason] for drops in by_port.values()) for reason in by_port[_INSIDE_PORT]}
                 balancers.append(
                     {
                         "name": balancer.name,
@@ -580,7 +573,7 @@ class Appliance:
             }
 
     def fail(self, element: str, kind: str = "link") -> None:
-        """Make a fault: take an element's links down, or let it hang silently.
+        """Inject a fault: take an element's links down, or let it hang.
 
         Raises QuantityProblem: there is no such element, or no such fault.
         """
@@ -598,13 +591,13 @@ class Appliance:
                 if kind == "hang":
                     self._set_gate(member)
             self._write()
-        # Without the lock: what watches the router does not wait for the fault.
+        # Without the lock, so that the watching thread does not wait for the fault.
         if kind == "link":
             interfaces = ["b0"] if balancer is None else balancer.interfaces
             set_links(self.layout.netns(element), interfaces, "down")
 
     def restore(self, element: str) -> None:
-        """Undo a fault: an element that failed is set up anew, as after a restart of its machine."""
+        """Remove a fault: the element is set up again, as after a restart of its machine."""
         with self._lock:
             if element in self._balancers:
                 balancer = self._balancers[element]
@@ -625,13 +618,13 @@ class Appliance:
     def drain(self, element: str, *, idle_s: float = 5.0, deadline_s: float = 60.0) -> None:
         """Give a back-end router no new flows; it keeps active flows until they are idle or the deadline passes."""
         for what, time_s in (("idle time", idle_s), ("deadline", deadline_s)):
-            if not 0.0 < time_s <= _LONGEST_DRAIN_S:
-                raise QuantityProblem("", f"{what} {time_s:g} s: above 0 and up to {_LONGEST_DRAIN_S:g} s is allowed")
+            if not 0.0 < time_s <= _MAX_DRAIN_S:
+                raise QuantityProblem("", f"{what} {time_s:g} s: above 0 and up to {_MAX_DRAIN_S:g} s is allowed")
         with self._lock:
             member = self._member(element)
             self._refuse_while_draining(but=element)
             self._refuse_the_last(member)
-            # Both halves alike first: a row that had moved before stays where it is.
+            # First both tables become equal, so that rows that moved earlier stay where they are.
             self._publish()
             for balancer in self._balancers.values():
                 balancer.plane.drain(member.number, idle_s, deadline_s)
@@ -640,7 +633,7 @@ class Appliance:
             self._publish()
 
     def add(self, element: str, *, weight: float | None = None, **settings: Any) -> None:
-        """Add a back-end router with the settings of a file, or give a draining one its flows again."""
+        """Add a back-end router with settings as in a file, or give a draining router its flows again."""
         with self._lock:
             self._refuse_while_draining(but=element)
             member = self._membership.members.get(element)
@@ -654,7 +647,7 @@ class Appliance:
             self._publish()
 
     def remove(self, element: str) -> None:
-        """Remove a back-end router: its flows go to others at once, and frames under way still arrive."""
+        """Remove a back-end router: others get its flows at once, and frames in flight still arrive."""
         with self._lock:
             member = self._member(element)
             self._refuse_while_draining(but=element)
@@ -666,17 +659,17 @@ class Appliance:
             for balancer in self._balancers.values():
                 balancer.plane.set_member(member.number, None)
             self._gates.pop(element).close()
-            self._heard.pop(element).close()
-            del self._watched[element], self._membership.members[element]
+            self._neighbour_sockets.pop(element).close()
+            del self._probe_states[element], self._membership.members[element]
             self._write()
             ip(None, [f"netns del {self.layout.netns(element)}"])
             for pin in sorted((self.folder / "pins" / element).glob("*")):
                 pin.unlink()
             (self.folder / "pins" / element).rmdir()
-            self._note()
+            self._write_state()
 
     def set_weight(self, element: str, weight: float) -> None:
-        """Give a back-end router another share of the flows."""
+        """Set the weight of a back-end router, and thereby its share of the flows."""
         if not 0.0 < weight <= 1e6:
             raise QuantityProblem(str(weight), f"got weight {weight:g}: above 0 and up to 1e6 is allowed")
         with self._lock:
@@ -685,7 +678,7 @@ class Appliance:
             self._publish()
 
     def trace(self, protocol: str, source: str, destination: str) -> dict[str, Any]:
-        """Return which back-end router a flow goes to, and why.
+        """Return the back-end router of a flow, and the reasons.
 
         ``protocol``: ``"udp"``, ``"tcp"``, … or its number; ``source`` and ``destination``: ``ADDRESS:PORT``,
         ``[ADDRESS]:PORT`` for IPv6, or an address alone.
@@ -717,7 +710,7 @@ class Appliance:
         return {"row": row, "router": chosen, "order": names, "because": because}
 
     def audit(self) -> dict[str, Any]:
-        """Return digests of the tables of each element, and whether all are as they should be."""
+        """Return digests of the tables of each element, and their differences as problems."""
         with self._lock:
             balancers = {name: json.loads(running.plane.audit()) for name, running in self._balancers.items()}
             up = [member.name for member in self._membership.members.values() if member.fault != "link"]
@@ -738,8 +731,8 @@ class Appliance:
     def _member(self, element: str) -> Member:
         member = self._membership.members.get(element)
         if member is None:
-            there = ", ".join([*self._membership.members, *self._balancers])
-            raise QuantityProblem(element, f"there is no element {element!r}; there are: {there}")
+            elements = ", ".join([*self._membership.members, *self._balancers])
+            raise QuantityProblem(element, f"there is no element {element!r}; there are: {elements}")
         return member
 
     def _refuse_while_draining(self, but: str = "") -> None:
@@ -756,7 +749,6 @@ class Appliance:
             raise QuantityProblem(member.name, f"{member.name} is the last back-end router that takes flows")
 
     def _new_member(self, settings: dict[str, Any]) -> Member:
-        # The file's own rules.
         table = validated(BackEndTable, settings, "routecast multistage add")
         if problems := [*problems_of_router("", table)]:
             raise FileProblem("routecast multistage add", problems)
@@ -779,11 +771,11 @@ class Appliance:
         return member
 
     def _wait_for_answer(self, member: Member) -> None:
-        """Wait until a new router forwards, before any flow goes to it."""
+        """Wait until a new router forwards, before it gets flows."""
         active = self._balancers[self._membership.active]
         deadline = time.monotonic() + 1.0
         while time.monotonic() < deadline:
-            active.send_own([member.number])
+            active.send_probes([member.number])
             time.sleep(0.002)
             members = {member["number"]: member for member in active.status()["members"]}
             if members[member.number]["probes_returned"] > 0:
@@ -791,8 +783,8 @@ class Appliance:
         raise EnvironmentProblem(f"{member.name} does not forward; `routecast multistage remove {member.name}`")
 
 
-_INSIDE = "to-routers"
-"""What the interface to the back-end routers is called beside the outside networks; no network has such a name."""
+_INSIDE_PORT = "to-routers"
+"""Name of the interface to the back-end routers among those of the outside networks, which permit no hyphen."""
 _DROPS = ("no_member", "no_room", "malformed", "unknown_neighbour")
 _COUNTS = (
     "sent_frames",

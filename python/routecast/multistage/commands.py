@@ -59,7 +59,7 @@ def up(
     text = read_text(file, kind="multistage router")
     router = Appliance(text, subject=str(file), on_remark=remark)
     if background:
-        _in_the_background(file, router.name, prometheus)
+        _start_in_background(file, router.name, prometheus)
         return
     with router:
         _hold(router, prometheus)
@@ -89,13 +89,13 @@ def _hold(router: Appliance, prometheus: int | None) -> None:
             pages.close()
 
 
-def _in_the_background(file: Path, name: str, prometheus: int | None) -> None:
+def _start_in_background(file: Path, name: str, prometheus: int | None) -> None:
     import subprocess
     import tempfile
     import time
 
     from routecast.errors import EnvironmentProblem
-    from routecast.multistage._control import ask
+    from routecast.multistage._control import send_request
 
     options = [] if prometheus is None else ["--prometheus", str(prometheus)]
     with tempfile.TemporaryFile("w+") as log:
@@ -109,7 +109,7 @@ def _in_the_background(file: Path, name: str, prometheus: int | None) -> None:
         deadline = time.monotonic() + _COMES_UP_WITHIN_S
         while process.poll() is None and time.monotonic() < deadline:
             try:
-                ask(name, "status")
+                send_request(name, "status")
             except EnvironmentProblem:
                 time.sleep(_LISTENS_EVERY_S)
                 continue
@@ -138,14 +138,14 @@ def status(
     """Show the elements with their rates, again and again until Ctrl-C."""
     import time
 
-    from routecast.multistage._control import ask, the_only_one
+    from routecast.multistage._control import chosen_router, send_request
     from routecast.multistage._tables import balancers_table, routers_table, with_rates
 
-    router = the_only_one(name)
-    before = ask(router, "status")
+    router = chosen_router(name)
+    before = send_request(router, "status")
     while True:
         time.sleep(interval)
-        after = ask(router, "status")
+        after = send_request(router, "status")
         rates = with_rates(before, after)
         before = after
         if as_json:
@@ -174,7 +174,7 @@ def drain(
     """Give a back-end router no new flows, and let it keep those that it has until they end."""
     from routecast.quantity import parse_duration_s
 
-    _do(name, "drain", element=router, idle_s=parse_duration_s(idle), deadline_s=parse_duration_s(deadline))
+    _request(name, "drain", element=router, idle_s=parse_duration_s(idle), deadline_s=parse_duration_s(deadline))
     remark(f"{router} drains; `routecast multistage status` shows when it gets nothing any more")
 
 
@@ -194,13 +194,13 @@ def add(
     """Add a back-end router, or give one that was drained its flows again."""
     settings = {"cap": cap or None, "forwarding": forwarding, "rules": rules}
     values = {key: value for key, value in settings.items() if value is not None}
-    _do(name, "add", element=router, weight=weight, **values)
+    _request(name, "add", element=router, weight=weight, **values)
     remark(f"{router} takes flows")
 
 
 def remove(router: Router, *, name: Name = None) -> None:
     """Remove a back-end router: its flows go to others, and what is on its way arrives."""
-    _do(name, "remove", element=router)
+    _request(name, "remove", element=router)
     remark(f"{router} is out")
 
 
@@ -211,7 +211,7 @@ def weight(
     name: Name = None,
 ) -> None:
     """Give a back-end router another share of the flows."""
-    _do(name, "set_weight", element=router, weight=share)
+    _request(name, "set_weight", element=router, weight=share)
     remark(f"{router} has weight {share:g}")
 
 
@@ -247,18 +247,18 @@ def predict(
     data().print(f"Forwarded: {text}", markup=False, highlight=False)
 
 
-def _foretold(name: str | None, element: str) -> str:
+def _describe_predicted_loss(name: str | None, element: str) -> str:
     """Return a sentence on the loss by the failure of an element at the current rates."""
     import time
 
-    from routecast.multistage._control import ask, the_only_one
+    from routecast.multistage._control import chosen_router, send_request
     from routecast.multistage._tables import with_rates
     from routecast.multistage.prediction import predicted_death, predicted_takeover
 
-    router = the_only_one(name)
-    before = ask(router, "status")
+    router = chosen_router(name)
+    before = send_request(router, "status")
     time.sleep(_RATES_OVER_S)
-    rates = with_rates(before, ask(router, "status"))
+    rates = with_rates(before, send_request(router, "status"))
     for machine in rates["routers"]:
         if machine["name"] != element:
             continue
@@ -291,16 +291,16 @@ def fail(
     name: Name = None,
 ) -> None:
     """Let an element fail, to see what that costs; its prediction is printed before."""
-    foretold = _foretold(name, element)
+    foretold = _describe_predicted_loss(name, element)
     if foretold:
         remark(f"predicted: {foretold}")
-    _do(name, "fail", element=element, kind=kind)
+    _request(name, "fail", element=element, kind=kind)
     remark(f"{element} has failed ({kind}); `routecast multistage restore {element}` mends it")
 
 
 def restore(element: Element, *, name: Name = None) -> None:
     """Mend an element that failed: it is set up anew, and takes frames once it has answered."""
-    _do(name, "restore", element=element)
+    _request(name, "restore", element=element)
     remark(f"{element} is mended")
 
 
@@ -313,7 +313,7 @@ def trace(
     as_json: AsJson = False,
 ) -> None:
     """Print the back-end router of a flow, and the reason."""
-    path = _do(name, "trace", protocol=protocol, source=source, destination=destination)
+    path = _request(name, "trace", protocol=protocol, source=source, destination=destination)
     if as_json:
         print_json(path)
         return
@@ -325,7 +325,7 @@ def audit(name: Name = None, *, as_json: AsJson = False) -> None:
     from routecast.errors import CriterionFailed
     from routecast.multistage._tables import audit_table
 
-    result = _do(name, "audit")
+    result = _request(name, "audit")
     if as_json:
         print_json(result)
     else:
@@ -341,23 +341,23 @@ def down(name: Name = None) -> None:
     import time
 
     from routecast.errors import EnvironmentProblem
-    from routecast.multistage._control import ask, standing, the_only_one
+    from routecast.multistage._control import chosen_router, send_request, standing_routers
     from routecast.testbed import state
 
-    router = the_only_one(name)
+    router = chosen_router(name)
     try:
-        ask(router, "down")
+        send_request(router, "down")
     except EnvironmentProblem:
         state.remove(router)
     deadline = time.monotonic() + _GOES_DOWN_WITHIN_S
-    while router in standing():
+    while router in standing_routers():
         if time.monotonic() > deadline:
             raise EnvironmentProblem(f"{router} does not go down within {_GOES_DOWN_WITHIN_S:g} s")
         time.sleep(_LISTENS_EVERY_S)
     remark(f"{router} is down")
 
 
-def _do(name: str | None, what: str, **arguments: Any) -> Any:
-    from routecast.multistage._control import ask, the_only_one
+def _request(name: str | None, what: str, **arguments: Any) -> Any:
+    from routecast.multistage._control import chosen_router, send_request
 
-    return ask(the_only_one(name), what, **arguments)
+    return send_request(chosen_router(name), what, **arguments)

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 from routecast import __version__
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.multistage._layout import Outside
-from routecast.multistage._membership import MOST_MEMBERS
+from routecast.multistage._membership import MAX_MEMBERS
 from routecast.multistage.appliance import FAULTS, Appliance
 from routecast.multistage.reading import MultistageFile, RouteTable, SegmentTable, read_multistage
 from routecast.quantity.did_you_mean import did_you_mean
@@ -27,10 +27,10 @@ from routecast.testbed.tester import back_ends
 
 __all__ = ["MultistageDevice", "MultistageOptions"]
 
-_MOST_CAP_PPS = 10_000_000
+_MAX_CAP_PPS = 10_000_000
 _BACK_WITHIN_S = 10.0
 _LOOKS_EVERY_S = 0.01
-_IN_NAME = 12
+_MAX_NAME_LETTERS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +44,13 @@ class MultistageOptions(DeviceOptions):
     """
 
     file: str = option("", "a *.multistage.toml, whose networks are replaced by the test bed's")
-    routers: int = option(3, "back-end routers, where there is no file", minimum=1, maximum=MOST_MEMBERS)
+    routers: int = option(3, "back-end routers, where there is no file", minimum=1, maximum=MAX_MEMBERS)
     balancers: int = option(1, "load balancers, where there is no file", minimum=1, maximum=2)
     cap_pps: int = option(
         0,
         "frames/s that each back-end router forwards at most (emulated by XDP), where there is no file; 0: no cap",
         minimum=0,
-        maximum=_MOST_CAP_PPS,
+        maximum=_MAX_CAP_PPS,
     )
     away_ms: int = option(300, "how long an element stays away in a reset, ms", minimum=1, maximum=60_000)
 
@@ -223,7 +223,7 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
             for via, networks in ((port.neighbour_ipv4, port.networks_ipv4), (port.neighbour_ipv6, port.networks_ipv6))
             for network in networks
         ]
-        return self._file_of(f"{site.folder.name[: _IN_NAME - 3]}-ms", segments, routes)
+        return self._file_of(f"{site.folder.name[: _MAX_NAME_LETTERS - 3]}-ms", segments, routes)
 
     def _file_of(
         self, name: str, segments: Sequence[SegmentTable], routes: Sequence[RouteTable] = ()

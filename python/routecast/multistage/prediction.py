@@ -7,26 +7,26 @@ from routecast.quantity.schema import field, value
 __all__ = ["CALL_EVERY_S", "MISSED_CALLS", "PredictedDeath", "predicted_death", "predicted_takeover"]
 
 CALL_EVERY_S = 0.04
-"""A load balancer that stands by calls the one that works so often, s."""
+"""Interval of the calls of the standby to the active load balancer, s."""
 MISSED_CALLS = 5
-"""So many calls without an answer, one after the other, and it takes over."""
+"""Number of consecutive calls without an answer after which the standby takes over."""
 
 
 @value
 class PredictedDeath:
-    """The loss by the death of an element."""
+    """The predicted loss by the death of an element."""
 
     detection_s: float = field("Time from the death, or from the last returned frame, to the verdict, s")
-    lost_frames: float = field("Frames lost: all that were sent to it meanwhile")
+    lost_frames: float = field("Lost frames: all that are sent to it until the verdict")
 
 
 def predicted_death(*, rate_pps: float, silence_s: float, unanswered_frames: int) -> PredictedDeath:
-    """Predict the death of one back-end router of several, while the others return N frames within T.
+    """Predict the loss by the death of one of several back-end routers, while others return frames.
 
-    N frames are unanswered after N / rate; the clock runs from the next one. The verdict falls with the first frame
-    that arrives later than T: half a gap more in the mean.
+    N frames are unanswered after N / rate, and the time runs from the next frame. The verdict falls with the first
+    frame that arrives later than T, which is half a gap later in the mean.
 
-    ``rate_pps``: what is sent to it, frames/s; ``silence_s``: t, s; ``unanswered_frames``: n.
+    ``rate_pps``: rate towards the router, frames/s; ``silence_s``: T, s; ``unanswered_frames``: N.
 
     Examples
     --------
@@ -39,13 +39,13 @@ def predicted_death(*, rate_pps: float, silence_s: float, unanswered_frames: int
 
 
 def predicted_takeover(*, rate_pps: float) -> PredictedDeath:
-    """Predict the death of the active load balancer where a second one stands by.
+    """Predict the loss by the death of the active load balancer if there is a standby.
 
-    The first call without an answer goes out half a period after the death in the mean, and that it has none is seen
-    with the next call; so on until :data:`MISSED_CALLS` are missed. What the second one needs for its first
-    announcement is not in it: a millisecond or two on a machine that has a core to spare.
+    In the mean the first call without an answer is sent half a period after the death, and the next call shows that it
+    has no answer; the takeover follows after :data:`MISSED_CALLS` such calls. The prediction leaves out the time of the
+    standby's first announcement, a millisecond or two on a machine with a free core.
 
-    ``rate_pps``: what is sent to the router, frames/s.
+    ``rate_pps``: rate towards the router, frames/s.
 
     Examples
     --------

@@ -1,7 +1,4 @@
-"""Reading ``*.multistage.toml``: every fault at once, each with its place.
-
-Each table of the file is a pydantic model.
-"""
+"""The file ``*.multistage.toml``: its tables, and the checks that report all faults at once with their places."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from routecast.testbed.document import Ipv4, Ipv4Interface, Ipv4Network, Ipv6, I
 
 __all__ = [
     "INSIDE",
-    "_MOST_ROUTERS",
     "BackEndTable",
     "BalancerTable",
     "DetectorTable",
@@ -34,7 +30,7 @@ __all__ = [
     "read_multistage",
 ]
 
-_MOST_ROUTERS = 64
+_MAX_ROUTERS = 64
 
 ElementName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9]{0,7}$")]
 ApplianceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,11}$")]
@@ -50,13 +46,13 @@ class SegmentTable(FileTable):
     """``[[segment]]``: an outside network of the router, with one host in a namespace of its own."""
 
     name: ElementName = Field(description="Name of the network.")
-    ipv4: Ipv4Interface = Field(description="The router's address on it.", examples=["198.18.1.1/24"])
-    ipv6: Ipv6Interface | None = Field(default=None, description="The router's IPv6 address on it; none if not given.")
-    host_ipv4: Ipv4 = Field(description="Address of its host.", examples=["198.18.1.2"])
-    host_ipv6: Ipv6 | None = Field(default=None, description="IPv6 address of its host.")
-    mtu: Mtu = Field(default=1500, description="Longest IP packet, in bytes; XDP in a veth driver takes a page.")
+    ipv4: Ipv4Interface = Field(description="The router's address on the network.", examples=["198.18.1.1/24"])
+    ipv6: Ipv6Interface | None = Field(default=None, description="The router's IPv6 address on the network.")
+    host_ipv4: Ipv4 = Field(description="Address of the host.", examples=["198.18.1.2"])
+    host_ipv6: Ipv6 | None = Field(default=None, description="IPv6 address of the host.")
+    mtu: Mtu = Field(default=1500, description="Longest IP packet, in bytes; XDP on veth limits it to a page.")
     local: ElementName | None = Field(
-        default=None, description="Back-end router of its frames, under the scheme local_only."
+        default=None, description="Back-end router for frames of the network, with the scheme local_only."
     )
 
 
@@ -64,7 +60,7 @@ class BalancerTable(FileTable):
     """``[[balancer]]``: a load balancer, Linux with eBPF programs in a namespace of its own."""
 
     name: ElementName = Field(description="Name of the load balancer.")
-    queues: Queues = Field(default=1, description="Receive queues of each of its interfaces; a flow stays in one.")
+    queues: Queues = Field(default=1, description="Receive queues of each interface; a flow stays in one queue.")
 
 
 class BackEndTable(FileTable):
@@ -73,14 +69,15 @@ class BackEndTable(FileTable):
     name: ElementName = Field(description="Name of the back-end router.")
     weight: Weight = Field(default=1.0, description="Relative share of the flows.")
     cap: FrameRate | None = Field(
-        default=None, description="Emulates a machine that forwards so much (XDP drops the rest); no cap if not given."
+        default=None, description="Highest forwarding rate, which XDP emulates by drops; no cap if not given."
     )
-    queue: FrameCount = Field(default=256, description="Frames that wait before the emulated machine drops.")
+    queue: FrameCount = Field(default=256, description="Frames that the emulated machine queues before it drops.")
     forwarding: Forwarding = Field(
-        default="linux", description="Forwarding: Linux, Linux behind nftables rules, or XDP by the kernel's tables."
+        default="linux",
+        description="Forwarding by Linux, by Linux behind nftables rules, or by XDP with the kernel's tables.",
     )
     rules: Rules | None = Field(
-        default=None, description="nftables rules that match nothing, before one that accepts; 24 if not given."
+        default=None, description="Number of nftables rules without a match before the accepting rule; 24 if not given."
     )
 
 
@@ -94,13 +91,13 @@ class RouteTable(FileTable):
 class DetectorTable(FileTable):
     """``[detector]``: when a back-end router counts as dead."""
 
-    silence: Duration = Field(default=0.05, description="T: how long it returns nothing while others do.")
-    alone: Duration = Field(default=0.2, description="The same where no other returns anything.")
-    unanswered: FewFrames = Field(default=64, description="N: frames without an answer before the clock is looked at.")
-    probes: FewFrames = Field(default=3, description="Own frames without an answer before a verdict.")
-    returns: FewFrames = Field(default=3, description="Own frames answered before it is alive again.")
-    hold: Duration = Field(default=0.1, description="Least time dead; doubled when it dies soon after a return.")
-    verdicts: FewFrames = Field(default=8, description="Most verdicts in a second.")
+    silence: Duration = Field(default=0.05, description="T: time without a returned frame while others return frames.")
+    alone: Duration = Field(default=0.2, description="Time without a returned frame while no other returns frames.")
+    unanswered: FewFrames = Field(default=64, description="N: frames without an answer before the time is measured.")
+    probes: FewFrames = Field(default=3, description="Probe frames without an answer before a verdict.")
+    returns: FewFrames = Field(default=3, description="Probe frames answered before it is alive again.")
+    hold: Duration = Field(default=0.1, description="Shortest time dead; doubled if it dies soon after its return.")
+    verdicts: FewFrames = Field(default=8, description="Highest number of verdicts in a second.")
 
 
 class MultistageFile(FileTable):
@@ -110,28 +107,28 @@ class MultistageFile(FileTable):
     description: str = Field(default="", description="The router in words.")
     scheme: Literal["flow_hash", "round_robin", "local_only"] = Field(
         default="flow_hash",
-        description="Choice of the back-end router: by the frame's flow, in turn, or by its network.",
+        description="Choice of the back-end router: by the flow of the frame, in turn, or by the network of the frame.",
     )
     seed: Annotated[int, Field(ge=0, le=2**63 - 1, strict=True)] = Field(
         default=1, description="Seed of the table of flows."
     )
     segment: Annotated[tuple[SegmentTable, ...], Field(min_length=2, max_length=16)]
     balancer: Annotated[tuple[BalancerTable, ...], Field(min_length=1, max_length=2)] = Field(
-        description="One that works, and one that stands by."
+        description="The active load balancer, and the standby."
     )
-    router: Annotated[tuple[BackEndTable, ...], Field(min_length=1, max_length=_MOST_ROUTERS)]
+    router: Annotated[tuple[BackEndTable, ...], Field(min_length=1, max_length=_MAX_ROUTERS)]
     route: tuple[RouteTable, ...] = ()
     detector: DetectorTable = DetectorTable()
 
 
 INSIDE = ipaddress.ip_network("100.127.255.0/24")
-"""Where the load balancer's own frames come from and go to (shared address space, RFC 6598)."""
+"""Network of the addresses of probe frames (shared address space, RFC 6598)."""
 
 
 def read_multistage(path: str | Path) -> MultistageFile:
     """Read a router of many machines.
 
-    Raises FileProblem: the file cannot be read, is no TOML, or is not valid; all faults with their places.
+    Raises FileProblem: the file cannot be read, is not TOML, or is not valid; all faults with their places.
     """
     return parse_multistage(read_text(Path(path), kind="multistage router"), subject=str(path))
 
@@ -139,7 +136,7 @@ def read_multistage(path: str | Path) -> MultistageFile:
 def parse_multistage(text: str, *, subject: str = "multistage router") -> MultistageFile:
     """Read a router of many machines from the text of its file; see :func:`read_multistage`."""
     file = validated(MultistageFile, parse_toml(text, subject), subject)
-    problems = [*_twice(file), *_addresses(file), *_names(file)]
+    problems = [*_repetition_problems(file), *_address_problems(file), *_name_problems(file)]
     if problems:
         raise FileProblem(subject, problems)
     return file
@@ -155,7 +152,7 @@ def multistage_schema() -> dict[str, Any]:
     }
 
 
-def _repeated(what: str, named: Iterable[tuple[str, object]]) -> Iterator[Problem]:
+def _repetitions(what: str, named: Iterable[tuple[str, object]]) -> Iterator[Problem]:
     seen: dict[object, str] = {}
     for place, name in named:
         if name in seen:
@@ -163,21 +160,21 @@ def _repeated(what: str, named: Iterable[tuple[str, object]]) -> Iterator[Proble
         seen.setdefault(name, place)
 
 
-def _twice(file: MultistageFile) -> Iterator[Problem]:
-    # Names of elements stand for each of them on the command line.
+def _repetition_problems(file: MultistageFile) -> Iterator[Problem]:
+    # The command line names elements of all kinds, so their names differ.
     names = [(f"segment[{n}].name", segment.name) for n, segment in enumerate(file.segment)]
     names += [(f"balancer[{n}].name", balancer.name) for n, balancer in enumerate(file.balancer)]
     names += [(f"router[{n}].name", router.name) for n, router in enumerate(file.router)]
-    yield from _repeated("element", names)
+    yield from _repetitions("element", names)
     addresses = []
     for number, segment in enumerate(file.segment):
         for key in ("ipv4", "host_ipv4", "ipv6", "host_ipv6"):
             if (text := getattr(segment, key)) is not None:
                 addresses.append((f"segment[{number}].{key}", ipaddress.ip_interface(text).ip))
-    yield from _repeated("address", addresses)
+    yield from _repetitions("address", addresses)
 
 
-def _addresses(file: MultistageFile) -> Iterator[Problem]:
+def _address_problems(file: MultistageFile) -> Iterator[Problem]:
     networks: list[tuple[str, Any]] = [("the load balancer's own network", INSIDE)]
     for number, segment in enumerate(file.segment):
         if (segment.ipv6 is None) != (segment.host_ipv6 is None):
@@ -208,7 +205,7 @@ def problems_of_router(place: str, table: BackEndTable) -> Iterator[Problem]:
         yield Problem(f"{place}rules", 'is for forwarding = "nftables"')
 
 
-def _names(file: MultistageFile) -> Iterator[Problem]:
+def _name_problems(file: MultistageFile) -> Iterator[Problem]:
     for number, table in enumerate(file.router):
         yield from problems_of_router(f"router[{number}].", table)
     known = [router.name for router in file.router]

@@ -11,8 +11,8 @@ WING = Wing(
     commands={
         "Measure": {
             "multistage": CommandGroup(
-                "A router of many machines, in network namespaces: put it up, watch it, change it, "
-                "let parts of it fail.",
+                "A router of many machines in network namespaces: set it up, watch it, change it, and "
+                "let its elements fail.",
                 {
                     name: f"commands:{name}"
                     for name in (

@@ -23,8 +23,8 @@ Share = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
 
 FailureKind = Literal["router-link", "router-hang", "routers-link", "routers-hang", "balancer-link", "balancer-hang"]
 
-_MOST_FLOWS = 65_536
-_LEAST_FOR: dict[str, int] = {"router": 2, "routers": 3, "balancer": 1}
+_MAX_FLOWS = 65_536
+_MIN_ROUTERS: dict[str, int] = {"router": 2, "routers": 3, "balancer": 1}
 """Back-end routers, so that another one is left."""
 
 
@@ -122,7 +122,7 @@ class MultistageStudy(StudyDocument):
         problems += taken_names("failure", self.failure, "names its figure")
         for number, failure in enumerate(self.failure):
             place = f"failure[{number}]"
-            least = _LEAST_FOR[failure.of]
+            least = _MIN_ROUTERS[failure.of]
             if failure.routers < least:
                 what = f"{failure.routers} is below {least}: none is left to forward"
                 problems.append(Problem(f"{place}.routers", what))
@@ -133,6 +133,6 @@ class MultistageStudy(StudyDocument):
 
 
 def _too_many(place: str, flows: int) -> list[Problem]:
-    if flows <= _MOST_FLOWS:
+    if flows <= _MAX_FLOWS:
         return []
-    return [Problem(place, f"has {flows:,} flows: the tester sends {_MOST_FLOWS:,} at most, so give each BR fewer")]
+    return [Problem(place, f"has {flows:,} flows: the tester sends {_MAX_FLOWS:,} at most, so give each BR fewer")]

@@ -28,7 +28,7 @@ from routecast.evaluate.trial import Moment, Trial
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.multistage._model import Deaths, FlowChoices, deaths_of, model_of, takeover_of
+from routecast.multistage._model import FlowChoices, PredictedFailures, deaths_of, model_of, takeover_of
 from routecast.multistage.device import MultistageDevice
 from routecast.multistage.reading import MultistageFile
 from routecast.multistage.study.document import FailureTable, MultistageStudy
@@ -45,7 +45,7 @@ PREDICTION = "prediction.json"
 
 _PART_S = 0.005
 """Rates over time are those of parts of this length."""
-_CLOSE_S = 0.002
+_TIME_TOLERANCE_S = 0.002
 """A detection time that is met so closely is met."""
 
 Kind = Literal["calibration", "throughput", "latency", "failure"]
@@ -182,8 +182,8 @@ class FailureRow(RepeatedRow[FailureTable]):
     share: float
     predicted_away_s: float
     simulated_frames: float
-    predicted_course: tuple[tuple[float, float], ...]
-    courses: tuple[tuple[tuple[float, float], ...], ...] = ()
+    predicted_rates: tuple[tuple[float, float], ...]
+    measured_rates: tuple[tuple[tuple[float, float], ...], ...] = ()
 
     @property
     def victims_pps(self) -> float:
@@ -198,7 +198,7 @@ class FailureRow(RepeatedRow[FailureTable]):
     @property
     def missed_ratio(self) -> float:
         """The size of the error, 0 where the time is met within two milliseconds."""
-        is_close = abs(self.predicted_away_s - self.away_s) <= _CLOSE_S
+        is_close = abs(self.predicted_away_s - self.away_s) <= _TIME_TOLERANCE_S
         return 0.0 if is_close else abs(self.error_ratio)
 
 
@@ -217,7 +217,7 @@ class MultistageResult(StudyResult[MultistageStudy]):
     facts: Mapping[str, Any]
 
     @property
-    def furthest_from_the_sum(self) -> float:
+    def max_distance_from_sum(self) -> float:
         """Largest distance of a throughput from the sum of caps; NaN where one was not measured."""
         return _largest(row.over_the_sum - 1.0 for row in self.throughput)
 
@@ -256,13 +256,13 @@ def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> Mul
     with run.ledger(COLUMNS) as ledger:
         run.resumed = sum(point.key(study) in ledger.rows for point in (*first, *later))
         measuring = _Measuring(run=run, ledger=ledger, bench=bench or place, facts={})
-        begun = measuring.rows(first)
+        calibration_rows = measuring.rows(first)
         run.tell("predict")
         predicting = _Predicting(study=study, testbed=place.testbed)
         throughput = [predicting.throughput(count) for count in study.routers.count]
-        latency = [_latency(study, count, begun) for count in study.routers.count]
+        latency = [_latency(study, count, calibration_rows) for count in study.routers.count]
         failures = [predicting.failure(failure) for failure in study.failure]
-        written = _write(run, throughput, latency, failures)
+        written = _write_prediction(run, throughput, latency, failures)
         rows = measuring.rows(later)
     result = MultistageResult(
         study=study,
@@ -272,7 +272,7 @@ def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> Mul
         failures=tuple(_with_losses(row, rows) for row in failures),
         prediction_written=written,
         first_failure=min((str(row["began"]) for row in rows if row["kind"] == "failure"), default=""),
-        invalid_trials=sum(bool(row["invalid"]) for row in (*begun, *rows)),
+        invalid_trials=sum(bool(row["invalid"]) for row in (*calibration_rows, *rows)),
         facts=measuring.facts,
         provenance=run.provenance(),
     )
@@ -341,23 +341,23 @@ class _Measuring:
     def rows(self, points: Sequence[TrialPoint]) -> list[Row]:
         """Measure the points that the ledger lacks, and return the rows of all points, in order."""
         study, rows = self.run.study, self.ledger.rows
-        begun = self.run.done
+        calibration_rows = self.run.done
         done = 0
         for setting, group in groupby(points, key=lambda point: point.setting):
             waiting = list(group)
             missing = [point for point in waiting if point.key(study) not in rows]
             if missing:
-                self.run.done = begun + done
+                self.run.done = calibration_rows + done
                 self.run.tell(f"make a router of {setting.routers}")
                 with self.bench.device(setting) as evaluator:
                     if isinstance(evaluator, Described):
                         self.facts = dict(evaluator.facts())
                     for point in missing:
-                        self.run.done = begun + done + waiting.index(point)
+                        self.run.done = calibration_rows + done + waiting.index(point)
                         self.run.tell(point.title())
                         self.ledger.add(_row(study, point, evaluator))
             done += len(waiting)
-        self.run.done = begun + done
+        self.run.done = calibration_rows + done
         return [rows[point.key(study)] for point in points]
 
 
@@ -369,7 +369,7 @@ def _row(study: MultistageStudy, point: TrialPoint, evaluator: Router) -> Row:
     else:
         trial = evaluator.reset_trial(load, duration_s, kind=failure.kind, at_s=failure.at)
     latency = trial.latency
-    course = _course(trial.over_time, _PART_S) if failure else ()
+    course = _rate_course(trial.over_time, _PART_S) if failure else ()
     return {
         "task": point.key(study),
         "kind": point.kind,
@@ -407,7 +407,7 @@ def _loss_from_s(moments: Sequence[Moment]) -> float:
     return max(spells, key=lambda spell: sum(moment.dropped_pps for moment in spell[1]), default=(math.nan, []))[0]
 
 
-def _course(moments: Sequence[Moment], part_s: float) -> tuple[tuple[float, float], ...]:
+def _rate_course(moments: Sequence[Moment], part_s: float) -> tuple[tuple[float, float], ...]:
     """Return forwarded rates of parts of about ``part_s``: the middle of each, s, and its rate, frames/s."""
     if len(moments) < 2:
         return ()
@@ -425,7 +425,7 @@ class _Predicting:
     study: MultistageStudy
     testbed: str
 
-    def _known(self, point: TrialPoint) -> tuple[MultistageFile, FlowChoices]:
+    def _router_and_flows(self, point: TrialPoint) -> tuple[MultistageFile, FlowChoices]:
         """Return the router of a trial, and the back-end router of each flow of the tester."""
         bed = make_bed(self.testbed, device=MultistageDevice.name, options=point.setting.options())
         device = bed.device
@@ -437,7 +437,7 @@ class _Predicting:
     def throughput(self, count: int) -> ThroughputRow:
         """Predict the throughput of a router of ``count`` machines in overload."""
         point = next(point for point in _points(self.study) if point.setting == _setting(self.study, count))
-        trial = self._simulated(point, model_and_flows=self._known(point))
+        trial = self._simulate(point, model_and_flows=self._router_and_flows(point))
         assert trial.offered_frames is not None
         assert trial.dropped_frames is not None
         return ThroughputRow(
@@ -450,7 +450,7 @@ class _Predicting:
     def failure(self, failure: FailureTable) -> FailureRow:
         """Predict a failure: closed form, and the course of the rate by the simulator."""
         point = next(point for point in _points(self.study) if point.failure == failure)
-        file, flows = self._known(point)
+        file, flows = self._router_and_flows(point)
         names = [table.name for table in file.router]
         rate_pps = point.load_pps
         if failure.of == "balancer":
@@ -468,7 +468,7 @@ class _Predicting:
                 at_s=failure.at,
                 back_s=failure.at + failure.away,
             )
-        trial = self._simulated(point, model_and_flows=(file, flows), deaths=deaths)
+        trial = self._simulate(point, model_and_flows=(file, flows), deaths=deaths)
         return FailureRow(
             conditions=failure,
             load_pps=rate_pps,
@@ -477,11 +477,15 @@ class _Predicting:
             predicted_away_s=deaths.lost_frames / (share * rate_pps),
             predicted=deaths.lost_frames,
             simulated_frames=float(trial.dropped_frames or 0),
-            predicted_course=_since(_course(trial.over_time, _PART_S), failure.at),
+            predicted_rates=_relative_to(_rate_course(trial.over_time, _PART_S), failure.at),
         )
 
-    def _simulated(
-        self, point: TrialPoint, *, model_and_flows: tuple[MultistageFile, FlowChoices], deaths: Deaths | None = None
+    def _simulate(
+        self,
+        point: TrialPoint,
+        *,
+        model_and_flows: tuple[MultistageFile, FlowChoices],
+        deaths: PredictedFailures | None = None,
     ) -> Trial:
         model = model_of(*model_and_flows)
         events = deaths.events if deaths else ()
@@ -489,23 +493,23 @@ class _Predicting:
         return simulate.trial(point.load(self.study), self.study.trials.duration)
 
 
-def _latency(study: MultistageStudy, count: int, begun: Sequence[Row]) -> MultistageLatency:
+def _latency(study: MultistageStudy, count: int, calibration_rows: Sequence[Row]) -> MultistageLatency:
     """Predict the latency: that of one back-end router without a cap at the same load.
 
     A frame passes one load balancer twice and one back-end router, however many there are; the emulated cap drops and
     does not delay; and machines that share these cores are busy with the same number of frames.
     """
     load_pps = _latency_pps(study, count)
-    mine = [row for row in begun if row["load_pps"] == load_pps and not row["invalid"]]
+    matching = [row for row in calibration_rows if row["load_pps"] == load_pps and not row["invalid"]]
     return MultistageLatency(
         conditions=count,
         load_pps=load_pps,
-        predicted=_measured(mine, "latency_p50_s").median,
-        predicted_p99_s=_measured(mine, "latency_p99_s").median,
+        predicted=_measured(matching, "latency_p50_s").median,
+        predicted_p99_s=_measured(matching, "latency_p99_s").median,
     )
 
 
-def _write(
+def _write_prediction(
     run: StudyRun[MultistageStudy],
     throughput: Sequence[ThroughputRow],
     latency: Sequence[MultistageLatency],
@@ -538,7 +542,7 @@ def _write(
                     "away_s": row.predicted_away_s,
                     "lost_frames": row.predicted,
                     "simulated_lost_frames": row.simulated_frames,
-                    "forwarded_pps_over_time": row.predicted_course,
+                    "forwarded_pps_over_time": row.predicted_rates,
                 }
                 for row in failures
             ],
@@ -564,14 +568,16 @@ def _measured(rows: Iterable[Row], name: str) -> Measured:
     return Measured(values=tuple(float(value) for value in values if isinstance(value, int | float)))
 
 
-def _of(rows: Iterable[Row], kind: Kind, routers: int) -> list[Row]:
+def _rows_of(rows: Iterable[Row], kind: Kind, routers: int) -> list[Row]:
     return [row for row in rows if (row["kind"], row["routers"]) == (kind, routers)]
 
 
 def _with_throughput(row: ThroughputRow, rows: Sequence[Row]) -> ThroughputRow:
-    mine = [point for point in _of(rows, "throughput", row.conditions) if not point["invalid"]]
+    matching = [point for point in _rows_of(rows, "throughput", row.conditions) if not point["invalid"]]
     # What waits at the end of a trial still arrives: all that is not lost is forwarded.
-    rates = [(float(row["offered_frames"] or 0) - float(row["dropped_frames"] or 0)) / _duration(row) for row in mine]
+    rates = [
+        (float(row["offered_frames"] or 0) - float(row["dropped_frames"] or 0)) / _duration(row) for row in matching
+    ]
     return row.measured_as(Measured(values=tuple(rates)))
 
 
@@ -580,21 +586,21 @@ def _duration(row: Row) -> float:
 
 
 def _with_latency(row: MultistageLatency, rows: Sequence[Row]) -> MultistageLatency:
-    mine = _of(rows, "latency", row.conditions)
-    return replace(row.measured_as(_measured(mine, "latency_p50_s")), p99_s=_measured(mine, "latency_p99_s"))
+    matching = _rows_of(rows, "latency", row.conditions)
+    return replace(row.measured_as(_measured(matching, "latency_p50_s")), p99_s=_measured(matching, "latency_p99_s"))
 
 
 def _with_losses(row: FailureRow, rows: Sequence[Row]) -> FailureRow:
-    mine = [measured for measured in rows if measured["failure"] == row.conditions.name and not measured["invalid"]]
-    courses = []
-    for measured in mine:
+    matching = [measured for measured in rows if measured["failure"] == row.conditions.name and not measured["invalid"]]
+    measured_rates = []
+    for measured in matching:
         course = [(float(at_s), float(rate_pps)) for at_s, rate_pps in json.loads(str(measured["over_time"]))]
         from_s = float(measured["loss_from_s"] if measured["loss_from_s"] is not None else math.nan)
-        courses.append(_since(course, from_s if math.isfinite(from_s) else row.conditions.at))
-    return replace(row.measured_as(_measured(mine, "dropped_frames")), courses=tuple(courses))
+        measured_rates.append(_relative_to(course, from_s if math.isfinite(from_s) else row.conditions.at))
+    return replace(row.measured_as(_measured(matching, "dropped_frames")), measured_rates=tuple(measured_rates))
 
 
-def _since(course: Sequence[tuple[float, float]], at_s: float) -> tuple[tuple[float, float], ...]:
+def _relative_to(course: Sequence[tuple[float, float]], at_s: float) -> tuple[tuple[float, float], ...]:
     return tuple((when_s - at_s, rate_pps) for when_s, rate_pps in course)
 
 
@@ -606,7 +612,7 @@ def _largest(errors: Iterable[float]) -> float:
 def _criteria(result: MultistageResult) -> tuple[Criterion, ...]:
     bounds = result.study.criteria
     return criteria_of(
-        ("largest distance of a throughput from the sum of caps", bounds.sum_of_caps, result.furthest_from_the_sum),
+        ("largest distance of a throughput from the sum of caps", bounds.sum_of_caps, result.max_distance_from_sum),
         ("largest error of a throughput", bounds.throughput, result.throughput_error_ratio),
         ("median error of median latencies", bounds.latency_median, result.latency_error_ratio),
         ("largest error of the loss of a death", bounds.loss, _largest(row.missed_ratio for row in result.deaths)),

@@ -14,7 +14,7 @@ from routecast.study.result import TerminalSummary, format_percent, measured_poi
 
 __all__ = ["page", "terminal_summary"]
 
-MEASURED, PREDICTED, SUM = palette(3, ordered=False)
+MEASURED, PREDICTED, SUM_OF_CAPS = palette(3, ordered=False)
 
 EMULATION = (
     "**The caps are an emulation.** Each back-end router has an XDP program that drops what comes faster than a "
@@ -90,7 +90,7 @@ def terminal_summary(result: MultistageResult) -> TerminalSummary:
         throughput_table(result),
         latency_table(result),
         failures_table(result),
-        closing=_order(result),
+        closing=_describe_order(result),
         notes=(f"{result.invalid_trials} invalid trials are left out",) if result.invalid_trials else (),
     )
 
@@ -109,7 +109,14 @@ def throughput_figure(result: MultistageResult) -> Figure:
         x=Axis(title="back-end routers", low=0.0),
         y=Axis(title="forwarded in overload [kpps]", low=0.0),
         marks=(
-            Line.of(rows, routers, lambda row: row.sum_of_caps_pps / 1e3, name="sum of caps", colour=SUM, dashed=True),
+            Line.of(
+                rows,
+                routers,
+                lambda row: row.sum_of_caps_pps / 1e3,
+                name="sum of caps",
+                colour=SUM_OF_CAPS,
+                dashed=True,
+            ),
             Line.of(rows, routers, lambda row: row.predicted / 1e3, name="predicted", colour=PREDICTED),
             measured_points(rows, routers, 1e-3, name="measured", colour=MEASURED),
         ),
@@ -119,7 +126,7 @@ def throughput_figure(result: MultistageResult) -> Figure:
 def failure_figure(row: FailureRow) -> Figure:
     """Return the rate over time through a failure, predicted and measured."""
     marks: list[Line | Points] = []
-    for number, course in enumerate(row.courses):
+    for number, course in enumerate(row.measured_rates):
         marks.append(
             Points.of_pairs(
                 _around_failure(course),
@@ -130,8 +137,8 @@ def failure_figure(row: FailureRow) -> Figure:
                 legend=number == 0,
             )
         )
-    marks.append(Line.of_pairs(_around_failure(row.predicted_course), name="predicted", colour=PREDICTED))
-    trials = f"{len(row.courses)} trial{'s' if len(row.courses) != 1 else ''}"
+    marks.append(Line.of_pairs(_around_failure(row.predicted_rates), name="predicted", colour=PREDICTED))
+    trials = f"{len(row.measured_rates)} trial{'s' if len(row.measured_rates) != 1 else ''}"
     return Figure(
         name=f"failure-{row.conditions.name}",
         title=f"{row.conditions.title}: {row.conditions.routers} back-end routers at {row.load_pps / 1e3:g} kpps",
@@ -167,12 +174,12 @@ def page(result: MultistageResult) -> Page:
         (_overview(result), _throughput(result), _latency(result), _failures(result)),
         made.trials_row(result.invalid_trials),
         ("Length of a trial", format_duration(study.trials.duration)),
-        ("Prediction", f"{PREDICTION}, written {result.prediction_written}; {_order(result)}"),
+        ("Prediction", f"{PREDICTION}, written {result.prediction_written}; {_describe_order(result)}"),
         ("Machine", _machine(result)),
     )
 
 
-def _order(result: MultistageResult) -> str:
+def _describe_order(result: MultistageResult) -> str:
     if not result.first_failure:
         return "no failure was tried"
     return f"{PREDICTION} was written {result.prediction_written}, the first failure began {result.first_failure}."
@@ -188,7 +195,7 @@ def _machine(result: MultistageResult) -> str:
 def _overview(result: MultistageResult) -> Section:
     tiles = [
         Tile(
-            format_percent(result.furthest_from_the_sum, 1),
+            format_percent(result.max_distance_from_sum, 1),
             "furthest from the sum of caps",
             "a queue's length included",
         ),
@@ -200,7 +207,9 @@ def _overview(result: MultistageResult) -> Section:
     if result.takeovers:
         most_s = max(row.away_s for row in result.takeovers)
         tiles.append(Tile(format_duration(float(f"{most_s:.3g}")), "until the second load balancer had taken over"))
-    return Section.of("answer", "Said first, measured then", _order(result), Tiles(tuple(tiles)), Prose(EMULATION))
+    return Section.of(
+        "answer", "Said first, measured then", _describe_order(result), Tiles(tuple(tiles)), Prose(EMULATION)
+    )
 
 
 def _throughput(result: MultistageResult) -> Section:

@@ -134,11 +134,11 @@ def test_fragments_arrive_whole(router: Appliance) -> None:
 def test_a_flow_goes_where_trace_says(router: Appliance, hosts: Hosts) -> None:
     foretold = FlowChoices.of(router.file, flows())
     for port, order in zip(range(1024, 1036), foretold.choices, strict=False):
-        said = router.trace("udp", f"{HOST[0]}:{port}", f"{HOST[1]}:7")["router"]
-        assert said == order[0]
-        before = counted(router, said, "sent_frames")
+        chosen = router.trace("udp", f"{HOST[0]}:{port}", f"{HOST[1]}:7")["router"]
+        assert chosen == order[0]
+        before = counted(router, chosen, "sent_frames")
         hosts.send(0.02, rate_pps=2e3, flows=[flow for flow in flows() if flow["source_port"] == port])
-        assert counted(router, said, "sent_frames") - before >= 40
+        assert counted(router, chosen, "sent_frames") - before >= 40
 
 
 @pytest.mark.parametrize("kind", ["link", "hang"])
@@ -159,14 +159,14 @@ def test_a_death_costs_its_own_flows_what_was_predicted(
         result["back"] = hosts.send(0.2)
         return result
 
-    def judge(found: dict[str, Any]) -> None:
+    def judge(result: dict[str, Any]) -> None:
         detector = router.file.detector
         predicted = predicted_death(
             rate_pps=share[0] * 20e3, silence_s=detector.silence, unanswered_frames=detector.unanswered
         )
-        assert found["lost_frames"] == pytest.approx(predicted.lost_frames, rel=0.05)
-        assert found["reordered_frames"] == 0
-        assert found["back"]["lost_frames"] == 0
+        assert result["lost_frames"] == pytest.approx(predicted.lost_frames, rel=0.05)
+        assert result["reordered_frames"] == 0
+        assert result["back"]["lost_frames"] == 0
 
     steady(run, judge)
 
@@ -181,8 +181,8 @@ def test_two_may_die_at_once(router: Appliance, hosts: Hosts, steady: Steady) ->
         wait_for(lambda: set(states(router).values()) == {"active"})
         return result
 
-    def judge(found: dict[str, Any]) -> None:
-        assert found["after"]["lost_frames"] == 0
+    def judge(result: dict[str, Any]) -> None:
+        assert result["after"]["lost_frames"] == 0
 
     steady(run, judge)
 
@@ -242,8 +242,8 @@ def test_what_a_router_rightly_drops_is_no_death(router: Appliance, hosts: Hosts
 
 def test_planned_changes_lose_nothing(router: Appliance, hosts: Hosts, steady: Steady) -> None:
     def nothing_is_lost(change: Callable[[], object]) -> None:
-        def judge(found: dict[str, Any]) -> None:
-            assert found["lost_frames"] == 0
+        def judge(result: dict[str, Any]) -> None:
+            assert result["lost_frames"] == 0
 
         # Late or not, a change loses nothing.
         steady(lambda: {**during(hosts, 0.8, change), "late_s": 0.0}, judge, attempts=1)
@@ -272,8 +272,8 @@ def test_a_hundred_tables_switched_under_load_lose_nothing(router: Appliance, ho
             "latest_s": max(trial["latest_s"] for trial in trials),
         }
 
-    def judge(found: dict[str, Any]) -> None:
-        assert found["lost_frames"] == 0
+    def judge(result: dict[str, Any]) -> None:
+        assert result["lost_frames"] == 0
 
     steady(switched, judge)
     assert router.audit()["problems"] == []
@@ -335,8 +335,8 @@ def test_the_router_outlives_its_process(text: str, steady: Steady) -> None:
                 timer.join()
                 return result
 
-            def judge(found: dict[str, Any]) -> None:
-                assert found["lost_frames"] == 0
+            def judge(result: dict[str, Any]) -> None:
+                assert result["lost_frames"] == 0
 
             steady(run, judge, attempts=1)
             assert again[0].status()["epoch"] == epoch
@@ -395,7 +395,7 @@ def test_nothing_is_left_behind(text: str) -> None:
 def test_one_that_stands_from_another_file_is_refused_and_goes_on(text: str) -> None:
     with Appliance(text) as router:
         router.leave()
-        with pytest.raises(EnvironmentProblem, match="stands from another file"):
+        with pytest.raises(EnvironmentProblem, match="is up from another file"):
             Appliance(text.replace("weight = 2.0", "weight = 3.0")).__enter__()
         assert router.name in state.beds()
     with Appliance(text) as router:
@@ -409,7 +409,7 @@ def test_one_that_cannot_come_up_leaves_nothing(text: str, element: str) -> None
     name = router.layout.netns(element)
     subprocess.run(["ip", "netns", "add", name], check=True)
     try:
-        with pytest.raises(EnvironmentProblem, match="is there and is not ours"):
+        with pytest.raises(EnvironmentProblem, match="exists and is no router's"):
             Appliance(text).__enter__()
         left = [item for item in (*netns.named(), *state.beds(), *_mounts()) if router.name in item]
         assert left == [name]

@@ -7,15 +7,15 @@ import time
 
 import pytest
 
-from routecast.multistage._balancer import Suspects
+from routecast.multistage._balancer import RouteComparison
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.tests.multistage_hosts import Hosts
 
 
-def after(looks: list[dict[str, tuple[int, int]]], digests: dict[str, str]) -> Suspects:
-    suspects = Suspects(digests.__getitem__)
+def after(looks: list[dict[str, tuple[int, int]]], digests: dict[str, str]) -> RouteComparison:
+    suspects = RouteComparison(digests.__getitem__)
     for counts in looks:
-        suspects.look(counts)
+        suspects.compare(counts)
         suspects.wait()
     return suspects
 
@@ -36,17 +36,17 @@ def test_who_drops_and_is_as_the_others_is_left_alone() -> None:
 
 
 def test_a_flood_of_what_is_rightly_dropped_is_compared_less_and_less() -> None:
-    asked: list[str] = []
+    compared: list[str] = []
 
     def digest(name: str) -> str:
-        asked.append(name)
+        compared.append(name)
         return "a"
 
-    suspects = Suspects(digest)
+    suspects = RouteComparison(digest)
     for counts in looks({"br0": 1000, "br1": 0}, times=64):
-        suspects.look(counts)
+        suspects.compare(counts)
         suspects.wait()
-    assert 2 <= asked.count("br1") <= 8
+    assert 2 <= compared.count("br1") <= 8
     assert not suspects.differs("br1")
 
 
@@ -61,11 +61,11 @@ def test_one_look_decides_nothing_and_one_that_is_mended_is_back() -> None:
     suspects = after(counts[:2], digests)
     assert not suspects.differs("br1")
     for count in counts[2:4]:
-        suspects.look(count)
+        suspects.compare(count)
         suspects.wait()
     assert suspects.differs("br1")
     digests["br1"] = "a"
-    suspects.look(counts[4])
+    suspects.compare(counts[4])
     suspects.wait()
     assert not suspects.differs("br1")
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from in_process import completed
 
-from routecast.multistage._control import standing
+from routecast.multistage._control import standing_routers
 from routecast.multistage._layout import Layout
 from routecast.multistage._tables import metrics, with_rates
 from routecast.multistage.reading import parse_multistage
@@ -61,7 +61,7 @@ def test_a_router_in_the_background(file: Path, text: str) -> None:
         told("audit", *of)
     finally:
         told("down", *of)
-    assert name not in standing()
+    assert name not in standing_routers()
     assert not [entry for entry in netns.named() if entry.startswith(f"rc-{name}-")]
 
 
@@ -83,7 +83,7 @@ def test_ctrl_c_takes_it_down_and_leaves_nothing(file: Path, text: str, start: S
     process.communicate()
     assert process.returncode == 130
     assert not [item for item in netns.named() if item.startswith(f"rc-{name}-")]
-    assert name not in standing()
+    assert name not in standing_routers()
 
 
 @pytest.mark.wire
@@ -101,7 +101,7 @@ def test_ctrl_c_leaves_nothing_however_early_and_often(file: Path, text: str, st
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.01)
     assert not [item for item in netns.named() if item.startswith(f"rc-{name}-")]
-    assert name not in standing()
+    assert name not in standing_routers()
 
 
 def test_what_does_not_stand_cannot_be_asked() -> None:

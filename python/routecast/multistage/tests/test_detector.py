@@ -73,11 +73,11 @@ def together(streams: list[dict[str, Any]]) -> dict[str, Any]:
 def test_with_frames_of_both_directions_at_once_only_the_dead_are_found(
     router: Appliance, hosts: Hosts, steady: Steady
 ) -> None:
-    def most_arrive(found: dict[str, Any]) -> None:
-        assert found["received_frames"] > 0.9 * found["sent_frames"]
+    def most_arrive(result: dict[str, Any]) -> None:
+        assert result["received_frames"] > 0.9 * result["sent_frames"]
 
-    def all_arrive(found: dict[str, Any]) -> None:
-        assert found["lost_frames"] == 0
+    def all_arrive(result: dict[str, Any]) -> None:
+        assert result["lost_frames"] == 0
 
     steady(lambda: together(both_ways(hosts, 0.3, 40e3)), most_arrive)
     assert sum(deaths(router).values()) == 0

@@ -70,9 +70,9 @@ def test_a_cap_is_what_it_forwards(bed: Path, undisturbed: Undisturbed) -> None:
             assert result.forwarded_frames <= 2 * (result.duration_s * 4000 + 256) * 1.01, result.notes
             return result
 
-        def all_that_is_lost_is_over_the_cap(found: Trial) -> None:
+        def all_that_is_lost_is_over_the_cap(trial_result: Trial) -> None:
             over = evaluator.bed.device.counters()["over_the_cap"] - before
-            assert over == pytest.approx(found.dropped_frames, abs=20)
+            assert over == pytest.approx(trial_result.dropped_frames, abs=20)
 
         undisturbed(run, all_that_is_lost_is_over_the_cap)
 

@@ -38,7 +38,7 @@ def test_whatever_forwards_it_is_one_router(text: str, forwarding: str) -> None:
             result = hosts.send(0.2, rate_pps=5e3, sizes=[{"bytes": 84}], **values)
             assert result["received_frames"] == result["sent_frames"], result
         routers = router.status()["routers"]
-        assert all(one["returned_frames"] for one in routers)
+        assert all(member["returned_frames"] for member in routers)
         assert all(bool(item["in_xdp"]) == (forwarding == "xdp") for item in routers)
         # One hop for IPv6, too: it, then the host; errors carry its address; a path MTU is found.
         assert icmp_errors(router, HOST_IPV6[1], limit=1) == [(ROUTER_IPV6, TIME_EXCEEDED, 0)]
@@ -57,7 +57,7 @@ def test_rules_of_nftables_stand_before_what_is_forwarded(text: str) -> None:
         hosts.send(0.1)
         command = ["ip", "netns", "exec", router.layout.netns("br0"), "nft", "--json", "list", "ruleset"]
         rules = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["nftables"]
-        assert sum(one.get("rule", {}).get("family") == "ip" for one in rules) == 6
+        assert sum(rule.get("rule", {}).get("family") == "ip" for rule in rules) == 6
         accepted = sum(
             rule["counter"]["packets"] for rule in rules if rule.get("counter", {}).get("name") == "accepted"
         )
@@ -81,7 +81,7 @@ def test_local_only_goes_by_the_network_that_a_frame_came_from(text: str) -> Non
     local = "[[segment]]".join([head, *(f'\nlocal = "br{n}"{item}' for n, item in enumerate(segments))])
     with Appliance('scheme = "local_only"\n' + local) as router, hosts_of(router) as hosts:
         assert hosts.send(0.1)["lost_frames"] == 0
-        sent = {one["name"]: one["sent_frames"] for one in router.status()["routers"]}
+        sent = {member["name"]: member["sent_frames"] for member in router.status()["routers"]}
         assert sent["br0"] > 0
         assert sent["br1"] == sent["br2"] == 0
         back = flows(

@@ -28,7 +28,7 @@ def test_the_example_keeps_the_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "instead", "place", "message"),
+    ("text", "instead", "place", "message"),
     [
         ('name = "br2"', 'name = "br0"', "router[2].name", "br0 is router[0].name already"),
         ('name = "br2"', 'name = "lb1"', "router[2].name", "lb1 is balancer[1].name already"),
@@ -46,10 +46,10 @@ def test_the_example_keeps_the_schema() -> None:
         ("[detector]", '[[route]]\nto = "::/0"\nvia = "198.18.1.2"\n[detector]', "route[0].via", "other version"),
     ],
 )
-def test_a_fault_is_said_with_its_place(said: str, instead: str, place: str, message: str) -> None:
-    assert said in EXAMPLE
+def test_a_fault_is_reported_with_its_place(text: str, instead: str, place: str, message: str) -> None:
+    assert text in EXAMPLE
     with pytest.raises(FileProblem) as caught:
-        parse_multistage(EXAMPLE.replace(said, instead))
+        parse_multistage(EXAMPLE.replace(text, instead))
     result = {problem.place: problem.message for problem in caught.value.problems}
     assert message in result[place]
 

@@ -115,10 +115,10 @@ def test_throughput_and_loss_come_out_as_predicted(result: MultistageResult) -> 
 
 
 def test_the_prediction_stands_before_the_first_failure(result: MultistageResult) -> None:
-    said = json.loads((result.out / "prediction.json").read_text())
-    assert said["written"] == result.prediction_written <= result.first_failure
-    assert said["failures"][0]["lost_frames"] == pytest.approx(result.failures[0].predicted)
-    rates = [rate for _, rate in said["failures"][0]["forwarded_pps_over_time"]]
+    prediction = json.loads((result.out / "prediction.json").read_text())
+    assert prediction["written"] == result.prediction_written <= result.first_failure
+    assert prediction["failures"][0]["lost_frames"] == pytest.approx(result.failures[0].predicted)
+    rates = [rate for _, rate in prediction["failures"][0]["forwarded_pps_over_time"]]
     assert min(rates) < 0.9 * max(rates)
 
 
