@@ -255,7 +255,9 @@ def test_a_criterion_of_the_study_is_a_limit_and_no_stated_value(
     judged = replace(result, study=study, cases=(item,), compared=compared((item,)), own=own_comparisons((item,)))
     assert [criterion.is_met for criterion in criteria(judged)] == [met]
     assert not judged.compared
-    assert [table.title for table in terminal_summary(judged).tables if table.name == "own"] == ["Criteria of the study"]
+    assert [table.title for table in terminal_summary(judged).tables if table.name == "own"] == [
+        "Criteria of the study"
+    ]
 
 
 def test_seeds_of_matrices_follow_one_another(case: Case, tmp_path: Path) -> None:
