@@ -187,7 +187,7 @@ def test_a_file_that_differs_is_kept_unless_forced(tmp_path: Path) -> None:
         (["--measurements", "points.csv"], "choose one (--series)"),
         (["--measurements", "points.csv", "--series", "c"], "is no series of the table"),
         (["--measurements", "mix.csv"], "--router writes a router file of it"),
-        (["--measurements", "links.csv"], "links of a study are alike"),
+        (["--measurements", "links.csv"], "a study has one rate for all links"),
         (["--measurements", "bare.csv"], "bare.csv: column calibrate: no row calibrates"),
     ],
 )

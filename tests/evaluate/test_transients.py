@@ -91,5 +91,5 @@ def test_a_burst_has_whole_frames_and_a_trace_no_steps() -> None:
     with pytest.raises(ModelProblem, match="whole frames"):
         Arrivals(kind="bursts", burst_frames=2.5)
     trace = Arrivals(kind="trace", trace_time_s=(0.0, 0.1), trace_frame_bytes=(64, 64), trace_flow=(0, 0))
-    with pytest.raises(ModelProblem, match="a trace brings its own instants"):
+    with pytest.raises(ModelProblem, match="a trace has fixed instants"):
         OfferedLoad(rate_pps=10.0, flows=ONE_FLOW, arrivals=trace, steps=(RateStep(at_s=0.1, rate_pps=1.0),))

@@ -300,7 +300,7 @@ def sweep(
         model, default = routers.of(settings)
         load = load_of(settings, model, default)
         if "load" in settings and load.arrivals.kind == "trace":
-            raise QuantityProblem("", "--vary load: a trace brings its own instants, so its rate cannot vary")
+            raise QuantityProblem("", "--vary load: a trace has fixed instants, so its rate cannot vary")
         if flows_follow and _is_crafted(load, len(model.ports)):
             load = replace(load, flows=even_flows(int(settings["cores"]), len(model.ports)))
             has_followed = True

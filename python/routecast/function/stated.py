@@ -62,7 +62,7 @@ def compared_statements(
     --------
     >>> from routecast.function.catalogue import read_function
     >>> from routecast.hardware.catalogue import read_hardware
-    >>> first = beside_stated(read_function("l2_switch"), read_hardware("xeon-e5-2690v2"))[0]
+    >>> first = compared_statements(read_function("l2_switch"), read_hardware("xeon-e5-2690v2"))[0]
     >>> first.stated.value, first.ours, first.stated.unit
     (213.0, 211.0, 'cycles')
     """

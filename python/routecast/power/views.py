@@ -321,7 +321,7 @@ def _short_name(setting: Setting) -> str:
 
     Examples
     --------
-    >>> _short(Setting(cores=2, frequency_hz=1e9, sleep="C6", activation="interrupt", linger_s=3e-6))
+    >>> _short_name(Setting(cores=2, frequency_hz=1e9, sleep="C6", activation="interrupt", linger_s=3e-6))
     '2 x 1 GHz C6 adaptive 3 us'
     """
     parts = [str(setting.cores)]

@@ -165,7 +165,7 @@ def test_power_may_rise_with_the_load_by_next_to_nothing_or_from_it(idle: str, t
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([*DAY[:5], "", *DAY[6:]], "missing steps: 1; say what to do about gaps: hold, interpolate or drop"),
+        ([*DAY[:5], "", *DAY[6:]], "missing steps: 1; choose what to do about gaps: hold, interpolate or drop"),
         ([*DAY[:5], "-3", *DAY[6:]], "-3"),
         ([*DAY[:5], "many", *DAY[6:]], "many"),
     ],
