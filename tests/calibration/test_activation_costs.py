@@ -68,8 +68,8 @@ def test_three_costs_explain_the_measured_idle_curve_in_the_simulator(series: st
     rates, idle = measured(series)
     fitted = fit_activation_costs(rates, idle, series=series)
     loaded = [(rate, share) for rate, share in zip(rates, idle, strict=True) if rate > 0.0]
-    told = loaded[: 1 + sum(share > 0.0 for _, share in loaded)]  # saturated points beyond the first are easy
-    errors = [simulated_idle(fitted.costs, rate) - share for rate, share in told]
+    informative = loaded[: 1 + sum(share > 0.0 for _, share in loaded)]  # saturated points beyond the first are easy
+    errors = [simulated_idle(fitted.costs, rate) - share for rate, share in informative]
     assert math.sqrt(sum(error**2 for error in errors) / len(errors)) <= 0.03
 
 

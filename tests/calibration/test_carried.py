@@ -82,10 +82,10 @@ def test_the_command_asks_for_more_cores_on_a_slower_host_and_for_two_measuremen
 ) -> None:
     table = tmp_path / "points.csv"
     table.write_text("cores,throughput,link,shared_queue\n1,1.7 Mpps,100 Gbit/s,no\n8,13 Mpps,100 Gbit/s,no\n")
-    asked = ["size", str(table), "--target", "5 Mpps", "--confidence", "80%", "--json"]
-    assert run(asked) == 0
+    arguments = ["size", str(table), "--target", "5 Mpps", "--confidence", "80%", "--json"]
+    assert run(arguments) == 0
     (here,) = json.loads(capsys.readouterr().out)["series"]
-    assert run([*asked, "--host", HOST, "--on", str(half), "--on", HOST, "--function", "l2_switch"]) == 0
+    assert run([*arguments, "--host", HOST, "--on", str(half), "--on", HOST, "--function", "l2_switch"]) == 0
     slower, same = json.loads(capsys.readouterr().out)["series"]
     assert slower["least"]["cores"] > same["least"]["cores"] >= here["least"]["cores"]
     assert all("host" in count["outside"] for count in slower["counts"])

@@ -26,10 +26,10 @@ def settings(points: list[ChainPoint]) -> set[tuple[float, ...]]:
 @pytest.mark.slow
 def test_six_settings_of_the_quotas_tell_the_others_of_every_order_within_six_percent(series: str) -> None:
     points = [point for point in POINTS if point.series == series]
-    told = [point for point in points if point.quotas in settings(points)]
-    others = [point for point in points if point not in told]
-    assert len(told) == 6
+    calibrating = [point for point in points if point.quotas in settings(points)]
+    others = [point for point in points if point not in calibrating]
+    assert len(calibrating) == 6
     assert len(others) in (21, 58)  # 27 or 64 settings in all
-    result = fit_chain(told, noise_ratio=PACK.noise_ratio).predict(others)
+    result = fit_chain(calibrating, noise_ratio=PACK.noise_ratio).predict(others)
     errors = [abs(item.error_ratio) for item in result]
     assert median(errors) <= 0.06

@@ -101,15 +101,17 @@ def queued(cores: int, *, shared: bool | None) -> Point:
 
 @pytest.mark.slow
 def test_more_cores_forward_less_only_where_a_collapse_is_possible_and_that_is_said() -> None:
-    known, asked = [1, 2, 4], [5, 6, 8, 12]
-    own, unsaid = (fit([queued(k, shared=said) for k in known], noise_ratio=0.01) for said in (False, None))
-    lows = [made.low_pps for made in own.predict([queued(k, shared=False) for k in (4, *asked)])]
+    calibrated_cores, predicted_cores = [1, 2, 4], [5, 6, 8, 12]
+    own, unstated = (
+        fit([queued(k, shared=shared) for k in calibrated_cores], noise_ratio=0.01) for shared in (False, None)
+    )
+    lows = [made.low_pps for made in own.predict([queued(k, shared=False) for k in (4, *predicted_cores)])]
     assert own.remarks([queued(12, shared=False)]) == ()
     assert all(more >= 0.99 * fewer for fewer, more in itertools.pairwise(lows))
-    (remark,) = unsaid.remarks([queued(12, shared=None)])
+    (remark,) = unstated.remarks([queued(12, shared=None)])
     assert "12 cores may forward less than 4 cores" in remark
     assert "shared_queue = no" in remark
-    assert unsaid.predict([queued(12, shared=None)])[0].low_pps < 0.5 * lows[0]
+    assert unstated.predict([queued(12, shared=None)])[0].low_pps < 0.5 * lows[0]
 
 
 def test_a_queue_that_cores_share_is_foretold_to_collapse() -> None:
@@ -154,8 +156,10 @@ def test_a_rate_of_one_port_where_the_table_says_two_is_pointed_at() -> None:
         Point(cores=k, frame_bytes=64.0, throughput_pps=min(k * 6e6, full_pps), link_bps=10e9, ports=2)
         for k in (1, 2, 4)
     ]
-    assert any("one port carries" in text for text in fit(points).warnings)
-    assert not any("one port carries" in text for text in fit([replace(point, ports=1) for point in points]).warnings)
+    assert any("line rate of one port" in text for text in fit(points).warnings)
+    assert not any(
+        "line rate of one port" in text for text in fit([replace(point, ports=1) for point in points]).warnings
+    )
 
 
 @pytest.mark.slow
@@ -407,9 +411,9 @@ def test_a_flat_series_is_fitted_without_a_warning_and_stays_flat() -> None:
 )
 def test_a_table_that_cannot_be_is_told(rows: list[tuple[int, float, float]], cannot: str) -> None:
     points = [Point(cores=k, frame_bytes=size, throughput_pps=rate) for k, size, rate in rows]
-    told = [warning for warning in fit(points).warnings if "cannot be beside" in warning]
-    assert bool(told) is bool(cannot)
-    assert all(cannot in warning for warning in told)
+    contradictions = [warning for warning in fit(points).warnings if "contradicts" in warning]
+    assert bool(contradictions) is bool(cannot)
+    assert all(cannot in warning for warning in contradictions)
 
 
 def test_a_point_prediction_averages_the_medians_of_the_laws() -> None:

@@ -88,9 +88,9 @@ def test_the_simulator_in_overload_waits_for_a_full_buffer() -> None:
         ((1e9, 2e9), (1e6,), "one rate for each clock"),
         ((1e9,), (1e6,), "second one"),
         ((2e9, 2e9), (1e6, 1.1e6), "second one"),
-        ((1e9, 0.0), (1e6, 1e6), "sample 2: a clock"),
-        ((1e9, 2e9), (1e6, -1.0), "sample 2: a rate"),
-        ((1e9, math.nan), (1e6, 1e6), "sample 2: a clock"),
+        ((1e9, 0.0), (1e6, 1e6), "sample 2: got a clock"),
+        ((1e9, 2e9), (1e6, -1.0), "sample 2: got a rate"),
+        ((1e9, math.nan), (1e6, 1e6), "sample 2: got a clock"),
         ((), (), "second one"),
     ],
 )

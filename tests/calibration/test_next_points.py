@@ -98,17 +98,17 @@ def test_advice_goes_by_the_rows_that_do_not_calibrate_or_by_what_is_asked() -> 
     rows = [point(1, 1.7e6), point(2, 3.3e6), point(8)]
     (by_rows,) = advise(rows)
     assert [each.cores for each in by_rows.targets] == [8]
-    (asked,) = advise(rows, AdviceQuestion(cores=(4,), frames=(FrameMix.parse("IMIX"),), most_cores=4))
-    assert [(each.cores, each.frame_mix is not None) for each in asked.targets] == [(4, True)]
-    assert {each.point.cores for each in asked.points} <= {1, 2, 3, 4}
+    (advice,) = advise(rows, AdviceQuestion(cores=(4,), frames=(FrameMix.parse("IMIX"),), most_cores=4))
+    assert [(each.cores, each.frame_mix is not None) for each in advice.targets] == [(4, True)]
+    assert {each.point.cores for each in advice.points} <= {1, 2, 3, 4}
 
 
 @pytest.mark.slow
 def test_measuring_stops_when_every_rate_is_known_as_well_as_asked() -> None:
     random = default_rng(3)
 
-    def measure(asked: Point) -> float:
-        return 1.0 / (1e-6 + asked.frame_bytes * 1e-10) * math.exp(0.01 * random.standard_normal())
+    def measure(point: Point) -> float:
+        return 1.0 / (1e-6 + point.frame_bytes * 1e-10) * math.exp(0.01 * random.standard_normal())
 
     able = [point(1, frame_bytes=size) for size in (64.0, 128.0, 256.0, 512.0, 1024.0, 1280.0, 1518.0)]
     known = measure_until(measure, able, until_ratio=0.05, spread_s=0.0)

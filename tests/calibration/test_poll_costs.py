@@ -102,11 +102,11 @@ def test_a_slower_core_takes_longer_for_everything() -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"maximum_pps": 0.6e6}, "first is a rate below the second"),
-        ({"saturation_pps": 0.0}, "both > 0"),
-        ({"budget_frames": 1}, "2 or more"),
+        ({"maximum_pps": 0.6e6}, "first must be below the second"),
+        ({"saturation_pps": 0.0}, "both must be above 0"),
+        ({"budget_frames": 1}, "at least 2"),
         ({"per_interrupt_s": -1e-9}, ">= 0"),
-        ({"manner": "until_short", "per_interrupt_s": 1e-6}, "at most 4.67e-07 s fit"),
+        ({"manner": "until_short", "per_interrupt_s": 1e-6}, "at most 4.67e-07 s"),
         ({"saturation_pps": 0.1e6, "budget_frames": 4}, "too far apart"),
         ({"manner": "until_emty"}, "until_empty"),
     ],

@@ -65,9 +65,9 @@ def test_the_closed_form_of_the_file_is_the_calibrated_prediction_at_every_numbe
     points: list[Point], laws: list[str] | None
 ) -> None:
     fitted = fit(points, laws=laws)
-    asked = [replace(points[0], cores=k, throughput_pps=float("nan")) for k in range(1, 13)]
-    text = saved(fitted, asked).text
-    for made in fitted.predict(asked):
+    predicted = [replace(points[0], cores=k, throughput_pps=float("nan")) for k in range(1, 13)]
+    text = saved(fitted, predicted).text
+    for made in fitted.predict(predicted):
         assert solved_pps(text, made.point.cores) == pytest.approx(made.throughput_pps, rel=1e-5)
 
 
@@ -136,7 +136,7 @@ def test_a_difference_that_the_file_cannot_say_is_warned_of() -> None:
 @pytest.mark.slow
 def test_what_the_calibration_warns_of_stands_in_the_file() -> None:
     points = [point(1, 2.0), point(4, 7.9), point(1, 1.0, frame_bytes=1518), point(4, 1.6, frame_bytes=1518)]
-    assert "# Mind: the rate of 4 cores at 1518 B (1.6 Mpps) is taken for an outlier" in saved(fit(points)).text
+    assert "# Mind: the rate of 4 cores at 1518 B (1.6 Mpps) is treated as an outlier" in saved(fit(points)).text
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_a_study_saves_the_router_that_it_calibrates(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["study", "vmware_msr", "--save-router", "x.toml"], 'kinds that do: "tables"'),
         (["study", "meyer2014", "--save-router", "none/x.toml"], "there is no folder none"),
@@ -181,7 +181,11 @@ def test_a_study_saves_the_router_that_it_calibrates(
 )
 @pytest.mark.slow
 def test_what_no_router_file_can_hold_is_refused(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [(series, k, 2e6 * k**0.9) for series in ("a", "b") for k in (1, 4)]
@@ -189,7 +193,7 @@ def test_what_no_router_file_can_hold_is_refused(
     Path("two.csv").write_text("series,cores,frame_bytes,throughput_pps\n" + text, encoding="utf-8")
     shutil.copy(DATA / "measured" / "meyer2014.csv", "four.csv")
     assert run(arguments) != 0
-    assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert not Path("x.toml").exists()
 
 

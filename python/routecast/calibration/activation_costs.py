@@ -37,21 +37,22 @@ __all__ = ["ActivationCosts", "FittedActivation", "PollCosts", "PollManner", "fi
 PollManner = Literal["until_empty", "until_short", "exhaustive"]
 
 AT_ONCE_S = 1e-12
-"""A linger that ends at once, unless a frame waits already: interrupts come on when a poll finds nothing."""
+"""Linger that ends at once if no frame waits, so that interrupts are enabled when a poll finds nothing."""
 
 NEVER_LIMITS_BPS = 1e15
-"""Rate of a link that never limits."""
+"""Rate of a link that is faster than any router."""
 
 
 @value
 class PollCosts:
-    """The costs of a frame, a poll and an interrupt on one core, in seconds, and its way of polling.
+    """The costs of a frame, a poll and an interrupt on one core, in seconds, and its manner of polling.
 
-    Costs per packet and per poll from two rates: the greatest, and the one from which the core is never idle.
+    The costs per packet and per poll follow from two rates: the maximum, and the saturation rate from which the core
+    is never idle.
 
-    A router that polls saturates before its maximum. From some rate on the next frame is there before a poll of a
-    single frame is over: the core is never idle any more, though it forwards still more, for then a poll takes several
-    frames and its own cost is shared. At constant bit rate, with ``c`` seconds for a frame and ``P`` for a poll of at
+    A router that polls saturates before its maximum. From the saturation rate on, the next frame arrives before a poll
+    of a single frame ends. The core is then never idle, but it can forward more, because a poll takes several frames,
+    which share its cost. At constant bit rate, with ``c`` seconds for a frame and ``P`` for a poll of at
     most ``B`` frames,
 
     ::
@@ -68,14 +69,14 @@ class PollCosts:
     per_packet_s: float
     per_poll_s: float
     per_interrupt_s: float
-    budget_frames: int = field("Frames of a poll, at most")
-    # When interrupts are enabled again; see the module. An empty poll's own time counts with the interrupt that began
-    # the polling: there is one of each.
+    budget_frames: int = field("Greatest number of frames of a poll")
+    # When interrupts are enabled again. The cost of the empty poll is part of the cost of the interrupt, because each
+    # interrupt leads to one empty poll.
     manner: PollManner
 
     @property
     def maximum_pps(self) -> float:
-        """Most frames per second: polls are full and no interrupts are left."""
+        """Greatest rate, frames/s: all polls are full and no interrupts occur."""
         return 1.0 / (self.per_packet_s + self.per_poll_s / self.budget_frames)
 
     @property
@@ -116,13 +117,13 @@ def fit_poll_costs(
     budget_frames: int = NAPI_WEIGHT,
     series: str = "",
 ) -> PollCosts:
-    """Return the costs per packet and per poll that follow from two rates; the cost of an interrupt stays free.
+    """Return the costs per packet and per poll that follow from two rates; the cost of an interrupt is given.
 
     ``maximum_pps``: greatest forwarding rate; ``saturation_pps``: rate from which the core is never idle, at constant
-    bit rate; below the maximum; ``manner``: when interrupts are enabled again; ``per_interrupt_s``: cost of an
-    interrupt, seconds. Two rates cannot tell it ``until_empty``; otherwise it is a part of what a frame alone brings;
-    ``budget_frames``: frames of a poll, at most, >= 2; ``series``: name for messages. Raises FitProblem: the rates are
-    not 0 < saturation < maximum, the budget is below 2, or a cost would be negative.
+    bit rate, below the maximum; ``manner``: when interrupts are enabled again; ``per_interrupt_s``: cost of an
+    interrupt, seconds (with ``until_empty`` the rates do not depend on it, otherwise it is part of the time of a single
+    frame); ``budget_frames``: greatest number of frames of a poll, >= 2; ``series``: name in messages. Raises
+    FitProblem: the rates are not 0 < saturation < maximum, the budget is below 2, or a cost would be negative.
 
     Examples
     --------
@@ -134,24 +135,24 @@ def fit_poll_costs(
         raise FitProblem(series, f'polls "{manner}": {did_you_mean(str(manner), get_args(PollManner))}')
     if not (0.0 < saturation_pps < maximum_pps < math.inf):
         message = (
-            f"the core is never idle from {saturation_pps:g} frames/s on and forwards {maximum_pps:g} at most: the "
-            f"first is a rate below the second, both > 0"
+            f"got a saturation rate of {saturation_pps:g} and a maximum rate of {maximum_pps:g} frames/s: the first "
+            f"must be below the second, and both must be above 0"
         )
         raise FitProblem(series, message)
     if budget_frames < 2:
-        message = f"a budget of {budget_frames} frames shares no poll: it is 2 or more (Linux: {NAPI_WEIGHT})"
+        message = f"got a budget of {budget_frames} frames: it must be at least 2 (Linux: {NAPI_WEIGHT})"
         raise FitProblem(series, message)
     if not (math.isfinite(per_interrupt_s) and per_interrupt_s >= 0.0):
-        raise FitProblem(series, f"an interrupt of {per_interrupt_s} s; allowed is a finite number >= 0")
+        raise FitProblem(series, f"got an interrupt of {per_interrupt_s} s: it must be a finite number >= 0")
     alone_s = 1.0 / saturation_pps - (0.0 if manner == "until_empty" else per_interrupt_s)
     per_poll_s = (alone_s - 1.0 / maximum_pps) / (1.0 - 1.0 / budget_frames)
     per_packet_s = 1.0 / maximum_pps - per_poll_s / budget_frames
     if per_poll_s < 0.0:
-        most = 1.0 / saturation_pps - 1.0 / maximum_pps
-        message = f"an interrupt of {per_interrupt_s:g} s leaves less than nothing for a poll: at most {most:.3g} s fit"
+        max_s = 1.0 / saturation_pps - 1.0 / maximum_pps
+        message = f"an interrupt of {per_interrupt_s:g} s leaves no time for a poll: it may take at most {max_s:.3g} s"
         raise FitProblem(series, message)
     if per_packet_s <= 0.0:
-        message = f"polls of {budget_frames} frames leave nothing for a frame: the rates are too far apart for them"
+        message = f"polls of {budget_frames} frames leave no time for a frame: the rates are too far apart"
         raise FitProblem(series, message)
     return PollCosts(
         per_packet_s=per_packet_s,
@@ -163,9 +164,7 @@ def fit_poll_costs(
 
 
 COSTS = 3
-"""Costs that are fitted: per packet, per interrupt, and the wake-up."""
-
-"""Rate of the links of a router whose core alone is of interest."""
+"""Number of fitted costs: per packet, per interrupt, and wake-up."""
 
 
 @value
@@ -180,7 +179,7 @@ class ActivationCosts:
 
     @property
     def maximum_pps(self) -> float:
-        """Most frames per second of the core: 1/c, because interrupts vanish in overload."""
+        """Greatest rate of the core, frames/s: 1/c, because overload has no interrupts."""
         return 1.0 / self.per_packet_s
 
     def idle_ratio(self, rate_pps: float) -> float:
@@ -188,13 +187,13 @@ class ActivationCosts:
         return (1.0 + rate_pps * self.wakeup_s) * self.interrupts_per_packet(rate_pps)
 
     def busy_ratio(self, rate_pps: float) -> float:
-        """Return the share of time that the core works: 1 less :meth:`idle_ratio`."""
+        """Return the share of time that the core is busy: 1 - :meth:`idle_ratio`."""
         return 1.0 - self.idle_ratio(rate_pps)
 
     def at(self, t: float) -> float:
         """Return the busy share at ``t`` times the maximum rate: a form function (:mod:`routecast.power.form`).
 
-        It follows from the mechanism, so it rises with load everywhere, from 0 to 1.
+        It follows from the mechanism, so that it rises with load from 0 to 1.
         """
         return self.busy_ratio(t * self.maximum_pps)
 
@@ -218,14 +217,14 @@ class ActivationCosts:
 
 @value
 class FittedActivation:
-    """Costs that explain an idle curve."""
+    """Costs fitted to the idle time of a core over load."""
 
     costs: ActivationCosts
-    # Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s; NaN where as many points as costs
-    # leave nothing to tell the noise from, and from 0 to infinity where no point depends on the cost: a wake-up whose
-    # interrupt is free delays frames and leaves the idle time as it is.
+    # Ends of the 95 % interval of each cost (Gauss-Newton, Student's t), s. They are NaN if there are no more points
+    # than costs, and 0 and infinity if no point depends on the cost: a wake-up without interrupt cost delays frames
+    # but does not change the idle time.
     low: ActivationCosts
-    high: ActivationCosts = field("Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s")
+    high: ActivationCosts = field("Upper ends of the 95 % intervals (Gauss-Newton, Student's t), s")
     rates_pps: tuple[float, ...] = field("Rates of the points that were fitted")
     idle_ratio: tuple[float, ...] = field("Measured idle share at each of them")
 
@@ -246,13 +245,13 @@ def fit_activation_costs(
 ) -> FittedActivation:
     """Fit the costs per packet, per interrupt and of a wake-up to the idle time of one core.
 
-    Least squares of the idle share itself, every point with the same weight; none of the costs is negative. Points
-    without idle time bound the cost of a packet from below, and weigh no more once it is large enough.
+    The fit minimises the squared errors of the idle share with equal weights and without negative costs. Points without
+    idle time only bound the cost of a packet from below.
 
     Parameters
     ----------
     rates_pps : sequence of float
-        Offered loads in frames per second, rising, > 0; a first load of 0 is left out, for it says nothing.
+        Offered loads in frames per second, rising, > 0; a first load of 0 is ignored, because it has no information.
     idle_ratio : sequence of float
         Share of time that the core was idle at each load, 0..1.
     series : str
@@ -276,10 +275,10 @@ def fit_activation_costs(
     from scipy.optimize import least_squares
     from scipy.stats import t
 
-    points = _checked(rates_pps, idle_ratio, series)
+    points = _checked_points(rates_pps, idle_ratio, series)
     rates = np.array([rate for rate, _ in points])
     idle = np.array([share for _, share in points])
-    scales = _guess(rates, idle)
+    scales = _initial_costs(rates, idle)
 
     def residuals(theta: NDArray[np.float64]) -> NDArray[np.float64]:
         per_packet, per_interrupt, wakeup = theta * scales
@@ -291,10 +290,10 @@ def fit_activation_costs(
         per_packet, per_interrupt, wakeup = theta * scales
         free = np.maximum(1.0 - rates * per_packet, 0.0)
         waited, cycle = 1.0 + rates * wakeup, 1.0 + rates * (wakeup + per_interrupt)
-        of_packet = np.where(free > 0.0, -rates * waited / cycle, 0.0)
-        of_interrupt = -free * waited * rates / cycle**2
-        of_wakeup = free * rates**2 * per_interrupt / cycle**2
-        return np.column_stack([of_packet, of_interrupt, of_wakeup]) * scales
+        packet_slope = np.where(free > 0.0, -rates * waited / cycle, 0.0)
+        interrupt_slope = -free * waited * rates / cycle**2
+        wakeup_slope = free * rates**2 * per_interrupt / cycle**2
+        return np.column_stack([packet_slope, interrupt_slope, wakeup_slope]) * scales
 
     starts = [np.array([1.0, 1.0, ratio]) for ratio in (0.1, 1.0, 10.0)]
     bounds = ([1e-6, 0.0, 0.0], [np.inf] * COSTS)
@@ -303,21 +302,21 @@ def fit_activation_costs(
             least_squares(residuals, start, jac=slopes, bounds=bounds, xtol=1e-14, ftol=1e-14, gtol=1e-14)
             for start in starts
         ),
-        key=lambda each: float(each.cost),
+        key=lambda fit: float(fit.cost),
     )
     theta = np.asarray(solution.x)
-    for position in (1, 2):  # a cost without which the points are met as well is not there
-        without = np.where(np.arange(COSTS) == position, 0.0, theta)
-        if float(np.sum(residuals(without) ** 2)) <= 2.0 * float(solution.cost) * (1.0 + 1e-9) + 1e-24:
-            theta = without
+    for position in (1, 2):  # a cost is 0 if the fit is as good without it
+        without_cost = np.where(np.arange(COSTS) == position, 0.0, theta)
+        if float(np.sum(residuals(without_cost) ** 2)) <= 2.0 * float(solution.cost) * (1.0 + 1e-9) + 1e-24:
+            theta = without_cost
     errors, jacobian = residuals(theta), slopes(theta)
-    # A point without idle time beyond the capacity says nothing about the noise of the others.
+    # A point without idle time above the capacity has no information on the noise of the other points.
     informative = int(np.count_nonzero((idle > 0.0) | (np.abs(errors) > 0.0)))
-    freedom = informative - COSTS
+    degrees_of_freedom = informative - COSTS
     values = theta * scales
-    if freedom > 0:
-        covariance = np.linalg.pinv(jacobian.T @ jacobian) * float(np.sum(errors**2)) / freedom
-        widths = float(t.ppf(0.975, freedom)) * np.sqrt(np.diag(covariance)) * scales
+    if degrees_of_freedom > 0:
+        covariance = np.linalg.pinv(jacobian.T @ jacobian) * float(np.sum(errors**2)) / degrees_of_freedom
+        widths = float(t.ppf(0.975, degrees_of_freedom)) * np.sqrt(np.diag(covariance)) * scales
         widths[np.max(np.abs(jacobian), axis=0) == 0.0] = np.inf
     else:
         widths = np.full(COSTS, np.nan)
@@ -335,8 +334,8 @@ def _costs(values: NDArray[np.float64]) -> ActivationCosts:
     return ActivationCosts(per_packet_s=per_packet, per_interrupt_s=per_interrupt, wakeup_s=wakeup)
 
 
-def _guess(rates: NDArray[np.float64], idle: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a first guess: the cost of a packet from the greatest load, that of an interrupt from the least."""
+def _initial_costs(rates: NDArray[np.float64], idle: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return initial costs: per packet from the highest load, per interrupt from the lowest load."""
     import numpy as np
 
     busy = 1.0 - idle
@@ -347,17 +346,17 @@ def _guess(rates: NDArray[np.float64], idle: NDArray[np.float64]) -> NDArray[np.
     return np.array([per_packet, per_interrupt, per_interrupt])
 
 
-def _checked(rates_pps: Sequence[float], idle_ratio: Sequence[float], series: str) -> list[tuple[float, float]]:
+def _checked_points(rates_pps: Sequence[float], idle_ratio: Sequence[float], series: str) -> list[tuple[float, float]]:
     """Return the points with load. Raises FitProblem with all their faults."""
     if len(rates_pps) != len(idle_ratio):
         message = f"{len(rates_pps)} loads and {len(idle_ratio)} idle shares: give one share for each load"
         raise FitProblem(series, message)
     for number, (rate, share) in enumerate(zip(rates_pps, idle_ratio, strict=True), start=1):
         if not (math.isfinite(rate) and rate >= 0.0):
-            raise FitProblem(series, f"point {number}: a load of {rate} frames/s; allowed is a number >= 0")
+            raise FitProblem(series, f"point {number}: got a load of {rate} frames/s: it must be a number >= 0")
         if not 0.0 <= share <= 1.0:
-            what = "is a percentage" if 1.0 < share <= 100.0 else "is no share"
-            message = f"point {number}: an idle share of {share:g} {what}; allowed is 0..1 of the time of one core"
+            fault = "is a percentage" if 1.0 < share <= 100.0 else "is no share"
+            message = f"point {number}: an idle share of {share:g} {fault}: it must be 0..1 of the time of one core"
             raise FitProblem(series, message)
     for number, (before, after) in enumerate(pairwise(rates_pps), start=2):
         if after <= before:
@@ -373,5 +372,5 @@ def _checked(rates_pps: Sequence[float], idle_ratio: Sequence[float], series: st
         )
         raise FitProblem(series, message)
     if min(idling) == 1.0:
-        raise FitProblem(series, "the core is always idle: this idle time is not that of the core that works")
+        raise FitProblem(series, "the core is always idle: give the idle time of the core that forwards")
     return points

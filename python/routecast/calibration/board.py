@@ -1,12 +1,12 @@
-"""The accuracy board: routecast and naive baselines on public measurements that calibration has not seen.
+"""The accuracy board: predictions of routecast and of naive baselines at public measurements not used in calibration.
 
-The routers of a source are predicted with priors that were learnt without it.
+The routers of a source are predicted with priors learnt without that source.
 
 ``routecast board`` prints it. The errors of the last accepted version are kept in ``data/packs/recorded.json``; a test
 asserts that they do not get worse. ``python -m routecast.calibration.board`` prints the board as JSON, and
 
 * with ``--record`` it rewrites the recorded errors,
-* with ``--learn`` it learns the priors anew, of all sources and without each (:mod:`routecast.calibration.priors`),
+* with ``--learn`` it learns the priors anew, from all sources and without each (:mod:`routecast.calibration.priors`),
 * with ``--without KEY,KEY`` it withholds these facts about the machines from routecast and from the baselines
   (:mod:`routecast.calibration.packs` names them; ``testbed``: series are fitted apart).
 """
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 __all__ = ["Board", "Group", "calibrated_series", "run_board"]
 
 
-_COVERAGE = (0.92, 0.99)
-"""Share of a pack's points that 95 % intervals should hold: below it they are too narrow, above it too wide."""
+_COVERAGE_RANGE = (0.92, 0.99)
+"""Share of the points of a pack inside 95 % intervals: below the range intervals are too narrow, above too wide."""
 RECORDED = DATA / "packs" / "recorded.json"
-_KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
+_RECORDED_KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutRow(ComparedRow[str]):
-    """One held-out point of a series, frames or bytes per second, with each baseline's row of it.
+    """One held-out point of a series, frames or bytes per second, with the predictions of the baselines.
 
-    ``is_at_line_rate`` says that a link or a card sets the measured rate.
+    ``is_at_line_rate`` is true if a link or a card limits the measured rate.
     """
 
     series: str
@@ -69,12 +69,12 @@ class Group:
 
     @property
     def summary(self) -> dict[str, float]:
-        """Our errors, and the quality of our intervals (:func:`routecast.quantity.comparison.summarise`)."""
+        """Errors of routecast, and the quality of its intervals (:func:`routecast.quantity.comparison.summarise`)."""
         return summarise(self.rows)
 
     @property
     def baselines(self) -> dict[str, dict[str, float]]:
-        """The same summary for each baseline that predicts every point."""
+        """Errors and quality of intervals of each baseline that predicts every point."""
         return {
             name: summarise([row.baselines[name] for row in self.rows])
             for name in BASELINES
@@ -96,7 +96,7 @@ class Group:
 class Weakness:
     """A criterion at which the board misses its goal on a pack, or loses to the best single law.
 
-    ``repeats_to_ratio`` is the spread of repeated measurements, or what the pack states of it (``is_stated``).
+    ``repeats_to_ratio`` is the spread of repeated measurements, measured or stated by the pack (``is_stated``).
     """
 
     pack: str
@@ -112,7 +112,7 @@ class Weakness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackResult:
-    """A pack with its held-out points scored."""
+    """A pack with predictions at its held-out points."""
 
     pack: Pack
     rows: tuple[HeldOutRow, ...]
@@ -145,25 +145,27 @@ class PackResult:
         logs: dict[tuple[object, ...], list[float]] = {}
         for point in table_points(self.pack):
             logs.setdefault((point.series, *point.conditions), []).append(math.log(point.throughput_pps))
-        spreads = [stdev(each) for each in logs.values() if len(each) > 1]
+        spreads = [stdev(values) for values in logs.values() if len(values) > 1]
         return (median(spreads), False) if spreads else (self.pack.noise_ratio, True)
 
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """Where the 95 % intervals hold too few or too many points, or a single law is better."""
-        summary, weak = self.group.summary, []
+        """Criteria with coverage of 95 % intervals out of range, or with a better single law."""
+        summary, found_weaknesses = self.group.summary, []
         ratio, is_stated = self.repeats_to_ratio
-        held = summary["coverage_95_ratio"]
-        least, most = _COVERAGE
-        if not least <= held <= most:
-            weak.append(("coverage", held, least if held < least else most, "wanted", True))
+        coverage = summary["coverage_95_ratio"]
+        min_coverage, max_coverage = _COVERAGE_RANGE
+        if not min_coverage <= coverage <= max_coverage:
+            found_weaknesses.append(
+                ("coverage", coverage, min_coverage if coverage < min_coverage else max_coverage, "wanted", True)
+            )
         for key, what, is_ratio in (
             ("median_abs_error_ratio", "median error", True),
             ("interval_score", "score", False),
         ):
             by, value = self.group.best_baseline(key)
             if summary[key] > value:
-                weak.append((what, summary[key], value, by, is_ratio))
+                found_weaknesses.append((what, summary[key], value, by, is_ratio))
         return tuple(
             Weakness(
                 pack=self.name,
@@ -176,20 +178,20 @@ class PackResult:
                 repeats_to_ratio=ratio,
                 is_stated=is_stated,
             )
-            for what, ours, value, by, unit in weak
+            for what, ours, value, by, unit in found_weaknesses
         )
 
     @property
     def targets(self) -> dict[str, tuple[float, bool]]:
-        """Targets of the pack, and whether they are kept. ``half_of_best_baseline`` refers to medians."""
-        summary, kept = self.group.summary, {}
+        """Targets of the pack, and whether they are met. ``half_of_best_baseline`` refers to medians."""
+        summary, limits = self.group.summary, {}
         for key, limit in (self.pack.target or {}).items():
             if key == "half_of_best_baseline":
                 half = 0.5 * self.group.best_baseline()[1]
-                kept[key] = (half, summary["median_abs_error_ratio"] <= half)
+                limits[key] = (half, summary["median_abs_error_ratio"] <= half)
             else:
-                kept[key] = (limit, summary[key] <= limit)
-        return kept
+                limits[key] = (limit, summary[key] <= limit)
+        return limits
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -206,7 +208,7 @@ class PackResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Every pack, with its comparison to the record."""
+    """The results of all packs, and the recorded errors for comparison."""
 
     packs: tuple[PackResult, ...]
     recorded: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -214,49 +216,49 @@ class Board:
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
         """The weaknesses of all packs."""
-        return tuple(weakness for each in self.packs for weakness in each.weaknesses)
+        return tuple(weakness for pack in self.packs for weakness in pack.weaknesses)
 
     @property
     def held_out(self) -> int:
         """Number of held-out points of all packs."""
-        return sum(each.held_out for each in self.packs)
+        return sum(pack.held_out for pack in self.packs)
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The points by source, of all routers and of all packs, without those at line rate, and those at line rate."""
+        """Points below line rate by source, of all routers and of all packs, and points at line rate."""
         by_source: dict[str, list[HeldOutRow]] = {}
         routers: list[HeldOutRow] = []
-        for each in self.packs:
-            free = [row for row in each.rows if not row.is_at_line_rate]
-            by_source.setdefault(each.pack.file.removesuffix(".csv"), []).extend(free)
-            if each.pack.kind == "multicore":
-                routers += free
-        everywhere = [row for each in self.packs for row in each.rows]
-        named = {
+        for pack in self.packs:
+            below_line_rate = [row for row in pack.rows if not row.is_at_line_rate]
+            by_source.setdefault(pack.pack.file.removesuffix(".csv"), []).extend(below_line_rate)
+            if pack.pack.kind == "multicore":
+                routers += below_line_rate
+        all_rows = [row for pack in self.packs for row in pack.rows]
+        rows_by_group = {
             **by_source,
             "all routers": routers,
-            "all": [row for row in everywhere if not row.is_at_line_rate],
-            "at line rate": [row for row in everywhere if row.is_at_line_rate],
+            "all": [row for row in all_rows if not row.is_at_line_rate],
+            "at line rate": [row for row in all_rows if row.is_at_line_rate],
         }
-        return tuple(Group(name=name, rows=tuple(rows)) for name, rows in named.items() if rows)
+        return tuple(Group(name=name, rows=tuple(rows)) for name, rows in rows_by_group.items() if rows)
 
     def worse(self, tolerance_ratio: float = 0.05) -> dict[str, dict[str, tuple[float, float]]]:
         """Return the errors that exceed the recorded ones by more than the tolerance: (now, recorded) by pack, key."""
-        grown: dict[str, dict[str, tuple[float, float]]] = {}
-        for each in self.packs:
-            before, now = self.recorded.get(each.name, {}), each.group.summary
-            for key in _KEYS:
+        increases: dict[str, dict[str, tuple[float, float]]] = {}
+        for pack in self.packs:
+            before, now = self.recorded.get(pack.name, {}), pack.group.summary
+            for key in _RECORDED_KEYS:
                 if key in before and now[key] > before[key] * (1.0 + tolerance_ratio) + 1e-4:
-                    grown.setdefault(each.name, {})[key] = (now[key], before[key])
-        return grown
+                    increases.setdefault(pack.name, {})[key] = (now[key], before[key])
+        return increases
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for ``routecast board --json``."""
         return {
-            "packs": [each.to_json() for each in self.packs],
+            "packs": [pack.to_json() for pack in self.packs],
             "held_out": self.held_out,
-            "weaknesses": [asdict(each) for each in self.weaknesses],
-            "groups": [each.to_json() for each in self.groups],
+            "weaknesses": [asdict(weakness) for weakness in self.weaknesses],
+            "groups": [group.to_json() for group in self.groups],
             "recorded": {name: dict(values) for name, values in self.recorded.items()},
             "worse": {
                 name: {key: {"now": now, "recorded": before} for key, (now, before) in keys.items()}
@@ -272,7 +274,7 @@ def run_board(on_progress: Progress | None = None, *, packs: Sequence[Pack] | No
     ----------
     on_progress : callable or None
     packs : sequence of Pack or None
-        None: the shipped ones.
+        None: the shipped packs.
     seed : int
     """
     chosen = read_packs() if packs is None else tuple(packs)
@@ -289,7 +291,7 @@ def run_board(on_progress: Progress | None = None, *, packs: Sequence[Pack] | No
 
 
 def calibrated_series(pack: Pack, seed: int = 0) -> Iterator[tuple[FittedRouter, list[Point], list[Point]]]:
-    """Yield the router of each series, calibrated without its source, with calibrating and held-out points."""
+    """Yield each series' router, with priors learnt without its source, and its calibrating and held-out points."""
     rows = split(pack, table_points(pack))
     poll, priors = POLL_SHAPE, read_priors(without=pack.file)
     if pack.testbed:
@@ -320,7 +322,7 @@ def _router_rows(pack: Pack, seed: int) -> Iterator[HeldOutRow]:
                 {name: values[index] for name, values in naive.items()},
                 f"{point.cores} core{'s' if point.cores > 1 else ''}{flows}, {frames}",
                 series=fitted.series,
-                calibrating_points=len({each.conditions for each in calibrating}),
+                calibrating_points=len({calibrating_point.conditions for calibrating_point in calibrating}),
                 is_at_line_rate=is_capped(point),
             )
 
@@ -329,8 +331,10 @@ def _chain_rows(pack: Pack, seed: int) -> Iterator[HeldOutRow]:
     points = [point for point in read_chain_points(DATA / "measured" / pack.file) if pack.wants(point.series)]
     for name in dict.fromkeys(point.series for point in points):
         members = [point for point in points if point.series == name]
-        most = max(max(point.quotas) for point in members)
-        selected = [tuple(most if q == "largest" else q for q in each["quotas"]) for each in pack.calibrate]
+        max_quota = max(max(point.quotas) for point in members)
+        selected = [
+            tuple(max_quota if q == "largest" else q for q in selector["quotas"]) for selector in pack.calibrate
+        ]
         calibrating = [point for point in members if point.quotas in selected]
         held_out = [point for point in members if point.quotas not in selected]
         fitted = fit_chain(calibrating, noise_ratio=pack.noise_ratio, seed=seed)
@@ -348,7 +352,7 @@ def _chain_rows(pack: Pack, seed: int) -> Iterator[HeldOutRow]:
 def _row(
     prediction: ComparedRow[Any], baselines: Mapping[str, tuple[float, Intervals]], conditions: str, **more: Any
 ) -> HeldOutRow:
-    """Return a prediction and the baselines' beside the same measured value; ``more``: the row's other fields."""
+    """Return the row of a prediction and the baselines at one point; ``more``: the other fields of the row."""
     return HeldOutRow(
         conditions=conditions,
         measured=prediction.measured,
@@ -364,18 +368,19 @@ def _row(
 
 def _record(board: Board) -> None:
     text = json.dumps(
-        {each.name: {key: round(each.group.summary[key], 6) for key in _KEYS} for each in board.packs}, indent=2
+        {pack.name: {key: round(pack.group.summary[key], 6) for key in _RECORDED_KEYS} for pack in board.packs},
+        indent=2,
     )
     RECORDED.write_text(text + "\n", encoding="utf-8")
 
 
-def _without(keys: Sequence[str]) -> list[Pack]:
-    """Return the packs without these facts about their machines (``testbed`` is one of the keys)."""
+def _packs_without_facts(keys: Sequence[str]) -> list[Pack]:
+    """Return the packs without the facts of these keys about their machines (``testbed`` is a key)."""
     return [
         replace(
             pack,
             testbed=pack.testbed and "testbed" not in keys,
-            known=tuple({key: value for key, value in each.items() if key not in keys} for each in pack.known),
+            known=tuple({key: value for key, value in facts.items() if key not in keys} for facts in pack.known),
         )
         for pack in read_packs()
     ]
@@ -388,7 +393,7 @@ def _main(arguments: Sequence[str]) -> None:
         write_priors()
     elif "--without" in arguments:
         keys = arguments[arguments.index("--without") + 1].split(",")
-        print(json.dumps(run_board(packs=_without(keys)).to_json(), indent=2))
+        print(json.dumps(run_board(packs=_packs_without_facts(keys)).to_json(), indent=2))
     else:
         print(json.dumps(run_board().to_json(), indent=2))
 

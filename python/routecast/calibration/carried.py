@@ -1,10 +1,10 @@
-"""A router calibrated on one host and carried to another by the costs of network functions on both.
+"""Prediction of a router on another host than that of its calibration, by the costs of network functions on both.
 
-The time of a frame is that of the calibrated host times the ratio of the estimates of a function on both hosts
-(:mod:`routecast.function.estimate`): of the function that the router runs where it is named, else the median over the
-functions that ship and whose operations both hosts state a cost of, whose spread then widens the interval. A cost that
-is assumed says nothing of a host but its clock. Links, cards and the law of contention stay as they were measured: they
-are of the first host.
+The time of a frame is that on the calibrated host times the ratio of the estimates of a function on both hosts
+(:mod:`routecast.function.estimate`). The function is that of the router if it is named. Otherwise the ratio is the
+median over all shipped functions with operations whose cost both hosts state, and the spread widens the interval. An
+assumed cost has no information on a host except its clock. Links, cards and the law of contention remain those of the
+first host.
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ from routecast.quantity.schema import field, value
 __all__ = ["CARRIED_SD", "Carry", "carried", "carry"]
 
 CARRIED_SD = 0.15
-"""Standard deviation of the logarithm of what a function's code costs beside the sum of its operations, as in
-:mod:`routecast.calibration.refine`. Chosen: nobody published the rates of one function on two hosts beside probes of
-both."""
+"""Standard deviation of the logarithm of the cost of a function's code over the sum of its operations, as in
+:mod:`routecast.calibration.refine`. Chosen, because no publication has rates of a function and probes of two hosts."""
 
 
 @value
 class Carry:
     """The change of a frame's time from one host to another."""
 
-    log_ratio: float = field("Natural logarithm of the time there over the time here")
-    log_sd: float = field("Standard deviation of that")
-    why: str = field("Quantity of the ratio")
+    log_ratio: float = field("Natural logarithm of the time on the other host over that on the measured host")
+    log_sd: float = field("Standard deviation of ``log_ratio``")
+    why: str = field("Sentence on the ratio and its source")
 
 
 def carry(here: Hardware, there: Hardware, frames: FrameMix, *, function: NetworkFunction | None = None) -> Carry:
@@ -58,35 +57,39 @@ def carry(here: Hardware, there: Hardware, frames: FrameMix, *, function: Networ
     """
     functions = [function] if function else _stated_on(here, there)
     ratios = []
-    for each in functions:
+    for candidate in functions:
         try:
-            ratios.append(_log_ratio(each, here, there, frames))
+            ratios.append(_log_ratio(candidate, here, there, frames))
         except RoutecastError:
             if function:
                 raise
     if not ratios:
-        raise FitProblem("", f"no function that ships can be estimated on both {here.name} and {there.name}")
+        raise FitProblem("", f"no shipped function can be estimated on both {here.name} and {there.name}")
     middle = median(ratios)
-    of = f"function {function.name}" if function else f"median of {len(ratios)} functions"
+    ratio_source = f"function {function.name}" if function else f"median of {len(ratios)} functions"
     return Carry(
         log_ratio=middle,
         log_sd=math.hypot(CARRIED_SD, pstdev(ratios) if len(ratios) > 1 else 0.0),
-        why=f"a frame takes {math.exp(middle):.3g} times as long on {there.name} as on {here.name} ({of})",
+        why=f"a frame takes {math.exp(middle):.3g} times as long on {there.name} as on {here.name} ({ratio_source})",
     )
 
 
 def carried(fitted: FittedRouter, change: Carry) -> FittedRouter:
-    """Return the router on the other host, with intervals that include the uncertainty of carrying it."""
+    """Return the router on the other host, with intervals that include the uncertainty of the ratio."""
     return replace(fitted, carry=(change.log_ratio, change.log_sd))
 
 
 def _stated_on(*hosts: Hardware) -> list[NetworkFunction]:
-    """Return the functions that ship, without those that need a cost which a host does not state.
+    """Return the shipped functions whose costs all hosts state.
 
-    Functions with steps that were chosen in sight of one host's value say nothing of another host: they are left out.
+    Functions with steps chosen in sight of the value of one host are left out.
     """
     functions = [function for function in map(read_function, function_names()) if not function.chosen_in_sight]
-    return [each for each in functions if not any(operations_without_cost(each, host, assumed=False) for host in hosts)]
+    return [
+        function
+        for function in functions
+        if not any(operations_without_cost(function, host, assumed=False) for host in hosts)
+    ]
 
 
 def _log_ratio(function: NetworkFunction, here: Hardware, there: Hardware, frames: FrameMix) -> float:

@@ -1,4 +1,4 @@
-"""Meyer et al. 2014's own service model, eqs. 5-7, for comparison.
+"""The service model of Meyer et al. 2014, eqs. 5-7, for comparison.
 
 ``D_b = (a·k + a0)·S + (b·k + b0)`` Gbit/s for k working cores and frames of S bytes (eq. 5), hence the service time
 of one core ``x_core = k·(S + 20)·8 / (D_b·10^9)`` seconds (eqs. 6 and 7).
@@ -51,7 +51,7 @@ class Eq5Router:
         return cores * (frame_bytes + WIRE_OVERHEAD_BYTES) * 8.0 / (gbps * 1e9)
 
     def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
-        """Predict maximum throughputs, links and NIC caps included; eq. 5 knows no intervals (they are NaN)."""
+        """Predict maximum throughputs, limited by links and NIC caps; eq. 5 gives no intervals (they are NaN)."""
         predictions = []
         for point in points:
             k = point.working_cores
@@ -75,7 +75,7 @@ class Eq5Router:
     ) -> RouterModel:
         """Build the paper's router: every core takes x_core (eq. 7) for each frame of ``frame_bytes`` bytes.
 
-        ``flows`` is the number of crafted flows, of which eq. 7's k is the smaller of it and ``cores``.
+        ``flows`` is the number of crafted flows; k of eq. 7 is the smaller of ``flows`` and ``cores``.
         """
         k = cores if flows is None else min(cores, flows)
         return multicore(
@@ -91,14 +91,14 @@ class Eq5Router:
 
 
 def fit_eq5(points: Sequence[Point], *, series: str = "") -> Eq5Router:
-    """Fit eq. 5 by least squares in relative error; with four points that carry it, exactly.
+    """Fit eq. 5 by least squares of relative errors; with four points the fit is exact.
 
-    Raises FitProblem: fewer than four points, or points that do not tell the four coefficients apart.
+    Raises FitProblem: there are fewer than four points, or they do not determine the four coefficients.
     """
     if len(points) < _PARAMETERS:
         raise FitProblem(
             series,
-            f"eq. 5 has 4 parameters, there are {len(points)} points: measure two frame sizes on two core counts",
+            f"eq. 5 has 4 parameters, but there are {len(points)} points: measure two frame sizes on two core counts",
         )
     k = np.array([float(point.working_cores) for point in points])
     size = np.array([point.frame_bytes for point in points])
@@ -108,12 +108,12 @@ def fit_eq5(points: Sequence[Point], *, series: str = "") -> Eq5Router:
     solution, _, rank, _ = np.linalg.lstsq(design / scale, np.ones_like(gbps), rcond=1e-9)
     if rank < _PARAMETERS:
         raise FitProblem(
-            series, "the points do not tell eq. 5's 4 parameters apart: measure two frame sizes on two core counts"
+            series, "the points do not determine the 4 parameters of eq. 5: measure two frame sizes on two core counts"
         )
     a, a0, b, b0 = (float(value) for value in solution / scale)
     return Eq5Router(a=a, a0=a0, b=b, b0=b0, series=series)
 
 
 def _constant(rate_pps: float, _busy_cores: float) -> float:
-    """Return the rate of a core, which eq. 7 fixes by the cores used, however busy they are."""
+    """Return the rate of a core, which in eq. 7 does not depend on the number of busy cores."""
     return rate_pps

@@ -1,4 +1,4 @@
-"""A router calibrated from a few points: its predictions, its parameters and its model for evaluators."""
+"""The router that a calibration returns, with predictions, parameters and a model for evaluators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from routecast.calibration._discrepancy import Discrepancy, Sites
 from routecast.calibration._posterior import Posterior, average_of_medians, weighted_quantiles
-from routecast.calibration.forward import REFERENCE_BYTES, Conditions, busy_rate, log_most, log_throughput, saturate
+from routecast.calibration.forward import REFERENCE_BYTES, Conditions, busy_rate, log_cap, log_throughput, saturate
 from routecast.calibration.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
 from routecast.calibration.score import Limit, Prediction, intervals
 from routecast.contention import Law
@@ -32,26 +32,26 @@ __all__ = ["CONFIDENCE_RATIO", "MOST_CORES", "FittedLaw", "FittedRouter", "Param
 
 CONFIDENCE_RATIO = 0.95
 MOST_CORES = 4096
-_DENSE_CORES = 24
-_GROWTH = 1.12
-"""Beyond the dense counts each is so much more than the one before."""
+_CONSECUTIVE_CORES = 24
+_COUNT_GROWTH = 1.12
+"""Ratio of successive numbers of cores beyond the consecutive ones."""
 _LEAP_RATIO = 2.0
-"""So much more from each core, or from longer frames, no router does: a unit or a row of the table is wrong."""
+"""Ratio of rates per core, or of longer to shorter frames, above which a unit or a row of the table is wrong."""
 
 _COPIES = 8
 _JOINT_DRAWS = 1500
 _R2 = (0.7548776662466927, 0.5698402909980532)
-_SUPERLINEAR = 1.02
-_FALLS = 0.95
-_LEAST_CHANCE = 0.025
-_LEAST_COUNTS = 3
-_AT_ONE_PORT = 0.003
-_SAME_LOG = 1e-9
-"""Logarithms of rates so near each other are one rate."""
-_STRAYS = 0.25
-"""A discrepancy of this scale is as large as what a law would explain."""
+_SUPERLINEAR_RATIO = 1.02
+_FALL_RATIO = 0.95
+_MIN_CHANCE = 0.025
+_MIN_CORE_COUNTS = 3
+_ONE_PORT_TOLERANCE = 0.003
+_LOG_TOLERANCE = 1e-9
+"""Difference of logarithms of rates that counts as none."""
+_LARGE_DISCREPANCY = 0.25
+"""Scale from which a discrepancy is as large as the effect that a law explains."""
 _SHARED_GAIN_CORES = 0.25
-"""Where a further core adds less than a quarter of a single core, something shared limits rather than the cores."""
+"""Gain of a further core, in rates of a single core, below which a shared resource limits and not the cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +69,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedLaw:
-    """One law with its posterior, its weight among the laws, and the scales of discrepancy of each draw.
+    """One law with its posterior and its weight among the laws.
 
-    ``cells`` (J,) are cells of :class:`Discrepancy`.
+    ``cells`` (J,): the cell of :class:`Discrepancy` of each draw, which holds its scales of discrepancy.
     """
 
     law: Law
@@ -82,7 +82,7 @@ class FittedLaw:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedRouter:
-    """A router calibrated by :func:`fit`; predicts maximum throughputs and makes router models.
+    """A router calibrated by :func:`fit`, which predicts maximum throughputs and builds router models.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class FittedRouter:
     points : tuple of Point
         Calibrating points.
     fitted : tuple of FittedLaw
-        The laws with a notable weight, heaviest first.
+        The laws whose weight is not negligible, heaviest first.
     discrepancy : Discrepancy
         Discrepancy of the points from each law.
     noise_ratio : float
@@ -98,7 +98,7 @@ class FittedRouter:
     noise_strays : (m,) array
         Sorted residuals of measurements in standard deviations; empty: normal noise.
     outliers : tuple of Point
-        Points that the others contradict, which therefore decide nothing.
+        Points that the other points contradict, which therefore have no weight.
     seed : int
     carry : (float, float)
         Change of the logarithm of a frame's time on the predicted host, mean and standard deviation
@@ -117,34 +117,36 @@ class FittedRouter:
 
     @property
     def law(self) -> str:
-        """The laws and their weights in words."""
+        """The formula of the service time with the laws and their weights, as text."""
         named = [
-            f"{each.law.formula} ({each.law.name}, {each.weight:.0%})" for each in self.fitted if each.weight >= 0.05
+            f"{fitted_law.law.formula} ({fitted_law.law.name}, {fitted_law.weight:.0%})"
+            for fitted_law in self.fitted
+            if fitted_law.weight >= 0.05
         ]
         return "x = (T_c + S·T_d)·c(k), c(k) = k/g(k), averaged over " + "; ".join(named)
 
     @property
     def law_weights(self) -> dict[str, float]:
-        """Weight of each kept law by name."""
-        return {each.law.name: each.weight for each in self.fitted}
+        """Weight of each law by name."""
+        return {fitted_law.law.name: fitted_law.weight for fitted_law in self.fitted}
 
     @property
     def effective_parameters(self) -> float:
-        """How many parameters the points decide, averaged over the laws; at most the number of points."""
-        return sum(each.weight * each.posterior.effective_parameters for each in self.fitted)
+        """Number of parameters that the points decide, averaged over the laws; at most the number of points."""
+        return sum(fitted_law.weight * fitted_law.posterior.effective_parameters for fitted_law in self.fitted)
 
     def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
-        """Predict maximum throughputs with 95 % intervals; the points' own rates do not count.
+        """Predict maximum throughputs with 95 % intervals at the conditions of points.
 
-        The point prediction is the average over the laws (:attr:`typical_weights`), or the median where that average
-        lies outside the 95 % interval.
+        The point prediction is the average over the laws (:attr:`typical_weights`), or the median if that average
+        is outside the 95 % interval.
         """
         if not points:
             return ()
-        middles, measured, weights = self._measurements(points)
+        middles, measured, weights = self._measurement_draws(points)
         middle = average_of_medians(middles, self.typical_weights)
         spread = intervals(measured, weights)
-        least, highest = np.log([each[CONFIDENCE_RATIO] for each in spread]).T
+        least, highest = np.log([levels[CONFIDENCE_RATIO] for levels in spread]).T
         (median,) = weighted_quantiles(measured, weights, (0.5,))
         middle = np.where((middle < least) | (middle > highest), median, middle)
         most: dict[float, int] = {}
@@ -156,165 +158,171 @@ class FittedRouter:
                 point,
                 math.exp(middle[index]),
                 limit=_limit(point, core_pps[point.frame_bytes][: point.working_cores]),
-                intervals=_around(math.exp(middle[index]), spread[index]),
+                intervals=_including(math.exp(middle[index]), spread[index]),
             )
             for index, point in enumerate(points)
         )
 
     def chances(self, points: Sequence[Point], goal_pps: float) -> tuple[float, ...]:
-        """Probability that one measurement at each point shows at least a rate, frames per second."""
+        """Return the probability that one measurement at each point reaches a rate, frames per second."""
         if not points:
             return ()
-        _, measured, weights = self._measurements(points)
+        _, measured, weights = self._measurement_draws(points)
         return tuple(float(chance) for chance in weights @ (measured >= math.log(goal_pps)) / weights.sum())
 
     def quantiles_pps(self, points: Sequence[Point], probabilities: Sequence[float]) -> Floats:
-        """Quantiles of one measurement at each of n points, frames per second, (n, len(probabilities))."""
-        _, measured, weights = self._measurements(points)
+        """Return quantiles of one measurement at each of n points, frames per second, (n, len(probabilities))."""
+        _, measured, weights = self._measurement_draws(points)
         quantiles: Floats = np.exp(weighted_quantiles(measured, weights, probabilities)).T
         return quantiles
 
     def least_cores(
         self, point: Point, goal_pps: float, *, confidence_ratio: float = CONFIDENCE_RATIO, most: int = MOST_CORES
     ) -> int | None:
-        """Return the fewest cores, of 1 to ``most``, that forward a rate of a point's frames with a probability.
+        """Return the fewest cores, 1 to ``most``, that forward a rate with a probability, or None if no number does.
 
-        None: no number of cores does.
+        The other conditions are those of ``point``.
         """
         counts = sparse_counts(most)
         chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
-        place = next((i for i, chance in enumerate(chances) if chance >= confidence_ratio), None)
-        if place is None:
+        position = next((i for i, chance in enumerate(chances) if chance >= confidence_ratio), None)
+        if position is None:
             return None
-        between = range(counts[place - 1] + 1 if place else 1, counts[place])
+        between = range(counts[position - 1] + 1 if position else 1, counts[position])
         exact = self.chances([at_cores(point, k) for k in between], goal_pps)
-        return next((k for k, chance in zip(between, exact, strict=True) if chance >= confidence_ratio), counts[place])
+        return next(
+            (k for k, chance in zip(between, exact, strict=True) if chance >= confidence_ratio), counts[position]
+        )
 
-    def _measurements(self, points: Sequence[Point]) -> tuple[list[Floats], Floats, Floats]:
-        """Draws of :meth:`_draws` by law without what is not known, and of one measurement, (S, n), with weights."""
+    def _measurement_draws(self, points: Sequence[Point]) -> tuple[list[Floats], Floats, Floats]:
+        """Return the draws of the median by law, draws of one measurement, (S, n), and weights of the latter."""
         middles, drawn, weights = self._draws(points)
-        random = _as_strayed(np.concatenate([_quasi_normal(len(each))[1] for each in drawn]), self.noise_strays)
+        random = _with_residual_distribution(
+            np.concatenate([_quasi_normal(len(draws))[1] for draws in drawn]), self.noise_strays
+        )
         return middles, np.concatenate(drawn) + self.noise_ratio * random[:, None], weights
 
     def _draws(self, points: Sequence[Point]) -> tuple[list[Floats], list[Floats], Floats]:
-        """Draws of the logarithm of the rate at n points, by law: without and with what is not known of discrepancies.
+        """Return draws of the logarithm of the rate at n points, by law.
 
-        The (J, n) draws of a law without, its (C·J, n) with, and a weight for each of these of all laws.
+        The first list has (J, n) draws at the mean discrepancy, the second (C·J, n) draws with random discrepancies.
+        The array has the weights of the draws of the second list.
         """
         conditions, sites = Conditions.of(points), Sites.of(points)
         middles: list[Floats] = []
         drawn: list[Floats] = []
         weights: list[Floats] = []
-        for each in self.fitted:
-            theta = each.posterior.samples[1:]
-            strays = self._strays(each, sites)
+        for fitted_law in self.fitted:
+            theta = fitted_law.posterior.samples[1:]
+            strays = self._discrepancy_at(fitted_law, sites)
             mean, deviation, least, most = (np.repeat(part, _COPIES, axis=0) for part in strays)
             steps = _quasi_normal(len(mean))[0][:, None]
             moved = np.roll(_quasi_normal(len(mean))[1], len(mean) // 2)
-            lost, share = self._lost(each, sites)
+            lost, share = self._losses_at(fitted_law, sites)
             copied_lost, copied_share = (np.repeat(part, _COPIES, axis=0) for part in (lost, share))
             for draw, draws, delta, behind in (
-                (middles, self._on_its_host(theta), np.clip(strays[0], strays[2], strays[3]), lost),
+                (middles, self._on_predicted_host(theta), np.clip(strays[0], strays[2], strays[3]), lost),
                 (
                     drawn,
-                    self._on_its_host(np.repeat(theta, _COPIES, axis=0), moved),
+                    self._on_predicted_host(np.repeat(theta, _COPIES, axis=0), moved),
                     np.clip(mean + steps * deviation, least, most),
                     copied_lost + copied_share * steps * deviation,
                 ),
             ):
-                draw.append(_log_rates(each.law, draws, conditions, delta, behind))
-            weights.append(np.full(len(mean), each.weight / len(mean)))
+                draw.append(_log_rates_with_discrepancy(fitted_law.law, draws, conditions, delta, behind))
+            weights.append(np.full(len(mean), fitted_law.weight / len(mean)))
         return middles, drawn, np.concatenate(weights)
 
-    def _on_its_host(self, theta: Floats, normal: Floats | float = 0.0) -> Floats:
-        """Parameters on the host that is predicted; the time of a frame comes first."""
+    def _on_predicted_host(self, theta: Floats, normal: Floats | float = 0.0) -> Floats:
+        """Return the parameters on the predicted host, where the time of a frame differs."""
         if self.carry == (0.0, 0.0):
             return theta
-        there = theta.copy()
-        there[:, 0] += self.carry[0] + self.carry[1] * normal
-        return there
+        moved = theta.copy()
+        moved[:, 0] += self.carry[0] + self.carry[1] * normal
+        return moved
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences on contradictions of the calibrated points with each other or with every law."""
+        """Sentences on points that contradict each other or every law."""
         sentences = [
-            f"{_words(made.point)} is taken for an outlier: the other points say {made.throughput_pps / 1e6:.4g} Mpps; "
-            "measure it again"
-            for made in self.predict(self.outliers)
+            f"{_describe(prediction.point)} is treated as an outlier: "
+            f"the other points give {prediction.throughput_pps / 1e6:.4g} Mpps; measure it again"
+            for prediction in self.predict(self.outliers)
         ]
         others = [point for point in self.points if point not in self.outliers]
         sentences += [
-            f"{_words(made.point)} lies outside its own 95 % interval, "
-            f"{made.low_pps / 1e6:.4g} to {made.high_pps / 1e6:.4g} Mpps"
-            for made in self.predict(others)
-            if not made.low_pps <= made.point.throughput_pps <= made.high_pps
+            f"{_describe(prediction.point)} lies outside its own 95 % interval, "
+            f"{prediction.low_pps / 1e6:.4g} to {prediction.high_pps / 1e6:.4g} Mpps"
+            for prediction in self.predict(others)
+            if not prediction.low_pps <= prediction.point.throughput_pps <= prediction.high_pps
         ]
         sentences += [
-            f"{_words(more)} is less than {_words(fewer)}: it may fall further beyond them"
+            f"{_describe(more)} is less than {_describe(fewer)}: with more cores it may fall further"
             for fewer, more in _falls(others)
         ]
-        sentences += [f"{_words(more)} cannot be beside {_words(few)}: {why}" for few, more, why in _leaps(others)]
+        sentences += [f"{_describe(more)} contradicts {_describe(few)}: {why}" for few, more, why in _leaps(others)]
         sentences += [
-            f"{_words(point)} is what one port carries, and the table says {point.busy_ports}: traffic one way uses "
-            "one port (ports = 1)"
+            f"{_describe(point)} is the line rate of one port, but the table has {point.busy_ports} ports: "
+            "one-way traffic uses one port (ports = 1)"
             for point in others
-            if _is_one_ports(point)
+            if _is_rate_of_one_port(point)
         ]
-        strays = sum(
-            each.weight * float(np.mean(self.discrepancy.smooth[each.cells] >= _STRAYS)) for each in self.fitted
+        large_discrepancy_weight = sum(
+            fitted_law.weight * float(np.mean(self.discrepancy.smooth[fitted_law.cells] >= _LARGE_DISCREPANCY))
+            for fitted_law in self.fitted
         )
-        if strays > 0.5 and len({point.working_cores for point in others}) >= _LEAST_COUNTS:
+        if large_discrepancy_weight > 0.5 and len({point.working_cores for point in others}) >= _MIN_CORE_COUNTS:
             sentences.append(
-                "no law of contention fits the points: measure between them before relying on a prediction"
+                "no law of contention fits the points: measure between them before you rely on a prediction"
             )
         return tuple(sentences)
 
     def remarks(self, points: Sequence[Point]) -> tuple[str, ...]:
-        """Probability that the router forwards less with the most cores of ``points`` than when calibrated."""
-        known = max(self.points, key=lambda point: point.working_cores)
-        widest = max(points, key=lambda point: point.working_cores, default=known)
-        if widest.working_cores <= known.working_cores:
+        """Return a sentence if the rate may fall from the calibrated cores to the most cores of ``points``."""
+        calibrated = max(self.points, key=lambda point: point.working_cores)
+        largest = max(points, key=lambda point: point.working_cores, default=calibrated)
+        if largest.working_cores <= calibrated.working_cores:
             return ()
-        _, drawn, weights = self._draws([known, replace(known, cores=widest.cores, flows=widest.flows)])
+        _, drawn, weights = self._draws([calibrated, replace(calibrated, cores=largest.cores, flows=largest.flows)])
         logs = np.concatenate(drawn)
-        chance = float(weights[logs[:, 1] < logs[:, 0] + math.log(_FALLS)].sum())
-        if chance < _LEAST_CHANCE:
+        chance = float(weights[logs[:, 1] < logs[:, 0] + math.log(_FALL_RATIO)].sum())
+        if chance < _MIN_CHANCE:
             return ()
-        locked = any(each.law.collapses for each in self.fitted)
-        why = "a lock or a queue" if locked else "state"
-        queue_hint = ", or say shared_queue = no if each has queues of its own" if locked else ""
+        locked = any(fitted_law.law.collapses for fitted_law in self.fitted)
+        cause = "a lock or a queue" if locked else "state"
+        queue_hint = ", or set shared_queue = no if each core has its own queues" if locked else ""
         return (
-            f"{_cores(widest)} may forward less than {_cores(known)} do, with a chance of {chance:.0%}: {why} that all "
-            f"share can slow them down; measure between them{queue_hint}",
+            f"{_cores(largest)} may forward less than {_cores(calibrated)} do, with a chance of {chance:.0%}: {cause} "
+            f"that all cores share can slow them down; measure between them{queue_hint}",
         )
 
     def service_s(self, cores: float, frame_bytes: float) -> float:
-        """Seconds (average over the laws) that a core needs for a frame while ``cores`` cores are busy."""
+        """Return the seconds per frame of a core while ``cores`` cores are busy, averaged over the laws."""
         return math.exp(float(self._log_service(np.array([cores]), frame_bytes)[0]))
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
-        """Values over all laws, then the shapes of the heaviest law (named ``law.shape``)."""
+        """Parameters of all laws, then the shapes of the heaviest law (named ``law.shape``)."""
         weights = self._weights()
-        theta = np.concatenate([each.posterior.samples[1:, :2] for each in self.fitted])
+        theta = np.concatenate([fitted_law.posterior.samples[1:, :2] for fitted_law in self.fitted])
         per_packet = np.exp(theta[:, 0])
         per_byte = np.exp(theta[:, 0] + theta[:, 1]) / REFERENCE_BYTES
-        described = [
+        parameters = [
             _parameter("T_c", per_packet, weights, "s", "time per frame"),
             _parameter("T_d", per_byte, weights, "s/B", "time per byte"),
         ]
         for k in sorted({point.working_cores for point in self.points} - {1}):
-            factor = np.concatenate([self._factor(each, float(k)) for each in self.fitted])
-            described.append(
+            factor = np.concatenate([self._factor(fitted_law, float(k)) for fitted_law in self.fitted])
+            parameters.append(
                 _parameter(f"c({k})", factor, weights, "1", f"factor on the service time with {k} busy cores")
             )
         best = self.fitted[0]
-        own = np.full(len(best.posterior.samples) - 1, 1.0)
+        equal_weights = np.full(len(best.posterior.samples) - 1, 1.0)
         for column, shape in enumerate(best.law.shapes, start=2):
             values = shape.value(best.posterior.samples[1:, column])
             name = f"{best.law.name}.{shape.name}"
-            described.append(_parameter(name, values, own, shape.unit, shape.meaning))
-        return {parameter.name: parameter for parameter in described}
+            parameters.append(_parameter(name, values, equal_weights, shape.unit, shape.meaning))
+        return {parameter.name: parameter for parameter in parameters}
 
     def router_model(
         self,
@@ -330,14 +338,14 @@ class FittedRouter:
     ) -> RouterModel:
         """Build the calibrated router with ``cores`` cores.
 
-        T_c and T_d are medians; the contention table is such that the service time of a frame of ``frame_bytes`` bytes
-        is the average over all laws for each number of busy cores.
+        T_c and T_d are medians. The contention table makes the service time of a frame of ``frame_bytes`` bytes equal
+        to the average over all laws for each number of busy cores.
         """
         values = self.parameters
         per_packet_s, per_byte_s = values["T_c"].value, values["T_d"].value
         seconds = self._service_s(cores, frame_bytes)
-        exact = float(seconds[0]) / (per_packet_s + per_byte_s * frame_bytes)
-        service = ServiceCost(per_packet_s=per_packet_s * exact, per_byte_s=per_byte_s * exact)
+        scale = float(seconds[0]) / (per_packet_s + per_byte_s * frame_bytes)
+        service = ServiceCost(per_packet_s=per_packet_s * scale, per_byte_s=per_byte_s * scale)
         table = seconds / seconds[0]
         return multicore(
             cores,
@@ -356,16 +364,16 @@ class FittedRouter:
     ) -> tuple[NextPoint, ...]:
         """Return the measurements to make next, in their order (:mod:`routecast.calibration.next_points`).
 
-        ``able``: what can be measured; empty: the calibrated frame sizes and the targets', on up to as many cores as
-        the targets have, or twice those that calibrated; ``targets``: what is to be known; empty: all that can be
-        measured; ``goal_pps``: what is to be known is how few cores forward so much of the first target's frames.
+        ``able``: possible measurements. Empty: the frame sizes of calibration and targets, on up to the most cores of
+        the targets, or twice those of the calibration. ``targets``: conditions to predict; empty: all possible
+        measurements. ``goal_pps``: predict instead the fewest cores that forward this rate of the first target.
         """
         most = max((p.cores for p in targets), default=2 * max(p.cores for p in self.points))
-        can = list(able) or self.candidates(most, targets)
-        if not can or n < 1:
+        possible = list(able) or self.candidates(most, targets)
+        if not possible or n < 1:
             return ()
-        rates, target_rates = self._candidate_and_target_rates(can, list(targets) or can, goal_pps)
-        return tuple(rank(can, rates, target_rates, n, noise_ratio=self.noise_ratio))
+        rates, target_rates = self._candidate_and_target_rates(possible, list(targets) or possible, goal_pps)
+        return tuple(rank(possible, rates, target_rates, n, noise_ratio=self.noise_ratio))
 
     def candidates(self, most_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
         """Return possible measurements on up to ``most_cores`` cores, with calibrated frames and ``frames``."""
@@ -374,7 +382,7 @@ class FittedRouter:
     def half_width_ratio(self, targets: Sequence[Point], *, goal_pps: float | None = None) -> float:
         """Return half the 95 % interval of the rate over the rate, at the least precise target.
 
-        With a goal, that of the number of cores that reach it.
+        With a goal, return that of the fewest cores that reach it.
         """
         _, target_rates = self._candidate_and_target_rates(targets[:1], targets, goal_pps)
         return half_width_ratio(max(interval_log_width(column[:, None]) for column in target_rates.T))
@@ -394,15 +402,15 @@ class FittedRouter:
         target_rates = rates[:, len(able) :]
         if goal_pps is not None:
             meets = np.concatenate([target_rates >= math.log(goal_pps), np.full((len(target_rates), 1), True)], axis=1)
-            # A draw that no count satisfies needs twice the largest count.
+            # A draw that meets the goal with no count gets twice the largest count.
             target_rates = np.log(np.array([*counts, 2.0 * counts[-1]])[meets.argmax(axis=1)])[:, None]
         return rates[:, : len(able)], target_rates
 
     def _counts_around(self, point: Point, goal_pps: float) -> list[int]:
-        """Return numbers of cores up to one at which nearly every draw that can meet the goal meets it."""
+        """Return numbers of cores up to the first at which nearly all draws that can meet the goal meet it."""
         counts = sparse_counts(MOST_CORES)
         chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
-        enough = max(chances) - _LEAST_CHANCE
+        enough = max(chances) - _MIN_CHANCE
         return counts[: 1 + next(i for i, chance in enumerate(chances) if chance >= enough)]
 
     def _joint_draws(self, points: Sequence[Point]) -> Floats:
@@ -410,141 +418,150 @@ class FittedRouter:
         conditions, sites = Conditions.of(points), Sites.of(points)
         random = np.random.default_rng(self.seed)
         joint = []
-        for each in self.fitted:
-            copies = max(1, round(each.weight * _JOINT_DRAWS / len(each.cells)))
-            theta = np.repeat(each.posterior.samples[1:], copies, axis=0)
-            mean, _, least, most = (np.repeat(part, copies, axis=0) for part in self._strays(each, sites))
-            cells = np.repeat(each.cells, copies)
-            lost = np.repeat(self._lost(each, sites)[0], copies, axis=0)
+        for fitted_law in self.fitted:
+            copies = max(1, round(fitted_law.weight * _JOINT_DRAWS / len(fitted_law.cells)))
+            theta = np.repeat(fitted_law.posterior.samples[1:], copies, axis=0)
+            mean, _, least, most = (np.repeat(part, copies, axis=0) for part in self._discrepancy_at(fitted_law, sites))
+            cells = np.repeat(fitted_law.cells, copies)
+            lost = np.repeat(self._losses_at(fitted_law, sites)[0], copies, axis=0)
             strays = mean.copy()
-            for cell, factor in self.discrepancy.factors(each.cells, sites).items():
+            for cell, factor in self.discrepancy.factors(fitted_law.cells, sites).items():
                 rows = cells == cell
                 strays[rows] += random.standard_normal((int(rows.sum()), len(points))) @ factor.T
             if self.carry[1]:
-                theta = self._on_its_host(theta, random.standard_normal(len(theta)))
-            drawn = _log_rates(each.law, theta, conditions, np.clip(strays, least, most), lost)
-            enough = round(each.weight * _JOINT_DRAWS)
+                theta = self._on_predicted_host(theta, random.standard_normal(len(theta)))
+            drawn = _log_rates_with_discrepancy(fitted_law.law, theta, conditions, np.clip(strays, least, most), lost)
+            enough = round(fitted_law.weight * _JOINT_DRAWS)
             joint.append(drawn[random.permutation(len(drawn))[:enough]])
         joined = np.concatenate(joint)
         shuffled: Floats = joined[random.permutation(len(joined))]
         return shuffled
 
-    def _strays(self, each: FittedLaw, sites: Sites) -> tuple[Floats, Floats, Floats, Floats]:
-        """Mean, standard deviation and bounds of the discrepancy at sites for each draw of a law, (J, n) each.
+    def _discrepancy_at(self, fitted_law: FittedLaw, sites: Sites) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return mean, standard deviation and bounds of the discrepancy at sites for each draw of a law, (J, n) each.
 
-        Beyond the largest calibrated number of cores no core does more than there, unless the calibrated points grew
-        faster than their cores: what more cores share can only slow them down. And all together do no less than there
-        unless the law says that they do; then they lose at most twice its value (in logarithms).
+        Beyond the largest calibrated number of cores no core is faster than at that number, unless the calibrated rates
+        grew faster than their cores, because shared resources can only slow cores down. All cores together are not
+        slower than at that number unless the law predicts it; then they lose at most twice its value (in logarithms).
         """
-        theta, residuals = each.posterior.samples[1:], self._residuals[each][0]
-        mean, deviation = self.discrepancy.given(each.cells, residuals, sites)
+        theta, residuals = fitted_law.posterior.samples[1:], self._residuals[fitted_law][0]
+        mean, deviation = self.discrepancy.given(fitted_law.cells, residuals, sites)
         most = self._most_cores
         beyond = sites.cores > most
-        least, bound = np.full_like(mean, -np.inf), np.full_like(mean, np.inf)
+        lower, upper = np.full_like(mean, -np.inf), np.full_like(mean, np.inf)
         if beyond.any():
-            there = sites.at_most(most)
-            slowed = busy_rate(each.law, theta, there.cores[None], sites.frame_bytes) / busy_rate(
-                each.law, theta, sites.cores[None], sites.frame_bytes
+            at_max_cores = sites.at_most(most)
+            slowdown = busy_rate(fitted_law.law, theta, at_max_cores.cores[None], sites.frame_bytes) / busy_rate(
+                fitted_law.law, theta, sites.cores[None], sites.frame_bytes
             )
-            at_most = self.discrepancy.given(each.cells, residuals, there)[0]
-            grown = np.log(sites.cores / there.cores) - np.log(slowed)
-            bound[:, beyond] = (at_most + np.log(slowed))[:, beyond]
-            least[:, beyond] = (at_most - np.abs(grown))[:, beyond]
-        return mean, deviation, least, bound
+            mean_at_max = self.discrepancy.given(fitted_law.cells, residuals, at_max_cores)[0]
+            log_growth = np.log(sites.cores / at_max_cores.cores) - np.log(slowdown)
+            upper[:, beyond] = (mean_at_max + np.log(slowdown))[:, beyond]
+            lower[:, beyond] = (mean_at_max - np.abs(log_growth))[:, beyond]
+        return mean, deviation, lower, upper
 
-    def _lost(self, each: FittedLaw, sites: Sites) -> tuple[Floats, Floats]:
-        """Return the losses at links and cards at sites for each draw of a law, and their nearness, (J, n) each."""
-        lost = self._residuals[each][1]
+    def _losses_at(self, fitted_law: FittedLaw, sites: Sites) -> tuple[Floats, Floats]:
+        """Return the losses at links and cards at sites for each draw of a law, and their shares, (J, n) each."""
+        lost = self._residuals[fitted_law][1]
         if not lost.any():
             nothing = np.zeros((len(lost), len(sites.cores)))
             return nothing, nothing
-        mean, share = self.discrepancy.lost(each.cells, (lost, (lost < 0.0).astype(float)), sites)
+        mean, share = self.discrepancy.lost(fitted_law.cells, (lost, (lost < 0.0).astype(float)), sites)
         return mean, np.clip(share, 0.0, 1.0)
 
     @cached_property
     def _residuals(self) -> dict[FittedLaw, tuple[Floats, Floats]]:
-        """Logarithm of measured over law at the calibrated points, and the losses at links and cards there.
+        """Logarithm of measured over predicted rate at the calibrated points, and the losses at links and cards there.
 
-        Each (J, n) for the draws of each law. Where a link or a card holds a draw of the law back, cores that strayed
-        would change nothing, so what is missing there was lost behind them.
+        Both are (J, n) for the draws of each law. Where a link or a card limits a draw of the law, a discrepancy of the
+        cores has no effect, so that a missing rate is a loss at the link or card.
         """
         measured = np.log([point.throughput_pps for point in self.points])
         conditions = Conditions.of_measured(self.points)
-        by_point = {}
-        for each in self.fitted:
-            theta = each.posterior.samples[1:]
-            rates = log_throughput(each.law, theta, conditions)
-            held = (rates >= log_most(each.law, theta, conditions) - _SAME_LOG) & (self.discrepancy.strays > 0.0)
+        residuals_by_law = {}
+        for fitted_law in self.fitted:
+            theta = fitted_law.posterior.samples[1:]
+            rates = log_throughput(fitted_law.law, theta, conditions)
+            is_capped = (rates >= log_cap(fitted_law.law, theta, conditions) - _LOG_TOLERANCE) & (
+                self.discrepancy.strays > 0.0
+            )
             residuals = measured - rates
-            by_point[each] = residuals, np.where(held, np.minimum(residuals, 0.0), 0.0)
-        return by_point
+            residuals_by_law[fitted_law] = residuals, np.where(is_capped, np.minimum(residuals, 0.0), 0.0)
+        return residuals_by_law
 
     @cached_property
     def _most_cores(self) -> float:
-        """Cores beyond which the router grows at most as its cores do; infinite if its points grew faster than that."""
-        each = sorted((p.working_cores, p.throughput_pps / p.working_cores) for p in self.points)
+        """Number of cores beyond which the rate grows at most with the cores; infinite if the points grew faster."""
+        core_rates = sorted((p.working_cores, p.throughput_pps / p.working_cores) for p in self.points)
         grew = any(
-            more > few and rate > _SUPERLINEAR * before for (few, before), (more, rate) in itertools.pairwise(each)
+            more > few and rate > _SUPERLINEAR_RATIO * before
+            for (few, before), (more, rate) in itertools.pairwise(core_rates)
         )
-        return math.inf if grew else float(each[-1][0])
+        return math.inf if grew else float(core_rates[-1][0])
 
     def _weights(self) -> Floats:
         return np.concatenate(
-            [np.full(n, each.weight / n) for each in self.fitted for n in (len(each.posterior.samples) - 1,)]
+            [
+                np.full(n, fitted_law.weight / n)
+                for fitted_law in self.fitted
+                for n in (len(fitted_law.posterior.samples) - 1,)
+            ]
         )
 
     def _service_s(self, cores: int, frame_bytes: float) -> Floats:
-        """Seconds that one of 1, 2, …, ``cores`` busy cores needs for a frame, average over laws.
+        """Return the seconds per frame of a core with 1, 2, …, ``cores`` busy cores, averaged over laws.
 
-        It is cached, because router models are made for many loads of few frame sizes.
+        The result is cached, because router models are built for many loads with few frame sizes.
         """
-        known = self._known_service_s.get((cores, frame_bytes))
-        if known is None:
-            known = np.exp(self._log_service(np.arange(1.0, cores + 1.0), frame_bytes))
-            self._known_service_s[cores, frame_bytes] = known
-        return known
+        cached = self._service_cache_s.get((cores, frame_bytes))
+        if cached is None:
+            cached = np.exp(self._log_service(np.arange(1.0, cores + 1.0), frame_bytes))
+            self._service_cache_s[cores, frame_bytes] = cached
+        return cached
 
     @cached_property
-    def _known_service_s(self) -> dict[tuple[int, float], Floats]:
+    def _service_cache_s(self) -> dict[tuple[int, float], Floats]:
         return {}
 
     def _log_service(self, busy: Floats, frame_bytes: float) -> Floats:
-        """Logarithm of the seconds that a core needs for a frame, average over laws, for each number of busy cores."""
+        """Return the logarithm of the seconds per frame of a core, averaged over laws, by number of busy cores."""
         return -average_of_medians(
-            [self.log_core_rates(each, busy, frame_bytes) for each in self.fitted], self.typical_weights
+            [self.log_core_rates(fitted_law, busy, frame_bytes) for fitted_law in self.fitted], self.typical_weights
         )
 
     @property
     def typical_weights(self) -> list[float]:
-        """Weights of the laws for a point prediction, with a collapse only where it was measured or stated."""
-        calm = [each.weight * (not each.law.collapses) for each in self.fitted]
-        return [each.weight for each in self.fitted] if self._falls or not any(calm) else calm
+        """Weights of the laws for a point prediction; laws with a collapse count only if it was measured or stated."""
+        calm = [fitted_law.weight * (not fitted_law.law.collapses) for fitted_law in self.fitted]
+        return [fitted_law.weight for fitted_law in self.fitted] if self._falls or not any(calm) else calm
 
     @property
     def _falls(self) -> bool:
         return any(True for _ in _falls(self.points))
 
-    def log_core_rates(self, each: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
+    def log_core_rates(self, fitted_law: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
         """Return the logarithm of the rate of one core while ``busy`` cores work, (J, n) for the draws of a law."""
         sizes = np.full(len(busy), frame_bytes)
         sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
-        mean, _, least, most = self._strays(each, sites)
-        rates = busy_rate(each.law, self._on_its_host(each.posterior.samples[1:]), busy[None], sizes)
+        mean, _, least, most = self._discrepancy_at(fitted_law, sites)
+        rates = busy_rate(fitted_law.law, self._on_predicted_host(fitted_law.posterior.samples[1:]), busy[None], sizes)
         log_rates: Floats = np.log(rates) + np.clip(mean, least, most)
         return log_rates
 
-    def _factor(self, each: FittedLaw, k: float) -> Floats:
-        rates = self.log_core_rates(each, np.array([1.0, k]), REFERENCE_BYTES)
+    def _factor(self, fitted_law: FittedLaw, k: float) -> Floats:
+        rates = self.log_core_rates(fitted_law, np.array([1.0, k]), REFERENCE_BYTES)
         ratio: Floats = np.exp(rates[:, 0] - rates[:, 1])
         return ratio
 
 
-def _log_rates(law: Law, theta: Floats, conditions: Conditions, strays: Floats, lost: Floats) -> Floats:
-    """Logarithm of the rates where cores stray from a law and links and cards lose something, (J, n)."""
+def _log_rates_with_discrepancy(
+    law: Law, theta: Floats, conditions: Conditions, strays: Floats, lost: Floats
+) -> Floats:
+    """Return logarithms of rates with a discrepancy of the cores and with losses at links and cards, (J, n)."""
     rates = log_throughput(law, theta, conditions, discrepancy=strays)
     if not lost.any():
         return rates
-    least: Floats = np.minimum(rates, log_most(law, theta, conditions) + np.minimum(lost, 0.0))
+    least: Floats = np.minimum(rates, log_cap(law, theta, conditions) + np.minimum(lost, 0.0))
     return least
 
 
@@ -561,22 +578,26 @@ def _limit(point: Point, core_pps: Floats) -> Limit:
 
 
 def _falls(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
-    """Neighbouring points of one frame size of which the one with more cores has the lower rate."""
+    """Yield neighbouring points of one frame size if the point with more cores has the lower rate."""
     for fewer, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
-        if more.frame_bytes == fewer.frame_bytes and more.throughput_pps < _FALLS * fewer.throughput_pps:
+        if more.frame_bytes == fewer.frame_bytes and more.throughput_pps < _FALL_RATIO * fewer.throughput_pps:
             yield fewer, more
 
 
 def _leaps(points: Sequence[Point]) -> Iterator[tuple[Point, Point, str]]:
-    """Pairs of points of which the second has a rate that the first rules out, and why."""
+    """Yield pairs of points with contradictory rates, and the reason."""
     for few, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
-        each = more.throughput_pps / more.working_cores / (few.throughput_pps / few.working_cores)
-        if few.frame_bytes == more.frame_bytes and each > _LEAP_RATIO:
-            yield few, more, f"each core would do {each:.3g} times as much; look for a wrong unit or row"
+        core_ratio = more.throughput_pps / more.working_cores / (few.throughput_pps / few.working_cores)
+        if few.frame_bytes == more.frame_bytes and core_ratio > _LEAP_RATIO:
+            yield few, more, f"each core would forward {core_ratio:.3g} times as much; look for a wrong unit or row"
     for short, long in itertools.pairwise(sorted(points, key=lambda p: (p.working_cores, p.frame_bytes))):
         times = long.throughput_pps / short.throughput_pps
         if short.working_cores == long.working_cores and times > _LEAP_RATIO:
-            yield short, long, f"longer frames would be {times:.3g} times as many; look for a wrong unit or row"
+            yield (
+                short,
+                long,
+                f"the rate of longer frames would be {times:.3g} times as high; look for a wrong unit or row",
+            )
 
 
 def at_cores(point: Point, cores: int) -> Point:
@@ -592,18 +613,18 @@ def sparse_counts(most: int) -> list[int]:
     >>> sparse_counts(3), sparse_counts(60)[-5:]
     ([1, 2, 3], [38, 43, 48, 54, 60])
     """
-    counts = list(range(1, min(most, _DENSE_CORES) + 1))
+    counts = list(range(1, min(most, _CONSECUTIVE_CORES) + 1))
     while counts[-1] < most:
-        counts.append(min(most, max(counts[-1] + 1, round(counts[-1] * _GROWTH))))
+        counts.append(min(most, max(counts[-1] + 1, round(counts[-1] * _COUNT_GROWTH))))
     return counts
 
 
-def _around(middle: float, spread: Intervals) -> Intervals:
-    """Intervals that hold the point prediction too, which may lie at an end of the narrow ones."""
+def _including(middle: float, spread: Intervals) -> Intervals:
+    """Return the intervals, extended to include the point prediction."""
     return {level: (min(low, middle), max(high, middle)) for level, (low, high) in spread.items()}
 
 
-def _words(point: Point) -> str:
+def _describe(point: Point) -> str:
     return f"the rate of {_cores(point)} at {point.frame_bytes:g} B ({point.throughput_pps / 1e6:.4g} Mpps)"
 
 
@@ -611,9 +632,9 @@ def _cores(point: Point) -> str:
     return f"{point.working_cores} core{'s' if point.working_cores > 1 else ''}"
 
 
-def _is_one_ports(point: Point) -> bool:
+def _is_rate_of_one_port(point: Point) -> bool:
     one_pps = point.line_rate_pps / point.busy_ports
-    return point.busy_ports > 1 and abs(point.throughput_pps / one_pps - 1.0) < _AT_ONE_PORT
+    return point.busy_ports > 1 and abs(point.throughput_pps / one_pps - 1.0) < _ONE_PORT_TOLERANCE
 
 
 def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: str) -> Parameter:
@@ -631,7 +652,7 @@ def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: s
     )
 
 
-def _as_strayed(normal: Floats, strays: Floats) -> Floats:
+def _with_residual_distribution(normal: Floats, strays: Floats) -> Floats:
     """Return normal values transformed to the distribution of sorted residuals; unchanged without residuals."""
     if not len(strays):
         return normal
@@ -642,7 +663,7 @@ def _as_strayed(normal: Floats, strays: Floats) -> Floats:
 
 @lru_cache
 def _quasi_normal(n: int) -> tuple[Floats, Floats]:
-    """Return n pairs of normal values that fill the plane evenly (Roberts' R2 sequence), the same each time."""
+    """Return n fixed pairs of normal values that fill the plane evenly (Roberts' R2 sequence)."""
     inverse = np.vectorize(NormalDist().inv_cdf)
     first, other = (inverse((0.5 + step * np.arange(n)) % 1.0) for step in _R2)
     return first, other

@@ -1,6 +1,6 @@
-"""Maximum throughputs of many parameter sets at once.
+"""The forward model of calibration: maximum throughputs for many parameter sets at once.
 
-The bottleneck law of :func:`saturate` is vectorised over J parameter sets and n points; a test holds that both agree.
+The bottleneck law of :func:`saturate` is vectorised over J parameter sets and n points; a test checks that both agree.
 
 Parameters, in this order, as natural logarithms: ``T_c`` (seconds per frame), ``B = 64·T_d/T_c`` (cost of 64 more
 bytes relative to the cost of a frame), the law's shapes, and :data:`DEVICE_SHAPES`: the cost of polling a further queue
@@ -35,14 +35,14 @@ __all__ = [
     "Conditions",
     "busy_rate",
     "flow_groups",
-    "log_most",
+    "log_cap",
     "log_throughput",
     "saturate",
 ]
 
 
 _BISECTIONS = 40
-_BINDS = 1.0 - 1e-9
+_BUSY_TOLERANCE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +70,10 @@ class Saturated:
 
 
 def flow_groups(point: Point) -> tuple[tuple[int, float], ...]:
-    """Return ``(cores, frames per second offered to each)`` for the working cores.
+    """Return the working cores as groups ``(cores, frames per second offered to each core)``.
 
-    Crafted flows (no more flows than cores) each offer the same part of what all links carry, enter port ``i mod
-    ports`` and share its link evenly. More flows than cores, or none named, spread evenly over the cores.
+    Crafted flows (no more flows than cores) have equal shares of the rate of all links, enter port ``i mod ports`` and
+    share its link evenly. More flows than cores, or an unknown number, spread evenly over the cores.
     """
     if point.link_bps is None:
         return ((point.working_cores, math.inf),)
@@ -100,7 +100,7 @@ def saturate(point: Point, *, core_pps: Callable[[float], float]) -> Saturated:
         return sum(cores * min(1.0, offered / rate) for cores, offered in groups)
 
     k = float(point.working_cores)
-    if busy(k) < k * _BINDS:
+    if busy(k) < k * _BUSY_TOLERANCE:
         low, high = 0.0, k
         for _ in range(_BISECTIONS):
             middle = 0.5 * (low + high)
@@ -138,7 +138,7 @@ DESCRIPTORS_SHAPE = Shape(name="descriptors", mean=5.0, sd=0.5, unit="B", meanin
 """A card of more than 40 Gbit/s a port takes nearly all that its bus moves. PCIe of the generation that suits it (3.0
 for 100 Gbit/s on 16 lanes, 4.0 for 200) has 1.26 times its rate; headers of 24 B for payloads of 128 or 256 B leave
 1.06 to 1.15; descriptors, completions and requests are 24 to 88 B each (Neugebauer et al. 2018, SIGCOMM, sec. 3).
-Arithmetic, but done in sight of PacketMill's frames."""
+The prior is computed, but in sight of the frames of PacketMill."""
 
 FOREIGN_SHAPE = Shape(name="foreign", mean=-1.6, sd=0.8, meaning="cost of a ring of another core, in frames")
 """A lock and its cache lines are some 100 ns away, a fifth of what a kernel takes for a frame."""
@@ -146,12 +146,12 @@ FOREIGN_SHAPE = Shape(name="foreign", mean=-1.6, sd=0.8, meaning="cost of a ring
 DEVICE_SHAPES = (POLL_SHAPE, FOREIGN_SHAPE, NIC_SHAPE, BUS_SHAPE, DESCRIPTORS_SHAPE)
 
 _FORWARD_BISECTIONS = 24
-_FAR = 1e300
+_NO_LIMIT = 1e300
 _FAST_LINK_BPS = 40e9
 _UNLIMITED_RATIO = 0.7
-"""Below this share of their own rate, links and cards do not limit a router."""
-_ENDLESS = 30.0
-"""Logarithm of a factor on the rate of cores with which cores never limit."""
+"""Share of the rate of links and cards below which they do not limit a router."""
+_UNLIMITED_LOG = 30.0
+"""Logarithm of a factor on the rate of cores with which cores never limit the throughput."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,19 +172,19 @@ class Conditions:
     def of(cls, points: Sequence[Point]) -> Conditions:
         """Collect the conditions of points."""
         groups = [flow_groups(point) for point in points]
-        most = max(map(len, groups), default=1)
-        cores = np.zeros((len(points), most))
-        offered = np.full((len(points), most), _FAR)
+        group_count = max(map(len, groups), default=1)
+        cores = np.zeros((len(points), group_count))
+        offered = np.full((len(points), group_count), _NO_LIMIT)
         for row, group in enumerate(groups):
             for column, (count, pps) in enumerate(group):
                 cores[row, column] = count
-                offered[row, column] = pps if math.isfinite(pps) else _FAR
+                offered[row, column] = pps if math.isfinite(pps) else _NO_LIMIT
         return cls(
             cores=np.array([float(point.working_cores) for point in points]),
             frame_bytes=np.array([point.frame_bytes for point in points]),
             group_cores=cores,
             group_offered_pps=offered,
-            nic_cap_pps=np.array([_FAR if p.nic_cap_pps is None else p.nic_cap_pps for p in points]),
+            nic_cap_pps=np.array([_NO_LIMIT if p.nic_cap_pps is None else p.nic_cap_pps for p in points]),
             further_queues=np.array([p.layout.further_queues(p.working_cores, p.ports) for p in points]),
             foreign_ratio=np.array([p.layout.foreign_ratio(p.working_cores) for p in points]),
             useful_ratio=np.array([p.layout.useful_ratio(p.working_cores) for p in points]),
@@ -193,16 +193,18 @@ class Conditions:
 
     @classmethod
     def of_measured(cls, points: Sequence[Point]) -> Conditions:
-        """Collect the conditions of measured points, without the links and cards that their rates are far below.
+        """Collect the conditions of measured points, without links and cards that are far faster than measured rates.
 
-        Only cores can have limited such a rate, so that no link excuses a law that exceeds it.
+        Only cores can have limited such a rate. A law that exceeds it must therefore not be capped by a link.
         """
         measured = cls.of(points)
-        free = np.array([len(flow_groups(point)) == 1 and _is_far_below_caps(point) for point in points], dtype=bool)
+        is_core_limited = np.array(
+            [len(flow_groups(point)) == 1 and _is_far_below_caps(point) for point in points], dtype=bool
+        )
         return replace(
             measured,
-            group_offered_pps=np.where(free[:, None], _FAR, measured.group_offered_pps),
-            nic_cap_pps=np.where(free, _FAR, measured.nic_cap_pps),
+            group_offered_pps=np.where(is_core_limited[:, None], _NO_LIMIT, measured.group_offered_pps),
+            nic_cap_pps=np.where(is_core_limited, _NO_LIMIT, measured.nic_cap_pps),
         )
 
 
@@ -211,9 +213,9 @@ def _is_far_below_caps(point: Point) -> bool:
 
 
 def _bus_byte_per_s(point: Point) -> float:
-    """Return the rate of the busy ports whose bus may limit them; for slow links one that never limits."""
+    """Return the rate of the busy ports if a bus may limit them, or a value without limit for slow links."""
     if point.link_bps is None or point.link_bps <= _FAST_LINK_BPS:
-        return _FAR
+        return _NO_LIMIT
     return point.busy_ports * point.link_bps / 8.0
 
 
@@ -239,9 +241,11 @@ def law_values(law: Law, theta: Floats) -> Floats:
     return scaled
 
 
-def log_most(law: Law, theta: Floats, conditions: Conditions) -> Floats:
-    """Return the natural logarithm of the limit by links and cards alone, (J, d) parameters to (J, n)."""
-    return log_throughput(law, theta, conditions, discrepancy=np.full((len(theta), len(conditions.cores)), _ENDLESS))
+def log_cap(law: Law, theta: Floats, conditions: Conditions) -> Floats:
+    """Return the natural logarithm of the limit by links and cards, (J, d) parameters to (J, n)."""
+    return log_throughput(
+        law, theta, conditions, discrepancy=np.full((len(theta), len(conditions.cores)), _UNLIMITED_LOG)
+    )
 
 
 def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepancy: Floats | None = None) -> Floats:
@@ -252,26 +256,28 @@ def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepan
     c = conditions
     k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
     poll, foreign, nic, bus, descriptors = (theta[:, column, None] for column in range(-len(DEVICE_SHAPES), 0))
-    pace = c.useful_ratio / (1.0 + poll * c.further_queues + np.exp(foreign) * c.foreign_ratio)
+    relative_rate = c.useful_ratio / (1.0 + poll * c.further_queues + np.exp(foreign) * c.foreign_ratio)
     if discrepancy is not None:
-        pace = pace * np.exp(discrepancy)
-    rate = pace * busy_rate(law, theta, k, c.frame_bytes)
-    starved = (c.group_offered_pps[None] < rate[:, :, None]) & (c.group_cores[None] > 0)
-    fed = ~starved & (c.group_cores[None] > 0)
+        relative_rate = relative_rate * np.exp(discrepancy)
+    rate = relative_rate * busy_rate(law, theta, k, c.frame_bytes)
+    link_limited = (c.group_offered_pps[None] < rate[:, :, None]) & (c.group_cores[None] > 0)
+    core_limited = ~link_limited & (c.group_cores[None] > 0)
     # Where links limit all flows, cores do not matter. Where they limit some, partly idle cores speed up the others.
-    some = (starved.any(axis=2) & fed.any(axis=2)).any(axis=0)
-    if some.any():
-        sub_cores, sub_offered = c.group_cores[some], c.group_offered_pps[some]
-        low, high = np.zeros_like(k[:, some]), k[:, some]
+    is_mixed = (link_limited.any(axis=2) & core_limited.any(axis=2)).any(axis=0)
+    if is_mixed.any():
+        sub_cores, sub_offered = c.group_cores[is_mixed], c.group_offered_pps[is_mixed]
+        low, high = np.zeros_like(k[:, is_mixed]), k[:, is_mixed]
         for _ in range(_FORWARD_BISECTIONS):
             middle = 0.5 * (low + high)
-            sub_rate = pace[:, some] * busy_rate(law, theta, middle, c.frame_bytes[some])
+            sub_rate = relative_rate[:, is_mixed] * busy_rate(law, theta, middle, c.frame_bytes[is_mixed])
             busy = (sub_cores * np.minimum(1.0, sub_offered / sub_rate[:, :, None])).sum(axis=2)
-            more = busy > middle
-            low, high = np.where(more, middle, low), np.where(more, high, middle)
-        rate[:, some] = pace[:, some] * busy_rate(law, theta, 0.5 * (low + high), c.frame_bytes[some])
+            is_below = busy > middle
+            low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+        rate[:, is_mixed] = relative_rate[:, is_mixed] * busy_rate(
+            law, theta, 0.5 * (low + high), c.frame_bytes[is_mixed]
+        )
     total = (c.group_cores * np.minimum(c.group_offered_pps, rate[:, :, None])).sum(axis=2)
-    carried = c.bus_byte_per_s * np.exp(bus) / (c.frame_bytes + np.exp(descriptors))
-    total = np.minimum(total, np.minimum(c.nic_cap_pps * np.exp(nic), carried))
+    bus_pps = c.bus_byte_per_s * np.exp(bus) / (c.frame_bytes + np.exp(descriptors))
+    total = np.minimum(total, np.minimum(c.nic_cap_pps * np.exp(nic), bus_pps))
     result: Floats = np.log(total)
     return result

@@ -1,9 +1,9 @@
-"""Calibrate the maximum rate of a core over its clock: cycles scale with it, memory time does not.
+"""Calibration of the maximum rate of a core over its clock: cycles scale with the clock, memory time does not.
 
-A frame takes ``T(f) = n/f + m``: ``n`` cycles of the core, and ``m`` seconds of memory and buses that do not run
-faster when the core does. The maximum rate ``1/T(f)`` then grows less than the clock, as Bolla 2009 sees it in figs. 3
-and 4 ("a tiny performance decay of other HW elements (i.e., RAM, busses, etc.) at high-speed"). In overload a frame
-that gets through finds a full buffer of ``B`` frames before it, so its latency is ``(B + 1)·T(f)``.
+A frame takes ``T(f) = n/f + m``: ``n`` cycles of the core, and ``m`` seconds of memory and buses, which do not
+depend on the clock. The maximum rate ``1/T(f)`` then grows less than the clock, as in figs. 3 and 4 of Bolla 2009
+("a tiny performance decay of other HW elements (i.e., RAM, busses, etc.) at high-speed"). In overload a forwarded
+frame finds a full buffer of ``B`` frames before it, so that its latency is ``(B + 1)·T(f)``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FrequencyLaw:
 
     @classmethod
     def at(cls, *, frequency_hz: float, rate_pps: float, memory_ratio: float) -> FrequencyLaw:
-        """Return the law with a maximum rate at a clock, and a share of the frame's time there that is memory."""
+        """Return the law for a maximum rate at a clock, and the share of memory in the time of a frame."""
         frame_s = 1.0 / rate_pps
         return cls(packet_cycles=(1.0 - memory_ratio) * frame_s * frequency_hz, memory_s=memory_ratio * frame_s)
 
@@ -45,7 +45,7 @@ class FrequencyLaw:
         return self.memory_s / self.frame_s(frequency_hz)
 
     def gain_ratio(self, frequency_hz: float) -> float:
-        """Return percent of rate per percent of clock, ``d ln r / d ln f``: 1 is linear, less is sub-linear."""
+        """Return the elasticity of the rate, ``d ln r / d ln f``: 1 is linear, less is sub-linear."""
         return 1.0 - self.memory_ratio(frequency_hz)
 
     def plateau_s(self, frequency_hz: float, buffer_frames: int) -> float:
@@ -58,17 +58,16 @@ class FittedFrequency:
     """A law fitted to measured maxima."""
 
     law: FrequencyLaw
-    # Ends of the 95 % interval of each parameter by itself (Student's t); NaN with two samples, which leave nothing to
-    # tell the noise from.
+    # Ends of the 95 % interval of each parameter (Student's t); NaN with two samples, which do not show the noise.
     low: FrequencyLaw
-    high: FrequencyLaw = field("Ends of the 95 % interval of each parameter by itself (Student's t)")
+    high: FrequencyLaw = field("Upper ends of the 95 % intervals (Student's t)")
     misfit_ratio: float = field("Root mean square of the relative errors of the rates")
 
 
 def fit_frequency(frequencies_hz: Sequence[float], rates_pps: Sequence[float], *, series: str = "") -> FittedFrequency:
     """Fit cycles and memory time of a frame to maximum rates at several clocks.
 
-    Least squares of the relative errors, ``r_i·T(f_i) − 1``, so every clock counts the same; neither part is negative.
+    Least squares of the relative errors, ``r_i·T(f_i) − 1``, so that clocks weigh equally; neither part is negative.
 
     Parameters
     ----------
@@ -101,11 +100,11 @@ def fit_frequency(frequencies_hz: Sequence[float], rates_pps: Sequence[float], *
     scale = float(clocks.max())  # both columns are of the same order: seconds at the fastest clock
     design = np.column_stack([rates * scale / clocks, rates]) / float(rates.max())
     solution, length = nnls(design, np.ones(len(clocks)))
-    freedom = len(clocks) - PARAMETERS
+    degrees_of_freedom = len(clocks) - PARAMETERS
     per_scale = np.array([scale, 1.0]) / float(rates.max())
-    if freedom > 0:
-        covariance = np.linalg.inv(design.T @ design) * float(length) ** 2 / freedom
-        widths = float(t.ppf(0.975, freedom)) * np.sqrt(np.diag(covariance))
+    if degrees_of_freedom > 0:
+        covariance = np.linalg.inv(design.T @ design) * float(length) ** 2 / degrees_of_freedom
+        widths = float(t.ppf(0.975, degrees_of_freedom)) * np.sqrt(np.diag(covariance))
     else:
         widths = np.full(PARAMETERS, np.nan)
     ends = (solution * per_scale, np.maximum(solution - widths, 0.0) * per_scale, (solution + widths) * per_scale)
@@ -118,9 +117,9 @@ def _check(frequencies_hz: Sequence[float], rates_pps: Sequence[float], series: 
         message = f"{len(frequencies_hz)} clocks and {len(rates_pps)} rates: give one rate for each clock"
         raise FitProblem(series, message)
     for number, (clock, rate) in enumerate(zip(frequencies_hz, rates_pps, strict=True), start=1):
-        for what, amount in (("clock", clock), ("rate", rate)):
+        for name, amount in (("clock", clock), ("rate", rate)):
             if not (math.isfinite(amount) and amount > 0.0):
-                raise FitProblem(series, f"sample {number}: a {what} of {amount}; allowed is a finite number > 0")
+                raise FitProblem(series, f"sample {number}: got a {name} of {amount}: it must be a finite number > 0")
     if len(set(frequencies_hz)) < PARAMETERS:
-        message = "all samples are at one clock: cycles and memory differ only at a second one, so measure there too"
+        message = "all samples are at one clock: measure at a second one too, to separate cycles from memory time"
         raise FitProblem(series, message)
