@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, Protocol, TypeVar
@@ -22,8 +22,10 @@ __all__ = [
     "Name",
     "Quoted",
     "Ratio",
+    "Seed",
     "StudyDocument",
     "StudyFile",
+    "missing_files",
     "missing_testbed",
     "problems_at",
     "taken_names",
@@ -45,6 +47,7 @@ FrameSize = Annotated[
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Count = Annotated[int, Field(ge=1, le=100_000, strict=True)]
 Ratio = Annotated[float, Field(gt=0.0, lt=1e6, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 
 
 class Quoted(FileModel):
@@ -145,6 +148,13 @@ def taken_names(place: str, tables: Iterable[_Named], use: str = "") -> Iterator
         if table.name in seen:
             yield Problem(f"{place}[{number}].name", f"{table.name!r} is taken{use and f': {use}'}")
         seen.add(table.name)
+
+
+def missing_files(folder: Path, files: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield a problem for each file, by the key that names it, that the study's folder lacks."""
+    for place, name in files.items():
+        if not (folder / name).is_file():
+            yield Problem(place, f"there is no file {name!r}, looked up from the study's folder")
 
 
 def missing_testbed(place: str, folder: Path, name: str) -> Iterator[Problem]:

@@ -24,7 +24,17 @@ from routecast.quantity.file_model import FileModel
 from routecast.router.check_load import check_load
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
-from routecast.study.document import Count, FrameSize, Name, Quoted, Ratio, StudyDocument, problems_at, taken_names
+from routecast.study.document import (
+    Count,
+    FrameSize,
+    Name,
+    Quoted,
+    Ratio,
+    Seed,
+    StudyDocument,
+    problems_at,
+    taken_names,
+)
 from routecast.study.knew import Group, group_of
 
 __all__ = [
@@ -51,7 +61,7 @@ class CurveRun(FileModel):
     """``[run]``: length, seed and replications of the simulated trials."""
 
     duration: Duration = Field(description="Simulated time of a trial.")
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed.")
+    seed: Seed = Field(default=1, description="Seed.")
     replications: Annotated[int, Field(ge=1, le=64, strict=True)] = Field(
         default=1, description="Independent replications of each trial."
     )

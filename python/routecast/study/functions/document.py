@@ -17,7 +17,7 @@ from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import FrameSize, Name, Ratio, StudyDocument
+from routecast.study.document import FrameSize, Name, Ratio, Seed, StudyDocument
 from routecast.study.knew import Group, group_of
 
 __all__ = ["FunctionCriteria", "FunctionSeries", "FunctionStudy", "Host", "RefiningPoint", "Runs"]
@@ -43,7 +43,7 @@ class Runs(FileModel):
     duration: Duration = Field(default=0.2, description="Length of a run.")
     repeats: Repeats = Field(default=3, description="Runs of each point; their median counts.")
     core: Core = Field(default=0, description="Core that runs the functions.")
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of the traffic.")
+    seed: Seed = Field(default=1, description="Seed of the traffic.")
 
 
 class RefiningPoint(FileModel):

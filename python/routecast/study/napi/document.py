@@ -16,20 +16,21 @@ from pydantic import Field
 from routecast.errors import Problem
 from routecast.quantity.fields import FrameCount, FrameRate, Frequency, Span
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Name, Ratio, StudyDocument, taken_names
+from routecast.study.document import Name, Ratio, Seed, StudyDocument, missing_files, taken_names
 from routecast.study.knew import Group, group_of
 
 __all__ = ["ClockPart", "FormPart", "IdleCurve", "NapiCriteria", "NapiRun", "NapiStudy"]
 
-Frames = Annotated[int, Field(ge=1000, le=10_000_000, strict=True)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
 
 
 class NapiRun(FileModel):
     """``[run]``: length and seed of the simulated trials."""
 
-    frames: Frames = Field(default=40_000, description="Frames of a simulated trial.")
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed.")
+    frames: Annotated[int, Field(ge=1000, le=10_000_000, strict=True)] = Field(
+        default=40_000, description="Frames of a simulated trial."
+    )
+    seed: Seed = Field(default=1, description="Seed.")
     compare: bool = Field(default=True, description="Fit other dynamics of activation to each curve as well.")
 
 
@@ -107,9 +108,8 @@ class NapiStudy(StudyDocument):
             groups.append(Group(name=f"{curve.name}: idle time left out of the fit", values="each point in turn"))
             groups += group_of(f"{curve.name}: maximum rate", (int(curve.maximum is not None), "rate"))
         if self.form:
-            groups += group_of(
-                "form: maximum and saturation", (2, "rate"), calibrates="the costs of a packet and of a poll"
-            )
+            costs = "the costs of a packet and of a poll"
+            groups.append(Group(name="form: maximum and saturation", values="2 rates", calibrates=costs))
             groups.append(Group(name="form: busy share", values="the form function"))
         if self.clock and self.clock.samples:
             groups.append(Group(name="clock: maxima", values=self.clock.samples, calibrates="cycles and memory time"))
@@ -117,21 +117,13 @@ class NapiStudy(StudyDocument):
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return the contradictions in the document, and the files that are missing."""
-        problems = []
-        tables = [(f"idle[{number}].file", curve.file) for number, curve in enumerate(self.idle)]
+        files = {f"idle[{number}].file": curve.file for number, curve in enumerate(self.idle)}
         if self.clock and self.clock.samples:
-            tables.append(("clock.samples", self.clock.samples))
-        for place, name in tables:
-            if not (folder / name).is_file():
-                problems.append(Problem(place, f"there is no file {name!r}, looked up from the study's folder"))
-        problems += taken_names("idle", self.idle, "names its figures")
+            files["clock.samples"] = self.clock.samples
+        problems = [*missing_files(folder, files), *taken_names("idle", self.idle, "names its figures")]
         if self.form and self.form.saturation >= self.form.maximum:
-            problems.append(
-                Problem(
-                    "form.saturation",
-                    "is not below the maximum: the core has no idle time at this rate and forwards still more",
-                )
-            )
+            message = "is not below the maximum: the core has no idle time at this rate and forwards still more"
+            problems.append(Problem("form.saturation", message))
         if self.clock and not self.form:
             problems.append(Problem("clock", "needs [form]: the clock scales the costs of that router"))
         return problems

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, get_args
 
 from routecast.calibration.activation_costs import (
     FittedActivation,
@@ -21,6 +21,7 @@ from routecast.calibration.activation_costs import (
 from routecast.calibration.activation_dynamics import (
     DYNAMICS,
     ArrivalKind,
+    Dynamics,
     FittedDynamics,
     Observed,
     fit_dynamics,
@@ -33,27 +34,17 @@ from routecast.power.csv_file import read_csv
 from routecast.power.form import PUBLISHED_FORM
 from routecast.quantity.comparison import ComparedRow
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.schema import field, value
 from routecast.study.engine import StudyRun
 from routecast.study.napi.document import ClockPart, FormPart, IdleCurve, NapiRun, NapiStudy
-from routecast.study.result import Criterion, StudyResult, criteria_of
+from routecast.study.result import StudyResult, criteria_of
 
 __all__ = ["NapiResult", "answer"]
 
-FORM_STEPS = tuple(number / 44 for number in range(1, 45))
-"""Loads of a curve of ``[form]`` over its greatest load, which is 10 % above the maximum rate."""
-
-FORM_CURVES = 8
-"""Curves of ``[form]``: three ways to poll under two kinds of arrivals, and two ends of a range."""
-
-NEVER_IDLE_RATIO = 0.01
-"""A core with less idle time than this counts as never idle."""
-
-ABOVE_SATURATION = 1.01
-"""At constant rate the idle time exactly at saturation is a coincidence, so the load simulated is a percent above."""
-
-CLOCK_LOADS, OVERLOAD = 24, 1.2
-"""Loads of a curve at one clock, and the greatest over the maximum rate at the fastest clock."""
+FORM_STEPS = tuple(step / 44 for step in range(1, 45))  # loads of a curve of [form] over its greatest load
+FORM_CURVES = 8  # three ways to poll under two kinds of arrivals, and two ends of a range
+NEVER_IDLE_RATIO = 0.01  # a core with less idle time than this counts as never idle
+ABOVE_SATURATION = 1.01  # at constant rate the idle time exactly at saturation is a coincidence
+CLOCK_LOADS, OVERLOAD = 24, 1.2  # loads at a clock, and the greatest over the maximum rate at the fastest clock
 
 Pairs = tuple[tuple[float, float], ...]
 
@@ -68,8 +59,8 @@ class IdleRow(ComparedRow[float]):
     """
 
     SUMMARY: ClassVar = (
-        *("offered_pps=conditions", "measured", "simulated=predicted", "closed_form", "left_out", "from_half"),
-        "interrupts_per_packet",
+        *("offered_pps=conditions", "measured", "simulated=predicted"),
+        *("closed_form", "left_out", "from_half", "interrupts_per_packet"),
     )
 
     closed_form: float
@@ -121,8 +112,10 @@ class IdleResult:
         return self.fitted.costs.maximum_pps / (self.curve.maximum or math.nan) - 1.0
 
 
-def explain_idle(curve: IdleCurve, pairs: Pairs, run: NapiRun) -> IdleResult:
-    """Fit three costs to a curve, simulate each of its points with them, and predict points that were left out.
+def explain_idle(
+    curve: IdleCurve, pairs: Pairs, run: NapiRun, dynamics: tuple[Dynamics, ...], on_step: Callable[[str], None]
+) -> IdleResult:
+    """Fit three costs to a curve, simulate its points, predict points that were left out, and fit other dynamics.
 
     Raises FitProblem: the curve cannot be fitted.
     """
@@ -133,73 +126,65 @@ def explain_idle(curve: IdleCurve, pairs: Pairs, run: NapiRun) -> IdleResult:
         except FitProblem:  # the part has too few points
             return None
 
+    def fit(kind: Dynamics) -> FittedDynamics:
+        on_step(f"{curve.name}: {kind.words}")
+        return fit_dynamics(kind, judging, fitted.costs, frames=run.frames, seed=run.seed)
+
+    on_step(f"{curve.name}: three costs")
     fitted = fit_activation_costs(*zip(*pairs, strict=True), series=curve.name)
-    costs, router = fitted.costs, fitted.costs.router()
-    loaded = tuple(pair for pair in pairs if pair[0] > 0.0)
+    router, loaded = fitted.costs.router(), tuple(pair for pair in pairs if pair[0] > 0.0)
     half = refit(loaded[::2])
     points = []
     for number, (rate_pps, measured) in enumerate(loaded):
         simulated = observe(router, rate_pps, "poisson", frames=run.frames, seed=run.seed)
         others = refit(loaded[:number] + loaded[number + 1 :])
-        points.append(
-            IdleRow(
-                conditions=rate_pps,
-                measured=measured,
-                predicted=simulated.idle_ratio,
-                closed_form=costs.idle_ratio(rate_pps),
-                left_out=others.costs.idle_ratio(rate_pps) if others else math.nan,
-                from_half=half.costs.idle_ratio(rate_pps) if half and number % 2 else math.nan,
-                interrupts_per_packet=simulated.interrupts_per_packet,
-            )
+        row = IdleRow(
+            conditions=rate_pps,
+            measured=measured,
+            predicted=simulated.idle_ratio,
+            closed_form=fitted.costs.idle_ratio(rate_pps),
+            left_out=others.costs.idle_ratio(rate_pps) if others else math.nan,
+            from_half=half.costs.idle_ratio(rate_pps) if half and number % 2 else math.nan,
+            interrupts_per_packet=simulated.interrupts_per_packet,
         )
-    return IdleResult(curve=curve, fitted=fitted, half=half, points=tuple(points))
+        points.append(row)
+    result = IdleResult(curve=curve, fitted=fitted, half=half, points=tuple(points))
+    judging = tuple((row.conditions, row.measured) for row in result.judging)
+    return replace(result, alternatives=tuple(map(fit, dynamics)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedCurve:
-    """A core at several loads."""
-
-    points: tuple[Observed, ...]
-
-    @property
-    def maximum_pps(self) -> float:
-        """Greatest simulated forwarding rate."""
-        return max(point.forwarded_pps for point in self.points)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormCurve(ObservedCurve):
+class FormCurve:
     """One way to poll under one kind of arrivals; the load of ``at_saturation`` is a percent above saturation.
 
-    ``form_rmse`` is the root mean square of busy share less published form function, over loads up to the maximum.
+    ``maximum_pps``: greatest forwarding rate; ``never_idle_pps``: least load from which on the core is never idle;
+    ``form_rmse``: root mean square of busy share less published form function, over loads up to the maximum.
     """
-
-    SUMMARY: ClassVar = ("costs", "arrivals", "points", "at_saturation", "maximum_pps", "never_idle_pps", "form_rmse")
 
     costs: PollCosts
     arrivals: ArrivalKind
+    points: tuple[Observed, ...]
     at_saturation: Observed
+    maximum_pps: float
+    never_idle_pps: float
     form_rmse: float
 
-    @property
-    def never_idle_pps(self) -> float:
-        """Least load from which on the core is never idle."""
-        idle_pps = max((point.offered_pps for point in self.points if point.idle_ratio > NEVER_IDLE_RATIO), default=0.0)
-        return min(point.offered_pps for point in self.points if point.offered_pps > idle_pps)
 
-
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FormResult:
-    """A polling router that two rates calibrate, beside the published form function."""
+    """A polling router that two rates calibrate, beside the published form function.
+
+    ``curves``: each way to poll, at constant rate and under Poisson arrivals; the first explains both rates. ``range``:
+    the first with the least and with the largest cost of an interrupt. ``of_polynomial``: costs fitted to the published
+    form function as if it were measured.
+    """
 
     SUMMARY: ClassVar = ("*", "-part", "polynomial_rmse=of_polynomial.rmse_ratio")
 
     part: FormPart
-    curves: tuple[FormCurve, ...] = field(
-        "Each way to poll, at constant rate and under Poisson arrivals; the first explains both measured rates"
-    )
-    range: tuple[FormCurve, ...] = field("The first with the least and with the largest cost of an interrupt")
-    of_polynomial: FittedActivation = field("Costs fitted to the published form function as if it were measured")
+    curves: tuple[FormCurve, ...]
+    range: tuple[FormCurve, ...]
+    of_polynomial: FittedActivation
 
 
 def greatest_rise_per_packet(maximum_pps: float) -> tuple[float, float, float, float]:
@@ -215,14 +200,14 @@ def greatest_rise_per_packet(maximum_pps: float) -> tuple[float, float, float, f
     return low, low_s, high, high_s
 
 
-def explain_form(part: FormPart, run: NapiRun, on_curve: Callable[[str], None]) -> FormResult:
+def explain_form(part: FormPart, run: NapiRun, on_step: Callable[[str], None]) -> FormResult:
     """Calibrate a polling router from two rates, and simulate it at loads up to its maximum.
 
     Raises FitProblem: the rates contradict each other.
     """
 
     def curve(manner: PollManner, per_interrupt_s: float, arrivals: ArrivalKind) -> FormCurve:
-        on_curve(f"polls {manner.replace('_', ' ')}, {arrivals}")
+        on_step(f"polls {manner.replace('_', ' ')}, {arrivals}")
         costs = fit_poll_costs(
             maximum_pps=part.maximum,
             saturation_pps=part.saturation,
@@ -233,11 +218,14 @@ def explain_form(part: FormPart, run: NapiRun, on_curve: Callable[[str], None]) 
         )
         at = partial(observe, costs.router(), arrivals=arrivals, frames=run.frames, seed=run.seed)
         points = tuple(at(1.1 * part.maximum * step) for step in FORM_STEPS)
+        idle_pps = max((point.offered_pps for point in points if point.idle_ratio > NEVER_IDLE_RATIO), default=0.0)
         return FormCurve(
             costs=costs,
             arrivals=arrivals,
             points=points,
             at_saturation=at(ABOVE_SATURATION * part.saturation),
+            maximum_pps=max(point.forwarded_pps for point in points),
+            never_idle_pps=min(point.offered_pps for point in points if point.offered_pps > idle_pps),
             form_rmse=rms(
                 1.0 - point.idle_ratio - PUBLISHED_FORM.at(point.offered_pps / part.maximum)
                 for point in points
@@ -247,15 +235,13 @@ def explain_form(part: FormPart, run: NapiRun, on_curve: Callable[[str], None]) 
 
     # Where each single frame brings an interrupt, interrupt and poll share the time that two rates leave for both.
     shared_s = 0.5 * (1.0 / part.saturation - 1.0 / part.maximum)
-    interrupts_s: dict[PollManner, float] = {
-        "until_empty": part.interrupt,
-        "until_short": shared_s,
-        "exhaustive": shared_s,
-    }
-    kinds: tuple[ArrivalKind, ...] = ("cbr", "poisson")
     return FormResult(
         part=part,
-        curves=tuple(curve(manner, cost_s, arrivals) for manner, cost_s in interrupts_s.items() for arrivals in kinds),
+        curves=tuple(
+            curve(manner, part.interrupt if manner == "until_empty" else shared_s, arrivals)
+            for manner in get_args(PollManner)
+            for arrivals in get_args(ArrivalKind)
+        ),
         range=tuple(curve("until_empty", cost_s, "cbr") for cost_s in part.interrupt_range),
         of_polynomial=fit_activation_costs(
             [part.maximum * step for step in FORM_STEPS],
@@ -266,28 +252,35 @@ def explain_form(part: FormPart, run: NapiRun, on_curve: Callable[[str], None]) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClockCurve(ObservedCurve):
-    """Latency against load at one clock, and the plateau that a full ring makes."""
+class ClockCurve:
+    """Latency against load and the greatest forwarding rate at one clock, and the plateau that a full ring makes."""
 
-    SUMMARY: ClassVar = ("frequency_hz", "points", "plateau_s")
+    SUMMARY: ClassVar = ("*", "-maximum_pps")
 
     frequency_hz: float
+    points: tuple[Observed, ...]
+    maximum_pps: float
     plateau_s: float
 
 
-@value
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClockResult:
-    """Maximum rate and latency of the router at other clocks."""
+    """Maximum rate and latency of the router at other clocks.
+
+    ``laws``: one for each share of memory time, an illustration; ``shown``: the law whose latency was simulated;
+    ``recovered``: the law fitted to the simulated maxima, which should be ``shown`` again; ``fitted``: the law of the
+    measured ``samples`` (clock, maximum), if any.
+    """
 
     SUMMARY: ClassVar = ("*", "-part")
 
     part: ClockPart
-    laws: tuple[FrequencyLaw, ...] = field("A law for each share of memory time; illustration")
-    shown: FrequencyLaw = field("The law whose latency was simulated")
-    curves: tuple[ClockCurve, ...] = field("Latency by clock")
-    recovered: FittedFrequency = field("The law fitted to the simulated maxima: it should be `shown` again")
-    samples: Pairs = field("Measured clocks and maxima, if any", default=())
-    fitted: FittedFrequency | None = field("Their law", default=None)
+    laws: tuple[FrequencyLaw, ...]
+    shown: FrequencyLaw
+    curves: tuple[ClockCurve, ...]
+    recovered: FittedFrequency
+    samples: Pairs
+    fitted: FittedFrequency | None
 
 
 def explain_clock(part: ClockPart, costs: PollCosts, samples: Pairs, run: NapiRun) -> ClockResult:
@@ -301,14 +294,21 @@ def explain_clock(part: ClockPart, costs: PollCosts, samples: Pairs, run: NapiRu
     )
     shown = laws[len(laws) // 2]
     max_pps = OVERLOAD * max(shown.rate_pps(frequency) for frequency in part.frequencies)
-    loads = [max_pps * number / CLOCK_LOADS for number in range(1, CLOCK_LOADS + 1)]
     curves = []
     for frequency in part.frequencies:
         slower = shown.frame_s(frequency) / shown.frame_s(part.frequency)
         router = costs.router(slower=slower, ring_frames=part.ring)
-        points = tuple(observe(router, rate, "cbr", frames=run.frames, seed=run.seed) for rate in loads)
-        plateau_s = shown.plateau_s(frequency, part.ring)
-        curves.append(ClockCurve(frequency_hz=frequency, points=points, plateau_s=plateau_s))
+        points = tuple(
+            observe(router, max_pps * number / CLOCK_LOADS, "cbr", frames=run.frames, seed=run.seed)
+            for number in range(1, CLOCK_LOADS + 1)
+        )
+        curve = ClockCurve(
+            frequency_hz=frequency,
+            points=points,
+            maximum_pps=max(point.forwarded_pps for point in points),
+            plateau_s=shown.plateau_s(frequency, part.ring),
+        )
+        curves.append(curve)
     return ClockResult(
         part=part,
         laws=laws,
@@ -331,23 +331,21 @@ class NapiResult(StudyResult[NapiStudy]):
     clock: ClockResult | None
 
 
-def criteria(study: NapiStudy, idle: Sequence[IdleResult], form: FormResult | None) -> tuple[Criterion, ...]:
-    """Return the study's bounds with the errors."""
+def criteria(
+    study: NapiStudy, idle: tuple[IdleResult, ...], form: FormResult | None
+) -> Iterator[tuple[str, float | None, float]]:
+    """Yield name, bound and error of each criterion."""
     bounds = study.criteria
-    limits: list[tuple[str, float | None, float]] = []
     for result in idle:
         name, errors = result.curve.name, result.errors
-        limits += [
-            (f"{name}: root mean square error, simulated idle share", bounds.idle_rmse, errors.simulated),
-            (f"{name}: root mean square error, idle share of points left out", bounds.left_out_rmse, errors.left_out),
-        ]
+        yield f"{name}: root mean square error, simulated idle share", bounds.idle_rmse, errors.simulated
+        yield f"{name}: root mean square error, idle share of points left out", bounds.left_out_rmse, errors.left_out
         if result.curve.maximum is not None:
             error = abs(result.maximum_error_ratio)
-            limits.append((f"{name}: relative error of the maximum rate", bounds.maximum_error, error))
+            yield f"{name}: relative error of the maximum rate", bounds.maximum_error, error
     if form:
         idle_ratio = form.curves[0].at_saturation.idle_ratio
-        limits.append(("idle share just above the rate of saturation", bounds.saturated_idle, idle_ratio))
-    return criteria_of(*limits)
+        yield "idle share just above the rate of saturation", bounds.saturated_idle, idle_ratio
 
 
 def read_pairs(path: Path, first: str, second: str, series: str = "") -> Pairs:
@@ -379,20 +377,9 @@ def answer(run: StudyRun[NapiStudy]) -> NapiResult:
     samples: Pairs = ()
     if study.clock and study.clock.samples:
         samples = read_pairs(folder / study.clock.samples, "frequency_hz", "rate_pps")
-    compared = DYNAMICS if trials.compare else ()
-    run.work = len(curves) * (1 + len(compared)) + FORM_CURVES * bool(study.form) + bool(study.clock)
-
-    idle: list[IdleResult] = []
-    for curve, pairs in curves:
-        run.step(f"{curve.name}: three costs")
-        explained = explain_idle(curve, pairs, trials)
-        judging = tuple((point.conditions, point.measured) for point in explained.judging)
-        others = []
-        for dynamics in compared:
-            run.step(f"{curve.name}: {dynamics.words}")
-            costs = explained.fitted.costs
-            others.append(fit_dynamics(dynamics, judging, costs, frames=trials.frames, seed=trials.seed))
-        idle.append(replace(explained, alternatives=tuple(others)))
+    dynamics = DYNAMICS if trials.compare else ()
+    run.work = len(curves) * (1 + len(dynamics)) + FORM_CURVES * bool(study.form) + bool(study.clock)
+    idle = tuple(explain_idle(curve, pairs, trials, dynamics, run.step) for curve, pairs in curves)
     form = explain_form(study.form, trials, run.step) if study.form else None
     clock = None
     if study.clock and form:
@@ -401,9 +388,9 @@ def answer(run: StudyRun[NapiStudy]) -> NapiResult:
     return NapiResult(
         study=study,
         out=run.out,
-        idle=tuple(idle),
+        idle=idle,
         form=form,
         clock=clock,
-        criteria=criteria(study, idle, form),
+        criteria=criteria_of(*criteria(study, idle, form)),
         provenance=run.provenance(seed=trials.seed),
     )

@@ -18,7 +18,7 @@ from routecast.load.fields import Frames
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Duration, FrameCount, FrameRate
 from routecast.quantity.file_model import FileTable
-from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, taken_names
+from routecast.study.document import Count, Name, Quoted, Ratio, Seed, StudyDocument, missing_files, taken_names
 from routecast.study.knew import STATEMENTS, Group, group_of
 
 __all__ = ["Study", "StudyRouter", "several"]
@@ -67,7 +67,7 @@ class Evaluation(FileTable):
         "simulate",
     )
     duration: Duration = Field(default=5e-3, description="Length of each simulated trial.")
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of all randomness.")
+    seed: Seed = Field(default=1, description="Seed of all randomness.")
 
 
 class _OneOrSeveral:
@@ -184,11 +184,9 @@ class Study(FileTable, StudyDocument):
         """Return the contradictions in the document, and the missing files."""
         from routecast.calibration.priors import sources  # NumPy
 
-        problems = []
-        for key, name in (("calibrate", self.measurements.calibrate), ("validate", self.measurements.validate_with)):
-            if not (folder / name).is_file():
-                problems.append(Problem(f"measurements.{key}", f"there is no file {name!r} beside the study"))
-        left_out = self.measurements.left_out
+        tables, left_out = self.measurements, self.measurements.left_out
+        files = {"measurements.calibrate": tables.calibrate, "measurements.validate": tables.validate_with}
+        problems = [*missing_files(folder, files)]
         if left_out and left_out not in sources():
             problems.append(Problem("measurements.left_out", did_you_mean(left_out, sources())))
         problems += taken_names("scenario", self.scenario, "names its files")

@@ -17,7 +17,7 @@ from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import FrameSize, Name, Ratio, StudyDocument, missing_testbed, taken_names
+from routecast.study.document import FrameSize, Name, Ratio, Seed, StudyDocument, missing_testbed, taken_names
 from routecast.study.knew import Group, group_of
 
 __all__ = ["Bed", "Latency", "Loss", "Throughput", "WireCriteria", "WireEvaluation", "WireStudy"]
@@ -91,7 +91,7 @@ class WireEvaluation(FileModel):
     """``[evaluate]``: length and seed of simulated trials."""
 
     duration: Duration = Field(default=0.5, description="Simulated time of a trial.")
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of all randomness.")
+    seed: Seed = Field(default=1, description="Seed of all randomness.")
 
 
 class WireCriteria(FileModel):
