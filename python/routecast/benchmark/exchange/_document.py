@@ -83,11 +83,14 @@ class Node:
         for number, value in enumerate(self.value):
             yield Node(self.document, value, f"{self.place}[{number}]")
 
-    def number(self, *, least: float = -MAX_NUMBER, most: float = MAX_NUMBER) -> float:
-        """Return a number; NaN where the file has NaN or none. Another type, or a number out of range, is a fault."""
+    def number(self, *, least: float = -MAX_NUMBER, most: float = MAX_NUMBER, default: float = math.nan) -> float:
+        """Return a number, or the default where the file has NaN, an infinity or none.
+
+        Another type, or a number out of range, is a fault.
+        """
         value = self.value
         if value is None:
-            return math.nan
+            return default
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.problem(f"got {_describe(value)}: wants a number")
             return math.nan
@@ -95,7 +98,7 @@ class Node:
             bounds = f"at least {least:g}" if most == MAX_NUMBER and value < least else f"from {least:g} to {most:g}"
             self.problem(f"got {_describe(value)}: wants a number {bounds}")
             return math.nan
-        return float(value) if math.isfinite(value) else math.nan
+        return float(value) if math.isfinite(value) else default
 
     def finite(self, *, least: float = -MAX_NUMBER, most: float = MAX_NUMBER) -> float:
         """Return a number; a missing or infinite one is a fault."""

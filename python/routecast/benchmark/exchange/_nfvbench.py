@@ -40,7 +40,7 @@ def read_nfvbench(document: Document) -> tuple[Record, ...]:
     records = [
         record
         for name, chain in root.need("benchmarks.network.service_chain").entries()
-        for record in _chain(document, name, chain.need("result"))
+        for record in _chain_records(document, name, chain.need("result"))
     ]
     if not records and not document.problems:
         root.at("benchmarks.network.service_chain").problem("has no result")
@@ -48,33 +48,29 @@ def read_nfvbench(document: Document) -> tuple[Record, ...]:
     return tuple(records)
 
 
-def _chain(document: Document, name: str, chain: Node) -> Iterator[Record]:
+def _chain_records(document: Document, name: str, chain: Node) -> Iterator[Record]:
     for size, node in chain.need("result").entries():
         if size == "warning":
             document.notes.append(f"warning: {node.text()}")
             continue
-        record = partial(_record, document, name, chain, size)
+        record_of = partial(_record, document, name, chain, size)
         for goal in ("ndr", "pdr"):
             if goal in node:
-                yield _goal(record, document, goal, node.get(goal))
-        yield from _steps(record, node.at("iteration_stats.ndr_pdr"))
+                yield _goal_record(record_of, document, goal, node.get(goal))
+        yield from _step_records(record_of, node.at("iteration_stats.ndr_pdr"))
         if "run_config" in node:
-            yield _run(record, node)
+            yield _run_record(record_of, node)
 
 
-def _goal(record: Callable[..., Record], document: Document, goal: Goal, node: Node) -> Record:
+def _goal_record(record_of: Callable[..., Record], document: Document, goal: Goal, node: Node) -> Record:
     intended_pps = node.need("rate_pps").finite(least=0.0)
     overall = node.need("stats.overall")
-    loss = overall.need("drop_percentage").finite() / 100.0
-    counts = overall.get("tx_pkts").count(), overall.get("rx_pkts").count()
-    offered_pps = node.at("stats.total_tx_rate").number(least=0.0)
-    if math.isnan(offered_pps) or offered_pps == 0.0:
-        offered_pps = intended_pps
-    return record(
+    offered_pps = node.at("stats.total_tx_rate").number(least=0.0, default=0.0) or intended_pps
+    return record_of(
         goal=goal,
         rates_pps=(intended_pps, offered_pps),
-        counts=counts,
-        loss=loss,
+        counts=(overall.get("tx_pkts").count(), overall.get("rx_pkts").count()),
+        loss_ratio=overall.need("drop_percentage").finite() / 100.0,
         goal_loss_ratio=document.root.at(f"config.measurement.{goal.upper()}").number(least=0.0, most=100.0) / 100.0,
         latency=_delay(overall),
         invalid=f"the search found no rate that meets the {goal.upper()}" if intended_pps == 0.0 else "",
@@ -82,32 +78,31 @@ def _goal(record: Callable[..., Record], document: Document, goal: Goal, node: N
     )
 
 
-def _steps(record: Callable[..., Record], steps: Node) -> Iterator[Record]:
+def _step_records(record_of: Callable[..., Record], steps: Node) -> Iterator[Record]:
     for step in steps.items() if steps else ():
         offered_pps = step.need("total_tx_pps").finite(least=0.0)
-        counts = step.get("tx_pkts").count(), step.get("rx_pkts").count()
-        yield record(
+        yield record_of(
             goal="search",
-            loss=step.need("drop_percentage").finite() / 100.0,
             rates_pps=(step.get("tx_pps").number(least=0.0), offered_pps),
-            counts=counts,
+            counts=(step.get("tx_pkts").count(), step.get("rx_pkts").count()),
+            loss_ratio=step.need("drop_percentage").finite() / 100.0,
             invalid=f"warning: {step.get('warning').text()}" if step.get("warning") else "",
         )
 
 
-def _run(record: Callable[..., Record], node: Node) -> Record:
+def _run_record(record_of: Callable[..., Record], node: Node) -> Record:
     total = node.need("run_config.direction-total")
     rates_pps = total.need("orig.rate_pps").finite(least=0.0), total.need("tx.rate_pps").finite(least=0.0)
     overall = node.need("stats.overall")
-    loss = overall.need("drop_rate_percent").number() / 100.0
-    if math.isnan(loss):
+    loss_ratio = overall.need("drop_rate_percent").number() / 100.0
+    if math.isnan(loss_ratio):
         overall.get("drop_rate_percent").problem("is not a number: nothing was sent")
     warning = node.at("run_config.warning")
-    return record(
+    return record_of(
         goal="run",
         rates_pps=rates_pps,
         counts=(overall.at("tx.total_pkts").count(), overall.at("rx.total_pkts").count()),
-        loss=loss,
+        loss_ratio=loss_ratio,
         latency=_delay(overall.get("rx"), hdr=overall.get("hdrh")),
         invalid=f"warning: {warning.text()}" if warning else "",
     )
@@ -122,25 +117,26 @@ def _record(
     goal: str,
     rates_pps: tuple[float, float],
     counts: tuple[int | None, int | None],
-    loss: float,
+    loss_ratio: float,
     goal_loss_ratio: float = math.nan,
     latency: Delay | None = None,
     invalid: str = "",
     facts: dict[str, object] | None = None,
 ) -> Record:
-    """Return a record of rates (intended, offered), counts of frames (sent, received) and the loss in the file."""
+    """Return a record of rates (intended, offered), counts of frames (sent, received) and the file's loss ratio."""
     root, (intended_pps, offered_pps), (sent, received) = document.root, rates_pps, counts
-    notes, counted_loss = list(document.notes), min(max(loss, 0.0), 1.0)
+    notes = list(document.notes)
     if sent is not None and received is not None and received > sent:
         notes.append(f"{received:,} frames were received of {sent:,} sent; loss is taken as 0")
         received = sent
-    if loss < 0.0:
-        notes.append(f"drop_percentage is {100.0 * loss:g}: more frames came than were sent; loss is taken as 0")
+    if loss_ratio < 0.0:
+        notes.append(f"drop_percentage is {100.0 * loss_ratio:g}: more frames came than were sent; loss is taken as 0")
+    loss_ratio = min(max(loss_ratio, 0.0), 1.0)
     trial = measured(
         intended_pps=intended_pps,
         offered_pps=offered_pps,
-        forwarded_pps=offered_pps * (1.0 - counted_loss),
-        loss_ratio=counted_loss,
+        forwarded_pps=offered_pps * (1.0 - loss_ratio),
+        loss_ratio=loss_ratio,
         frame_bytes=_frame_bytes(size),
         duration_s=root.at("config.duration_sec").number(least=0.0),
         offered_frames=sent,
@@ -174,22 +170,21 @@ def _frame_bytes(size: str) -> float:
 
 def _delay(node: Node, *, hdr: Node | None = None) -> Delay | None:
     text = (hdr or node.get("hdrh")).text()
-    if text:
-        decoded = delay_of_hdr(text, unit_s=1e-6)
-        if decoded is not None:
-            return decoded
-    average_us = node.get("avg_delay_usec").number(least=0.0)
-    if math.isnan(average_us) or average_us == 0.0:
+    if text and (decoded := delay_of_hdr(text, unit_s=1e-6)):
+        return decoded
+    average_us = node.get("avg_delay_usec").number(least=0.0, default=0.0)
+    if not average_us:
         return None
     percentiles = node.get("lat_percentile")
-    share = {float(key): value.number() for key, value in percentiles.entries()} if percentiles.value else {}
+    entries = percentiles.entries() if percentiles.value else ()
+    percentile_us = {float(percent): entry.number() for percent, entry in entries}
     return Delay(
         mean_s=average_us * 1e-6,
         min_s=node.get("min_delay_usec").number(least=0.0) * 1e-6,
-        p50_s=share.get(50.0, math.nan) * 1e-6,
-        p90_s=share.get(90.0, math.nan) * 1e-6,
-        p99_s=share.get(99.0, math.nan) * 1e-6,
-        p999_s=share.get(99.9, math.nan) * 1e-6,
+        p50_s=percentile_us.get(50.0, math.nan) * 1e-6,
+        p90_s=percentile_us.get(90.0, math.nan) * 1e-6,
+        p99_s=percentile_us.get(99.0, math.nan) * 1e-6,
+        p999_s=percentile_us.get(99.9, math.nan) * 1e-6,
         max_s=node.get("max_delay_usec").number(least=0.0) * 1e-6,
         method="NFVbench latency streams",
     )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from statistics import fmean, pstdev
 
 from routecast.benchmark._hdr import delay_of_hdr
@@ -23,9 +24,11 @@ from routecast.evaluate.trial import Delay
 
 MODEL = "1.5.1"
 PDR_LOSS_RATIO = 0.005
-LOADS = {"pdr_0": 0.0, "pdr_10": 0.1, "pdr_50": 0.5, "pdr_90": 0.9}
-LEAST_LATENCY_PPS = 9000.0
-"""Per direction: no latency is measured at a lower rate, that at 0 % at this one."""
+LATENCY_LOAD_RATIOS = {"pdr_0": 0.0, "pdr_10": 0.1, "pdr_50": 0.5, "pdr_90": 0.9}
+"""Loads at which latency is measured, over the PDR's lower bound."""
+
+MIN_LATENCY_PPS = 9000.0
+"""Least rate per direction at which latency is measured; the load "0 %" has this rate."""
 
 SOAK_LOSS_RATIO = 1e-7
 
@@ -36,7 +39,7 @@ ENVELOPE = (
 )
 """Keys around the result, which a record keeps so that its export writes them again."""
 
-_FRAME = re.compile(r"(?:^|[-.])(\d{2,5})b(?=[-.]|$)", re.IGNORECASE)
+_FRAME_SIZE = re.compile(r"(?:^|[-.])(\d{2,5})b(?=[-.]|$)", re.IGNORECASE)
 _IMIX = re.compile(r"(?:^|[-.])imix(?=[-.]|$)", re.IGNORECASE)
 _CORES = re.compile(r"(?:^|[-.])(?:\d+t)?(\d+)c(?=[-.]|$)", re.IGNORECASE)
 _IMIX_V4_1_BYTES = (28 * 64 + 16 * 570 + 4 * 1518) / 48
@@ -70,17 +73,17 @@ def read_uti(document: Document) -> tuple[Record, ...]:
     if kind not in _READERS and root.get("passed").value is False:
         root.get("message").problem(f"the test failed: {root.get('message').text()[:300]}")
     elif kind not in _READERS:
-        known = ", ".join(_READERS)
-        root.at("result.type").problem(f"got {kind!r}: routecast reads {known}; others forward no frames")
+        message = f"got {kind!r}: routecast reads {', '.join(_READERS)}; other results forward no frames"
+        root.at("result.type").problem(message)
     document.check()
     records = tuple(_READERS[kind](document, root.get("result")))
     document.check()
     return records
 
 
-def _mrr(document: Document, result: Node) -> Iterator[Record]:
+def _mrr_records(document: Document, result: Node) -> Iterator[Record]:
     rate = result.need("receive_rate.rate")
-    _in_frames(rate)
+    _check_unit(rate)
     for number, node in enumerate(rate.need("values").items(), start=1):
         received_pps = node.finite(least=0.0)
         yield _record(
@@ -88,52 +91,50 @@ def _mrr(document: Document, result: Node) -> Iterator[Record]:
             goal="mrr",
             offered_pps=NAN,
             forwarded_pps=received_pps,
-            note="the offered load, the greatest of the links, is not in the file, so the loss is unknown",
+            note="the file does not state the offered load, the greatest of the links, so the loss is unknown",
             facts={"trial": number},
         )
 
 
-def _search(document: Document, result: Node) -> Iterator[Record]:
+def _search_records(document: Document, result: Node) -> Iterator[Record]:
     for goal, loss_ratio in (("ndr", 0.0), ("pdr", PDR_LOSS_RATIO)):
-        yield from _bounds(document, result.need(goal), goal, loss_ratio)
+        yield from _bound_records(document, result.need(goal), goal, loss_ratio)
     pdr_pps = result.at("pdr.lower.rate.value").number(least=0.0)
-    for way in ("forward", "reverse"):
-        latency = result.get(f"latency_{way}")
-        for name, share in LOADS.items() if latency.value else ():
-            node = latency.need(name)
+    for direction in ("forward", "reverse"):
+        latency = result.get(f"latency_{direction}")
+        for load, load_ratio in LATENCY_LOAD_RATIOS.items() if latency.value else ():
+            node = latency.need(load)
             if node.value:
-                yield _latency(document, node, way, name, share * pdr_pps)
+                yield _latency_record(document, node, direction, load, load_ratio * pdr_pps)
 
 
-def _bounds(document: Document, node: Node, goal: str, loss_ratio: float) -> Iterator[Record]:
-    ends: tuple[Bound, ...] = ("lower", "upper")
-    for bound in ends:
+def _bound_records(document: Document, node: Node, goal: str, loss_ratio: float) -> Iterator[Record]:
+    bounds: dict[Bound, str] = {"lower": "at most", "upper": "more than"}
+    for bound, relation in bounds.items():
         rate = node.need(f"{bound}.rate")
-        _in_frames(rate)
+        _check_unit(rate)
         rate_pps = rate.need("value").finite(least=0.0)
-        exact = bound == "lower" and loss_ratio == 0.0
-        within = "at most" if bound == "lower" else "more than"
+        has_no_loss = bound == "lower" and loss_ratio == 0.0
+        note = f"the loss ratio at this load was {relation} {loss_ratio:g}, and the file does not state it"
         yield _record(
             document,
             goal=goal,
             bound=bound,
             goal_loss_ratio=loss_ratio,
             offered_pps=rate_pps,
-            forwarded_pps=rate_pps if exact else NAN,
-            note=""
-            if exact
-            else f"the loss ratio at this load was {within} {loss_ratio:g}, the file does not say which",
-            facts=_bandwidth(node.get(bound)),
+            forwarded_pps=rate_pps if has_no_loss else NAN,
+            note="" if has_no_loss else note,
+            facts=_bandwidth_fact(node.get(bound)),
         )
 
 
-def _soak(document: Document, result: Node) -> Iterator[Record]:
-    return _bounds(document, result.need("critical_rate"), "soak", SOAK_LOSS_RATIO)
+def _soak_records(document: Document, result: Node) -> Iterator[Record]:
+    return _bound_records(document, result.need("critical_rate"), "soak", SOAK_LOSS_RATIO)
 
 
-def _reconf(document: Document, result: Node) -> Iterator[Record]:
+def _reconf_records(document: Document, result: Node) -> Iterator[Record]:
     rate = result.need("aggregate_rate.rate")
-    _in_frames(rate)
+    _check_unit(rate)
     offered_pps = rate.need("value").finite(least=0.0)
     lost = result.need("loss.packet.value").finite(least=0.0)
     interrupted_s = result.need("loss.time.value").finite(least=0.0)
@@ -143,49 +144,49 @@ def _reconf(document: Document, result: Node) -> Iterator[Record]:
         offered_pps=offered_pps,
         forwarded_pps=NAN,
         note=f"{lost:,.0f} frames lost while the router was reconfigured, {interrupted_s:g} s at this rate",
-        facts={"lost_frames": lost, "interrupted_s": interrupted_s, **_bandwidth(result.get("aggregate_rate"))},
+        facts={"lost_frames": lost, "interrupted_s": interrupted_s, **_bandwidth_fact(result.get("aggregate_rate"))},
     )
 
 
-_READERS = {"mrr": _mrr, "ndrpdr": _search, "soak": _soak, "reconf": _reconf}
+_READERS = {"mrr": _mrr_records, "ndrpdr": _search_records, "soak": _soak_records, "reconf": _reconf_records}
 """Reads the records of a result, by its type."""
 
 
-def _latency(document: Document, node: Node, way: str, name: str, offered_pps: float) -> Record:
+def _latency_record(document: Document, node: Node, direction: str, load: str, offered_pps: float) -> Record:
     ports = 2 if document.root.at("result.latency_reverse").value else 1
     unit = node.need("unit").text()
     if unit and unit != "us":
-        node.get("unit").problem(f"got {unit!r}: wants us")
-    average_us = node.need("avg").finite(least=0.0)
-    least_us, most_us = node.need("min").finite(least=0.0), node.need("max").finite(least=0.0)
+        node.get("unit").problem(f"got {unit!r}: it must be us")
+    mean_s, min_s, max_s = (1e-6 * node.need(key).finite(least=0.0) for key in ("avg", "min", "max"))
     text = node.need("hdrh").text()
-    decoded = delay_of_hdr(text, unit_s=1e-6)
-    delay = replace(
-        decoded or Delay(mean_s=NAN),
-        mean_s=average_us * 1e-6,
-        min_s=least_us * 1e-6,
-        max_s=most_us * 1e-6,
-        method=f"{decoded.method}, in us" if decoded else "of the tester, in us",
+    histogram = delay_of_hdr(text, unit_s=1e-6)
+    latency = replace(
+        histogram or Delay(mean_s=NAN),
+        mean_s=mean_s,
+        min_s=min_s,
+        max_s=max_s,
+        method=f"{histogram.method}, in us" if histogram else "of the tester, in us",
         hdr_base64=text,
     )
+    note = f"result.latency_{direction}.{load}.hdrh: is no HDR histogram, and is kept as it is"
     return _record(
         document,
         goal="latency",
-        offered_pps=max(offered_pps, ports * LEAST_LATENCY_PPS),
+        offered_pps=max(offered_pps, ports * MIN_LATENCY_PPS),
         forwarded_pps=NAN,
-        latency=delay,
-        note="" if decoded or not text else f"result.latency_{way}.{name}.hdrh: is no HDR histogram, left as it is",
-        facts={"way": way, "load": name},
+        latency=latency,
+        note=note if text and not histogram else "",
+        facts={"way": direction, "load": load},
     )
 
 
-def _in_frames(rate: Node) -> None:
+def _check_unit(rate: Node) -> None:
     unit = rate.need("unit").text()
     if unit and unit != "pps":
-        rate.get("unit").problem(f"got {unit!r}: only frames per second are read, not connections or requests")
+        rate.get("unit").problem(f"got {unit!r}: routecast reads frames per second, not connections or requests")
 
 
-def _bandwidth(node: Node) -> dict[str, object]:
+def _bandwidth_fact(node: Node) -> dict[str, object]:
     value = node.at("bandwidth.value").number(least=0.0)
     return {"bandwidth_bps": value} if math.isfinite(value) else {}
 
@@ -237,7 +238,7 @@ def _record(
 
 
 def _limit_fact(root: Node) -> dict[str, object]:
-    """Return the limit of the rates, from the tag of an export of routecast's own benchmarks."""
+    """Return the limit of the rates, from the tag that routecast writes into an export of its own benchmarks."""
     tags = root.get("tags").value
     texts = [str(tag) for tag in tags] if isinstance(tags, list) else []
     limit = next((limit for limit in LIMITS if f"{_LIMIT_TAG}{limit}" in texts), "")
@@ -245,7 +246,7 @@ def _limit_fact(root: Node) -> dict[str, object]:
 
 
 def _frame_bytes(name: str) -> float:
-    size = _FRAME.search(name)
+    size = _FRAME_SIZE.search(name)
     if size:
         return float(size[1])
     return _IMIX_V4_1_BYTES if _IMIX.search(name) else NAN
@@ -262,7 +263,7 @@ def uti_documents(records: Sequence[Record], *, name: str = "records", now: date
     ``name``: source, for messages; ``now``: time of the export, and the start and end of records without any. Raises
     FileProblem: no record has a rate of the model.
     """
-    at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    exported_at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     cases: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         # CSIT names IMIX_v4_1 alone; the title names other mixes, whose mean may have a fraction.
@@ -271,12 +272,11 @@ def uti_documents(records: Sequence[Record], *, name: str = "records", now: date
         cases.setdefault((record.title, size), []).append(record)
     documents: dict[str, Json] = {}
     for (title, size), case in cases.items():
-        document = _document(title, size, case, at)
+        document = _document(title, size, case, exported_at)
         if document is None:
             place = f"{title or 'trials'} {size}".strip()
             raise FileProblem(
-                name,
-                [Problem(place, "has no trial that measures the rate of received frames: UTI has no place for it")],
+                name, [Problem(place, "has no trial that measures the rate of received frames, which UTI needs")]
             )
         documents[_slug(str(document["test_id"]), documents)] = document
     return documents
@@ -290,42 +290,42 @@ def _slug(text: str, taken: Mapping[str, object]) -> str:
     return slug
 
 
-def _document(title: str, size: str, case: Sequence[Record], at: str) -> Json | None:
+def _document(title: str, size: str, case: Sequence[Record], exported_at: str) -> Json | None:
     result, passed = _result(case), any(record.trial.is_valid for record in case)
     if result is None:
         return None
     first = case[0]
-    kept = first.facts.get("uti")
-    envelope: Json = dict(kept) if isinstance(kept, Mapping) else {}
-    long_name = "-".join(filter(None, (size, f"{first.cores}c" if first.cores else "", _words(title) or "trials")))
-    device, tester = _name_and_version(first.device), _name_and_version(first.tester)
-    limits = dict.fromkeys(str(r.facts.get("limit")) for r in case)
+    envelope = first.facts.get("uti")
+    short_name = _identifier(title) or "trials"
+    long_name = "-".join(filter(None, (size, f"{first.cores}c" if first.cores else "", short_name)))
+    (dut_type, dut_version), (tg_type, tg_version) = map(_name_and_version, (first.device, first.tester))
+    limits = [limit for limit in dict.fromkeys(str(record.facts.get("limit")) for record in case) if limit in LIMITS]
     durations = [record.trial.duration_s for record in case if math.isfinite(record.trial.duration_s)]
     default: Json = {
         "duration": sum(durations),
-        "dut_type": device[0],
-        "dut_version": device[1],
-        "end_time": at,
+        "dut_type": dut_type,
+        "dut_version": dut_version,
+        "end_time": exported_at,
         "hosts": [_UNKNOWN],
         "telemetry": [],
-        "message": "" if passed else "; ".join(dict.fromkeys(why for r in case for why in r.trial.invalid)),
+        "message": ""
+        if passed
+        else "; ".join(dict.fromkeys(chain.from_iterable(record.trial.invalid for record in case))),
         "passed": passed,
-        "start_time": at,
-        "tags": ["routecast", *(f"{_LIMIT_TAG}{limit}" for limit in limits if limit in LIMITS)],
+        "start_time": exported_at,
+        "tags": ["routecast", *(f"{_LIMIT_TAG}{limit}" for limit in limits)],
         "test_documentation": " ".join(
-            (
-                f"Converted by routecast from {first.source or 'its own trials'}.",
-                *(f"Note: {LIMITS[limit]}." for limit in limits if limit in LIMITS),
-            )
+            [f"Converted by routecast from {first.source or 'its own trials'}."]
+            + [f"Note: {LIMITS[limit]}." for limit in limits]
         ),
         "test_id": f"routecast.{long_name}",
         "test_name_long": long_name,
-        "test_name_short": _words(title) or "trials",
+        "test_name_short": short_name,
         "test_type": result["type"],
-        "tg_type": tester[0],
-        "tg_version": tester[1],
+        "tg_type": tg_type,
+        "tg_version": tg_version,
     }
-    return {**default, **envelope, "result": result, "version": MODEL}
+    return {**default, **(envelope if isinstance(envelope, Mapping) else {}), "result": result, "version": MODEL}
 
 
 def _name_and_version(text: str) -> tuple[str, str]:
@@ -333,14 +333,18 @@ def _name_and_version(text: str) -> tuple[str, str]:
     return (name.lower() or _UNKNOWN, version.strip() or _UNKNOWN)
 
 
-def _words(text: str) -> str:
+def _identifier(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
 
 
 def _result(case: Sequence[Record]) -> Json | None:
-    bounds = {(r.goal, r.bound): r for r in case if r.bound and math.isfinite(r.trial.intended_pps)}
+    bounds = {
+        (record.goal, record.bound): record
+        for record in case
+        if record.bound and math.isfinite(record.trial.intended_pps)
+    }
     if {("ndr", "lower"), ("ndr", "upper"), ("pdr", "lower"), ("pdr", "upper")} <= set(bounds):
-        latencies = {f"latency_{way}": _latencies(case, way) for way in ("forward", "reverse")}
+        latencies = {f"latency_{direction}": _latencies(case, direction) for direction in ("forward", "reverse")}
         return {
             "type": "ndrpdr",
             **{goal: {end: _rate(bounds[goal, end]) for end in ("lower", "upper")} for goal in ("ndr", "pdr")},
@@ -353,19 +357,19 @@ def _result(case: Sequence[Record]) -> Json | None:
             packets = {"value": record.facts.get("lost_frames", 0), "unit": "packets"}
             time = {"value": record.facts.get("interrupted_s", 0), "unit": "s"}
             return {"type": "reconf", "aggregate_rate": _rate(record), "loss": {"packet": packets, "time": time}}
-    rates = list(_received(case))
+    rates = list(_received_pps(case))
     if not rates:
         return None
     values: Json = {"values": rates, "avg": fmean(rates), "stdev": pstdev(rates), "unit": "pps"}
     return {"type": "mrr", "receive_rate": {"rate": values}}
 
 
-def _received(case: Sequence[Record]) -> Iterator[float]:
+def _received_pps(case: Sequence[Record]) -> Iterator[float]:
     """Yield forwarded rates: those at the goal of a search if there are any, else those of its valid trials."""
-    measuring = [r for r in case if r.goal not in NO_THROUGHPUT]
-    records = [r for r in measuring if r.goal != "search"] or measuring
-    valid = [r for r in records if r.trial.is_valid] or records
-    return (r.trial.forwarded_pps for r in valid if math.isfinite(r.trial.forwarded_pps))
+    throughput_records = [record for record in case if record.goal not in NO_THROUGHPUT]
+    records = [record for record in throughput_records if record.goal != "search"] or throughput_records
+    trials = [record.trial for record in records if record.trial.is_valid] or [record.trial for record in records]
+    return (trial.forwarded_pps for trial in trials if math.isfinite(trial.forwarded_pps))
 
 
 def _rate(record: Record) -> Json:
@@ -378,13 +382,13 @@ def _rate(record: Record) -> Json:
     return rate
 
 
-def _latencies(case: Sequence[Record], way: str) -> Json | None:
+def _latencies(case: Sequence[Record], direction: str) -> Json | None:
     by_load = {
-        str(r.facts.get("load")): r.trial.latency
-        for r in case
-        if r.goal == "latency" and r.facts.get("way") == way and r.trial.latency
+        str(record.facts.get("load")): record.trial.latency
+        for record in case
+        if record.goal == "latency" and record.facts.get("way") == direction and record.trial.latency
     }
-    if set(by_load) != set(LOADS):
+    if set(by_load) != set(LATENCY_LOAD_RATIOS):
         return None
     return {
         name: {
@@ -394,7 +398,7 @@ def _latencies(case: Sequence[Record], way: str) -> Json | None:
             "hdrh": delay.hdr_base64,
             "unit": "us",
         }
-        for name in LOADS
+        for name in LATENCY_LOAD_RATIOS
         if (delay := by_load[name])
     }
 
