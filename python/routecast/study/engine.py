@@ -136,14 +136,14 @@ class StudyRun(Generic[Document]):
     resumed: int = 0
     started_s: float = field(default_factory=time.monotonic)
 
-    def tell(self, what: str) -> None:
+    def tell(self, step: str) -> None:
         """Report the next step."""
         if self.on_progress:
-            self.on_progress(self.done, self.work, what)
+            self.on_progress(self.done, self.work, step)
 
-    def step(self, what: str) -> None:
+    def step(self, step: str) -> None:
         """Report the next step, and count it as done afterwards."""
-        self.tell(what)
+        self.tell(step)
         self.done += 1
 
     def ledger(self, columns: Columns) -> Ledger:

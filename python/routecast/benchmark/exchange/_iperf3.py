@@ -103,9 +103,9 @@ def _record(document: Document, direction: _Direction) -> Record | None:
             "jumbo frames carry unfragmented"
         )
     sent, lost, arrived = _datagram_counts(end, direction, payload_bytes, notes)
-    duration_s = (
-        (end.get(direction.sent) if direction.sent in end else end.get(direction.sum)).need("seconds").finite(least=0.0)
-    )
+    sent_sum = end.get(direction.sent if direction.sent in end else direction.sum)
+    received_sum = end.get(direction.received if direction.received in end else direction.sum)
+    duration_s = sent_sum.need("seconds").finite(least=0.0)
     if math.isnan(sent + lost + arrived) or math.isnan(duration_s) or document.problems:
         return None
     if sent <= 0.0 or duration_s <= 0.0:
@@ -120,13 +120,11 @@ def _record(document: Document, direction: _Direction) -> Record | None:
         notes.append(f"warning: {root.get('warning').text()}")
     target_bps = start.get("target_bitrate").number(least=0.0)
     streams = start.get("num_streams").count() or 1
-    intended_pps = target_bps * streams / (8.0 * payload_bytes) if target_bps > 0.0 else math.nan
-    jitter_s = 1e-3 * end.get(direction.received if direction.received in end else direction.sum).get(
-        "jitter_ms"
-    ).number(least=0.0)
+    intended_pps = target_bps * streams / (8.0 * payload_bytes) if target_bps > 0.0 else sent / duration_s
+    jitter_s = 1e-3 * received_sum.get("jitter_ms").number(least=0.0)
     arrived = min(arrived, sent)
     trial = measured(
-        intended_pps=intended_pps if math.isfinite(intended_pps) else sent / duration_s,
+        intended_pps=intended_pps,
         offered_pps=sent / duration_s,
         forwarded_pps=arrived / duration_s,
         loss_ratio=1.0 - arrived / sent,

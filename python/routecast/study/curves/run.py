@@ -149,9 +149,8 @@ class CurveResult(StudyResult[CurveStudy]):
     statements: tuple[Statement, ...] = ()
 
     def _findings(self) -> dict[str, object]:
-        names = ("left_out", "patterns")
-        given = tuple(name for name in names if getattr(self, name))
-        return pick(self, "calibrated", "figures", "stated=compared", *given, "passing=passed", "statements")
+        optional = [name for name in ("left_out", "patterns") if getattr(self, name)]
+        return pick(self, "calibrated", "figures", "stated=compared", *optional, "passing=passed", "statements")
 
 
 def compared(figures: Sequence[FigureResult]) -> tuple[ComparedRate, ...]:
@@ -207,42 +206,44 @@ def criteria(
 
 def order_by_load(ordered: Ordered, curves: Sequence[Sequence[SimulatedPoint]]) -> list[tuple[float, bool]]:
     """Return each load in range, and whether the curves are in the stated order there."""
-    least = (ordered.least or 0.0) * (1.0 - SAME_LOAD)
-    most = (math.inf if ordered.most is None else ordered.most) * (1.0 + SAME_LOAD)
-    by, tie = ordered.by or 0.0, 1.0 - ordered.tie
+    min_pps = (ordered.least or 0.0) * (1.0 - SAME_LOAD)
+    max_pps = (math.inf if ordered.most is None else ordered.most) * (1.0 + SAME_LOAD)
+    lead_pps, tie_ratio = ordered.by or 0.0, 1.0 - ordered.tie
     return [
-        (points[0].offered_pps, all(a.forwarded_pps >= (b.forwarded_pps + by) * tie for a, b in pairwise(points)))
+        (
+            points[0].offered_pps,
+            all(a.forwarded_pps >= (b.forwarded_pps + lead_pps) * tie_ratio for a, b in pairwise(points)),
+        )
         for points in zip(*curves, strict=True)
-        if least <= points[0].offered_pps <= most
+        if min_pps <= points[0].offered_pps <= max_pps
     ]
 
 
 def _judged_order(result: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
     orders = order_by_load(ordered, [result.curves[name] for name in ordered.curves])
-    wrong = [load for load, is_ordered in orders if not is_ordered]
+    violations_pps = [load for load, is_ordered in orders if not is_ordered]
     if not orders:
         here = "the figure has no load in the range"
-    elif wrong:
-        here = f"not at {', '.join(format_pps(load) for load in wrong)} of {len(orders)} loads"
+    elif violations_pps:
+        here = f"not at {', '.join(format_pps(load) for load in violations_pps)} of {len(orders)} loads"
     else:
         here = f"at all {len(orders)} loads" if len(orders) > 1 else "holds"
     rates = ", ".join(
         f"{name} {format_pps(read_at(result.curves[name], orders[-1][0]))}" for name in ordered.curves if orders
     )
     stated = " > ".join(ordered.curves) + (f" by {format_pps(ordered.by)}" if ordered.by else "")
-    return _statement(result, ordered, stated, f"{here}; last: {rates}"), bool(orders) and not wrong
+    return _statement(result, ordered, stated, f"{here}; last: {rates}"), bool(orders) and not violations_pps
 
 
 def _judged_shape(result: FigureResult, shape: ShapeTable) -> tuple[Statement, bool]:
     points = result.curves[shape.curve]
     peak = max(points, key=lambda point: point.forwarded_pps)
-    beyond = [point.forwarded_pps for point in points if point.offered_pps >= peak.offered_pps]
-    least = min(beyond) / peak.forwarded_pps - 1.0
-    last = points[-1].forwarded_pps / peak.forwarded_pps - 1.0
+    beyond_pps = [point.forwarded_pps for point in points if point.offered_pps >= peak.offered_pps]
+    lowest, last = (rate / peak.forwarded_pps - 1.0 for rate in (min(beyond_pps), beyond_pps[-1]))
     is_flat = shape.kind == "flat"
     stated = f"at {'most' if is_flat else 'least'} {shape.by:.0%} below"
-    here = f"{last:+.0%} of its peak at the highest load, least {least:+.0%}"
-    return _statement(result, shape, stated, here), -least <= shape.by if is_flat else -last >= shape.by
+    here = f"{last:+.0%} of its peak at the highest load, least {lowest:+.0%}"
+    return _statement(result, shape, stated, here), -lowest <= shape.by if is_flat else -last >= shape.by
 
 
 def _judged_bottleneck(result: FigureResult, limited: Limited) -> tuple[Statement, bool]:
@@ -304,10 +305,10 @@ class _Simulations:
         self._submit = submit
         self._rounds = 0
 
-    def on_calibrating(self, what: str) -> None:
+    def on_calibrating(self, rate: str) -> None:
         """Report the next stated rate that calibrates."""
         self._run.done = self._rounds
-        self._run.tell(f"calibrate: {what}")
+        self._run.tell(f"calibrate: {rate}")
         self._rounds += 1
 
     def of_curve(

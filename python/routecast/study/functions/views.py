@@ -16,7 +16,7 @@ from routecast.study.result import TerminalSummary
 __all__ = ["function_table", "hand_table", "page", "summary_table", "terminal_summary"]
 
 
-MOST_TICKS = 8
+MAX_TICKS = 8
 
 _whole_percent = scaled(100.0, "+.0f")
 _mpps = scaled(1e-6, ".2f")
@@ -155,7 +155,7 @@ def function_figure(result: FunctionResult, title: str) -> Figure:
             ),
         )
 
-    ticks = frames if len(frames) <= MOST_TICKS else []
+    ticks = frames if len(frames) <= MAX_TICKS else []
     return Figure(
         name=f"throughput-{title.replace(' ', '-')}",
         title=f"{title}: throughput of a core, {traffic} traffic",

@@ -10,7 +10,7 @@ from datetime import date
 from functools import lru_cache, partial
 from itertools import chain, product
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from routecast import __version__
 from routecast.calibration.score import Prediction
@@ -351,62 +351,15 @@ def _evaluator(task: Task) -> Evaluator:
     return Simulate(task.model, seed=task.seed, steady_state=False)
 
 
-class Law(Protocol):
-    """A calibrated law, which returns a router model for a point."""
-
-    @property
-    def name(self) -> str:
-        """Name in the results."""
-        ...
-
-    def model(self, point: Point, queue_frames: int) -> RouterModel:
-        """Return the router of a point."""
-        ...
-
-
-class CalibratedLaw(Law, Protocol):
-    """A law with intervals."""
-
-    @property
-    def description(self) -> str:
-        """The law as a formula."""
-        ...
-
-    @property
-    def hypotheses(self) -> tuple[FittedLaw, ...]:
-        """The laws of contention in its average, heaviest first; empty for a single law."""
-        ...
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The fitted parameters."""
-        ...
-
-    def remarks(self, targets: Sequence[Point]) -> tuple[str, ...]:
-        """Return doubts on the points, risks at the targets, and the facts to find out first."""
-        ...
-
-    def next_points(self, targets: Sequence[Point]) -> tuple[str, ...]:
-        """Return in words the measurements that would narrow the predictions at the targets most, best first."""
-        ...
-
-    def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
-        """Return the predicted maxima with their intervals."""
-        ...
-
-    def contention_ratio(self, cores: int) -> float:
-        """Return c(k) of k busy cores."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class _Baseline:
+class BaselineLaw:
     """Eqs. 5 to 7 of Meyer et al. 2014: the service time is fixed by the number of cores that have a flow."""
 
     router: Eq5Router
     name: str = "eq5"
 
     def model(self, point: Point, queue_frames: int) -> RouterModel:
+        """Return the router of a point."""
         return self.router.router_model(
             point.cores,
             point.frame_bytes,
@@ -419,14 +372,16 @@ class _Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class _Calibrated:
-    """routecast's own law."""
+class CalibratedLaw:
+    """routecast's own law, with intervals."""
 
     router: FittedRouter
     priors: Priors
     name: str = "routecast"
+    description: str = "x = (T_c + S·T_d)·c(k)"
 
     def model(self, point: Point, queue_frames: int) -> RouterModel:
+        """Return the router of a point."""
         return self.router.router_model(
             point.cores,
             point.frame_bytes,
@@ -437,27 +392,28 @@ class _Calibrated:
         )
 
     @property
-    def description(self) -> str:
-        return "x = (T_c + S·T_d)·c(k)"
-
-    @property
     def hypotheses(self) -> tuple[FittedLaw, ...]:
+        """The laws of contention in its average, heaviest first."""
         return self.router.fitted
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
+        """The fitted parameters."""
         return tuple(self.router.parameters.values())
 
     def remarks(self, targets: Sequence[Point]) -> tuple[str, ...]:
+        """Return doubts on the points, risks at the targets, and the facts to find out first."""
         from routecast.calibration.facts import open_facts
 
         facts = open_facts(self.router, targets, priors=self.priors)
         return (*self.router.warnings, *self.router.remarks(targets), *(f"ask first: {fact.text}" for fact in facts))
 
     def next_points(self, targets: Sequence[Point]) -> tuple[str, ...]:
+        """Return in words the measurements that would narrow the predictions at the targets most, best first."""
         return tuple(str(point) for point in self.router.next_points(NEXT_POINTS, targets=targets))
 
     def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
+        """Return the predicted maxima with their intervals."""
         return self.router.predict(points)
 
     def contention_ratio(self, cores: int) -> float:
@@ -470,7 +426,10 @@ class _Calibrated:
         return self.router.service_s(cores, REFERENCE_BYTES) / self.router.service_s(1, REFERENCE_BYTES)
 
 
-def fit_law(study: Study, measured: Sequence[Point]) -> _Calibrated:
+Law = CalibratedLaw | BaselineLaw
+
+
+def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
     """Calibrate routecast's law.
 
     Raises FitProblem: the points do not determine it.
@@ -479,7 +438,7 @@ def fit_law(study: Study, measured: Sequence[Point]) -> _Calibrated:
     from routecast.calibration.priors import read_priors
 
     priors = read_priors(without=study.measurements.left_out)
-    return _Calibrated(fit(measured, series=study.name, priors=priors), priors)
+    return CalibratedLaw(fit(measured, series=study.name, priors=priors), priors)
 
 
 def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
@@ -496,14 +455,14 @@ def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
     return router_file(fitted, [*measured, *forecast], source=table, today=today)
 
 
-def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
+def fit_baseline(study: Study, measured: Sequence[Point]) -> BaselineLaw:
     """Calibrate eq. 5 of Meyer et al. 2014.
 
     Raises FitProblem: there are fewer than four points, or they do not determine its coefficients.
     """
     from routecast.calibration.eq5 import fit_eq5  # NumPy
 
-    return _Baseline(fit_eq5(measured, series=study.name))
+    return BaselineLaw(fit_eq5(measured, series=study.name))
 
 
 def answer(run: StudyRun[Study]) -> TablesResult:
@@ -673,7 +632,7 @@ def _tasks(study: Study, laws: Iterable[Law], point: Point, evaluators: Sequence
 
 
 def _rows(
-    law: CalibratedLaw, baseline: Law | None, points: Sequence[Point], rows: Iterable[Row]
+    law: CalibratedLaw, baseline: BaselineLaw | None, points: Sequence[Point], rows: Iterable[Row]
 ) -> dict[tuple[object, ...], TableRow]:
     """Return the predictions for all points by their conditions; ``rows`` are those of the ledger."""
     rates: dict[tuple[object, ...], list[float]] = {}

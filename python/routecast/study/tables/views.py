@@ -327,7 +327,7 @@ def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Fig
     settings = sorted({row.setting for row in rows}, key=_sort_key)
     varying = _varying(settings)
     sizes = sorted({row.point.frame_bytes for row in rows if not row.is_mix})
-    measured = _measured(result, rows)
+    measured = _measured_rows(result, rows)
     shown, _ = _UNITS[unit]
 
     def frame_bytes(row: TableRow) -> float:
@@ -364,17 +364,18 @@ def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Fig
             filled=False,
             symbol="cross",
         )
-        known = [row for row in measured if row.setting == setting]
+        measured_here = [row for row in measured if row.setting == setting]
         yield mark(
             "measured",
-            known,
+            measured_here,
             "measured",
             lambda row: f"measured{' (calibrates)' if row.calibrates else ''}\n{_point_name(row)}",
         )
         # A ring around the calibrating points, as in Meyer et al. 2014, fig. 8(b).
-        yield mark("calibrates", [row for row in known if row.calibrates], "measured", filled=False, size_px=16)
+        yield mark("calibrates", [row for row in measured_here if row.calibrates], "measured", filled=False, size_px=16)
 
-    marks = [mark for each in zip(settings, palette(len(settings)), strict=True) for mark in marks_of(*each) if mark.x]
+    coloured = zip(settings, palette(len(settings)), strict=True)
+    marks = [mark for setting, colour in coloured for mark in marks_of(setting, colour) if mark.x]
     return Figure(
         name=f"{scenario}{_PARTS[unit]}",
         title=f"{_scenario_title(result, scenario)}: maximum throughput in {shown}",
@@ -446,7 +447,7 @@ def _point_name(row: TableRow) -> str:
     return f"{_count(row.point.flows, 'flow')} of {row.point.frame_bytes} B"
 
 
-def _measured(result: TablesResult, rows: tuple[TableRow, ...]) -> list[TableRow]:
+def _measured_rows(result: TablesResult, rows: tuple[TableRow, ...]) -> list[TableRow]:
     """Return the measurements of the scenario's router."""
     routers = {row.setting._replace(flows=None) for row in rows}
     return [row for row in result.comparisons if row.setting._replace(flows=None) in routers]
@@ -484,8 +485,7 @@ def _legend(marks: list[Mark]) -> list[Mark]:
     explained: dict[str, Mark] = {}
     for mark in symbols.values():
         name = "simulated" if mark.symbol == "cross" else mark.name
-        nowhere = (math.nan,)
-        explained[name] = replace(mark, name=name, x=nowhere, y=nowhere, labels=(), colour=GREY, legend=True)
+        explained[name] = replace(mark, name=name, x=(math.nan,), y=(math.nan,), labels=(), colour=GREY, legend=True)
     return [explained[name] for name in sorted(explained)]
 
 
@@ -494,7 +494,7 @@ def _caption(rows: tuple[TableRow, ...], unit: Unit, *, has_measured: bool) -> s
     marks += ", filled points measurements; rings mark those that calibrate." if has_measured else "."
     if unit == "pps":
         smallest = min(rows, key=lambda row: row.point.frame_bytes).frames
-        return f"At {smallest}, {_gain([row for row in rows if row.frames == smallest])}. {marks}"
+        return f"At {smallest}, {_gain_sentence([row for row in rows if row.frames == smallest])}. {marks}"
     if all(row.limit == "cpu" for row in rows):
         return f"The cores are the bottleneck everywhere. {marks}"
     if any("link" in row.limit for row in rows):
@@ -502,7 +502,7 @@ def _caption(rows: tuple[TableRow, ...], unit: Unit, *, has_measured: bool) -> s
     return marks
 
 
-def _gain(rows: list[TableRow]) -> str:
+def _gain_sentence(rows: list[TableRow]) -> str:
     """Return a sentence on the gain from the fewest to the most cores, with its reason: c(k) or the bottleneck."""
     varying = _varying(row.setting for row in rows)
     if not {"cores", "flows"}.issuperset(varying):
@@ -527,12 +527,12 @@ def _gain(rows: list[TableRow]) -> str:
 
 WIDTH_PX = 760
 ROW_PX = 46
-MOST_CORES_DRAWN = 8
+MAX_CORES_DRAWN = 8
 
 
 def router_picture(router: StudyRouter) -> str:
     """Return the picture of a router as SVG text, in the colours of the page or a light default."""
-    cores = min(router.cores, MOST_CORES_DRAWN)
+    cores = min(router.cores, MAX_CORES_DRAWN)
     height = max(cores * ROW_PX + 78, 220)
     middle = height / 2 + 8
     link = escape(format_bps(router.link))
@@ -605,7 +605,7 @@ def page(result: TablesResult) -> Page:
     study, errors, provenance = result.study, result.errors(), result.provenance
     resumed = f", {provenance.resumed_trials} of them kept from an interrupted run" if provenance.resumed_trials else ""
     summary = errors["solve" if errors["solve"].points else "simulate"]
-    answer = f"Calibrated from **{_calibrating(result)}**, "
+    answer = f"Calibrated from **{_calibrating_points(result)}**, "
     if summary.points:
         answer += (
             f"routecast predicts {summary.points} others within **{format_percent(summary.mean_abs_error_ratio)}** "
@@ -613,18 +613,20 @@ def page(result: TablesResult) -> Page:
         )
     else:
         answer += "with no other point to judge the calibration."
-    forecasts = (_scenario(result, name) for name, rows in result.scenarios.items() if _is_forecast(result, rows))
+    forecasts = (
+        _scenario_section(result, name) for name, rows in result.scenarios.items() if _is_forecast(result, rows)
+    )
     sections = (
-        _live(result),
-        _what_was_measured(result),
-        _predicted(result),
-        _explained(result),
+        _live_section(result),
+        _measured_section(result),
+        _predicted_section(result),
+        _law_section(result),
         *forecasts,
         statements_section(result.statements, "Statements of the source in words.", caption=study.source),
-        bool(result.next_points) and _next(result),
+        bool(result.next_points) and _next_section(result),
     )
     return result.page(
-        f"{answer} {_headline(result)}".strip(),
+        f"{answer} {_forecast_sentence(result)}".strip(),
         sections,
         ("Evaluators", " and ".join(study.evaluate.evaluators)),
         ("Trials", f"{provenance.trials}{resumed}"),
@@ -639,7 +641,7 @@ def page(result: TablesResult) -> Page:
     )
 
 
-def _live(result: TablesResult) -> Section:
+def _live_section(result: TablesResult) -> Section:
     from routecast.calibration.priors import read_priors
     from routecast.explore.views import live_of_points
 
@@ -647,12 +649,12 @@ def _live(result: TablesResult) -> Section:
     return Section(anchor="explore", title="", blocks=(live,), is_listed=False)
 
 
-def _unbroken(name: str) -> str:
+def _with_unbreakable_hyphens(name: str) -> str:
     """Write a name like ns-3 without a break in the line."""
     return name.replace("-", "\u2011")
 
 
-def _calibrating(result: TablesResult) -> str:
+def _calibrating_points(result: TablesResult) -> str:
     return _count(len(result.calibrating), "measured point")
 
 
@@ -663,14 +665,13 @@ def _is_forecast(result: TablesResult, points: tuple[TableRow, ...]) -> bool:
     return any(point.is_mix or point.setting._replace(flows=None) != measured for point in points)
 
 
-def _headline(result: TablesResult) -> str:
+def _forecast_sentence(result: TablesResult) -> str:
     for name, points in result.scenarios.items():
         if _is_forecast(result, points):
             best = result.representative(name)
-            load = {
-                best.setting.is_random: f", {best.point.flows} random flows",
-                best.point.working_cores < best.point.cores: f", {best.point.working_cores} of them busy,",
-            }.get(True, "")
+            load = f", {best.point.working_cores} of them busy," if best.point.working_cores < best.point.cores else ""
+            if best.setting.is_random:
+                load = f", {best.point.flows} random flows"
             others = _other_than_measured(best.setting, result.study.router)
             more = "".join(f", {other}" for other in others) + "," * bool(others)
             cores, link = _count(best.point.cores, "core"), format_bps(best.setting.link_bps)
@@ -686,14 +687,14 @@ def _range(row: TableRow) -> str:
     return f"{row.low / 1e6:.2f} to {row.high / 1e6:.2f} Mpps"
 
 
-def _what_was_measured(result: TablesResult) -> Section:
+def _measured_section(result: TablesResult) -> Section:
     study = result.study
     prose = tuple(text for text in (study.router.description, study.load.description) if text)
     return Section.of(
         "measured",
         "What was measured",
         f"The maximum throughput of one router at {len(result.comparisons)} combinations of flows and frame size; "
-        f"{_calibrating(result)} calibrate{'s' if len(result.calibrating) == 1 else ''} the model.",
+        f"{_calibrating_points(result)} calibrate{'s' if len(result.calibrating) == 1 else ''} the model.",
         Drawing(
             svg=router_picture(study.router),
             caption=(
@@ -707,7 +708,7 @@ def _what_was_measured(result: TablesResult) -> Section:
     )
 
 
-def _predicted(result: TablesResult) -> Section:
+def _predicted_section(result: TablesResult) -> Section:
     errors, everywhere = result.errors(), result.errors_everywhere()
     main = errors["solve"] if errors["solve"].points else errors["simulate"]
     inside = sum(row.is_covered for row in result.held_out)
@@ -731,7 +732,7 @@ def _predicted(result: TablesResult) -> Section:
             1,
             Tile(
                 format_percent(errors["reported"].mean_abs_error_ratio),
-                f"mean absolute error of {_unbroken(result.study.measurements.reported)}",
+                f"mean absolute error of {_with_unbreakable_hyphens(result.study.measurements.reported)}",
                 f"over all points {format_percent(everywhere['reported'].mean_abs_error_ratio)}",
             ),
         )
@@ -740,15 +741,10 @@ def _predicted(result: TablesResult) -> Section:
         if not _is_forecast(result, points):
             blocks += [throughput_figure(result, name, unit="pps"), throughput_figure(result, name, unit="l1_bps")]
     blocks += [error_figure(result), error_table(result), comparison_table(result)]
-    return Section(
-        anchor="predicted",
-        title="What was predicted, and how wrong it is",
-        lead=_agreement(result),
-        blocks=tuple(blocks),
-    )
+    return Section.of("predicted", "What was predicted, and how wrong it is", _agreement_sentence(result), *blocks)
 
 
-def _agreement(result: TablesResult) -> str:
+def _agreement_sentence(result: TablesResult) -> str:
     pairs = [
         abs(row.simulated_pps / row.solved_pps - 1.0)
         for row in result.comparisons
@@ -760,7 +756,7 @@ def _agreement(result: TablesResult) -> str:
     return f"{inside} The closed form and the packet-level simulation differ by at most {format_percent(max(pairs))}."
 
 
-def _explained(result: TablesResult) -> Section:
+def _law_section(result: TablesResult) -> Section:
     prose = (
         "S is the frame size in bytes, k the number of busy cores. A frame costs a core the constant time T_c and the "
         "time T_d for each of its bytes. c(k) is the factor on that time while other cores work too, since they share "
@@ -777,7 +773,7 @@ def _explained(result: TablesResult) -> Section:
     )
 
 
-def _scenario(result: TablesResult, name: str) -> Section:
+def _scenario_section(result: TablesResult, name: str) -> Section:
     title = _scenario_title(result, name)
     has_sizes = bool(result.curves[name])
     return Section.of(
@@ -810,19 +806,19 @@ def _forecast_lead(result: TablesResult, name: str) -> str:
     if filling:
         return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
     text += f", limited by the {limited_by(row.limit)}"
-    like = sorted(
+    same_setting = sorted(
         (point for point in result.scenarios[name] if point.setting == row.setting),
         key=lambda point: point.point.frame_bytes,
     )
-    other = next((point for point in like if point.limit != row.limit and not point.is_mix), None)
-    if len(like) == 1 and row.is_mix:
+    other = next((point for point in same_setting if point.limit != row.limit and not point.is_mix), None)
+    if len(same_setting) == 1 and row.is_mix:
         return f"{text}."
     if other is None:
         return f"{text} at every frame size."
     return f"{text}, from {other.point.frame_bytes} bytes on by the {limited_by(other.limit)}."
 
 
-def _next(result: TablesResult) -> Section:
+def _next_section(result: TablesResult) -> Section:
     return Section.of(
         "next",
         "What to measure next",

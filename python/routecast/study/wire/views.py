@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 
+from routecast.calibration.wakeup import FittedWakeup
 from routecast.quantity import format_duration, format_pps
 from routecast.show.figures import Axis, Figure, Line, palette
 from routecast.show.page import Page, Prose, Section, Tile, Tiles
-from routecast.show.tables import Cell, Column, Table, percent, scaled, signed_percent
+from routecast.show.tables import Column, Table, percent, scaled, signed_percent
 from routecast.study.result import TerminalSummary, format_percent, measured_points
 from routecast.study.wire.run import LatencyCurve, LoadCurve, LossRow, Series, SeriesRow, WireLatency, WireResult
 
@@ -104,10 +106,10 @@ def error_table(result: WireResult) -> Table:
     )
     return Table.of(
         [row for row in rows if not math.isnan(row[1])],
-        Column.text("What", lambda row: row[0]),
+        Column.text("What", itemgetter(0)),
         Column("Error", getter=lambda row: f"{100 * row[1]:{row[2]}} {row[3]}"),
-        Column.text("Beside", lambda row: row[4]),
-        Column("Points", "", "d", lambda row: row[5]),
+        Column.text("Beside", itemgetter(4)),
+        Column("Points", "", "d", itemgetter(5)),
         name="errors",
         title="Errors at the held-out points",
         caption="Points that do not calibrate.",
@@ -131,11 +133,10 @@ STEPS = 48
 def throughput_figure(series: Series) -> Figure:
     """Return forwarding rate in overload against the factor."""
     title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
-    values = [row.conditions for row in series.rows]
-    least, most = min(values), max(values)
-    law = series.law
+    law, values = series.law, [row.conditions for row in series.rows]
+    low, high = min(values), max(values)
     line = Line.of(
-        [least + (most - least) * step / STEPS for step in range(STEPS + 1)],
+        [low + (high - low) * step / STEPS for step in range(STEPS + 1)],
         float,
         lambda value: law.rate_pps(value) / 1e6,
         low=lambda value: law.interval_pps(value)[0] / 1e6,
@@ -264,7 +265,7 @@ def _rates(result: WireResult) -> Section:
     laws = tuple(
         f"**{series.series.name}**: a frame keeps the core busy for {format_duration(series.law.base_s)}"
         + (
-            f", and {format_duration(series.law.per_work_s)} for series unit of {series.series.factor}"
+            f", and {format_duration(series.law.per_work_s)} for each unit of {series.series.factor}"
             if series.law.per_work_s
             else ""
         )
@@ -292,41 +293,38 @@ def _loss(result: WireResult) -> Section:
 
 def _latency(result: WireResult) -> Section:
     blocks = [block for curve in result.latency for block in (latency_figure(curve), latency_table(curve))]
-    lines = []
-    for curve in result.latency:
-        wakeup = curve.wakeup
-        if wakeup is None:
-            continue
-        stalls = (
-            f"interruptions of {format_duration(wakeup.interruptions.duration.average_s)} on average take "
-            f"{format_percent(wakeup.interrupted_ratio, 1)} of the core"
-            if wakeup.interruptions
-            else "no interruptions were needed"
-        )
-        median_s = wakeup.wakeup.quantile_s(0.5)
-        line = f"**{curve.series.device}**: its thread wakes up within {format_duration(median_s)} (median); {stalls}."
-        if line not in lines:
-            lines.append(line)
-    return Section(
-        anchor="latency",
-        title="Latency against load",
-        lead="Frames wait for the wake-up across cores, then for the backlog of the wake-up and of each interruption.",
-        blocks=(Prose(tuple(lines)), *blocks) if lines else tuple(blocks),
+    devices = [(curve.series.device, curve.wakeup) for curve in result.latency]
+    wakeups = tuple(dict.fromkeys(_wakeup_sentence(device, wakeup) for device, wakeup in devices if wakeup))
+    return Section.of(
+        "latency",
+        "Latency against load",
+        "Frames wait for the wake-up across cores, then for the backlog of the wake-up and of each interruption.",
+        bool(wakeups) and Prose(wakeups),
+        *blocks,
     )
+
+
+def _wakeup_sentence(device: str, wakeup: FittedWakeup) -> str:
+    stalls = "no interruptions were needed"
+    if wakeup.interruptions:
+        mean = format_duration(wakeup.interruptions.duration.average_s)
+        stalls = f"interruptions of {mean} on average take {format_percent(wakeup.interrupted_ratio, 1)} of the core"
+    median = format_duration(wakeup.wakeup.quantile_s(0.5))
+    return f"**{device}**: its thread wakes up within {median} (median); {stalls}."
 
 
 def _facts(result: WireResult) -> Section:
-    rows: list[tuple[Cell, ...]] = []
-    for device, facts in result.facts.items():
-        rows += [(device, name, value) for name, value in _flat(facts)]
-    table = Table(
+    rows = [(device, *fact) for device, facts in result.facts.items() for fact in _flat(facts)]
+    table = Table.of(
+        rows,
+        Column.text("Device", itemgetter(0)),
+        Column.text("What", itemgetter(1)),
+        Column.text("Value", itemgetter(2)),
         name="facts",
         title="Devices under test and tester",
         caption="Their state at the time of the measurement.",
-        columns=(Column.text("Device"), Column.text("What"), Column.text("Value")),
-        rows=tuple(rows),
     )
-    return Section(anchor="facts", title="What was measured", lead="", blocks=(table,) if rows else ())
+    return Section.of("facts", "What was measured", "", bool(rows) and table)
 
 
 def _flat(value: object, name: str = "") -> list[tuple[str, str]]:
