@@ -210,14 +210,14 @@ def probe_of(evaluator: Measure) -> Probe:
     return probe
 
 
-def throughput_pps(probe: Probe, goal: GoalProfile, most_pps: float) -> float:
+def throughput_pps(probe: Probe, goal: GoalProfile, max_pps: float) -> float:
     """Return the greatest rate without loss below one that the device cannot forward."""
     result = binary_search(
         verified(probe, repeats=_VERIFY_LOSSES, below_ratio=_VERIFY_BELOW_RATIO),
         goal,
-        least_pps=0.05 * most_pps,
-        most_pps=most_pps,
-        fails_at_most=True,
+        min_pps=0.05 * max_pps,
+        max_pps=max_pps,
+        misses_at_max=True,
         doubts=1,
     )
     if not math.isfinite(result.lower_pps):
@@ -238,11 +238,11 @@ def compare(slowdown: int, repetitions: int, goal: GoalProfile, stream: random.R
         row = Row(slowdown=slowdown, forwarding_rate_pps=rate.trial.forwarded_pps)
         for number in range(repetitions):
             # Another grid of rates in each repetition, or a width would hide differences that are less.
-            most_pps = row.forwarding_rate_pps * stream.uniform(1.2, 1.4)
+            max_pps = row.forwarding_rate_pps * stream.uniform(1.2, 1.4)
             with Measure(bed, retries=_ATTEMPTS - 1) as evaluator:
-                row.ours_pps.append(throughput_pps(probe_of(evaluator), goal, most_pps))
+                row.ours_pps.append(throughput_pps(probe_of(evaluator), goal, max_pps))
             with generator.receiving():
-                row.theirs_pps.append(throughput_pps(generator.probe, goal, most_pps))
+                row.theirs_pps.append(throughput_pps(generator.probe, goal, max_pps))
             _remark(
                 f"slowdown {slowdown}, {number + 1} of {repetitions}: routecast {row.ours_pps[-1] / 1e3:.1f} kpps, "
                 f"independent {row.theirs_pps[-1] / 1e3:.1f} kpps"

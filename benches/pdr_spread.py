@@ -63,7 +63,7 @@ def _measure(found: dict[str, list[float]], goal: GoalProfile, arguments: argpar
         forwarding_pps = rate.trial.forwarded_pps
         for number in range(arguments.repetitions):
             (bounds,) = mlr_search(
-                probe_of(evaluator), [goal], least_pps=0.05 * forwarding_pps, most_pps=OVERLOAD_RATIO * forwarding_pps
+                probe_of(evaluator), [goal], min_pps=0.05 * forwarding_pps, max_pps=OVERLOAD_RATIO * forwarding_pps
             )
             if math.isfinite(bounds.lower_pps):
                 found["PDR"].append(bounds.lower_pps)

@@ -89,8 +89,8 @@ def test_the_table_of_a_real_router_has_its_meters_watts_in_every_line(
     assert idle.intended_pps == 0.0
     assert plus.intended_pps == 2.0
     # No more can come back than the wires of both ports carry (S1).
-    most_pps = 2 * WIRE_BPS / (8 * (512 + 20))
-    assert table.throughput_pps <= most_pps * (1.0 + 1e-9)
+    max_pps = 2 * WIRE_BPS / (8 * (512 + 20))
+    assert table.throughput_pps <= max_pps * (1.0 + 1e-9)
     for row in loaded:
         assert row.packet_j * row.forwarded_pps == pytest.approx(row.power_w)
         assert row.intended_pps == pytest.approx(row.load_ratio * table.throughput_pps, rel=1e-3)

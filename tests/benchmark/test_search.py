@@ -213,7 +213,7 @@ def test_the_longest_burst_is_found_within_its_step(longest: int, most: int, hin
         assert 1 <= frames <= most
         return Counts(offered=frames, lost=max(frames - longest, 0))
 
-    burst = longest_burst(send, most_frames=most, width_ratio=0.01, verify_losses=1, verify_below=0.1, hint_frames=hint)
+    burst = longest_burst(send, max_frames=most, width_ratio=0.01, verify_losses=1, verify_below=0.1, hint_frames=hint)
     if longest >= most:
         assert (burst.frames, burst.outcome) == (most, "limit")
     else:

@@ -38,11 +38,11 @@ CONFIRMING = ("latency", "frame_loss")
 CONFIRM = "confirm"
 """Purpose of a trial that repeats one with loss."""
 FLOOR_LEFT_OUT = "the profile leaves it out (floor = false in [trial])"
-_SEARCH = "search below the loss"
-_ALIKE = 1e-9
+_SEARCH_BELOW = "search below the loss"
+_SAME_RATE_RATIO = 1e-9
 _DECIDING_TRIALS = 3
-_NAMES = {"latency": "latency trial", "frame_loss": "loss trial"}
-_STEADY = ("throughput", *CONFIRMING)
+_TRIAL_NAMES = {"latency": "latency trial", "frame_loss": "loss trial"}
+_STEADY_PROCEDURES = ("throughput", *CONFIRMING)
 
 
 @value
@@ -87,8 +87,10 @@ def confirmed_rows(
     stricter_pps = math.nan
     result = list(rows)
     for index in sorted(range(len(rows)), key=lambda index: rows[index].loss_ratio):
-        may_miss = exceed_ratio.get(rows[index].goal, 0.0)
-        row = _confirmed(rows[index], witnesses, stricter_pps, may_miss=may_miss, has_confirming=has_confirming)
+        max_missed_ratio = exceed_ratio.get(rows[index].goal, 0.0)
+        row = _confirmed(
+            rows[index], witnesses, stricter_pps, max_missed_ratio=max_missed_ratio, has_confirming=has_confirming
+        )
         result[index] = row
         if row.confirmed != "not run" and math.isfinite(row.throughput_pps):
             stricter_pps = max(row.throughput_pps, 0.0 if math.isnan(stricter_pps) else stricter_pps)
@@ -96,27 +98,32 @@ def confirmed_rows(
 
 
 def _confirmed(
-    row: ThroughputRow, witnesses: Sequence[_Witness], stricter_pps: float, *, may_miss: float, has_confirming: bool
+    row: ThroughputRow,
+    witnesses: Sequence[_Witness],
+    stricter_pps: float,
+    *,
+    max_missed_ratio: float,
+    has_confirming: bool,
 ) -> ThroughputRow:
     if not math.isfinite(row.throughput_pps):
         return replace(row, confirmed="not run", confirmed_reason="no rate was found")
-    below = [witness for witness in witnesses if witness.rate_pps <= row.throughput_pps * (1.0 + _ALIKE)]
+    below = [witness for witness in witnesses if witness.rate_pps <= row.throughput_pps * (1.0 + _SAME_RATE_RATIO)]
     if not below:
         state = "at this rate or below was valid" if has_confirming else "was chosen"
         return replace(row, confirmed="not run", confirmed_reason=f"no latency or loss trial {state}")
-    missed = _missed(below, row.loss_ratio, may_miss)
+    missed = _missed(below, row.loss_ratio, max_missed_ratio)
     if not missed:
         return replace(row, confirmed="yes", confirmed_reason=_confirmation_reason(row, below))
     return _lowered(row, below, missed, stricter_pps)
 
 
-def _missed(below: Sequence[_Witness], loss_ratio: float, may_miss: float) -> list[_Witness]:
+def _missed(below: Sequence[_Witness], loss_ratio: float, max_missed_ratio: float) -> list[_Witness]:
     """Return the trials that missed the goal, at rates where more trials missed it than may."""
     missed = []
     for rate_pps in sorted({witness.rate_pps for witness in below}):
         same_rate = [witness for witness in below if witness.rate_pps == rate_pps]
         lossy = [witness for witness in same_rate if witness.loss_ratio > loss_ratio]
-        allowed_ratio = max(may_miss, 0.5) if len(same_rate) >= _DECIDING_TRIALS else may_miss
+        allowed_ratio = max(max_missed_ratio, 0.5) if len(same_rate) >= _DECIDING_TRIALS else max_missed_ratio
         missed += lossy if len(lossy) > allowed_ratio * len(same_rate) else []
     return missed
 
@@ -133,7 +140,8 @@ def trials_in_doubt(rows: Sequence[ThroughputRow], records: Iterable[TrialRecord
     for rate_pps, same_rate in sorted(by_rate.items()):
         worst = max(same_rate, key=lambda witness: witness.loss_ratio)
         is_doubtful = any(
-            rate_pps <= row.throughput_pps * (1.0 + _ALIKE) and worst.loss_ratio > row.loss_ratio for row in rows
+            rate_pps <= row.throughput_pps * (1.0 + _SAME_RATE_RATIO) and worst.loss_ratio > row.loss_ratio
+            for row in rows
         )
         if is_doubtful and len(same_rate) < _DECIDING_TRIALS:
             yield worst.record, _DECIDING_TRIALS - len(same_rate)
@@ -142,7 +150,7 @@ def trials_in_doubt(rows: Sequence[ThroughputRow], records: Iterable[TrialRecord
 def longest_at(rate_pps: float, records: Iterable[TrialRecord]) -> TrialRecord:
     """Return the longest trial at a rate that can lower a throughput."""
     witnesses = (witness.record for witness in _witnesses(records))
-    same_rate = (record for record in witnesses if math.isclose(record.rate_pps, rate_pps, rel_tol=_ALIKE))
+    same_rate = (record for record in witnesses if math.isclose(record.rate_pps, rate_pps, rel_tol=_SAME_RATE_RATIO))
     return max(same_rate, key=lambda record: record.trial.duration_s)
 
 
@@ -155,13 +163,13 @@ def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
     goal = next(candidate for candidate in stage.profile.throughput.goal if candidate.name == row.goal)
     full_length = replace(goal, initial_trial=duration_s, final_trial=duration_s, duration_sum=duration_s)
     is_met = math.isfinite(row.throughput_pps)
-    least_pps = row.throughput_pps if is_met else stage.profile.throughput.least * stage.theoretical_pps
-    if row.upper_pps - least_pps <= goal.width * row.upper_pps:
+    min_pps = row.throughput_pps if is_met else stage.profile.throughput.least * stage.theoretical_pps
+    if row.upper_pps - min_pps <= goal.width * row.upper_pps:
         return
 
     def offer(per_port_pps: float, duration_s: float, purpose: str) -> Counts:
         number = purpose.partition(",")[0].removeprefix("search ")
-        return counts_of(stage.trial(stage.ports * per_port_pps, duration_s, f"{_SEARCH} {number}"), duration_s)
+        return counts_of(stage.trial(stage.ports * per_port_pps, duration_s, f"{_SEARCH_BELOW} {number}"), duration_s)
 
     result = binary_search(
         verified(
@@ -171,12 +179,12 @@ def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
             enough_ratio=goal.loss_ratio,
         ),
         full_length,
-        least_pps=least_pps / stage.ports,
-        most_pps=row.upper_pps / stage.ports,
-        fails_at_most=True,
-        meets_at_least=is_met,
+        min_pps=min_pps / stage.ports,
+        max_pps=row.upper_pps / stage.ports,
+        misses_at_max=True,
+        meets_at_min=is_met,
     )
-    if result.lower_pps * stage.ports > least_pps * (1.0 + _ALIKE):
+    if result.lower_pps * stage.ports > min_pps * (1.0 + _SAME_RATE_RATIO):
         with contextlib.suppress(InvalidTrial):
             stage.trial(result.lower_pps * stage.ports, duration_s, CONFIRM)
 
@@ -185,7 +193,7 @@ def _confirmation_reason(row: ThroughputRow, below: Sequence[_Witness]) -> str:
     nearest_pps = max(witness.rate_pps for witness in below)
     loss = "lost nothing" if row.loss_ratio == 0.0 else f"lost at most {percent_of(row.loss_ratio)}"
     trials = plural(len(below), "trial")
-    if nearest_pps >= row.throughput_pps * (1.0 - _ALIKE):
+    if nearest_pps >= row.throughput_pps * (1.0 - _SAME_RATE_RATIO):
         return f"{trials} of latency and loss at this rate or below {loss}"
     return f"{trials} of latency and loss below it, the fastest at {format_pps(nearest_pps)}, {loss}"
 
@@ -194,25 +202,25 @@ def _lowered(
     row: ThroughputRow, below: Sequence[_Witness], missed: Sequence[_Witness], stricter_pps: float
 ) -> ThroughputRow:
     """Return the row at the greatest confirmed rate, or without a rate if every trial missed the goal."""
-    least_pps = min(witness.rate_pps for witness in missed)
-    met = [witness for witness in below if witness.rate_pps < least_pps * (1.0 - _ALIKE)]
+    min_pps = min(witness.rate_pps for witness in missed)
+    met = [witness for witness in below if witness.rate_pps < min_pps * (1.0 - _SAME_RATE_RATIO)]
     rate_pps = max((witness.rate_pps for witness in met), default=math.nan)
-    if stricter_pps < least_pps and not rate_pps >= stricter_pps:
+    if stricter_pps < min_pps and not rate_pps >= stricter_pps:
         rate_pps = stricter_pps
     # The trial at the least rate that missed the goal decides, and of several at that rate the one with most loss.
     # Trials of a search below the loss follow from an earlier decisive trial.
-    first = [witness for witness in missed if not witness.record.purpose.startswith(_SEARCH)] or missed
-    decisive_pps = min(witness.rate_pps for witness in first)
+    candidates = [witness for witness in missed if not witness.record.purpose.startswith(_SEARCH_BELOW)] or missed
+    decisive_pps = min(witness.rate_pps for witness in candidates)
     decisive = max(
-        (witness for witness in first if witness.rate_pps <= decisive_pps * (1.0 + _ALIKE)),
+        (witness for witness in candidates if witness.rate_pps <= decisive_pps * (1.0 + _SAME_RATE_RATIO)),
         key=lambda witness: witness.loss_ratio,
     )
-    is_at = decisive.rate_pps >= row.throughput_pps * (1.0 - _ALIKE)
-    where = "at that rate" if is_at else f"at {format_pps(decisive.rate_pps)}"
-    reason = f"the {_NAMES[decisive.record.procedure]} {where} lost {percent_of(decisive.loss_ratio)}"
+    is_at_throughput = decisive.rate_pps >= row.throughput_pps * (1.0 - _SAME_RATE_RATIO)
+    where = "at that rate" if is_at_throughput else f"at {format_pps(decisive.rate_pps)}"
+    reason = f"the {_TRIAL_NAMES[decisive.record.procedure]} {where} lost {percent_of(decisive.loss_ratio)}"
     lowered = replace(
-        _at(row, rate_pps),
-        upper_pps=least_pps,
+        _row_at(row, rate_pps),
+        upper_pps=min_pps,
         confirmed="lowered",
         confirmed_reason=reason,
         missed_pps=decisive.rate_pps,
@@ -221,7 +229,7 @@ def _lowered(
     if math.isnan(rate_pps):
         reason = f"{reason}, and no latency or loss trial below it met the goal"
         return replace(lowered, outcome="undetermined", reason=reason)
-    same_rate = [witness for witness in met if witness.rate_pps >= rate_pps * (1.0 - _ALIKE)]
+    same_rate = [witness for witness in met if witness.rate_pps >= rate_pps * (1.0 - _SAME_RATE_RATIO)]
     loss_ratio = max((witness.loss_ratio for witness in same_rate), default=0.0)
     return replace(
         lowered,
@@ -231,7 +239,7 @@ def _lowered(
     )
 
 
-def _at(row: ThroughputRow, rate_pps: float) -> ThroughputRow:
+def _row_at(row: ThroughputRow, rate_pps: float) -> ThroughputRow:
     """Return the row with its rates at another throughput."""
     ports = row.throughput_pps / row.per_port_pps
     return replace(
@@ -283,6 +291,6 @@ def with_floor(row: ThroughputRow, open_stage: Callable[[], Stage], records: Seq
 
 def _length_s(rate_pps: float, records: Sequence[TrialRecord]) -> float:
     """Return the length of the longest steady trial at a rate, or of the longest at any rate."""
-    steady = [record for record in records if record.procedure in _STEADY]
-    same_rate = [record for record in steady if math.isclose(record.rate_pps, rate_pps, rel_tol=_ALIKE)]
+    steady = [record for record in records if record.procedure in _STEADY_PROCEDURES]
+    same_rate = [record for record in steady if math.isclose(record.rate_pps, rate_pps, rel_tol=_SAME_RATE_RATIO)]
     return max(record.trial.duration_s for record in same_rate or steady)

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from routecast.benchmark.result import BenchmarkResult
 
 _NUMBER = re.compile(r"\d[\d,.]*")
-_STEADY = frozenset({"throughput", "latency", "frame_loss"})
+_STEADY_PROCEDURES = frozenset({"throughput", "latency", "frame_loss"})
 """Procedures at a steady load, whose loss shows the bottleneck; a reset or a burst has other causes of loss."""
-_ALIKE = 1e-9
-_PACE = 1e-3
+_SAME_RATE_RATIO = 1e-9
+_RATE_TOLERANCE_RATIO = 1e-3
 """Relative deviation of a tester's rate from the intended rate: a rate within it does not exceed a maximum."""
-_SCATTER = 0.02
+_LOSS_SCATTER = 0.02
 """Difference of loss between two trials of the same overload; a load without loss has no scatter."""
 
 
@@ -42,11 +42,11 @@ def disturbances_of(records: Sequence[TrialRecord]) -> tuple[str, ...]:
         return ()
     valid = sum(trial.is_valid for trial in disturbed)
     counted = f"{valid} of these trials are valid and count" if valid else "none of these trials counts"
-    first = (
+    summary = (
         f"other work on this machine disturbed {len(disturbed)} of {len(measured)} trials: rates, loss and latency may "
         f"be its doing; {counted}"
     )
-    return (first, *_by_kind(measured, disturbances))
+    return (summary, *_by_kind(measured, disturbances))
 
 
 def reasons_of(records: Sequence[TrialRecord]) -> tuple[str, ...]:
@@ -64,8 +64,8 @@ def _by_kind(trials: Sequence[Trial], describe: Callable[[Trial], Sequence[str]]
         for sentence in dict.fromkeys(describe(trial)):
             kinds.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
     return tuple(
-        f"{len(alike)} of {len(trials)} trials, at worst: {max(alike, key=_numbers)}"
-        for alike in sorted(kinds.values(), key=len, reverse=True)
+        f"{len(sentences)} of {len(trials)} trials, at worst: {max(sentences, key=_numbers)}"
+        for sentences in sorted(kinds.values(), key=len, reverse=True)
     )
 
 
@@ -78,7 +78,7 @@ def limits_of(records: Sequence[TrialRecord]) -> tuple[Limit, ...]:
     """Return the bottleneck of most valid trials with loss by stream and frame size, with the reason of the last."""
     lossy: dict[tuple[str, float], list[Bottleneck]] = {}
     for record in records:
-        if record.procedure in _STEADY and record.trial.is_valid and record.trial.loss_ratio > 0.0:
+        if record.procedure in _STEADY_PROCEDURES and record.trial.is_valid and record.trial.loss_ratio > 0.0:
             lossy.setdefault((record.stream, record.frame_bytes), []).append(record.trial.bottleneck)
     limits = []
     for (stream, frame_bytes), bottlenecks in lossy.items():
@@ -123,7 +123,7 @@ def contradictions(result: BenchmarkResult) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def _rates(result: BenchmarkResult) -> list[ThroughputRow]:
+def _throughput_rows(result: BenchmarkResult) -> list[ThroughputRow]:
     return [row for row in _rows(result, "throughput") if math.isfinite(row.throughput_pps)]
 
 
@@ -132,7 +132,7 @@ def _rows(result: BenchmarkResult, name: str) -> Sequence[Any]:
     return answer.rows if answer is not None else ()
 
 
-def _losses(result: BenchmarkResult) -> list[FrameLossRow]:
+def _loss_rows(result: BenchmarkResult) -> list[FrameLossRow]:
     return [row for row in _rows(result, "frame_loss") if row.outcome == "found" and math.isfinite(row.loss_ratio)]
 
 
@@ -140,7 +140,7 @@ def _place(row: _Row) -> str:
     return f"{row.stream}, {row.frame_bytes:g} B"
 
 
-def _is_same(row: _Row, other: _Row) -> bool:
+def _has_same_conditions(row: _Row, other: _Row) -> bool:
     return (row.stream, row.frame_bytes) == (other.stream, other.frame_bytes)
 
 
@@ -150,16 +150,16 @@ def _goals_that_lost(result: BenchmarkResult) -> Iterator[str]:
     A single trial does not contradict a goal that a share of the trials may miss (RFC 9971).
     """
     trials: list[tuple[str, _Row, float, float]] = [
-        *(("loss trial", row, row.intended_pps, row.loss_ratio) for row in _losses(result)),
+        *(("loss trial", row, row.intended_pps, row.loss_ratio) for row in _loss_rows(result)),
         *(("latency trial", row, row.rate_pps, row.loss_ratio) for row in _rows(result, "latency")),
     ]
     tolerant_goals = _goals_with_exceeding_trials(result)
-    for row in _rates(result):
+    for row in _throughput_rows(result):
         if row.goal in tolerant_goals:
             continue
         for trial, other, rate_pps, loss_ratio in trials:
-            is_below = rate_pps <= row.throughput_pps * (1.0 + _ALIKE)
-            if not _is_same(row, other) or not is_below or not loss_ratio > row.loss_ratio:
+            is_below = rate_pps <= row.throughput_pps * (1.0 + _SAME_RATE_RATIO)
+            if not _has_same_conditions(row, other) or not is_below or not loss_ratio > row.loss_ratio:
                 continue
             goal = "without loss" if row.loss_ratio == 0.0 else f"with at most {percent_of(row.loss_ratio)} loss"
             yield (
@@ -176,7 +176,7 @@ def _goals_with_exceeding_trials(result: BenchmarkResult) -> set[str]:
 
 def _goals_out_of_order(result: BenchmarkResult) -> Iterator[str]:
     """Find goals with a lower rate than a stricter goal, or raised to the rate of a stricter goal."""
-    rows = _rates(result)
+    rows = _throughput_rows(result)
     for row in rows:
         if math.isfinite(row.raised_from_pps):
             yield (
@@ -184,8 +184,8 @@ def _goals_out_of_order(result: BenchmarkResult) -> Iterator[str]:
                 f"below what met a stricter goal; it was raised to {frames_per_second(row.searched_pps)} frames/s"
             )
     for strict, loose in itertools.permutations(rows, 2):
-        is_out = loose.throughput_pps < strict.throughput_pps * (1.0 - _ALIKE)
-        if _is_same(strict, loose) and strict.loss_ratio < loose.loss_ratio and is_out:
+        is_out_of_order = loose.throughput_pps < strict.throughput_pps * (1.0 - _SAME_RATE_RATIO)
+        if _has_same_conditions(strict, loose) and strict.loss_ratio < loose.loss_ratio and is_out_of_order:
             yield (
                 f"{_place(strict)}: {frames_per_second(loose.throughput_pps)} frames/s met {loose.goal}, but "
                 f"{frames_per_second(strict.throughput_pps)} frames/s met {strict.goal}, which tolerates less"
@@ -195,11 +195,11 @@ def _goals_out_of_order(result: BenchmarkResult) -> Iterator[str]:
 def _above_the_maximum(result: BenchmarkResult) -> Iterator[str]:
     """Find rates above the theoretical maximum of the medium."""
     rates: list[tuple[str, _Row, float, float]] = [
-        *(("the throughput", row, row.throughput_pps, row.theoretical_pps) for row in _rates(result)),
-        *(("a loss trial", row, row.forwarded_pps, row.theoretical_pps) for row in _losses(result)),
+        *(("the throughput", row, row.throughput_pps, row.theoretical_pps) for row in _throughput_rows(result)),
+        *(("a loss trial", row, row.forwarded_pps, row.theoretical_pps) for row in _loss_rows(result)),
     ]
     for figure, row, rate_pps, theoretical_pps in rates:
-        if rate_pps > theoretical_pps * (1.0 + _PACE):
+        if rate_pps > theoretical_pps * (1.0 + _RATE_TOLERANCE_RATIO):
             yield (
                 f"{_place(row)}: {figure} has {frames_per_second(rate_pps)} frames/s, but the medium carries at most "
                 f"{frames_per_second(theoretical_pps)} frames/s"
@@ -208,8 +208,8 @@ def _above_the_maximum(result: BenchmarkResult) -> Iterator[str]:
 
 def _losses_that_fall(result: BenchmarkResult) -> Iterator[str]:
     """Find frame loss trials that lost less than one at a lower rate."""
-    for row in _losses(result):
-        worst = _worst_below(result, row, row.intended_pps * (1.0 - _ALIKE))
+    for row in _loss_rows(result):
+        worst = _worst_below(result, row, row.intended_pps * (1.0 - _SAME_RATE_RATIO))
         if worst is not None and _is_less(row.loss_ratio, worst.loss_ratio):
             yield (
                 f"{_place(row)}: the loss trial at {frames_per_second(row.intended_pps)} frames/s lost "
@@ -225,19 +225,19 @@ def _overloads_that_lost_less(result: BenchmarkResult) -> Iterator[str]:
     for row in overloads:
         if row.outcome == "undetermined" or not math.isfinite(row.overload_loss_ratio):
             continue
-        most_ratio = min(row.overload_loss_ratio * _trial_over_overload(row, settings), 1.0)
+        max_loss_ratio = min(row.overload_loss_ratio * _trial_over_overload(row, settings), 1.0)
         worst = _worst_below(result, row, row.overload_pps)
-        if worst is not None and _is_less(most_ratio, worst.loss_ratio):
+        if worst is not None and _is_less(max_loss_ratio, worst.loss_ratio):
             yield (
                 f"{_place(row)}: the overload of {frames_per_second(row.overload_pps)} frames/s lost "
-                f"{percent_of(most_ratio)} at most, but a loss trial at {frames_per_second(worst.intended_pps)} "
+                f"{percent_of(max_loss_ratio)} at most, but a loss trial at {frames_per_second(worst.intended_pps)} "
                 f"frames/s lost {percent_of(worst.loss_ratio)}"
             )
 
 
 def _worst_below(result: BenchmarkResult, row: _Row, rate_pps: float) -> FrameLossRow | None:
     """Return the frame loss trial of a row's stream and frame size that lost most at less than a rate."""
-    lower = [loss for loss in _losses(result) if _is_same(row, loss) and loss.intended_pps < rate_pps]
+    lower = [loss for loss in _loss_rows(result) if _has_same_conditions(row, loss) and loss.intended_pps < rate_pps]
     return max(lower, key=lambda loss: loss.loss_ratio, default=None)
 
 
@@ -252,4 +252,4 @@ def _trial_over_overload(row: RecoveryRow, settings: object) -> float:
 
 
 def _is_less(loss_ratio: float, lower_rate_ratio: float) -> bool:
-    return lower_rate_ratio > loss_ratio + (_SCATTER if loss_ratio > 0.0 else 0.0)
+    return lower_rate_ratio > loss_ratio + (_LOSS_SCATTER if loss_ratio > 0.0 else 0.0)

@@ -73,7 +73,7 @@ def measure_forwarding_rate(
     for _ in range(_SEARCHES):
         reason = ""
         try:
-            offered_pps = find_overload_pps(evaluator, load, overload_ratio=overload_ratio, most_pps=_MAX_PPS)
+            offered_pps = find_overload_pps(evaluator, load, overload_ratio=overload_ratio, max_pps=_MAX_PPS)
         except NoOverload as end:
             offered_pps, reason = end.intended_pps, "the tester reaches no overload"
         trial = evaluator.trial(load.at(offered_pps), duration_s)
@@ -93,7 +93,7 @@ def find_overload_pps(
     *,
     overload_ratio: float = 1.5,
     duration_s: float = 0.1,
-    most_pps: float = 1e8,
+    max_pps: float = 1e8,
 ) -> float:
     """Return an intended load of about ``overload_ratio`` times the forwarding rate, over all ports.
 
@@ -106,7 +106,7 @@ def find_overload_pps(
     reached: Trial | None = None
     reasons: tuple[str, ...] = ()
     is_last = False
-    while rate_pps <= most_pps:
+    while rate_pps <= max_pps:
         trial = evaluator.trial(load.at(rate_pps), duration_s)
         is_short = trial.offered_pps < _REACHED_RATIO * rate_pps
         if not trial.invalid and not is_short:

@@ -141,7 +141,7 @@ def _run_size(run: _Run, stream: Stream, size: float, make_stage: Callable[..., 
 
     The trials of latency and frame loss confirm the throughput, on which all later procedures rest.
     """
-    most_pps = math.inf
+    max_pps = math.inf
     base: ThroughputRow | None = None
     procedures = run.plan.procedures_of(stream, size)
     stage: Stage | None = None
@@ -152,10 +152,10 @@ def _run_size(run: _Run, stream: Stream, size: float, make_stage: Callable[..., 
             base, is_confirmed = _confirm(run, stage, procedures), True
             _measure_floor(run, stage, make_stage, base)
         run.clock.begin(stream, size, name)
-        stage = make_stage(procedure=name, most_pps=most_pps)
-        if not procedure.rests_on_throughput and math.isinf(most_pps):
+        stage = make_stage(procedure=name, max_pps=max_pps)
+        if not procedure.rests_on_throughput and math.isinf(max_pps):
             short = find_ceiling(stage)
-            most_pps = stage.most_pps
+            max_pps = stage.max_pps
             # Sec. 20 has no mixes, and the mean of drawn sizes varies, so a tester falls a little short of the medium.
             (run.short_of_mixes if stream.mix else run.short_of_medium).extend([short] if short else [])
         try:
@@ -178,7 +178,7 @@ def _measure_floor(run: _Run, stage: Stage, make_stage: Callable[..., Stage], ba
     reason = run.rig.no_floor or ("" if trial.floor else FLOOR_LEFT_OUT)
 
     def open_stage() -> Stage:
-        return make_stage(procedure=FLOOR, most_pps=stage.most_pps, evaluator=run.rig.floor(stage.stream, trial))
+        return make_stage(procedure=FLOOR, max_pps=stage.max_pps, evaluator=run.rig.floor(stage.stream, trial))
 
     rows: list[ThroughputRow] = run.rows["throughput"]
     rows[rows.index(base)] = (
@@ -247,15 +247,8 @@ def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotR
         is_ipv6 = stream.protocol == "IPv6"
         reason = rig.refuses(stream) or (mix_refused(stream, MIN_IPV6_BYTES) if is_ipv6 else "")
         if reason:
-            section = (
-                "RFC 6985"
-                if stream.mix
-                else "RFC 2544 sec. 11"
-                if stream.modifier
-                else "RFC 5180"
-                if is_ipv6
-                else "RFC 2544"
-            )
+            sections = {"RFC 6985": stream.mix, "RFC 2544 sec. 11": stream.modifier, "RFC 5180": is_ipv6}
+            section = next((section for section, applies in sections.items() if applies), "RFC 2544")
             refused.append(NotRun(section=section, what=f"stream {stream.name}", reason=reason))
         else:
             usable.append(stream)

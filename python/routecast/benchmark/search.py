@@ -86,11 +86,11 @@ def binary_search(
     probe: Probe,
     goal: GoalProfile,
     *,
-    least_pps: float,
-    most_pps: float,
+    min_pps: float,
+    max_pps: float,
     hint_pps: float = math.nan,
-    fails_at_most: bool = False,
-    meets_at_least: bool = False,
+    misses_at_max: bool = False,
+    meets_at_min: bool = False,
     doubts: int = 0,
 ) -> Bounds:
     """Halve the interval between a load that meets the goal and one that misses it, as RFC 2544 sec. 26.1 suggests.
@@ -100,90 +100,90 @@ def binary_search(
     is a new upper bound, and the search continues below it.
 
     ``goal``: its loss ratio, width and trial lengths count; exceed ratio and duration sum belong to MLRsearch;
-    ``least_pps`` and ``most_pps``: ends of the search, per port; ``hint_pps``: a load near the expected result: the
+    ``min_pps`` and ``max_pps``: ends of the search, per port; ``hint_pps``: a load near the expected result: the
     search starts there and continues in growing steps until it has an interval to halve; NaN for none;
-    ``fails_at_most``: the greatest load is known to miss the goal, and is not tried; ``meets_at_least``: the least load
+    ``misses_at_max``: the greatest load is known to miss the goal, and is not tried; ``meets_at_min``: the least load
     is known to meet the goal, and is not tried; ``doubts``: how often the upper bound is tried once more at the end: on
     a disturbed machine a load can miss the goal for reasons of the machine, and a search that trusts each miss ends too
     low. A load that meets the goal after all is the new lower bound, and the search continues above it.
     """
-    search = _Search(probe=probe, goal=goal, least_pps=least_pps, most_pps=most_pps)
-    if meets_at_least:
-        search.lower = least_pps
+    search = _Search(probe=probe, goal=goal, min_pps=min_pps, max_pps=max_pps)
+    if meets_at_min:
+        search.lower = min_pps
     try:
-        return search.run(hint_pps, fails_at_most=fails_at_most, doubts=doubts)
+        return search.run(hint_pps, misses_at_max=misses_at_max, doubts=doubts)
     except InvalidTrial as problem:
         return Bounds(lower_pps=search.lower, upper_pps=search.upper, outcome="undetermined", reason=str(problem))
 
 
 class _Search:
-    def __init__(self, *, probe: Probe, goal: GoalProfile, least_pps: float, most_pps: float) -> None:
+    def __init__(self, *, probe: Probe, goal: GoalProfile, min_pps: float, max_pps: float) -> None:
         self.probe, self.goal = probe, goal
-        self.least, self.most = least_pps, most_pps
+        self.min_pps, self.max_pps = min_pps, max_pps
         self.lower = self.upper = math.nan
         self.missed: list[float] = []
         self.at_lower: Counts | None = None
         self.trials = 0
 
-    def run(self, hint_pps: float, *, fails_at_most: bool, doubts: int) -> Bounds:
-        length = self.goal.initial_trial
-        if fails_at_most:
-            self.upper = self.most
-        elif self._meets(self.most, length) and (
-            length == self.goal.final_trial or self._meets(self.most, self.goal.final_trial)
+    def run(self, hint_pps: float, *, misses_at_max: bool, doubts: int) -> Bounds:
+        length_s = self.goal.initial_trial
+        if misses_at_max:
+            self.upper = self.max_pps
+        elif self._meets(self.max_pps, length_s) and (
+            length_s == self.goal.final_trial or self._meets(self.max_pps, self.goal.final_trial)
         ):
             return self._bounds("maximum")
-        self._open(length, hint_pps)
-        self._narrow(length)
+        self._open(length_s, hint_pps)
+        self._narrow(length_s)
         for _ in range(doubts):
-            if not (self.least < self.upper < self.most and self._meets(self.upper, length)):
+            if not (self.min_pps < self.upper < self.max_pps and self._meets(self.upper, length_s)):
                 break
-            self.upper = min((load for load in self.missed if load > self.lower), default=self.most)
-            self._climb(length)
-            self._narrow(length)
+            self.upper = min((load for load in self.missed if load > self.lower), default=self.max_pps)
+            self._climb(length_s)
+            self._narrow(length_s)
         # The last determination has the full length (sec. 24).
-        is_short = length < self.goal.final_trial and not math.isnan(self.lower)
+        is_short = length_s < self.goal.final_trial and not math.isnan(self.lower)
         if is_short and not self._meets(self.lower, self.goal.final_trial):
             self.lower = math.nan
             self._descend()
             self._narrow(self.goal.final_trial)
         return self._bounds("below" if math.isnan(self.lower) else "found")
 
-    def _open(self, length: float, hint_pps: float) -> None:
+    def _open(self, length_s: float, hint_pps: float) -> None:
         """Go up or down from a hint, in growing steps, until both bounds are known."""
-        if not self.least < hint_pps < self.upper:
+        if not self.min_pps < hint_pps < self.upper:
             return
         step = 2.0 * self.goal.width
-        if self._meets(hint_pps, length):
-            self._climb(length)
+        if self._meets(hint_pps, length_s):
+            self._climb(length_s)
             return
-        while self.upper * (1.0 - step) > self.least and not self._meets(self.upper * (1.0 - step), length):
+        while self.upper * (1.0 - step) > self.min_pps and not self._meets(self.upper * (1.0 - step), length_s):
             step = min(2.0 * step, 0.5)
 
-    def _climb(self, length: float) -> None:
+    def _climb(self, length_s: float) -> None:
         """Go up from the lower bound in growing steps until a load misses the goal."""
         step = 2.0 * self.goal.width
-        while self.lower * (1.0 + step) < self.upper and self._meets(self.lower * (1.0 + step), length):
+        while self.lower * (1.0 + step) < self.upper and self._meets(self.lower * (1.0 + step), length_s):
             step = min(2.0 * step, 1.0)
 
-    def _narrow(self, length: float) -> None:
+    def _narrow(self, length_s: float) -> None:
         """Halve the interval until it is as narrow as the goal's width."""
         while self.trials < _MAX_TRIALS:
             low = 0.0 if math.isnan(self.lower) else self.lower
-            if self.upper - low <= self.goal.width * self.upper or self.upper <= self.least:
+            if self.upper - low <= self.goal.width * self.upper or self.upper <= self.min_pps:
                 return
-            self._meets(max(0.5 * (low + self.upper), self.least), length)
+            self._meets(max(0.5 * (low + self.upper), self.min_pps), length_s)
 
     def _descend(self) -> None:
         """Go down from a lower bound that failed at full length in growing steps until a load meets the goal."""
         width = self.goal.width
-        while math.isnan(self.lower) and self.upper > self.least and self.trials < _MAX_TRIALS:
-            self._meets(max(self.upper * (1.0 - width), self.least), self.goal.final_trial)
+        while math.isnan(self.lower) and self.upper > self.min_pps and self.trials < _MAX_TRIALS:
+            self._meets(max(self.upper * (1.0 - width), self.min_pps), self.goal.final_trial)
             width = min(2.0 * width, 0.5)
 
-    def _meets(self, load_pps: float, length: float) -> bool:
+    def _meets(self, load_pps: float, length_s: float) -> bool:
         self.trials += 1
-        counts = self.probe(load_pps, length, f"search {self.trials}, {self.goal.name}")
+        counts = self.probe(load_pps, length_s, f"search {self.trials}, {self.goal.name}")
         if counts.loss_ratio <= self.goal.loss_ratio:
             self.lower, self.at_lower = load_pps, counts
             return True
@@ -196,7 +196,7 @@ class _Search:
         return Bounds(lower_pps=self.lower, upper_pps=self.upper, conditional_pps=conditional_pps, outcome=outcome)
 
 
-def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, most_pps: float) -> tuple[Bounds, ...]:
+def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, min_pps: float, max_pps: float) -> tuple[Bounds, ...]:
     """Search for all goals at once: MLRsearch (RFC 9971) by its reference library, over any evaluator.
 
     Conversions, which RFC 9971 wants stated: the library's load is that of **one port**, its counts are of **all
@@ -204,7 +204,7 @@ def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, 
     library limits its own time by the wall clock; this limit is far beyond any run, since the profile decides the
     length of a search. There is no warm-up trial: the stage before has sent at the maximum rate already.
 
-    ``least_pps`` and ``most_pps``: ends of the search, per port. The result is in the order of the goals.
+    ``min_pps`` and ``max_pps``: ends of the search, per port. The result is in the order of the goals.
     """
     from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch
 
@@ -226,8 +226,8 @@ def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, 
     search_goals = [_search_goal(goal) for goal in goals]
     config = Config(
         goals=list(dict.fromkeys(search_goals)),
-        min_load=least_pps,
-        max_load=most_pps,
+        min_load=min_pps,
+        max_load=max_pps,
         search_duration_max=_NO_TIME_LIMIT_S,
         warmup_duration=None,
     )
@@ -279,7 +279,7 @@ class Burst:
 def longest_burst(
     send: Callable[[int, str], Counts],
     *,
-    most_frames: int,
+    max_frames: int,
     width_ratio: float,
     verify_losses: int,
     verify_below: float,
@@ -287,7 +287,7 @@ def longest_burst(
 ) -> Burst:
     """Search for the longest burst without loss: binary search of TST009 with loss verification (RFC 9004 sec. 6).
 
-    ``send``: ``send(frames, purpose)`` sends a burst and counts it; ``most_frames``: upper limit: the burst's longest
+    ``send``: ``send(frames, purpose)`` sends a burst and counts it; ``max_frames``: upper limit: the burst's longest
     send time at the maximum rate; ``width_ratio``: least step, over the burst; at least one frame; ``verify_losses``
     and ``verify_below``: loss verification, see :func:`verified`; ``hint_frames``: a burst near the expected result,
     tried first; 0 for none.
@@ -306,14 +306,14 @@ def longest_burst(
                 return False
         return False
 
-    lower, upper = 0, most_frames + 1
+    lower, upper = 0, max_frames + 1
     # From a hint outwards in growing steps; without one, halving from the limit.
-    if 0 < hint_frames <= most_frames:
-        lower, upper = _around(holds, hint_frames, most_frames, width_ratio)
-    elif holds(most_frames):
-        return Burst(frames=most_frames, outcome="limit", trials=trials)
+    if 0 < hint_frames <= max_frames:
+        lower, upper = _around(holds, hint_frames, max_frames, width_ratio)
+    elif holds(max_frames):
+        return Burst(frames=max_frames, outcome="limit", trials=trials)
     else:
-        upper = most_frames
+        upper = max_frames
     while upper - lower > max(round(width_ratio * upper), 1):
         # Bursts differ by orders of magnitude, so the middle is the geometric one.
         middle = max(round((max(lower, 1) * upper) ** 0.5), lower + 1)
@@ -323,20 +323,20 @@ def longest_burst(
             lower = middle
         else:
             upper = middle
-    return Burst(frames=lower, outcome="limit" if lower == most_frames else "found", trials=trials)
+    return Burst(frames=lower, outcome="limit" if lower == max_frames else "found", trials=trials)
 
 
-def _around(holds: Callable[[int], bool], hint: int, most: int, width_ratio: float) -> tuple[int, int]:
+def _around(holds: Callable[[int], bool], hint: int, max_frames: int, width_ratio: float) -> tuple[int, int]:
     """Return a burst that holds and one that does not, near a good hint."""
     step = 1.0 + 2.0 * width_ratio
     if holds(hint):
         lower = hint
-        while lower < most:
-            frames = min(max(round(lower * step), lower + 1), most)
+        while lower < max_frames:
+            frames = min(max(round(lower * step), lower + 1), max_frames)
             if not holds(frames):
                 return lower, frames
             lower, step = frames, step * step
-        return lower, most + 1
+        return lower, max_frames + 1
     upper = hint
     while upper > 1:
         frames = min(max(round(upper / step), 1), upper - 1)

@@ -91,7 +91,7 @@ class Stage:
 
     ``frame_bytes``: frame size, the mean of a mix; ``evaluator``: ready for the stream; ``identity``: text that changes
     with every condition of a trial except its load and its number; ``records``: the trials of all stages of a run;
-    ``on_trial(seconds, is_known, purpose)``: called after each trial; ``is_known``: the journal had it; ``most_pps``:
+    ``on_trial(seconds, is_known, purpose)``: called after each trial; ``is_known``: the journal had it; ``max_pps``:
     the greatest rate that the tester itself reaches, all ports together; ``burst_pps``: the greatest rate at which it
     sends a short burst from its first frame on; ``failures``: messages of a tester that failed and ran a trial again.
     """
@@ -107,7 +107,7 @@ class Stage:
     records: list[TrialRecord]
     flows: int = 1
     on_trial: Callable[[float, bool, str], None] = field(default=lambda seconds, is_known, purpose: None)
-    most_pps: float = math.inf
+    max_pps: float = math.inf
     burst_pps: float = math.inf
     count: int = 0
     failures: list[str] = field(default_factory=list)
@@ -131,7 +131,7 @@ class Stage:
     @property
     def maximum_pps(self) -> float:
         """Greatest rate that can be offered: the medium's, or the tester's own where that is less."""
-        return min(self.theoretical_pps, self.most_pps)
+        return min(self.theoretical_pps, self.max_pps)
 
     @property
     def is_counting(self) -> bool:
@@ -162,19 +162,19 @@ class Stage:
         run = partial(evaluator.reset_trial, load, duration_s, kind=kind, at_s=at_s)
         return self._valid(load, duration_s, purpose, run, reset=f"{kind}@{at_s!r}")
 
-    def burst(self, frames: int, purpose: str, *, residual_s: float, least_pps: float) -> Counts:
+    def burst(self, frames: int, purpose: str, *, residual_s: float, min_pps: float) -> Counts:
         """Send a burst at the maximum rate, all ports together, and count it (RFC 9004 sec. 6).
 
         The burst is a trial at the maximum rate, as long as the burst takes. The tester waits for residual frames by
         itself; a simulated trial continues without traffic instead. A tester of software reaches its greatest rate only
         after a while: where it cannot send the burst evenly, it sends this burst and all later ones slower, down to
-        ``least_pps``.
+        ``min_pps``.
 
-        Raises InvalidTrial: the tester cannot send the burst at ``least_pps`` either.
+        Raises InvalidTrial: the tester cannot send the burst at ``min_pps`` either.
         """
         if math.isinf(self.burst_pps):
-            is_slower = self.most_pps < self.theoretical_pps
-            self.burst_pps = max(_COLD_RATE_RATIO * self.most_pps, least_pps) if is_slower else self.theoretical_pps
+            is_slower = self.max_pps < self.theoretical_pps
+            self.burst_pps = max(_COLD_RATE_RATIO * self.max_pps, min_pps) if is_slower else self.theoretical_pps
         while True:
             # Half a gap less than the burst, so that rounding adds no frame.
             length_s = (frames - _HALF_A_GAP * self.ports) / self.burst_pps
@@ -185,7 +185,7 @@ class Stage:
                 else:
                     trial = self.trial(self.burst_pps, length_s, purpose, attempts=_BURST_ATTEMPTS)
             except InvalidTrial:
-                if self.burst_pps * _SLOW_DOWN_RATIO < least_pps:
+                if self.burst_pps * _SLOW_DOWN_RATIO < min_pps:
                     raise
                 self.burst_pps *= _SLOW_DOWN_RATIO
             else:

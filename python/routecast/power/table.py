@@ -312,7 +312,7 @@ class _TrialRunner:
             return counts_of(self.evaluator.trial(self.load.at(ports * per_port_pps), duration_s), duration_s)
 
         bounds = binary_search(
-            probe, goal, least_pps=self.settings.min_rate_ratio * max_pps / ports, most_pps=max_pps / ports
+            probe, goal, min_pps=self.settings.min_rate_ratio * max_pps / ports, max_pps=max_pps / ports
         )
         links = ("the links, not the router, limit the throughput",)
         return LosslessThroughput(

@@ -20,8 +20,8 @@ from routecast.evaluate.trial import Trial
 from routecast.quantity.bounded_file import read_parquet
 
 _SCHEMA = "routecast-benchmark/1"
-_JOURNAL = frozenset({"procedure", "stream", "frame_bytes", "purpose", "trial"})
-_ALIKE = 1.0 - 1e-3
+_JOURNAL_COLUMNS = frozenset({"procedure", "stream", "frame_bytes", "purpose", "trial"})
+_SAME_RATE_RATIO = 1.0 - 1e-3
 """Rates as near as this are equal: a tester's rate differs a little from the intended one."""
 
 
@@ -32,7 +32,7 @@ def is_benchmark(root: Node) -> bool:
 
 def is_journal(columns: list[str]) -> bool:
     """Whether a table is a benchmark's ``trials.parquet``."""
-    return set(columns) >= _JOURNAL
+    return set(columns) >= _JOURNAL_COLUMNS
 
 
 def read_benchmark(document: Document) -> tuple[Record, ...]:
@@ -42,17 +42,17 @@ def read_benchmark(document: Document) -> tuple[Record, ...]:
     """
     rows = document.root.at("throughput.rows")
     if not rows.value:
-        rows.problem("is missing or empty: it is what is exchanged; trials.parquet has the single trials")
+        rows.problem("is missing or empty: only throughput is exchanged; trials.parquet has the single trials")
         document.check()
     records: list[Record] = []
     lossy = sorted({row.get("loss_ratio").number() for row in rows.items()} - {0.0})
     for row in rows.items():
-        records += _bounds(document, row, lossy)
+        records += _bound_records(document, row, lossy)
     document.check()
     return tuple(records)
 
 
-def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
+def _bound_records(document: Document, row: Node, lossy: list[float]) -> list[Record]:
     setup = document.root.get("setup")
     loss_ratio = row.need("loss_ratio").finite(least=0.0, most=1.0)
     frame_bytes = row.need("frame_bytes").finite(least=64.0)
@@ -60,10 +60,10 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
     lower_pps, upper_pps = row.get("lower_pps").number(least=0.0), row.get("upper_pps").number(least=0.0)
     forwarded_pps = row.get("conditional_pps").number(least=0.0)
     link_bps = [node.number(least=0.0) for node in setup.get("link_bps").items()] if setup.get("link_bps") else []
-    per_port, rate = row.get("per_port_pps").number(), row.get("throughput_pps").number()
-    ports = round(rate / per_port) if per_port > 0.0 and rate > 0.0 else 0
+    per_port_pps, throughput_pps = row.get("per_port_pps").number(), row.get("throughput_pps").number()
+    ports = round(throughput_pps / per_port_pps) if per_port_pps > 0.0 and throughput_pps > 0.0 else 0
     duration_s = row.get("final_trial_s").number(least=0.0)
-    limit = _limit(row, lower_pps)
+    limit = _limit_of(row, lower_pps)
     if limit:
         upper_pps = lower_pps if limit == "medium" else NAN  # the medium carries no more; a tester is no upper bound
     records = []
@@ -102,14 +102,14 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
     return records
 
 
-def _limit(row: Node, lower_pps: float) -> str:
+def _limit_of(row: Node, lower_pps: float) -> str:
     """Return the limit of a rate that the row names, or the one that the ratio to the medium's rate shows."""
     text = row.get("limit").text()
     if text and text not in LIMITS:
-        row.get("limit").problem(f"got {text!r}: wants one of {', '.join(LIMITS)}, or nothing")
+        row.get("limit").problem(f"got {text!r}: it must be one of {', '.join(LIMITS)}, or empty")
     if text or row.get("outcome").value != "maximum":
         return text if text in LIMITS else ""
-    return "medium" if lower_pps >= _ALIKE * row.get("theoretical_pps").number(least=0.0) else "tester"
+    return "medium" if lower_pps >= _SAME_RATE_RATIO * row.get("theoretical_pps").number(least=0.0) else "tester"
 
 
 def read_journal(path: Path) -> tuple[Record, ...]:
@@ -150,10 +150,10 @@ def read_journal(path: Path) -> tuple[Record, ...]:
         )
     if problems:
         raise FileProblem(str(path), problems)
-    limited = _without_overload(records)
+    tester_limited = _without_overload(records)
     return tuple(
         replace(record, facts={**record.facts, "limit": "tester"})
-        if record.goal not in NO_THROUGHPUT and (record.title, record.frame_bytes) in limited
+        if record.goal not in NO_THROUGHPUT and (record.title, record.frame_bytes) in tester_limited
         else record
         for record in records
     )
@@ -166,8 +166,8 @@ def _without_overload(records: Sequence[Record]) -> set[tuple[str, float]]:
         if record.goal not in NO_THROUGHPUT and record.trial.is_valid:
             trials.setdefault((record.title, record.frame_bytes), []).append(record.trial)
 
-    def least_loss_ratio(alike: Sequence[Trial]) -> float:
-        greatest_pps = max(trial.offered_pps for trial in alike)
-        return min(trial.loss_ratio for trial in alike if trial.offered_pps >= _ALIKE * greatest_pps)
+    def least_loss_ratio(same_conditions: Sequence[Trial]) -> float:
+        max_pps = max(trial.offered_pps for trial in same_conditions)
+        return min(trial.loss_ratio for trial in same_conditions if trial.offered_pps >= _SAME_RATE_RATIO * max_pps)
 
-    return {key for key, alike in trials.items() if least_loss_ratio(alike) <= PDR_LOSS_RATIO}
+    return {key for key, same_conditions in trials.items() if least_loss_ratio(same_conditions) <= PDR_LOSS_RATIO}

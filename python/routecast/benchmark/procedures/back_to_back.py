@@ -140,14 +140,14 @@ def _stated(rows: Sequence[BackToBackRow], plan: Plan, medium: str) -> dict[str,
 
 
 def _search(
-    stage: Stage, settings: BackToBackProfile, max_frames: int, number: int, hint: int, least_pps: float
+    stage: Stage, settings: BackToBackProfile, max_frames: int, number: int, hint: int, min_pps: float
 ) -> Burst:
     def send(frames: int, purpose: str) -> Counts:
-        return stage.burst(frames, f"search {number}, {purpose}", residual_s=settings.residual, least_pps=least_pps)
+        return stage.burst(frames, f"search {number}, {purpose}", residual_s=settings.residual, min_pps=min_pps)
 
     return longest_burst(
         send,
-        most_frames=max_frames,
+        max_frames=max_frames,
         width_ratio=settings.width,
         verify_losses=settings.verify_losses,
         verify_below=settings.verify_below,

@@ -184,10 +184,10 @@ _CEILING_TRIAL_S = 0.2
 _CEILING_MARGIN = 0.9
 _MIX_MARGIN = 0.98
 """Margin of a mix's first rate: the mean of drawn sizes varies, so a tester falls short of the medium's rate."""
-_CLEAR_LOSS = 0.1
+_CLEAR_LOSS_RATIO = 0.1
 _MAX_DOUBTS = 1
 _CEILING_ATTEMPTS = 8
-_TINY_LOSS = 1e-12
+_TINY_LOSS_RATIO = 1e-12
 GREATEST = "greatest rate of the tester"
 """Purpose of the trials that find the greatest rate of the tester."""
 _LOG_AXIS_RATIO = 0.08
@@ -214,7 +214,7 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[ThroughputRow, ...]:
 def find_ceiling(stage: Stage) -> str:
     """Find the greatest rate of the tester: that of the medium, unless trials at it are invalid.
 
-    Sets ``stage.most_pps``, and returns a note where it is less than the medium's maximum: a tester that cannot fill
+    Sets ``stage.max_pps``, and returns a note where it is less than the medium's maximum: a tester that cannot fill
     the medium is a deviation from sec. 20, not a result of the router.
     """
     first_s = min(goal.initial_trial for goal in stage.profile.throughput.goal)
@@ -230,15 +230,15 @@ def find_ceiling(stage: Stage) -> str:
             is_short = reached_pps < stage.maximum_pps * (1.0 - 1e-3)
             # A trial can be invalid for another reason, so a trial with all frames is run again first.
             if reached_pps > 0.0 and (is_short or is_second):
-                is_drawn = bool(stage.stream.mix) and math.isinf(stage.most_pps)
-                stage.most_pps = reached_pps * (_MIX_MARGIN if is_drawn else _CEILING_MARGIN)
+                is_drawn = bool(stage.stream.mix) and math.isinf(stage.max_pps)
+                stage.max_pps = reached_pps * (_MIX_MARGIN if is_drawn else _CEILING_MARGIN)
             is_second = not is_short
         else:
             break
-    if stage.most_pps >= stage.theoretical_pps:
+    if stage.max_pps >= stage.theoretical_pps:
         return ""
     return (
-        f"{stage.stream.name}, {stage.frame_bytes:g} B: the tester reaches {stage.most_pps:,.0f} of "
+        f"{stage.stream.name}, {stage.frame_bytes:g} B: the tester reaches {stage.max_pps:,.0f} of "
         f"{stage.theoretical_pps:,.0f} frames/s, and offers no more"
     )
 
@@ -288,7 +288,7 @@ def floor_text(row: ThroughputRow) -> str:
         lost = percent_of(row.floor_loss_ratio) if row.floor_loss_ratio else "nothing"
         parts.append(f"a wire without a device lost {lost} at this rate in the same minutes")
         device_loss_ratio = 1.0 - row.conditional_pps / row.throughput_pps
-        if _TINY_LOSS < device_loss_ratio <= row.floor_loss_ratio:
+        if _TINY_LOSS_RATIO < device_loss_ratio <= row.floor_loss_ratio:
             parts.append(f"the {percent_of(device_loss_ratio)} that were lost here are the machine's, not the device's")
     if math.isfinite(row.floor_missed_loss_ratio):
         floor = percent_of(row.floor_missed_loss_ratio) if row.floor_missed_loss_ratio else "nothing"
@@ -314,25 +314,25 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
             slice_s=settings.slice,
         )
 
-    most_pps = stage.maximum_pps / ports
-    least_pps = settings.least * stage.theoretical_pps / ports
+    max_pps = stage.maximum_pps / ports
+    min_pps = settings.least * stage.theoretical_pps / ports
     if settings.search == "mlrsearch":
-        return mlr_search(probe_for(settings.goal), settings.goal, least_pps=least_pps, most_pps=most_pps)
+        return mlr_search(probe_for(settings.goal), settings.goal, min_pps=min_pps, max_pps=max_pps)
     by_goal: dict[str, Bounds] = {}
-    greatest = _trial_at_most(stage)
-    hint_pps, fails_at_most = math.nan, False
+    greatest = _trial_at_max(stage)
+    hint_pps, misses_at_max = math.nan, False
     if greatest is not None:
         hint_pps = greatest.forwarded_pps * (1.0 - settings.base.width) / ports
-        fails_at_most = greatest.loss_ratio > max(_CLEAR_LOSS, settings.verify_below)
+        misses_at_max = greatest.loss_ratio > max(_CLEAR_LOSS_RATIO, settings.verify_below)
     # The goal that tolerates most comes first, because the result of a stricter goal is a little lower.
     for goal in sorted(settings.goal, key=lambda goal: -goal.loss_ratio):
         bounds = binary_search(
             probe_for([goal]),
             goal,
-            least_pps=least_pps,
-            most_pps=most_pps,
+            min_pps=min_pps,
+            max_pps=max_pps,
             hint_pps=hint_pps,
-            fails_at_most=fails_at_most and goal.loss_ratio < 0.5 * _CLEAR_LOSS,
+            misses_at_max=misses_at_max and goal.loss_ratio < 0.5 * _CLEAR_LOSS_RATIO,
             doubts=min(settings.verify_losses, _MAX_DOUBTS),
         )
         by_goal[goal.name] = bounds
@@ -362,7 +362,7 @@ def _consistent(goals: Sequence[GoalProfile], bounds: Sequence[Bounds]) -> tuple
     return tuple(result)
 
 
-def _trial_at_most(stage: Stage) -> Trial | None:
+def _trial_at_max(stage: Stage) -> Trial | None:
     """Return the last valid trial at the greatest rate, whose forwarded rate is a good first guess."""
     trials = (record.trial for record in reversed(stage.own_records) if record.purpose == GREATEST)
     return next((trial for trial in trials if trial.is_valid), None)
@@ -406,7 +406,7 @@ def _row(stage: Stage, goal: GoalProfile, bounds_by_port: list[Bounds], trials: 
 
 
 def _limit(stage: Stage) -> Literal["medium", "tester"]:
-    return "tester" if stage.most_pps < stage.theoretical_pps * (1.0 - 1e-9) else "medium"
+    return "tester" if stage.max_pps < stage.theoretical_pps * (1.0 - 1e-9) else "medium"
 
 
 def _power(stage: Stage, goal: GoalProfile, rate_pps: float) -> TrialPower | None:
