@@ -48,8 +48,8 @@ def test_bits_are_those_of_the_wire_and_numbers_are_in_base_units() -> None:
 
 def test_a_file_gives_what_the_command_says(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", str(EXAMPLE), "--load", "5 Mpps", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert rc.solve(EXAMPLE, "5 Mpps").forwarded_pps == said["forwarded_pps"]
+    document = json.loads(capsys.readouterr().out)
+    assert rc.solve(EXAMPLE, "5 Mpps").forwarded_pps == document["forwarded_pps"]
 
 
 def test_a_trial_is_short_to_read_and_a_row_of_a_table() -> None:

@@ -133,8 +133,8 @@ def test_a_new_procedure_is_one_file(package: Path, tmp_path: Path) -> None:
     profile = (package / "data" / "benchmark" / "quick.toml").read_text(encoding="utf-8")
     (tmp_path / "own.toml").write_text(f'{profile}\n[half]\nduration = "750 ms"\n', encoding="utf-8")
 
-    asked = ("--profile", "own.toml", "--procedures", "half,frame_loss", "--out", "there")
-    command = ("-m", "routecast", "benchmark", "rfc2544", "--evaluator", "solve", ROUTER, *asked)
+    arguments = ("--profile", "own.toml", "--procedures", "half,frame_loss", "--out", "there")
+    command = ("-m", "routecast", "benchmark", "rfc2544", "--evaluator", "solve", ROUTER, *arguments)
     printed = python(*command, package=package, folder=tmp_path)
     # Its table stands after that of frame loss, as in the list, and its deviation among the others.
     table = printed.partition("Frame loss rate")[2].partition("Half of the throughput (RFC 2544 sec. 26.7)")[2]
@@ -208,7 +208,7 @@ def answer(run):
 
 
 def table(result):
-    column = Column("Sum", "1", ".0f", lambda one: one)
+    column = Column("Sum", "1", ".0f", lambda total: total)
     return Table.of(result.sums, column, name="sums", title="Sums of all", caption="")
 
 
@@ -291,8 +291,8 @@ def test_a_new_network_function_is_one_file(package: Path, tmp_path: Path) -> No
     text = (package / "data" / "functions" / "l2_switch.function.toml").read_text(encoding="utf-8")
     new = text.replace('name = "l2_switch"', 'name = "hub"', 1)
     (package / "data" / "functions" / "hub.function.toml").write_text(new, encoding="utf-8")
-    asked = ("function", "hub", "--on", "xeon-e5-2690v2", "--json")
-    result = json.loads(python("-m", "routecast", *asked, package=package, folder=tmp_path))
+    arguments = ("function", "hub", "--on", "xeon-e5-2690v2", "--json")
+    result = json.loads(python("-m", "routecast", *arguments, package=package, folder=tmp_path))
     assert result["function"] == "hub"
 
 

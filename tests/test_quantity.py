@@ -174,7 +174,7 @@ def test_fitted_terms_of_a_power_may_be_of_either_sign(
 
 
 @pytest.mark.parametrize(
-    ("text", "read", "told"),
+    ("text", "read", "message"),
     [
         ("3.2 pJ", quantity.parse_bit_energy_j, "is an energy: expected an energy per bit"),
         ("3.2 pJ/bit", quantity.parse_packet_energy_j, "is an energy per bit: expected an energy per packet"),
@@ -182,6 +182,6 @@ def test_fitted_terms_of_a_power_may_be_of_either_sign(
         ("-5 W", quantity.parse_power_w, "a power is at least 0"),
     ],
 )
-def test_fitted_terms_of_another_kind_are_refused(text: str, read: Callable[[str], float], told: str) -> None:
-    with pytest.raises(QuantityProblem, match=told):
+def test_fitted_terms_of_another_kind_are_refused(text: str, read: Callable[[str], float], message: str) -> None:
+    with pytest.raises(QuantityProblem, match=message):
         read(text)

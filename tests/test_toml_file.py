@@ -111,10 +111,10 @@ def test_a_value_of_another_kind_is_told_the_kind_in_words_of_toml() -> None:
     text = 'count = "four"\non = "maybe"\nmore = "file.toml"\n'
     with pytest.raises(FileProblem) as caught:
         validated(Counted, parse_toml(text, "file"), "file")
-    told = dict(caught.value.problems)
-    assert told["count"] == 'got "four": must be a whole number'
-    assert told["on"] == 'got "maybe": must be true or false'
-    assert told["more"] == 'got "file.toml": must be a table: { key = value, … }'
+    messages = dict(caught.value.problems)
+    assert messages["count"] == 'got "four": must be a whole number'
+    assert messages["on"] == 'got "maybe": must be true or false'
+    assert messages["more"] == 'got "file.toml": must be a table: { key = value, … }'
 
 
 class NeverWritten(list):

@@ -79,12 +79,12 @@ def test_copying_all_brings_all_and_again_changes_nothing(
     empty_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["examples", "--all", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["written"], said["unchanged"]) == ([f"examples/{name}" for name in NAMES], [])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["written"], document["unchanged"]) == ([f"examples/{name}" for name in NAMES], [])
     assert copied(empty_folder / "examples") == NAMES
     assert run(["examples", "--all", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["written"], said["unchanged"]) == ([], [f"examples/{name}" for name in NAMES])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["written"], document["unchanged"]) == ([], [f"examples/{name}" for name in NAMES])
 
 
 def test_a_changed_file_is_kept_unless_forced(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +108,7 @@ def test_a_folder_in_the_way_is_told_whatever_is_forced(empty_folder: Path, caps
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["greeen"], 'did you mean "green"?'),
         (["li2012"], "li2012.cluster.toml or li2012.placement.toml"),
@@ -120,10 +120,10 @@ def test_a_folder_in_the_way_is_told_whatever_is_forced(empty_folder: Path, caps
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_written(
-    arguments: list[str], told: str, empty_folder: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, empty_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["examples", *arguments]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert copied(empty_folder) == []
 
 

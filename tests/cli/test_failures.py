@@ -16,7 +16,7 @@ from routecast.router.multistage.failures import events_of, failed, tasks_of
 ROUTER = Path(__file__).parents[2] / "examples" / "multistage.router.toml"
 
 
-def asked(
+def failure_events(
     duration_s: float = 1.0,
     *,
     fail: tuple[str, ...] = (),
@@ -42,26 +42,28 @@ def times(events: tuple[Event, ...], element: str) -> set[tuple[float, float]]:
 
 
 def test_without_failures_there_are_no_events() -> None:
-    assert asked() == ()
+    assert failure_events() == ()
 
 
 def test_one_time_holds_for_all_elements_and_several_are_taken_in_order() -> None:
-    both = asked(fail=("br 1", "br 2"), at=("200 ms",), until=("0.5 s",), detect="10 ms")
-    assert times(both, "br 1") == times(both, "br 2") == {(0.2, 0.5)}
-    each = asked(fail=("br 1",), switch_off=("br 2",), at=("100 ms", "600 ms"), until=("0.5 s", "never"), detect="1 ms")
-    assert times(each, "br 1") == {(0.1, 0.5)}
-    assert times(each, "br 2") == {(0.6 + 0.01, math.inf)}
-    rerouted = sorted({item.at_s for item in each if isinstance(item, Reroute)})
+    events = failure_events(fail=("br 1", "br 2"), at=("200 ms",), until=("0.5 s",), detect="10 ms")
+    assert times(events, "br 1") == times(events, "br 2") == {(0.2, 0.5)}
+    events = failure_events(
+        fail=("br 1",), switch_off=("br 2",), at=("100 ms", "600 ms"), until=("0.5 s", "never"), detect="1 ms"
+    )
+    assert times(events, "br 1") == {(0.1, 0.5)}
+    assert times(events, "br 2") == {(0.6 + 0.01, math.inf)}
+    rerouted = sorted({item.at_s for item in events if isinstance(item, Reroute)})
     assert rerouted == pytest.approx([0.101, 0.501, 0.6])
 
 
 def test_nobody_notices_a_failure_without_a_time_to_detect_it() -> None:
-    events = asked(fail=("br 1",), at=("100 ms",))
+    events = failure_events(fail=("br 1",), at=("100 ms",))
     assert {type(event) for event in events} == {Outage}
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"fail": ("br 1",)}, "say when: --at TIME"),
         ({"at": ("1 ms",)}, "--at is given, but nothing fails"),
@@ -77,14 +79,14 @@ def test_nobody_notices_a_failure_without_a_time_to_detect_it() -> None:
         ),
     ],
 )
-def test_options_that_do_not_fit_are_refused(options: dict[str, object], said: str) -> None:
-    with pytest.raises(QuantityProblem, match=said):
-        asked(**options)  # type: ignore[arg-type]  # each case gives some of them
+def test_options_that_do_not_fit_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(QuantityProblem, match=message):
+        failure_events(**options)  # type: ignore[arg-type]  # each case gives some of them
 
 
 def test_an_element_that_is_not_there_is_refused_with_the_nearest() -> None:
     with pytest.raises(ModelProblem, match='did you mean "br 1"'):
-        asked(fail=("br1",), at=("1 ms",), until=("1 us",))
+        failure_events(fail=("br1",), at=("1 ms",), until=("1 us",))
 
 
 @pytest.mark.parametrize("nameless", ["", " "])
@@ -96,8 +98,8 @@ def test_an_element_without_a_name_is_not_the_whole_router(nameless: str) -> Non
 
 
 def test_what_the_others_learn_after_the_end_of_the_trial_does_not_happen() -> None:
-    back_later = asked(fail=("br 1",), at=("100 ms",), until=("5 s",), detect="10 ms")
+    back_later = failure_events(fail=("br 1",), at=("100 ms",), until=("5 s",), detect="10 ms")
     noticed = sorted({entry.at_s for entry in back_later if isinstance(entry, Reroute)})
     assert noticed == pytest.approx([0.11])
-    never_noticed = asked(fail=("br 1",), at=("100 ms",), until=("200 ms",), detect="2 s")
+    never_noticed = failure_events(fail=("br 1",), at=("100 ms",), until=("200 ms",), detect="2 s")
     assert {type(item) for item in never_noticed} == {Outage}

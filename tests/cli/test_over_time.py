@@ -77,7 +77,7 @@ def test_what_happens_to_a_router_is_drawn_and_not_judged(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--read-at", "2 s"], "within the trial, 0 to 100 ms"),
         (["--read-at", "soon"], "soon"),
@@ -85,7 +85,7 @@ def test_what_happens_to_a_router_is_drawn_and_not_judged(
     ],
 )
 def test_what_cannot_be_read_or_drawn_is_refused_first(
-    options: list[str], said: str, router: str, capsys: pytest.CaptureFixture[str]
+    options: list[str], message: str, router: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["simulate", router, *options]) == 2
-    assert said in " ".join(capsys.readouterr().err.split())
+    assert message in " ".join(capsys.readouterr().err.split())

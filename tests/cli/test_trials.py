@@ -104,8 +104,8 @@ def test_other_frames_count_in_the_buffers_of_a_chip_as_those_of_the_file_do(
         trial = json_of(["simulate", str(file), "--duration", "50 ms", *options], capsys)
         assert isinstance(trial["loss_ratio"], float)
         losses.append(trial["loss_ratio"])
-    asked, written, small = losses
-    assert asked == written > 0.0
+    option, written, small = losses
+    assert option == written > 0.0
     assert small == 0.0
 
 
@@ -243,10 +243,10 @@ progress_bar = console.progress_bar
 @contextmanager
 def telling(what):
     with progress_bar(what) as report:
-        def told(*done):
+        def report_both(*done):
             print("simulates", file=sys.stderr, flush=True)
             report(*done)
-        yield told
+        yield report_both
 console.progress_bar = telling
 from routecast.cli import main
 sys.exit(main())

@@ -25,13 +25,13 @@ def test_the_list_tells_every_kernel(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.slow
 def test_a_kernel_is_told_with_what_a_line_rate_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figure = tmp_path / "misses.svg"
-    asked = ["workload", "frag", *QUICK, "--line-rate", "10 Gbit/s", "--frequency", "1.4 GHz"]
-    assert run([*asked, "--figure", str(figure)]) == 0
+    command = ["workload", "frag", *QUICK, "--line-rate", "10 Gbit/s", "--frequency", "1.4 GHz"]
+    assert run([*command, "--figure", str(figure)]) == 0
     out = capsys.readouterr().out
     for words in ("Instruction mix", "executed at least once", "Misses per packet", "14.88 Mpps", "94.1"):
         assert words in out
     assert figure.read_text(encoding="utf-8").startswith("<svg")
-    assert run([*asked, "--json"]) == 0
+    assert run([*command, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     (need,) = document["required"]
     # 1.4 GHz over 10 Gbit/s / (84 B x 8 bit).

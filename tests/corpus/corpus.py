@@ -192,15 +192,15 @@ def recorded(page: Page, out: Path, short: Path = Path("SHORT")) -> str:
     return as_page(page, code, stdout.getvalue(), stderr.getvalue(), {str(out): "OUT", str(short): "SHORT"})
 
 
-def as_page(page: Page, code: int, said: str, complained: str, places: dict[str, str]) -> str:
+def as_page(page: Page, code: int, stdout: str, stderr: str, places: dict[str, str]) -> str:
     """Give what the file of a page should hold, from what its command printed and the exit code."""
-    if said.startswith(("{", "[")):
-        said = json.dumps(plain(json.loads(said), page.digits, page.least), indent=1, ensure_ascii=False) + "\n"
+    if stdout.startswith(("{", "[")):
+        stdout = json.dumps(plain(json.loads(stdout), page.digits, page.least), indent=1, ensure_ascii=False) + "\n"
     if code:
-        said += f"exit code {code}\n" + "".join(f"{line}\n" for line in _messages(complained))
+        stdout += f"exit code {code}\n" + "".join(f"{line}\n" for line in _messages(stderr))
     for place, name in (*places.items(), (str(ROOT), ".")):
-        said = said.replace(place, name)
-    return f"$ {page.command}\n{said}"
+        stdout = stdout.replace(place, name)
+    return f"$ {page.command}\n{stdout}"
 
 
 def hold(path: Path, now: str, digits: int = 6) -> None:

@@ -58,8 +58,8 @@ def tier(page: Page) -> pytest.MarkDecorator:
 @pytest.mark.slow
 def test_a_study_finds_and_shows_what_it_did(page: Page, study: Callable[[str], Path]) -> None:
     out = study(page.name.removeprefix("study/"))
-    code, said = int((out / "exit_code.txt").read_text()), (out / "stdout.txt").read_text()
-    hold(page.path, as_page(page, code, said, (out / "stderr.txt").read_text(), {str(out): "OUT"}))
+    code, stdout = int((out / "exit_code.txt").read_text()), (out / "stdout.txt").read_text()
+    hold(page.path, as_page(page, code, stdout, (out / "stderr.txt").read_text(), {str(out): "OUT"}))
     hold_report(page, out)
 
 

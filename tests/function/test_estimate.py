@@ -161,8 +161,8 @@ def test_flows_that_are_not_told_are_the_entries_of_the_functions_table(small_ho
     named = replace(SWITCH, flows_of="mac")
     for entries in (500, 5000):
         sizes = {"mac": entries}
-        told = estimate(SWITCH, small_host, tables=sizes, popularity=Popularity(flows=entries))
-        assert estimate(named, small_host, tables=sizes).packet_cycles == pytest.approx(told.packet_cycles)
+        expected = estimate(SWITCH, small_host, tables=sizes, popularity=Popularity(flows=entries))
+        assert estimate(named, small_host, tables=sizes).packet_cycles == pytest.approx(expected.packet_cycles)
 
 
 def test_the_tightest_limit_binds(small_host: Hardware) -> None:

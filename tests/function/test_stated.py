@@ -27,14 +27,14 @@ def beside(name: str, value: float, giga: float = PAPER_GIGA) -> ComparedStateme
     return next(row for row in rows if row.stated.value == value)
 
 
-@pytest.mark.parametrize(("name", "one"), STATED, ids=IDS)
-def test_each_stated_number_stands_in_its_quotation(name: str, one: Stated) -> None:
-    assert one.value in numbers(one.quote)
+@pytest.mark.parametrize(("name", "stated"), STATED, ids=IDS)
+def test_each_stated_number_stands_in_its_quotation(name: str, stated: Stated) -> None:
+    assert stated.value in numbers(stated.quote)
 
 
-@pytest.mark.parametrize(("name", "one"), STATED, ids=IDS)
-def test_quotations_are_the_words_of_the_paper(name: str, one: Stated) -> None:
-    assert any(plain(one.quote) in text for text in papers())
+@pytest.mark.parametrize(("name", "stated"), STATED, ids=IDS)
+def test_quotations_are_the_words_of_the_paper(name: str, stated: Stated) -> None:
+    assert any(plain(stated.quote) in text for text in papers())
 
 
 @pytest.mark.parametrize("name", ["l2_switch", "learning_switch", "mpls_switch", "bng", "microflow_switch"])

@@ -15,17 +15,17 @@ SIZES = tuple(round(16 * KIB * 2 ** (step / 2)) // 64 * 64 for step in range(33)
 
 @dataclass(frozen=True, kw_only=True)
 class KnownHost:
-    """Capacities in bytes, and cycles of an access that finds its line there."""
+    """Cache sizes as the system states them and as the process gets them, and cycles of an access to each level."""
 
-    told: tuple[int, int, int] = (48 * KIB, 2 * MIB, 64 * MIB)
-    found: tuple[int, int, int] = (48 * KIB, 2 * MIB, 24 * MIB)
+    system_bytes: tuple[int, int, int] = (48 * KIB, 2 * MIB, 64 * MIB)
+    effective_bytes: tuple[int, int, int] = (48 * KIB, 2 * MIB, 24 * MIB)
     dependent: tuple[float, ...] = (5.0, 15.0, 70.0, 300.0)
     batched: tuple[float, ...] = (0.0, 3.0, 12.0, 40.0)
     streamed: tuple[float, ...] = (2.0, 2.5, 5.0, 11.0)
 
     def cycles(self, costs: Sequence[float], working_set_bytes: int) -> float:
         """Uniform random lines: a share min(1, C/W) is found within the capacity C."""
-        result = [min(1.0, size / working_set_bytes) for size in self.found] + [1.0]
+        result = [min(1.0, size / working_set_bytes) for size in self.effective_bytes] + [1.0]
         shares = [result[0], *(after - before for before, after in pairwise(result))]
         return sum(share * cost for share, cost in zip(shares, costs, strict=True))
 
@@ -73,7 +73,7 @@ def sample(
         "interruptions": interruptions,
         "caches": [
             {"level": level, "size_bytes": size, "line_bytes": 64, "shared_cpus": 1}
-            for level, size in zip(levels, host.told, strict=True)
+            for level, size in zip(levels, host.system_bytes, strict=True)
         ],
         "latency": curve(host.dependent) + normal,
         "batched": curve(host.batched),

@@ -93,7 +93,7 @@ class TestCommand:
     """``routecast hardware probe`` on a sample instead of this host."""
 
     @pytest.fixture
-    def found(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    def probed_sample(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         outcome = sample()
 
         def sampled(**_: object) -> Probed:
@@ -109,7 +109,7 @@ class TestCommand:
         return CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
 
     def test_it_writes_the_hosts_own_file(
-        self, found: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, probed_sample: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("ROUTECAST_HOST_FILE", str(tmp_path / "deep" / "host.hardware.toml"))
         result = self.run()
@@ -118,15 +118,17 @@ class TestCommand:
         for text in ("2.5 GHz", "DRAM", "ht_lookup", "quiet"):
             assert text in result.stdout
 
-    def test_json_is_one_document(self, found: dict[str, Any], tmp_path: Path) -> None:
+    def test_json_is_one_document(self, probed_sample: dict[str, Any], tmp_path: Path) -> None:
         result = self.run("--json", "--out", str(tmp_path / "a.hardware.toml"))
         document = json.loads(result.stdout)
         assert [level["name"] for level in document["levels"]] == ["L1", "L2", "L3", "DRAM"]
         assert document["operations"]["ht_lookup"]["samples"] == 15
-        assert document["measured"]["clock"] == found["clock"]
+        assert document["measured"]["clock"] == probed_sample["clock"]
 
-    def test_a_noisy_host_is_flagged_and_under_strict_refused(self, found: dict[str, Any], tmp_path: Path) -> None:
-        found["steal_ratio"] = 0.3
+    def test_a_noisy_host_is_flagged_and_under_strict_refused(
+        self, probed_sample: dict[str, Any], tmp_path: Path
+    ) -> None:
+        probed_sample["steal_ratio"] = 0.3
         out = tmp_path / "noisy.hardware.toml"
         strict = self.run("--strict", "--out", str(out))
         assert isinstance(strict.exception, CriterionFailed)  # exit code 1

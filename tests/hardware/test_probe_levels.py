@@ -36,15 +36,15 @@ def test_costs_of_the_levels_are_found_on_top_of_l1() -> None:
 @pytest.mark.parametrize("part", [0.1, 0.4, 1.0])
 def test_the_part_of_l3_that_a_guest_gets_is_found(part: float) -> None:
     known = KnownHost()
-    l3 = round(part * known.told[2])
-    fit = fit_levels(sample(replace(known, found=(*known.found[:2], l3)), scatter=0.0), CLOCK_HZ)
+    l3 = round(part * known.system_bytes[2])
+    fit = fit_levels(sample(replace(known, effective_bytes=(*known.effective_bytes[:2], l3)), scatter=0.0), CLOCK_HZ)
     assert fit.levels[2].size_bytes == pytest.approx(l3, rel=0.03)
     assert any("the rest goes to others" in note for note in fit.notes) == (part < 0.9)
 
 
 def test_sizes_of_the_cores_own_caches_are_the_systems() -> None:
     fit = fit_levels(sample(), CLOCK_HZ)
-    assert [level.size_bytes for level in fit.levels[:2]] == list(KnownHost().told[:2])
+    assert [level.size_bytes for level in fit.levels[:2]] == list(KnownHost().system_bytes[:2])
     assert fit.levels[3].size_bytes == math.inf
 
 
@@ -61,7 +61,7 @@ def test_normal_pages_are_told_and_do_not_count() -> None:
 
 
 def test_a_host_without_l3_has_three_levels() -> None:
-    outcome = sample(replace(KnownHost(), found=(48 * 1024, 2 * MIB, 2 * MIB)), scatter=0.0)
+    outcome = sample(replace(KnownHost(), effective_bytes=(48 * 1024, 2 * MIB, 2 * MIB)), scatter=0.0)
     outcome["caches"] = outcome["caches"][:2]
     fit = fit_levels(outcome, CLOCK_HZ)
     assert [level.name for level in fit.levels] == ["L1", "L2", "DRAM"]

@@ -177,12 +177,12 @@ def test_shares_are_shares_and_sum_to_one(streams: list[Stream], sizes: list[flo
 
 @given(exponent=st.floats(0.1, 2.0), size=st.floats(10.0, 10_000.0))
 def test_a_larger_cache_finds_more_and_a_steeper_law_too(exponent: float, size: float) -> None:
-    def found(size: float, exponent: float) -> float:
+    def l1_share(size: float, exponent: float) -> float:
         stream = table(lines=100_000, popularity=Popularity(kind="zipf", exponent=exponent))
         return residency(levels(size), [stream])["table"]["L1"]
 
-    assert found(size, exponent) <= found(1.5 * size, exponent) + 1e-9
-    assert found(size, exponent) <= found(size, exponent + 0.2) + 1e-9
+    assert l1_share(size, exponent) <= l1_share(1.5 * size, exponent) + 1e-9
+    assert l1_share(size, exponent) <= l1_share(size, exponent + 0.2) + 1e-9
 
 
 @given(keys=st.integers(1, 2000), lines=st.integers(1, 2000))

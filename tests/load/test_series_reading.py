@@ -172,7 +172,7 @@ def test_a_poller_that_is_a_second_late_keeps_its_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is empty"),
         ("# only a remark\n", "is empty"),
@@ -186,8 +186,8 @@ def test_a_poller_that_is_a_second_late_keeps_its_steps(tmp_path: Path) -> None:
         ("time,bit/s\n2026-03-01T00:00:00Z,1\n2026-03-01 00:05:00,1\n", "offset"),
     ],
 )
-def test_a_file_that_is_no_series_says_why(tmp_path: Path, text: str, said: str) -> None:
-    assert said in faults(written(tmp_path, text))
+def test_a_file_that_is_no_series_says_why(tmp_path: Path, text: str, message: str) -> None:
+    assert message in faults(written(tmp_path, text))
 
 
 def test_of_many_wrong_lines_twenty_are_shown_and_all_are_counted(tmp_path: Path) -> None:

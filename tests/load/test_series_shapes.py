@@ -126,8 +126,8 @@ def test_the_synthetic_day_has_the_mean_and_the_peak_that_were_asked_for(
 
 
 def test_noise_of_the_synthetic_day_depends_on_its_seed_and_leaves_the_mean() -> None:
-    asked: dict[str, Any] = {"mean_bps": 1e9, "noise_ratio": 0.2, "step_s": 60.0}
-    item, same, other = (synthetic_day(seed=seed, **asked) for seed in (1, 1, 2))
+    options: dict[str, Any] = {"mean_bps": 1e9, "noise_ratio": 0.2, "step_s": 60.0}
+    item, same, other = (synthetic_day(seed=seed, **options) for seed in (1, 1, 2))
     assert item == same
     assert item.l2_bps != other.l2_bps
     calm = synthetic_day(mean_bps=1e9, step_s=60.0).l2_bps
@@ -154,5 +154,5 @@ def test_abilene_is_busier_by_day_than_by_night() -> None:
 
 
 def test_notes_travel_with_the_series() -> None:
-    series = replace(days([1.0] * 24), notes=("found",))
-    assert mean_day(scaled_to_peak(series, 5.0), HOUR_S).notes[0] == "found"
+    series = replace(days([1.0] * 24), notes=("a note",))
+    assert mean_day(scaled_to_peak(series, 5.0), HOUR_S).notes[0] == "a note"

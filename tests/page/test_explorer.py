@@ -35,8 +35,8 @@ RUN = """async ([settings, rate, duration]) => {
     const positions = {...explorer.positions};
     for (const [key, at] of Object.entries(settings)) positions[key] = at;
     explorer.generation += 1;  // what is drawn meanwhile is stopped
-    const found = await explorer.run(positions, rate, 0, {durationS: duration});
-    return JSON.parse(JSON.stringify(found, (_, value) => Number.isNaN(value) ? null : value));
+    const outcome = await explorer.run(positions, rate, 0, {durationS: duration});
+    return JSON.parse(JSON.stringify(outcome, (_, value) => Number.isNaN(value) ? null : value));
 }"""
 
 

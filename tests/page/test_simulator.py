@@ -159,7 +159,7 @@ def test_runs_wait_for_each_other_and_a_closed_simulator_starts_anew(opened: Ope
     seeds = [
         opened.page.evaluate(
             """async scenarios => {
-              const outcomes = await Promise.all(scenarios.map(one => simulator.run(`{"scenario": ${one}}`)));
+              const outcomes = await Promise.all(scenarios.map(scenario => simulator.run(`{"scenario": ${scenario}}`)));
               return outcomes.map(outcome => outcome.latency.mean_s);
             }""",
             [with_run(MD1, seed=seed) for seed in (1, 2, 3)],
@@ -183,7 +183,7 @@ def test_a_run_after_one_that_trapped_has_a_fresh_module(opened: Opened) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["WebAssembly", "DecompressionStream", "Worker"])
 def test_a_browser_that_cannot_simulate_says_what_it_lacks(opened: Opened, name: str) -> None:
-    said = opened.page.evaluate(
+    refusal = opened.page.evaluate(
         f"""async () => {{
           globalThis.{name} = undefined;
           const missing = Simulator.missing();
@@ -193,4 +193,4 @@ def test_a_browser_that_cannot_simulate_says_what_it_lacks(opened: Opened, name:
         }}"""
     )
     shown = {"Worker": "Web Workers"}.get(name, name)
-    assert said == [1, "unsupported", f"this browser cannot simulate: it has no {shown}"]
+    assert refusal == [1, "unsupported", f"this browser cannot simulate: it has no {shown}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,27 +78,22 @@ def test_a_fact_that_nobody_told_is_asked_for_by_its_name_with_both_answers() ->
     # Queues of their own leave no collapse: less is possible, so the interval is narrower.
     assert widths["no"] < widths["yes"]
     assert "shared_queue = no" in fact.text
-    told = [
-        p.__class__(
-            **{**{f: getattr(p, f) for f in p.__dataclass_fields__}, "layout": p.layout.__class__(shared_queue=False)}
-        )
-        for p in linear((1, 2, 4))
-    ]
-    assert size(told, Target.parse("7 Mpps"), counts=range(1, 17)).facts == ()
+    points = [replace(point, layout=replace(point.layout, shared_queue=False)) for point in linear((1, 2, 4))]
+    assert size(points, Target.parse("7 Mpps"), counts=range(1, 17)).facts == ()
 
 
 def test_the_command_answers_in_one_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, page, figure = tmp_path / "three.csv", tmp_path / "size.html", tmp_path / "size.svg"
     table.write_text(THREE)
-    asked = ["size", str(table), "--target", "40 Gbit/s", "--frames", "IMIX"]
-    assert run([*asked, "--figure", str(figure), "--out", str(page)]) == 0
+    command = ["size", str(table), "--target", "40 Gbit/s", "--frames", "IMIX"]
+    assert run([*command, "--figure", str(figure), "--out", str(page)]) == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "40 Gbit/s of IMIX" in output
     assert "probability of 0.95" in output
     assert "shared_queue" in output
     assert "<svg" in figure.read_text()
     assert "How many cores?" in page.read_text()
-    assert run([*asked, "--json", "--cores", "1..12"]) == 0
+    assert run([*command, "--json", "--cores", "1..12"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["series"]
     assert [count["cores"] for count in answer["counts"]] == list(range(1, 13))
     assert all(0.0 <= count["probability"] <= 1.0 for count in answer["counts"])
