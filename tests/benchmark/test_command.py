@@ -107,7 +107,7 @@ def test_the_profile_of_all_procedures_says_itself_how_long_its_dry_run_is(capsy
         (("--evaluator", "solve", str(ROUTER), "--ipv6"), "not protocols"),
         (("--evaluator", "solve", str(ROUTER), "--filters", "25"), "no packet filter"),
         (("--evaluator", "solve", str(ROUTER), "--broadcast"), "a model knows no frames beside the test stream"),
-        (("--evaluator", "solve", str(ROUTER), "--broadcast", "--filters", "25"), "conditions of their own"),
+        (("--evaluator", "solve", str(ROUTER), "--broadcast", "--filters", "25"), "separate conditions"),
         (("--testbed", "namespaces", "--dut", "bridge", "--management"), "no SNMP agent answers at 198.18.1.1"),
         (("--testbed", "namespaces", "--dut", "linux", "--management"), "(--dut-option snmp=true)"),
         (

@@ -342,7 +342,7 @@ def test_measuring_until_enough_is_known_stops_by_itself_and_goes_on_from_its_ta
     assert all(point.calibrate for point in points)
     again = run(*arguments, "--until", "40%")
     assert again.returncode == 0, again.stderr
-    assert "going on from them" in again.stderr
+    assert "continuing from them" in again.stderr
     assert len(read_points(table)) == len(points)
     assert run("validate", str(table)).returncode == 0
     refused = run(*arguments, "--until", "40%", "--load", "10 kpps")

@@ -11,13 +11,13 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and leave with its exit code; ``arguments`` are those of this program unless given.
+    """Run one command and exit with its code; without ``arguments``, those of this process.
 
-    The program exits at once when it is interrupted before its command begins or after it has ended: there is nothing
-    to tidy up, and an interrupted import could raise anything.
+    The program exits at once if it is interrupted before its command begins or after its command has ended: then
+    nothing remains to tidy up, and an interrupted import could raise anything.
     """
-    given = sys.argv[1:] if arguments is None else arguments
-    if [*given] == ["--version"]:  # asked by scripts, so answered before anything heavy is imported
+    words = sys.argv[1:] if arguments is None else arguments
+    if [*words] == ["--version"]:  # Scripts use it, so it comes before heavy imports.
         from routecast import __version__
 
         print(f"routecast {__version__}")
@@ -29,27 +29,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         import signal
 
-        # A shell may let a job in the background ignore Ctrl-C: then it stays ignored.
-        is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        # A job in the background of a shell ignores Ctrl-C, and continues to ignore it.
+        is_interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
-        def hear(handler: Callable[..., object]) -> None:
-            if is_heard:
+        def set_handler(handler: Callable[..., object]) -> None:
+            if is_interruptible:
                 signal.signal(signal.SIGINT, handler)
 
-        hear(_leave)
+        set_handler(_exit_interrupted)
         from routecast.cli.run import run
 
-        code = run(given, begin=hear)
-        hear(_leave)
-        # CPython ends itself by SIGINT after an exec() of a text, as dataclasses do it, that Ctrl-C broke off; one that
-        # goes through takes that back.
+        code = run(words, begin=set_handler)
+        set_handler(_exit_interrupted)
+        # If Ctrl-C interrupts the exec() of a text, as in dataclasses, CPython ends by SIGINT; another exec() resets
+        # that.
         exec("")
     except KeyboardInterrupt:
-        _leave()
+        _exit_interrupted()
     raise SystemExit(code)
 
 
-def _leave(*_: object) -> None:
+def _exit_interrupted(*_: object) -> None:
     import os
 
     os.write(2, b"routecast: interrupted\n")

@@ -134,14 +134,13 @@ class Commands(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        commands: dict[str, Any] = {}
-        for panel, of_core in PANELS.items():
-            for name, target in of_core.items():
-                commands[name] = LazyCommand(name, target, "routecast.cli", panel)
-            for wing in wings():
-                for name, target in wing.commands.get(panel, {}).items():
-                    commands[name] = LazyCommand(name, target, wing.package, panel)
-        self.commands = commands
+        packages = (("routecast.cli", PANELS), *((wing.package, wing.commands) for wing in wings()))
+        self.commands: Any = {
+            name: LazyCommand(name, target, package, panel)
+            for panel in PANELS
+            for package, panels in packages
+            for name, target in panels.get(panel, {}).items()
+        }
 
 
 def _refuse_empty_path(process: Callable[..., object], parameter: Any, context: Any, value: Any) -> object:

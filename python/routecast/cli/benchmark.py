@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from routecast.benchmark.plan import Plan
-    from routecast.benchmark.profile import Profile
     from routecast.benchmark.result import BenchmarkResult
     from routecast.benchmark.rig import Rig
     from routecast.benchmark.streams import Stream
@@ -36,14 +38,14 @@ class EvaluatorName(StrEnum):
 def streams_of_options(
     *, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int, conditions: Mapping[str, bool]
 ) -> Sequence[Stream]:
-    """Return the stream that the options describe, None without options. Conditions are by field of the stream."""
+    """Return the stream that the options describe, nothing without options; ``conditions`` are fields of the stream."""
     from routecast.benchmark.streams import StreamProfile, stream_of
     from routecast.errors import QuantityProblem
 
-    given = [name for name, is_on in {**conditions, "filters": filters > 0}.items() if is_on]
-    if len(given) > 1:
-        options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise QuantityProblem("", f"{options} are conditions of their own: give one of them")
+    enabled = [name for name, is_on in {**conditions, "filters": filters > 0}.items() if is_on]
+    if len(enabled) > 1:
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in enabled)
+        raise QuantityProblem("", f"{options} are separate conditions: give one of them")
     stream = StreamProfile(
         protocol="IPv6" if ipv6 else "IPv4",
         bidirectional=bidirectional,
@@ -71,7 +73,7 @@ def rig_of_options(
 ) -> Rig:
     """Return the rig of the options: a test bed with a device, or a model with an evaluator.
 
-    Raises RoutecastError: nothing to test, an option that the evaluator has no use for, a file that cannot be read.
+    Raises RoutecastError: there is nothing to test, the evaluator has no use for an option, or a file is not readable.
     """
     from routecast.errors import QuantityProblem
 
@@ -114,28 +116,28 @@ def rig_of_options(
     from routecast.router.files import read_router_and_load
 
     model, _ = read_router_and_load(router)
-    lengths_s = _outages(outages)
+    outages_s = _outages_s(outages)
     if evaluator is EvaluatorName.SOLVE:
         return ModelRig(model=model, with_="solve", seed=seed, outages_s={})
-    return ModelRig(model=model, with_="simulate", seed=seed, outages_s=lengths_s)
+    return ModelRig(model=model, with_="simulate", seed=seed, outages_s=outages_s)
 
 
-def _outages(texts: Sequence[str]) -> dict[str, float]:
+def _outages_s(texts: Sequence[str]) -> dict[str, float]:
     from routecast.errors import QuantityProblem
     from routecast.quantity import parse_duration_s
 
-    outages = {}
+    outages_s = {}
     for text in texts:
         kind, equals, length = text.partition("=")
         if not equals or not kind.strip():
             raise QuantityProblem(text, f"--outage {text!r}: write KIND=TIME, such as process=250ms")
-        outages[kind.strip()] = parse_duration_s(length)
-    return outages
+        outages_s[kind.strip()] = parse_duration_s(length)
+    return outages_s
 
 
-WHAT = "What is tested"
-STREAMS = "Test streams"
-HOW = "How"
+_tested_option = partial(typer.Option, rich_help_panel="What is tested")
+_stream_option = partial(typer.Option, rich_help_panel="Test streams")
+_procedure_option = partial(typer.Option, rich_help_panel="How")
 
 
 class Search(StrEnum):
@@ -158,121 +160,77 @@ def rfc2544(
     *,
     testbed: Annotated[
         str | None,
-        typer.Option(
+        _tested_option(
             "--testbed",
             metavar="FILE|namespaces",
             help="A *.testbed.toml, or namespaces: a test bed on this machine alone.",
-            rich_help_panel=WHAT,
         ),
     ] = None,
     dut: Annotated[
-        str | None,
-        typer.Option("--dut", metavar="DEVICE", help="Device under test, such as linux.", rich_help_panel=WHAT),
+        str | None, _tested_option("--dut", metavar="DEVICE", help="Device under test, such as linux.")
     ] = None,
     dut_option: Annotated[
-        list[str] | None,
-        typer.Option("--dut-option", metavar="KEY=VALUE", help="Option of the device.", rich_help_panel=WHAT),
+        list[str] | None, _tested_option("--dut-option", metavar="KEY=VALUE", help="Option of the device.")
     ] = None,
     encapsulation: EncapsulationOption = None,
-    evaluator: Annotated[
-        EvaluatorName, typer.Option("--evaluator", help="Who answers.", rich_help_panel=WHAT)
-    ] = EvaluatorName.MEASURE,
+    evaluator: Annotated[EvaluatorName, _tested_option("--evaluator", help="Who answers.")] = EvaluatorName.MEASURE,
     outage: Annotated[
         list[str] | None,
-        typer.Option(
-            "--outage",
-            metavar="KIND=TIME",
-            help="A reset that a simulated model is given, such as process=250ms.",
-            rich_help_panel=WHAT,
+        _tested_option(
+            "--outage", metavar="KIND=TIME", help="A reset that a simulated model is given, such as process=250ms."
         ),
     ] = None,
     own_network: Annotated[
-        bool,
-        typer.Option(
-            "--i-own-this-network", help="Send on interfaces that carry other traffic as well.", rich_help_panel=WHAT
-        ),
+        bool, _tested_option("--i-own-this-network", help="Send on interfaces that carry other traffic as well.")
     ] = False,
     share_cores: ShareCoresOption = False,
     power: PowerOption = None,
     cores: CoresOption = None,
     profile: Annotated[
         str,
-        typer.Option(
+        _procedure_option(
             "--profile",
             metavar="NAME|FILE",
             help="rfc2544, quick, ndrpdr, or a profile's file.",
             autocompletion=_profiles,
-            rich_help_panel=HOW,
         ),
     ] = "quick",
     procedures: Annotated[
         str,
-        typer.Option(
+        _procedure_option(
             "--procedures",
             metavar="NAME,…",
             help="Some of them, such as throughput,latency; those that they rest on are run as well.",
-            rich_help_panel=HOW,
         ),
     ] = "",
-    search: Annotated[
-        Search | None, typer.Option("--search", help="How throughput is searched.", rich_help_panel=HOW)
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how long it will take, and leave.", rich_help_panel=HOW)
-    ] = False,
+    search: Annotated[Search | None, _procedure_option("--search", help="How throughput is searched.")] = None,
+    dry_run: Annotated[bool, _procedure_option("--dry-run", help="Say how long it will take, and leave.")] = False,
     frame: Annotated[
         list[str] | None,
-        typer.Option(
-            "--frame",
-            metavar="SIZE",
-            help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".',
-            rich_help_panel=STREAMS,
+        _stream_option(
+            "--frame", metavar="SIZE", help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".'
         ),
     ] = None,
-    bidirectional: Annotated[
-        bool, typer.Option("--bidirectional", help="Both ways (sec. 14).", rich_help_panel=STREAMS)
-    ] = False,
-    ipv6: Annotated[
-        bool, typer.Option("--ipv6", help="IPv6 instead of IPv4 (RFC 5180).", rich_help_panel=STREAMS)
-    ] = False,
-    networks: Annotated[
-        int, typer.Option("--networks", min=1, max=256, help="Destination networks (sec. 12).", rich_help_panel=STREAMS)
-    ] = 1,
+    bidirectional: Annotated[bool, _stream_option("--bidirectional", help="Both ways (sec. 14).")] = False,
+    ipv6: Annotated[bool, _stream_option("--ipv6", help="IPv6 instead of IPv4 (RFC 5180).")] = False,
+    networks: Annotated[int, _stream_option("--networks", min=1, max=256, help="Destination networks (sec. 12).")] = 1,
     filters: Annotated[
-        int,
-        typer.Option(
-            "--filters", min=0, max=1000, help="Filter conditions (sec. 11.4: 1, 25).", rich_help_panel=STREAMS
-        ),
+        int, _stream_option("--filters", min=0, max=1000, help="Filter conditions (sec. 11.4: 1, 25).")
     ] = 0,
     broadcast: Annotated[
-        bool,
-        typer.Option(
-            "--broadcast", help="Every 100th frame is a broadcast frame (sec. 11.1).", rich_help_panel=STREAMS
-        ),
+        bool, _stream_option("--broadcast", help="Every 100th frame is a broadcast frame (sec. 11.1).")
     ] = False,
     management: Annotated[
-        bool,
-        typer.Option(
-            "--management", help="The device answers an SNMP query each second (sec. 11.2).", rich_help_panel=STREAMS
-        ),
+        bool, _stream_option("--management", help="The device answers an SNMP query each second (sec. 11.2).")
     ] = False,
     routing_updates: Annotated[
         bool,
-        typer.Option(
-            "--routing-updates",
-            help="A neighbour changes a route of the device each second (sec. 11.3).",
-            rich_help_panel=STREAMS,
-        ),
+        _stream_option("--routing-updates", help="A neighbour changes a route of the device each second (sec. 11.3)."),
     ] = False,
     burst: Annotated[
-        int,
-        typer.Option(
-            "--burst", min=1, max=100_000, help="Frames a burst (sec. 21: 16 … 1024).", rich_help_panel=STREAMS
-        ),
+        int, _stream_option("--burst", min=1, max=100_000, help="Frames a burst (sec. 21: 16 … 1024).")
     ] = 1,
-    flows: Annotated[
-        int, typer.Option("--flows", min=1, max=60_000, help="Flows each way (RFC 4814).", rich_help_panel=STREAMS)
-    ] = 1,
+    flows: Annotated[int, _stream_option("--flows", min=1, max=60_000, help="Flows each way (RFC 4814).")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of a simulated model.")] = 1,
     out: Annotated[
         Path | None,
@@ -284,8 +242,8 @@ def rfc2544(
 ) -> None:
     """Run the procedures of RFC 2544 (with RFC 9004, 6201, 8219, 9971) and say in what the run complies.
 
-    Without options for streams the profile's are run, one after the other. An interrupted or killed run continues where
-    it stopped when it is started again with the same folder.
+    Without options for streams, all streams of the profile are tested. An interrupted or killed run continues where it
+    stopped if it is started again with the same folder.
     """
     from routecast.benchmark.page import write_report
     from routecast.benchmark.plan import plan_of
@@ -293,14 +251,14 @@ def rfc2544(
     from routecast.benchmark.run import run_benchmark
     from routecast.errors import EnvironmentProblem
 
-    counts = _counts(cores, evaluator, testbed, dut, dut_option or [])
+    counts = _core_counts(cores, evaluator, testbed, dut, dut_option or [])
     if flows == 1 and max(count or 1 for count, _ in counts) > 1:
         flows = FLOWS_OF_SEVERAL_CORES
         remark(f"{flows:,} flows are sent, so that a hash spreads them evenly over the cores")
-    chosen = read_profile(profile)
+    procedure_profile = read_profile(profile)
     frames = [parse_frames(text) for text in frame or ()]
     plan = plan_of(
-        chosen,
+        procedure_profile,
         procedures=[name.strip() for name in procedures.split(",") if name.strip()],
         frame_bytes=[size for size in frames if isinstance(size, int)],
         mixes=[mix for mix in frames if isinstance(mix, str)],
@@ -321,7 +279,7 @@ def rfc2544(
             evaluator,
             testbed=testbed,
             dut=dut,
-            options=[*(dut_option or []), *(f"{name}={given}" for name, given in more.items())],
+            options=[*(dut_option or []), *(f"{name}={value}" for name, value in core_options.items())],
             encapsulation=encapsulation,
             outages=outage or [],
             own_network=own_network,
@@ -329,40 +287,42 @@ def rfc2544(
             power=power,
             seed=seed,
         )
-        for _, more in counts
+        for _, core_options in counts
     ]
     if dry_run or evaluator is EvaluatorName.MEASURE:
-        _announce(plan)
+        _print_plan(plan)
         if len(counts) > 1:
-            remark(f"That is run {len(counts)} times: for {', '.join(str(count) for count, _ in counts)} cores")
+            remark(f"This runs {len(counts)} times: for {', '.join(str(count) for count, _ in counts)} cores")
     if dry_run:
         return
-    root = out or Path(_folder_name(router, testbed, dut, chosen))
+    tested = router.name.partition(".")[0] if router else dut or Path(testbed or "namespaces").name.partition(".")[0]
+    root = out or Path(f"{procedure_profile.name}-{tested}")
+    command = shlex.join(["routecast", *sys.argv[1:]])
     results: list[BenchmarkResult] = []
     points: list[Point] = []
     for (count, _), rig in zip(counts, rigs, strict=True):
         folder = root / f"cores-{count}" if len(counts) > 1 else root
         try:
             with progress_bar("benchmark") as progress:
-                result = run_benchmark(plan, rig, out=folder, on_progress=progress, command=_command())
+                result = run_benchmark(plan, rig, out=folder, on_progress=progress, command=command)
         except (KeyboardInterrupt, EnvironmentProblem):
-            kept = folder / "trials.parquet"
-            if kept.exists():
-                remark(f"Finished trials are in {kept}; the same command continues from there.")
+            trials = folder / "trials.parquet"
+            if trials.exists():
+                remark(f"Finished trials are in {trials}; the same command continues from there.")
             raise
         results.append(result)
         if not as_json:
-            _print(result)
+            _print_result(result)
         remark(f"Report: {write_report(result, folder)}")
-        points += _points(result, count, root, points)
+        points += _write_points(result, count, root, points)
     if as_json:
         print_json(results[0].to_json() if len(results) == 1 else {"runs": [result.to_json() for result in results]})
 
 
-def _counts(
+def _core_counts(
     cores: str | None, evaluator: EvaluatorName, testbed: str | None, dut: str | None, options: Sequence[str]
 ) -> tuple[tuple[int | None, dict[str, int]], ...]:
-    """Return the numbers of cores that the device is given, each with its options."""
+    """Return the numbers of cores of the device, each with its options."""
     from routecast.errors import QuantityProblem
     from routecast.testbed.opening import parse_device_options
 
@@ -374,23 +334,24 @@ def _counts(
     return core_counts(cores, testbed or "namespaces", device=dut, options=parse_device_options(options))
 
 
-def _points(result: BenchmarkResult, count: int | None, folder: Path, before: Sequence[Point]) -> Sequence[Point]:
-    """Write the table of points of a folder, with those of earlier runs, and say what it lacks."""
+def _write_points(
+    result: BenchmarkResult, cores: int | None, folder: Path, earlier: Sequence[Point]
+) -> Sequence[Point]:
+    """Write a table of the points of this run and of earlier ones, report what it lacks, and return the new points."""
     from routecast.benchmark.points import points_of, write_points
 
     if result.setup.evaluator != EvaluatorName.MEASURE.value:
         return ()
-    points, reasons = points_of(result, cores=count)
+    points, reasons = points_of(result, cores=cores)
     for reason in reasons:
         remark(f"No row of points.csv: {reason}")
     if points:
-        path = write_points([*before, *points], folder)
+        path = write_points([*earlier, *points], folder)
         remark(f"Maximum forwarding rates, for `routecast size`: {path}")
     return points
 
 
-def _announce(plan: Plan) -> None:
-    """Print before a run how long it will take."""
+def _print_plan(plan: Plan) -> None:
     from routecast.benchmark.tables import plan_table
 
     for note in plan.notes:
@@ -398,7 +359,7 @@ def _announce(plan: Plan) -> None:
     print_table_to_stderr(plan_table(plan))
 
 
-def _print(result: BenchmarkResult) -> None:
+def _print_result(result: BenchmarkResult) -> None:
     from routecast.benchmark.procedures import PROCEDURES
     from routecast.benchmark.tables import benchmark_tables
 
@@ -421,16 +382,3 @@ def _print(result: BenchmarkResult) -> None:
         for reason in result.invalid_reasons:
             console.print(f"  {reason}", markup=False)
     console.print(result.compliance.statement, markup=False, style="bold")
-
-
-def _folder_name(router: Path | None, testbed: str | None, dut: str | None, profile: Profile) -> str:
-    """Return the name of the folder: that of the tested router."""
-    what = router.name.partition(".")[0] if router else dut or Path(testbed or "namespaces").name.partition(".")[0]
-    return f"{profile.name}-{what}"
-
-
-def _command() -> str:
-    import shlex
-    import sys
-
-    return shlex.join(["routecast", *sys.argv[1:]])

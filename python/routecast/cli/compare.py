@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, progress_bar, refuse_no_page_file, remark
+from routecast.cli.console import check_output_file, data, print_json, print_table, progress_bar, remark
 from routecast.cli.options import AsJson
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
 __all__ = ["compare"]
 
 _LARGEST_BYTES = 500_000_000
-_WIDE = 120
-"""Columns of a terminal that has room for intervals."""
+_WIDE_COLUMNS = 120
+"""Least width of a terminal that has room for intervals."""
 
 _KINDS: Mapping[str, frozenset[str]] = {
     "study": frozenset({"study", "made"}),
@@ -29,7 +29,7 @@ _KINDS: Mapping[str, frozenset[str]] = {
     "sweep": frozenset({"varied", "points"}),
     "validation": frozenset({"rows", "series", "summary"}),
 }
-"""By which keys a kind of result is known."""
+"""The keys that identify a kind of result."""
 
 _FILES = ("summary.json", "benchmark.json")
 """The result in a folder: of a study or an experiment, of a benchmark."""
@@ -53,17 +53,17 @@ def compare(
     """Compare two results: what differs, by how much, and what of it is only noise.
 
     Results are folders of studies, experiments and benchmarks, or files with what --json printed: trials of solve,
-    simulate and measure, sweeps, tables of trials. A study that ships and was not run here yet, by its name, beside
-    another study's folder: it is run first, into ./NAME.
+    simulate and measure, sweeps, tables of trials. If one is the name of a shipped study that has not run here, and the
+    other is a study's folder, the shipped study is run first, into ./NAME.
     """
     from routecast.evaluate.compare import compare_documents
     from routecast.evaluate.compare_views import comparison_answer, comparison_tables
 
-    refuse_no_page_file(out)
-    for each, beside in ((a, b), (b, a)):
-        if _is_to_run(each) and beside.exists() and _read(beside)[0] == "study":
-            _run_shipped(str(each))
-    (kind, document), (other_kind, other) = _read(a), _read(b)
+    check_output_file(out, "--out", ".html")
+    for missing, present in ((a, b), (b, a)):
+        if _is_unrun_study(missing) and present.exists() and _read_result(present)[0] == "study":
+            _run_shipped(str(missing))
+    (kind, document), (other_kind, other) = _read_result(a), _read_result(b)
     if kind != other_kind:
         message = f'{a} is of the kind "{kind}", {b} of the kind "{other_kind}": compare two of the same kind'
         raise QuantityProblem("", message)
@@ -80,7 +80,7 @@ def compare(
             remark(f'Two {"studies" if kind == "study" else "experiments"}: "{document[kind]}" and "{other[kind]}"')
         console = data()
         console.print(f"A: {a}\nB: {b}\n", markup=False)
-        is_wide = console.width >= _WIDE
+        is_wide = console.width >= _WIDE_COLUMNS
         for table in comparison_tables(comparison, has_all=every, has_intervals=is_wide):
             print_table(console, table)
         console.print(comparison_answer(comparison), markup=False, soft_wrap=True)
@@ -94,42 +94,44 @@ def compare(
         remark(f"wrote {out}")
 
 
-def _is_to_run(path: Path) -> bool:
-    """Return whether this names a shipped study that has not run here and needs no rights."""
+def _is_unrun_study(path: Path) -> bool:
+    """Return whether a path names a shipped study that has not run here and needs no rights."""
     from routecast.study.shipped import list_studies
 
     if path.exists() or path.name != str(path):
         return False
-    return any(each.name == path.name and not each.needs for each in list_studies())
+    return any(study.name == path.name and not study.needs for study in list_studies())
 
 
 def _run_shipped(name: str) -> None:
     from routecast.study.engine import run_study
     from routecast.study.reading import find_study, read_study
 
-    remark(f"{name} was not run here yet: running the study that ships, into {Path(name)}")
+    remark(f"{name} has not run here: running the shipped study into {Path(name)}")
     with progress_bar(f"study {name}") as progress:
         run_study(read_study(find_study(name)), Path(name), on_progress=progress, command=f"routecast study {name}")
 
 
-def _read(path: Path) -> tuple[str, dict[str, Any]]:
+def _read_result(path: Path) -> tuple[str, dict[str, Any]]:
     """Return the kind of a result and its document.
 
     Raises FileProblem: the result is missing, incomplete or none.
     """
     if path.is_dir():
-        path = _result_in(path)
+        path = _result_file(path)
     elif not path.exists():
-        raise FileProblem(str(path), [Problem("", f"there is neither a folder nor a file of this name{_hint(path)}")])
+        raise FileProblem(
+            str(path), [Problem("", f"there is neither a folder nor a file of this name{_missing_hint(path)}")]
+        )
     if path.suffix.lower() in {".parquet", ".csv"}:
         from routecast.benchmark.exchange import read_records
 
         records = read_records(path, format_name="auto")
         return "table of trials", {"file": str(path), "trials": [record.to_json() for record in records]}
-    return _of_json(path)
+    return _json_result(path)
 
 
-def _result_in(folder: Path) -> Path:
+def _result_file(folder: Path) -> Path:
     for file in _FILES:
         if (folder / file).is_file():
             return folder / file
@@ -137,30 +139,30 @@ def _result_in(folder: Path) -> Path:
         if (folder / file).exists():
             message = f"has {file} but neither {' nor '.join(_FILES)}: the run is not complete; start it again"
             raise FileProblem(str(folder), [Problem("", message)])
-    inside = [below for below in sorted(folder.iterdir()) if any((below / file).is_file() for file in _FILES)]
-    hint = f"; {' and '.join(map(str, inside[:3]))} would be" if inside else ""
+    subfolders = [path for path in sorted(folder.iterdir()) if any((path / file).is_file() for file in _FILES)]
+    hint = f"; {' and '.join(map(str, subfolders[:3]))} would be" if subfolders else ""
     message = f"is no folder of results: it has neither {' nor '.join(_FILES)}{hint}"
     raise FileProblem(str(folder), [Problem("", message)])
 
 
-def _hint(path: Path) -> str:
+def _missing_hint(path: Path) -> str:
     """Return how to get a missing result: the shipped study, or the right spelling."""
     from routecast.quantity.did_you_mean import did_you_mean
     from routecast.study.reading import shipped_studies
 
     if path.name in shipped_studies():
         return f"; `routecast study {path.name} --out {shlex.quote(str(path))}` runs the study that ships"
-    beside = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
-    meant = did_you_mean(path.name, beside)
-    return f"; {meant}" if meant.startswith("did") else ""
+    names = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
+    suggestion = did_you_mean(path.name, names)
+    return f"; {suggestion}" if suggestion.startswith("did") else ""
 
 
-def _of_json(path: Path) -> tuple[str, dict[str, Any]]:
+def _json_result(path: Path) -> tuple[str, dict[str, Any]]:
     from routecast.quantity.bounded_file import read_text
 
     try:
         text = read_text(path, kind="result", largest_bytes=_LARGEST_BYTES)
-        # A whole number that no float holds is no quantity: as a float it is infinite, and left out.
+        # A whole number beyond the floats becomes infinite, so that it is no quantity.
         document = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 300 else float(digits))
     except ValueError as problem:
         raise FileProblem(str(path), [Problem("", f"is no JSON: {problem}")]) from problem

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from routecast.errors import FileProblem, Problem, QuantityProblem
-from routecast.progress import Progress
+from routecast.progress import Progress, ShareProgress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from routecast.show.tables import Table
 
 __all__ = [
+    "check_output_file",
     "data",
     "make_out_folder",
-    "points_of",
     "print_csv",
     "print_json",
     "print_notes",
@@ -37,12 +37,12 @@ __all__ = [
     "print_table_to_stderr",
     "print_trial",
     "progress_bar",
+    "read_series_points",
     "refuse_no_figure_file",
-    "refuse_no_file",
-    "refuse_no_page_file",
     "refuse_two_forms",
     "remark",
     "save_router",
+    "share_bar",
     "today",
     "write_figure",
 ]
@@ -80,20 +80,20 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
 
 
 LINE_EVERY_S = 30.0
-"""Where stderr is no terminal (the log of a batch job), progress is a line now and then."""
+"""Time between lines of progress where stderr is no terminal, as in a batch job."""
 SILENT_S = 0.7
-"""Work that ends sooner shows no bar: one that flashes by tells nothing."""
+"""Shorter work shows no bar."""
 
 
 def data() -> Console:
-    """Return the console on stdout; it has colour only on a terminal, and none under NO_COLOR.
+    """Return the console on stdout, with colour only on a terminal without NO_COLOR.
 
-    Where stdout is no terminal, lines are not padded, and not wrapped either unless COLUMNS gives a width.
+    Without a terminal, lines are not padded, and are wrapped only if COLUMNS gives a width.
     """
     return _console(sys.stdout)
 
 
-_WIDEST = 100_000
+_UNWRAPPED_COLUMNS = 100_000
 
 
 def _console(file: TextIO) -> Console:
@@ -102,12 +102,12 @@ def _console(file: TextIO) -> Console:
     console = Console(file=file, highlight=False)
     if console.is_terminal:
         return console
-    width = None if os.environ.get("COLUMNS", "").isdigit() else _WIDEST
+    width = None if os.environ.get("COLUMNS", "").isdigit() else _UNWRAPPED_COLUMNS
     return Console(file=cast("TextIO", _Unpadded(file)), highlight=False, width=width)
 
 
 class _Unpadded:
-    """A file without blanks at the ends of lines."""
+    """A file that receives lines without blanks at their ends."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -137,24 +137,24 @@ def print_json(document: object) -> None:
 
 
 def print_csv(rows: Iterable[Mapping[str, object]]) -> None:
-    """Print rows of plain data to stdout, as CSV in the units of their keys."""
+    """Print rows of plain data as CSV to stdout, in the units of their keys."""
     from routecast.show.tables import csv_of
 
     sys.stdout.write(csv_of(rows))
 
 
 def refuse_two_forms(*, as_csv: bool, as_json: bool) -> None:
-    """Refuse to print the same data in two forms, before work is spent on it.
+    """Refuse to print the same data in two forms.
 
-    Raises QuantityProblem: both are wanted.
+    Raises QuantityProblem: both forms are requested.
     """
     if as_csv and as_json:
         raise QuantityProblem("", "--csv and --json are two forms of the same data: give one of them")
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress]:
-    """Show progress on stderr: a bar on a terminal if the work is large enough, elsewhere a line now and then."""
+def progress_bar(description: str) -> Iterator[Progress]:
+    """Show progress on stderr: a bar on a terminal if the work takes long enough, otherwise a line at times."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -175,58 +175,56 @@ def progress_bar(what: str) -> Iterator[Progress]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=None, visible=False)
+        task = progress.add_task(description, total=None, visible=False)
         start = reported_s = time.monotonic()
 
-        def report(done: int, total: int, now: str = "") -> None:
+        def report(done: int, total: int, step: str = "") -> None:
             nonlocal reported_s
             if not console.is_terminal and time.monotonic() - reported_s >= LINE_EVERY_S:
                 reported_s = time.monotonic()
-                remark(f"{what}: {done:,} of {total:,}{f'; {now}' if now else ''}")
-            progress.update(
-                task, completed=done, total=total, description=now or what, visible=time.monotonic() - start > SILENT_S
-            )
+                remark(f"{description}: {done:,} of {total:,}{f'; {step}' if step else ''}")
+            is_visible = time.monotonic() - start > SILENT_S
+            progress.update(task, completed=done, total=total, description=step or description, visible=is_visible)
 
-        # Work that reports nothing for long shows its bar all the same.
-        late = threading.Timer(SILENT_S, lambda: progress.update(task, visible=True))
-        late.daemon = True
+        # Show the bar also of work that reports nothing for a long time.
+        timer = threading.Timer(SILENT_S, lambda: progress.update(task, visible=True))
+        timer.daemon = True
         if console.is_terminal:
-            late.start()
+            timer.start()
         try:
             yield report
         finally:
-            late.cancel()
+            timer.cancel()
+
+
+@contextmanager
+def share_bar(description: str) -> Iterator[ShareProgress]:
+    """Show the finished share of the work, 0..1, as a bar of 100 steps."""
+    with progress_bar(description) as report:
+        yield lambda share: report(round(100.0 * share), 100, "")
+
+
+_OUTPUT_KINDS = {".svg": "a figure is an SVG file", ".html": "a page is an HTML file"}
 
 
 def refuse_no_figure_file(path: Path | None) -> None:
-    """Refuse a path that no figure can be written to, before the work on it begins.
+    """Check the path of a figure before the work on it begins.
 
-    Raises FileProblem: the name does not end in ``.svg``, is a folder's, or its folder is not there.
+    Raises FileProblem: as :func:`check_output_file`.
     """
-    if path is not None and path.suffix.lower() != ".svg":
-        problem = f'ends in "{path.suffix}": a figure is an SVG file, such as {path.stem or "figure"}.svg'
-        raise FileProblem(str(path), [Problem("--figure", problem)])
-    refuse_no_file(path, "--figure")
+    check_output_file(path, "--figure", ".svg")
 
 
-def refuse_no_page_file(path: Path | None) -> None:
-    """Refuse a path that no page can be written to, before the work on it begins.
+def check_output_file(path: Path | None, option: str, suffix: str = "") -> None:
+    """Check the path of an output file before the work on it begins.
 
-    Raises FileProblem: the name does not end in ``.html``, is a folder's, or its folder is not there.
-    """
-    if path is not None and path.suffix.lower() != ".html":
-        problem = f'ends in "{path.suffix}": a page is an HTML file, such as {path.stem or "page"}.html'
-        raise FileProblem(str(path), [Problem("--out", problem)])
-    refuse_no_file(path, "--out")
-
-
-def refuse_no_file(path: Path | None, option: str) -> None:
-    """Refuse a path that nothing can be written to, before the work on it begins.
-
-    Raises FileProblem: it is a folder's, or its folder is not there.
+    Raises FileProblem: the name does not end in ``suffix`` or names a folder, or its folder does not exist.
     """
     if path is None:
         return
+    if suffix and path.suffix.lower() != suffix:
+        message = f'ends in "{path.suffix}": {_OUTPUT_KINDS[suffix]}, such as {path.stem or "answer"}{suffix}'
+        raise FileProblem(str(path), [Problem(option, message)])
     if path.is_dir():
         raise FileProblem(str(path), [Problem(option, "is a folder: name a file in it")])
     if not path.parent.is_dir():
@@ -238,7 +236,7 @@ def today() -> date:
     return datetime.now().astimezone().date()
 
 
-def points_of(path: Path, series: str | None = None) -> tuple[Point, ...]:
+def read_series_points(path: Path, series: str | None = None) -> tuple[Point, ...]:
     """Read a table of measured points, or one series of it, and print its assumptions to stderr."""
     from routecast.evaluate.points import of_series, read_table
 
@@ -249,7 +247,7 @@ def points_of(path: Path, series: str | None = None) -> tuple[Point, ...]:
 
 
 def save_router(file: RouterFile, path: Path) -> None:
-    """Write a calibrated router to a file, and what the file cannot hold to stderr."""
+    """Write a calibrated router to a file, and print to stderr what the file cannot hold."""
     from routecast.quantity.whole_file import write_whole
 
     write_whole(path, file.text)
@@ -274,9 +272,9 @@ def write_figure(figure: Figure, path: Path) -> None:
 
 
 def make_out_folder(path: Path | None) -> None:
-    """Make the folder before the work on its content begins: on some systems only that shows whether it can be made.
+    """Make a folder before the work on its content begins, because some systems show only then whether it can be made.
 
-    Raises FileProblem: it cannot be made, or nothing can be written to it.
+    Raises FileProblem: the folder cannot be made, or is not writable.
     """
     if path is None:
         return
@@ -287,5 +285,5 @@ def make_out_folder(path: Path | None) -> None:
         message = f"cannot be made: {reason}; name a folder that can be written to"
         raise FileProblem(str(path), [Problem("--out", message)]) from problem
     if not os.access(path, os.W_OK | os.X_OK):
-        message = "cannot be written to: name another folder, or change who may write"
+        message = "is not writable: name another folder, or change its permissions"
         raise FileProblem(str(path), [Problem("--out", message)])

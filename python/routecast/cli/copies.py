@@ -14,21 +14,21 @@ __all__ = ["copy_files", "print_copies"]
 def copy_files(
     texts: Mapping[str, str], out: Path, *, force: bool, original: str, elsewhere: str
 ) -> tuple[list[Path], list[Path]]:
-    """Write files that are not there yet; all are checked before the first is written.
+    """Write the files that do not exist yet, after a check of all of them.
 
-    ``texts``: content of the files by their paths below ``out``; ``out``: made if missing; ``force``: whether to
-    overwrite files that differ; ``original`` and ``elsewhere``: for messages: what the files are copies of, and how to
-    name another folder. Returns what was written, and what was there already. Raises FileProblem: a file is there and
-    differs, or is a folder; nothing is written then.
+    ``texts`` has the contents by the paths below ``out``, which is made if missing. ``force`` overwrites files that
+    differ. For messages, ``original`` names the original of the copies, and ``elsewhere`` the way to name another
+    folder. Returns the written files, and the files that existed already. Raises FileProblem, before anything is
+    written: a path is a folder, or a file that differs.
     """
     content = {out / name: text.encode() for name, text in texts.items()}
     unchanged = [path for path, new in content.items() if path.is_file() and path.read_bytes() == new]
-    there = [path for path in content if path.exists() and path not in unchanged]
+    existing = [path for path in content if path.exists() and path not in unchanged]
     problems = [
         Problem(str(path), f"is a folder: name another with {elsewhere}")
         if path.is_dir()
         else Problem(str(path), f"differs from {original}: --force overwrites it, {elsewhere} copies elsewhere")
-        for path in there
+        for path in existing
         if path.is_dir() or not force
     ]
     if problems:
@@ -42,10 +42,10 @@ def copy_files(
 
 
 def print_copies(written: list[Path], unchanged: list[Path], *, as_json: bool) -> None:
-    """Print which files were written, and which were there already."""
+    """Print the written files, and the files that existed already."""
     if as_json:
         print_json({"written": [str(path) for path in written], "unchanged": [str(path) for path in unchanged]})
         return
-    for paths, how in ((written, "written"), (unchanged, "already there")):
+    for paths, state in ((written, "written"), (unchanged, "already there")):
         for path in paths:
-            data().print(f"{path}: {how}", markup=False, soft_wrap=True)
+            data().print(f"{path}: {state}", markup=False, soft_wrap=True)

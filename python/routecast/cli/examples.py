@@ -18,7 +18,7 @@ from routecast.errors import QuantityProblem
 __all__ = ["example_hint", "examples"]
 
 FOLDER = Path("examples")
-"""Where copies go: what pages and comments call the files."""
+"""Folder of the copies, as in the names on pages and in comments."""
 
 
 def examples(
@@ -44,8 +44,8 @@ def examples(
         return
     if names and every:
         raise QuantityProblem("", f"--all copies {names[0]!r} with the others: name examples, or --all")
-    wanted = list(shipped) if every else [path for name in names or () for path in _meant(name, shipped)]
-    texts = {path: shipped[path] for path in _with_named(wanted, shipped)}
+    requested = list(shipped) if every else [path for name in names or () for path in _matching_examples(name, shipped)]
+    texts = {path: shipped[path] for path in _with_dependencies(requested, shipped)}
     copies = copy_files(texts, out, force=force, original="the example", elsewhere="--out DIR")
     print_copies(*copies, as_json=as_json)
 
@@ -79,43 +79,44 @@ def _shipped() -> dict[str, str]:
     return {name: path.read_text(encoding="utf-8") for name, path in sorted(paths.items())}
 
 
-def _shows(text: str) -> str:
+def _description(text: str) -> str:
     """Return an example's description: its first line of comment, or the text below a notebook's title."""
     if text.startswith("{"):
-        title, _, shows = "".join(json.loads(text)["cells"][0]["source"]).partition("\n\n")
-        return shows or title
+        title, _, description = "".join(json.loads(text)["cells"][0]["source"]).partition("\n\n")
+        return description or title
     return next(line for line in text.splitlines() if line.startswith("# ")).removeprefix("# ")
 
 
-def _names(name: str, shipped: dict[str, str]) -> list[str]:
+def _named_examples(name: str, shipped: dict[str, str]) -> list[str]:
     """Return the other examples that the text of an example names, by file name."""
     matches = [
-        (place.start(), other)
+        (match.start(), other)
         for other in shipped
         if other != name
-        and (place := re.search(rf"(?<![\w.-]){re.escape(PurePosixPath(other).name)}\b", shipped[name]))
+        and (match := re.search(rf"(?<![\w.-]){re.escape(PurePosixPath(other).name)}\b", shipped[name]))
     ]
     return [other for _, other in sorted(matches)]
 
 
-def _with_named(wanted: list[str], shipped: dict[str, str]) -> list[str]:
+def _with_dependencies(names: list[str], shipped: dict[str, str]) -> list[str]:
     """Return examples with all examples that they name, directly or through others."""
     closure: dict[str, None] = {}
-    rest = wanted[::-1]
-    while rest:
-        if (path := rest.pop()) not in closure:
+    pending = names[::-1]
+    while pending:
+        if (path := pending.pop()) not in closure:
             closure[path] = None
-            rest += _names(path, shipped)[::-1]
+            pending += _named_examples(path, shipped)[::-1]
     return list(closure)
 
 
-def _meant(name: str, shipped: dict[str, str]) -> list[str]:
-    """Return the examples that a name means: one file, with or without its suffix, or all of a folder."""
-    wanted = PurePosixPath(name).as_posix().removeprefix(f"{FOLDER}/")
-    if of_folder := [path for path in shipped if path.startswith(f"{wanted}/")]:
-        return of_folder
-    matches = [path for path in shipped if wanted in {path, PurePosixPath(path).name}]
-    matches = matches or [path for path in shipped if PurePosixPath(path).name.partition(".")[0] == wanted]
+def _matching_examples(name: str, shipped: dict[str, str]) -> list[str]:
+    """Return the example of a name, with or without its suffix, or all examples of a folder."""
+    path_or_stem = PurePosixPath(name).as_posix().removeprefix(f"{FOLDER}/")
+    if in_folder := [path for path in shipped if path.startswith(f"{path_or_stem}/")]:
+        return in_folder
+    stems = {path: PurePosixPath(path).name.partition(".")[0] for path in shipped}
+    matches = [path for path in shipped if path_or_stem in {path, PurePosixPath(path).name}]
+    matches = matches or [path for path, stem in stems.items() if stem == path_or_stem]
     if len(matches) == 1:
         return matches
     if matches:
@@ -123,16 +124,19 @@ def _meant(name: str, shipped: dict[str, str]) -> list[str]:
     else:
         from routecast.quantity.did_you_mean import did_you_mean
 
-        meant = did_you_mean(wanted, (PurePosixPath(path).name.partition(".")[0] for path in shipped))
-        close = f"{meant}; " if meant.startswith("did") else ""
-        message = f"no example is called {name!r}: {close}`routecast examples` lists all"
+        suggestion = did_you_mean(path_or_stem, stems.values())
+        hint = f"{suggestion}; " if suggestion.startswith("did") else ""
+        message = f"no example is called {name!r}: {hint}`routecast examples` lists all"
     raise QuantityProblem(name, message)
 
 
 def _list(shipped: dict[str, str], *, as_json: bool) -> None:
     if as_json:
         print_json(
-            [{"name": path, "shows": _shows(text), "names": _names(path, shipped)} for path, text in shipped.items()]
+            [
+                {"name": path, "shows": _description(text), "names": _named_examples(path, shipped)}
+                for path, text in shipped.items()
+            ]
         )
         return
     from routecast.cli.console import print_table
@@ -141,7 +145,7 @@ def _list(shipped: dict[str, str], *, as_json: bool) -> None:
     print_table(
         data(),
         text_table(
-            ((name, _shows(text)) for name, text in shipped.items()),
+            ((name, _description(text)) for name, text in shipped.items()),
             ("Example", "What it shows"),
             name="examples",
             caption="`routecast examples NAME` copies one, with what it names, into ./examples; --all copies all.",

@@ -67,14 +67,14 @@ def import_trials(
     """Read results of TRex, NFVbench, bench-trafficgen, CSIT or iperf3 as trials, and print them as a table."""
     records = _records(file, format_name, frame)
     if out is not None:
-        _write(records, out)
+        _write_records(records, out)
     if as_json:
         print_json({"file": str(file), "trials": [record.to_json() for record in records]})
         return
     from routecast.benchmark.tables import records_table
 
     print_table(data(), records_table(file.name, records))
-    for line in _remarks(records):
+    for line in _trial_notes(records):
         data().print(line, markup=False, style="dim")
 
 
@@ -103,13 +103,13 @@ def export_trials(
 ) -> None:
     """Write trials as CSIT UTI 1.5.1, CSV, or a table for `routecast validate`; a router for ns-3."""
     if format_name is ExportFormat.NS3:
-        _give(_router_for_ns3(file), out)
+        _write_text(_router_for_ns3(file), out)
         return
     from routecast.benchmark.exchange import csv_text, uti_documents, validate_text
 
     records = _records(file, source, frame)
     if format_name is ExportFormat.CSV:
-        _give(csv_text(records), out)
+        _write_text(csv_text(records), out)
     elif format_name is ExportFormat.VALIDATE:
         from routecast.quantity import parse_bit_rate_bps, parse_frame_bytes
 
@@ -123,12 +123,12 @@ def export_trials(
             calibrate_bytes=sizes,
             on_remark=remark,
         )
-        _give(text, out)
+        _write_text(text, out)
     else:
         documents = uti_documents(records, name=str(file))
         texts = {name: json.dumps(document, indent=1, allow_nan=False) + "\n" for name, document in documents.items()}
         if len(texts) == 1:
-            _give(next(iter(texts.values())), out)
+            _write_text(next(iter(texts.values())), out)
         elif out is None:
             raise typer.BadParameter(f"{file} holds {len(texts)} test cases: give --out FOLDER for a file of each")
         else:
@@ -157,7 +157,7 @@ def _records(file: Path, format_name: ImportFormat, frame: str | None) -> tuple[
     return tuple(record.with_frame_bytes(size) for record in records)
 
 
-def _write(records: Sequence[Record], out: Path) -> None:
+def _write_records(records: Sequence[Record], out: Path) -> None:
     from routecast.benchmark.exchange import csv_text, write_parquet
 
     if out.suffix.lower() == ".parquet":
@@ -169,7 +169,7 @@ def _write(records: Sequence[Record], out: Path) -> None:
     remark(f"Wrote {len(records)} trials to {out}")
 
 
-def _give(text: str, out: Path | None) -> None:
+def _write_text(text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -177,17 +177,15 @@ def _give(text: str, out: Path | None) -> None:
         remark(f"Wrote {out}")
 
 
-def _remarks(records: Sequence[Record]) -> list[str]:
-    """Return each note and reason once, with the numbers of its trials."""
+def _trial_notes(records: Sequence[Record]) -> list[str]:
+    """Return each reason and note once, with the numbers of its trials unless it is of all."""
     numbers: dict[str, list[int]] = {}
     for number, record in enumerate(records, start=1):
-        for reason in record.trial.invalid:
-            numbers.setdefault(f"✗ {reason}", []).append(number)
-        for note in record.trial.notes:
-            numbers.setdefault(f"Note: {note}", []).append(number)
+        trial = record.trial
+        for text in (*(f"✗ {reason}" for reason in trial.invalid), *(f"Note: {note}" for note in trial.notes)):
+            numbers.setdefault(text, []).append(number)
     lines = []
-    for text, of in numbers.items():
-        everywhere = len(of) == len(records)
-        shown = ", ".join(map(str, of[:6])) + (", …" if len(of) > 6 else "")
-        lines.append(f"{text}." if everywhere else f"{text} (trial {shown}).")
+    for text, trials in numbers.items():
+        trial_list = ", ".join(map(str, trials[:6])) + (", …" if len(trials) > 6 else "")
+        lines.append(f"{text}." if len(trials) == len(records) else f"{text} (trial {trial_list}).")
     return lines

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import points_of, progress_bar, refuse_no_page_file, remark
+from routecast.cli.console import check_output_file, progress_bar, read_series_points, remark
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
 if TYPE_CHECKING:
@@ -48,36 +48,35 @@ def explore(
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Write a page in which a router can be turned: cores, frames, load, clock, queue and link move, curves follow.
+    """Write a page with controls for a router's cores, frames, load, clock, queue and link; its curves follow them.
 
-    The simulator is in the page, which needs nothing else: no network, no installation. Of measured points the router
-    is calibrated, and the page shows how sure each answer is.
+    The page contains the simulator, and needs no network and no installation. A router is calibrated from measured
+    points, and the page then shows how sure each answer is.
     """
     from routecast.quantity.whole_file import write_whole
     from routecast.show.page import render_page
 
     if gallery is not None:
-        given = {"a file": file, "--vary": vary, "--series": series, "--out": out}
-        for name, setting in given.items():
-            if setting is not None:
+        for name, value in {"a file": file, "--vary": vary, "--series": series, "--out": out}.items():
+            if value is not None:
                 raise QuantityProblem("", f"--gallery writes pages of the examples, and does not go with {name}")
-        first = _gallery(gallery)
+        page_file = _gallery(gallery)
     else:
         if file is None:
             message = (
                 "name a router file, a table of measured points, or a study: explore examples/multicore.router.toml"
             )
             raise QuantityProblem("", message)
-        first = out or Path(f"{_stem(file)}.html")
-        refuse_no_page_file(first)
+        page_file = out or Path(f"{_stem(file)}.html")
+        check_output_file(page_file, "--out", ".html")
         words = ["routecast", "explore", file, *(word for text in vary or () for word in ("--vary", text))]
         words += ["--series", series] if series else []
         with progress_bar("explore"):
             page = _page(file, vary or (), series, command=shlex.join(words))
-            write_whole(first, render_page(page))
-        remark(f"wrote {first}")
-    if show and not webbrowser.open(first.absolute().as_uri()):
-        remark(f"No browser could be opened: open {first} yourself")
+            write_whole(page_file, render_page(page))
+        remark(f"wrote {page_file}")
+    if show and not webbrowser.open(page_file.absolute().as_uri()):
+        remark(f"No browser could be opened: open {page_file} yourself")
 
 
 def _stem(file: str) -> str:
@@ -90,22 +89,22 @@ def _page(file: str, vary: Sequence[str], series: str | None, *, command: str) -
 
     path = Path(file)
     if path.suffix in _TABLES:
-        _refuse(vary, "--vary", "a table: cores, frames, flows, link and queue can be turned")
-        points = points_of(path, series)
+        _refuse_option(vary, "--vary", "a table: cores, frames, flows, link and queue can be turned")
+        points = read_series_points(path, series)
         names = dict.fromkeys(point.series for point in points)
         if len(names) > 1:
             raise QuantityProblem(file, f"{file} has the series {', '.join(names)}: choose one with --series")
         return points_page(points, title=next(iter(names)) or path.stem, subject=file, command=command)
-    _refuse(series, "--series", "a router or a study, which are of one series")
+    _refuse_option(series, "--series", "a router or a study, which are of one series")
     if file.endswith(SUFFIX) or (file in shipped_studies() and not path.is_file()):
-        _refuse(vary, "--vary", "a study: cores, frames, flows, link and queue can be turned")
+        _refuse_option(vary, "--vary", "a study: cores, frames, flows, link and queue can be turned")
         return _study_page(file, command=command)
     return _router_page(path, vary, subject=str(path), command=command)
 
 
-def _refuse(given: object, option: str, what: str) -> None:
-    if given:
-        raise QuantityProblem("", f"{option} does not go with {what}")
+def _refuse_option(value: object, option: str, subject: str) -> None:
+    if value:
+        raise QuantityProblem("", f"{option} does not go with {subject}")
 
 
 def _router_page(path: Path, vary: Sequence[str], *, subject: str, command: str) -> Page:
@@ -143,8 +142,7 @@ def _gallery(folder: Path) -> Path:
     from routecast.quantity.whole_file import write_whole
     from routecast.show.page import render_page
 
-    room = Path(routecast.__file__).parent / "data" / "examples"
-    files = sorted(room.glob("*.router.toml"))
+    files = sorted((Path(routecast.__file__).parent / "data" / "examples").glob("*.router.toml"))
     if folder.exists() and not folder.is_dir():
         raise FileProblem(str(folder), [Problem("--gallery", "is no folder")])
     folder.mkdir(parents=True, exist_ok=True)
@@ -152,13 +150,12 @@ def _gallery(folder: Path) -> Path:
     with progress_bar("explore --gallery") as progress:
         for number, path in enumerate(files):
             progress(number, len(files), path.name)
-            called = f"examples/{path.name}"
-            page = _router_page(path, (), subject=called, command=f"routecast explore {called}")
+            subject = f"examples/{path.name}"
+            page = _router_page(path, (), subject=subject, command=f"routecast explore {subject}")
             name = f"{_stem(path.name)}.html"
             write_whole(folder / name, render_page(page))
-            pages.append(
-                (name, page.title, read_text(path, kind="router file").splitlines()[0].removeprefix("#").strip())
-            )
+            description = read_text(path, kind="router file").splitlines()[0].removeprefix("#").strip()
+            pages.append((name, page.title, description))
     write_whole(folder / "index.html", render_page(gallery_page(pages)))
     remark(f"wrote {folder / 'index.html'} and {len(pages)} pages beside it")
     return folder / "index.html"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from routecast.wings import FileKind, wings
 
-__all__ = ["other_kind"]
+__all__ = ["wrong_kind_message"]
 
 _LARGEST_BYTES = 1_000_000
 
@@ -36,28 +36,28 @@ def _kinds() -> Mapping[str, FileKind]:
     return {**_KINDS, **{kind: declared for wing in wings() for kind, declared in wing.file_kinds.items()}}
 
 
-def other_kind(path: str, arguments: Sequence[str]) -> str:
-    """Return the kind of a file and the command that takes it, if that is not the command that was called.
+def wrong_kind_message(path: str, arguments: Sequence[str]) -> str:
+    """Return a message with the kind of an unreadable file and the commands that take this kind.
 
-    ``path``: the file that could not be read; ``arguments``: the words of the command line, which name it. Returns a
-    message; empty where the file is of the kind that the command takes, or of none that is known.
+    ``arguments`` are the words of the command line, which name the file. The message is empty if the command takes
+    files of this kind, or if the kind is unknown.
     """
-    given = next((" ".join(words) for words in (arguments[:1], arguments[:2]) if _takers(" ".join(words))), "")
-    wanted = _takers(given)
-    # Some messages call a file by its name without its folder.
+    names = (" ".join(arguments[:1]), " ".join(arguments[:2]))
+    accepted = next((kinds for name in names if (kinds := _accepted_kinds(name))), [])
+    # Some messages name a file without its folder.
     path = next((word for word in arguments[1:] if path in {word, Path(word).name}), "")
-    kind = _kind_of(Path(path)) if given and path else ""
-    if not kind or kind in wanted:
+    kind = _kind_of(Path(path)) if accepted and path else ""
+    if not kind or kind in accepted:
         return ""
-    of, (first, *others) = _kinds()[kind].name, _kinds()[kind].commands
-    likewise = f" (or {', '.join(others[:2])})" if others else ""
-    no = _kinds()[wanted[0]].name.partition(" ")[2]
-    return f"{path}: is {of}, no {no}: `routecast {first} {path}` takes it{likewise}"
+    first, *others = _kinds()[kind].commands
+    alternatives = f" (or {', '.join(others[:2])})" if others else ""
+    expected = _kinds()[accepted[0]].name.partition(" ")[2]
+    return f"{path}: is {_kinds()[kind].name}, no {expected}: `routecast {first} {path}` takes it{alternatives}"
 
 
-def _takers(command: str) -> list[str]:
+def _accepted_kinds(command: str) -> list[str]:
     """Return the kinds that a command takes."""
-    return [kind for kind, of in _kinds().items() if command in of.commands]
+    return [kind for kind, declared in _kinds().items() if command in declared.commands]
 
 
 def _kind_of(path: Path) -> str:
@@ -67,7 +67,7 @@ def _kind_of(path: Path) -> str:
     from routecast.errors import FileProblem
     from routecast.quantity.bounded_file import read_text
 
-    if not os.path.isfile(path):  # that of pathlib raises where a name is too long, or a folder closed
+    if not os.path.isfile(path):  # Path.is_file raises if a name is too long or a folder is closed.
         return ""
     if path.suffix.lower() == ".parquet":
         return "points"
@@ -81,11 +81,11 @@ def _kind_of(path: Path) -> str:
         return "points" if _is_points(text) else _kind_by_name(path)
     if {"port", "task"} <= keys or {"port", "pool"} <= keys:
         return "router"
-    # A study of a cluster or a chip has what their files have, and a kind besides.
-    named = _kind_by_name(path)
-    if named and (not _kinds()[named].keys or _kinds()[named].keys & keys):
-        return named
-    return next((kind for kind, of in _kinds().items() if of.keys and of.keys <= keys), named)
+    # A study of a cluster or a chip has the keys of their files, so the name decides first.
+    named_kind = _kind_by_name(path)
+    if named_kind and (not _kinds()[named_kind].keys or _kinds()[named_kind].keys & keys):
+        return named_kind
+    return next((kind for kind, declared in _kinds().items() if declared.keys and declared.keys <= keys), named_kind)
 
 
 def _kind_by_name(path: Path) -> str:
@@ -94,7 +94,7 @@ def _kind_by_name(path: Path) -> str:
 
 
 def _is_points(text: str) -> bool:
-    """Whether the first row after comments is the header of a table of measured points."""
+    """Return whether the first row after comments is the header of a table of measured points."""
     header = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
-    heads = [head.strip().lower() for head in header.split(",")]
-    return len(heads) > 1 and "cores" in heads and any(head.startswith("throughput") for head in heads)
+    columns = [column.strip().lower() for column in header.split(",")]
+    return len(columns) > 1 and "cores" in columns and any(column.startswith("throughput") for column in columns)

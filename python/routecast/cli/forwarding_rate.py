@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["FLOWS_OF_SEVERAL_CORES", "core_counts", "measure_rates"]
 
 FLOWS_OF_SEVERAL_CORES = 1024
-"""Flows where the device has several cores: a hash spreads so many evenly."""
+"""Number of flows for several cores, which a hash spreads evenly over them."""
 
-_MOST_CORES = 4096
+_MAX_CORES = 4096
 
 
 def core_counts(
@@ -39,7 +39,7 @@ def core_counts(
 
     if text is None:
         return ((None, {}),)
-    counts = parse_counts(text, most=_MOST_CORES)
+    counts = parse_counts(text, most=_MAX_CORES)
     file = read_testbed(testbed, device=device, options=options)
     possible, refusals = possible_counts(file, counts)
     for reason in refusals:
@@ -59,16 +59,16 @@ def measure_rates(
     """Measure the maximum forwarding rate for each number of cores, print it, and append it to a table of points.
 
     Raises CriterionFailed: a trial stays invalid, or the tester reaches no overload, so that the rate is a lower bound;
-    RoutecastError: the bed cannot be made, the load not be sent, or ``out`` not be written.
+    RoutecastError: the bed cannot be made, the load cannot be sent, or ``out`` cannot be written.
     """
     from routecast.benchmark.overload import measure_forwarding_rate
     from routecast.benchmark.points import append_point
     from routecast.errors import CriterionFailed
 
-    documents, missed = [], []
+    documents, failures = [], []
     for number, (count, options) in enumerate(counts):
         with progress_bar("measure") as progress, open_bed(options) as evaluator:
-            point = _point(evaluator, load, count, out)
+            point = _measured_point(evaluator, load, count, out)
             progress(number, len(counts), f"maximum forwarding rate, {_conditions(point)}")
             remark(
                 f"looking for the maximum forwarding rate of {_conditions(point)}, from {load.rate_pps:,.0f} frames/s"
@@ -76,36 +76,36 @@ def measure_rates(
             rate = measure_forwarding_rate(evaluator, load, duration_s=duration_s)
             facts = evaluator.facts()
         if as_json:
-            documents.append(_document(rate, point, facts))
+            documents.append(_rate_document(rate, point, facts))
         else:
             print_trial(data(), rate.trial)
-            data().print(_sentence(rate, point), markup=False, style="bold")
+            data().print(_describe_rate(rate, point), markup=False, style="bold")
         if not rate.is_maximum:
-            missed.append(_why_not(rate, point))
+            failures.append(_failure(rate, point))
         elif out is not None:
             append_point(out, replace(point, throughput_pps=rate.trial.forwarded_pps, calibrate=True))
             remark(f"Row appended to {out}")
     if as_json:
         print_json({"forwarding_rates": documents})
-    if missed:
-        raise CriterionFailed("; ".join(missed) + (f"; no row of {out} is made of it" if out is not None else ""))
+    if failures:
+        raise CriterionFailed("; ".join(failures) + (f"; {out} receives no row for it" if out is not None else ""))
 
 
-def _point(evaluator: Measure, load: OfferedLoad, count: int | None, out: Path | None) -> Point:
+def _measured_point(evaluator: Measure, load: OfferedLoad, count: int | None, out: Path | None) -> Point:
     from routecast.benchmark.points import point_of, points_before
     from routecast.errors import QuantityProblem
     from routecast.testbed.namespaces import Namespaces
 
     bed = evaluator.bed
     ports = len({flow.ingress for flow in load.flows.flows})
-    is_here = isinstance(bed, Namespaces)
-    if ports > 1 and is_here and bed.device.data_path == "kernel":
+    is_local = isinstance(bed, Namespaces)
+    if ports > 1 and is_local and bed.device.data_path == "kernel":
         message = (
             "--bidirectional needs a rate with --load on this test bed: frames of the other way are forwarded on the "
             "generator's core, so that no rate of both ways is the device's own"
         )
         raise QuantityProblem("", message)
-    if count is None and not is_here and out is not None:
+    if count is None and not is_local and out is not None:
         message = f"--out {out}: the table has a column for the device's cores: say how many it has with --cores"
         raise QuantityProblem("", message)
     point = point_of(bed, load.frames, ports=ports, cores=count)
@@ -120,7 +120,7 @@ def _conditions(point: Point) -> str:
     return f"{point.series}, {cores}, {frames}"
 
 
-def _sentence(rate: ForwardingRate, point: Point) -> str:
+def _describe_rate(rate: ForwardingRate, point: Point) -> str:
     from routecast.quantity import format_pps
 
     forwarded = format_pps(rate.trial.forwarded_pps)
@@ -132,7 +132,7 @@ def _sentence(rate: ForwardingRate, point: Point) -> str:
     return f"Maximum forwarding rate: {forwarded} {where}, at {format_pps(rate.trial.offered_pps)} offered."
 
 
-def _why_not(rate: ForwardingRate, point: Point) -> str:
+def _failure(rate: ForwardingRate, point: Point) -> str:
     if not rate.trial.is_valid:
         return (
             f"{_conditions(point)}: the trial is invalid after {rate.trial.attempts} attempts: "
@@ -141,7 +141,7 @@ def _why_not(rate: ForwardingRate, point: Point) -> str:
     return f"{_conditions(point)}: ≥ {rate.trial.forwarded_pps:,.0f} frames/s is a lower bound"
 
 
-def _document(rate: ForwardingRate, point: Point, facts: object) -> dict[str, Any]:
+def _rate_document(rate: ForwardingRate, point: Point, facts: object) -> dict[str, Any]:
     from routecast.evaluate.plain import plain
 
     return {

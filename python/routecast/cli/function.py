@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, print_notes, print_table, print_trial, progress_bar, remark
+from routecast.cli.console import data, print_json, print_notes, print_table, print_trial, remark, share_bar
 from routecast.cli.options import AsJson, Seed
 from routecast.errors import ModelProblem, Problem
-from routecast.progress import ShareProgress
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -22,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["function"]
 
-_traffic = partial(typer.Option, rich_help_panel="Traffic")
-_answer = partial(typer.Option, rich_help_panel="What is answered")
+_traffic_option = partial(typer.Option, rich_help_panel="Traffic")
+_answer_option = partial(typer.Option, rich_help_panel="What is answered")
 
 
 def function(
@@ -45,27 +43,27 @@ def function(
     ] = None,
     frame: Annotated[
         list[str] | None,
-        _traffic(
+        _traffic_option(
             "--frame", metavar="SIZE", help='Frame size or mix: "64 B", IMIX, "7x64, 4x594, 1x1518"; may be repeated.'
         ),
     ] = None,
     cores: Annotated[int, typer.Option("--cores", min=1, metavar="N", help="Cores that process frames.")] = 1,
     traffic: Annotated[
         str,
-        _traffic(
+        _traffic_option(
             "--traffic",
             metavar="TEXT",
             help='Flows and their popularity: uniform, "10 flows", "zipf 1.1", "100k zipf 0.9".',
         ),
     ] = "uniform",
-    flows: Annotated[int | None, _traffic("--flows", min=1, metavar="N", help="Number of flows.")] = None,
+    flows: Annotated[int | None, _traffic_option("--flows", min=1, metavar="N", help="Number of flows.")] = None,
     table: Annotated[
         list[str] | None,
         typer.Option("--table", metavar="NAME=ENTRIES", help="Size of a table, such as mac=2Mi; may be repeated."),
     ] = None,
     remote: Annotated[
         float,
-        _traffic(
+        _traffic_option(
             "--remote",
             min=0.0,
             max=1.0,
@@ -76,16 +74,22 @@ def function(
     paper_giga: Annotated[
         bool, typer.Option("--paper-giga", help="Count 1 GHz as 1024 MHz, as Baldi & Sapio 2018 do.")
     ] = False,
-    simulate: Annotated[bool, _answer("--simulate", help="Simulate the estimated router: latency and loss.")] = False,
-    run: Annotated[bool, _answer("--run", help="Run the real function on this host, beside its estimate.")] = False,
-    counts: Annotated[bool, _answer("--counts", help="Count the real function's instructions with valgrind.")] = False,
-    refine: Annotated[
-        bool, _answer("--refine", help="Run it, and correct the probed host's file by the result.")
+    simulate: Annotated[
+        bool, _answer_option("--simulate", help="Simulate the estimated router: latency and loss.")
     ] = False,
-    operations: Annotated[bool, _answer("--operations", help="List the elementary operations.")] = False,
+    run: Annotated[
+        bool, _answer_option("--run", help="Run the real function on this host, beside its estimate.")
+    ] = False,
+    counts: Annotated[
+        bool, _answer_option("--counts", help="Count the real function's instructions with valgrind.")
+    ] = False,
+    refine: Annotated[
+        bool, _answer_option("--refine", help="Run it, and correct the probed host's file by the result.")
+    ] = False,
+    operations: Annotated[bool, _answer_option("--operations", help="List the elementary operations.")] = False,
     load: Annotated[
         str | None,
-        _answer(
+        _answer_option(
             "--load",
             metavar="RATE",
             help='Rate, "2 Mpps" or "10 Gbit/s", of --simulate (else 80 % of the estimate), --run (else the capacity).',
@@ -93,7 +97,7 @@ def function(
     ] = None,
     duration: Annotated[
         str | None,
-        _answer(
+        _answer_option(
             "--duration",
             metavar="TIME",
             help="Duration of --simulate (20 ms, or what the transient needs) and --run (1 s).",
@@ -157,27 +161,19 @@ def _list(*, operations: bool, as_json: bool) -> None:
         print_table(data(), registry_table(OPERATIONS.values()) if operations else functions_table(FUNCTIONS.all()))
 
 
-def _check_options(given: Sequence[str]) -> None:
-    """Refuse options that would have no effect beside the others."""
-    real = [option for option in ("--run", "--refine", "--counts") if option in given]
-    refused: dict[str, list[str]] = {}
-    if real:
-        refused[f"applies to the estimate alone: remove it or {real[0]}"] = ["--remote", "--simulate"]
-    if "--counts" in real:
-        refused["measures time, and --counts does not: run the command once with each"] = ["--run", "--refine"]
-    if not {"--simulate", "--run", "--refine"} & set(given):
-        refused["applies to --simulate and --run: add one of them, or remove it"] = ["--load", "--duration"]
-    if problems := [
-        Problem(option, what) for what, options in refused.items() for option in options if option in given
-    ]:
+def _check_options(options: Sequence[str]) -> None:
+    """Refuse options that would have no effect together with the others."""
+    measurements = [option for option in ("--run", "--refine", "--counts") if option in options]
+    refused: dict[str, tuple[str, str]] = {}
+    if measurements:
+        refused[f"applies to the estimate alone: remove it or {measurements[0]}"] = ("--remote", "--simulate")
+    if "--counts" in measurements:
+        refused["measures time, and --counts does not: run the command once with each"] = ("--run", "--refine")
+    if not {"--simulate", "--run", "--refine"} & set(options):
+        refused["applies to --simulate and --run: add one of them, or remove it"] = ("--load", "--duration")
+    problems = [Problem(name, message) for message, names in refused.items() for name in names if name in options]
+    if problems:
         raise ModelProblem("routecast function", problems)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[ShareProgress]:
-    """Show the finished share, 0..1, as a bar of 100 steps."""
-    with progress_bar(what) as report:
-        yield lambda share: report(round(100.0 * share), 100, "")
 
 
 def _estimate(case: Case, *, simulate: bool, as_json: bool) -> None:
@@ -187,7 +183,7 @@ def _estimate(case: Case, *, simulate: bool, as_json: bool) -> None:
 
     trials: list[Trial] = []
     for frames in case.frames if simulate else ():
-        with _progress(f"simulating {case.function.name}") as on_progress:
+        with share_bar(f"simulating {case.function.name}") as on_progress:
             trials.append(estimated_trial(case, frames, on_progress))
     if as_json:
         print_json({**case.to_json(), "simulated": [trial.to_json() for trial in trials]})
@@ -195,8 +191,8 @@ def _estimate(case: Case, *, simulate: bool, as_json: bool) -> None:
     console = data()
     for table in case_tables(case):
         print_table(console, table)
-    if known := case.function.chosen_in_sight:
-        console.print(f"Chosen in sight of what is stated: {known}.", markup=False, style="dim")
+    if choices := case.function.chosen_in_sight:
+        console.print(f"Chosen in sight of what is stated: {choices}.", markup=False, style="dim")
     print_notes(console, dict.fromkeys(f"{note}." for estimate in case.estimates() for note in estimate.estimate.notes))
     if rows := case.stated():
         print_table(console, stated_table(rows))
@@ -211,12 +207,12 @@ def _count(case: Case, *, as_json: bool) -> None:
     from routecast.testbed.function_run import count_function
     from routecast.testbed.function_views import counts_table
 
-    with _progress(f"counting {case.function.name} under valgrind") as on_progress:
-        counted = count_function(case, on_progress)
+    with share_bar(f"counting {case.function.name} under valgrind") as on_progress:
+        counts = count_function(case, on_progress)
     if as_json:
-        print_json({"function": case.function.name, "counts": [count.to_json() for count in counted]})
+        print_json({"function": case.function.name, "counts": [count.to_json() for count in counts]})
     else:
-        print_table(data(), counts_table(case, counted))
+        print_table(data(), counts_table(case, counts))
 
 
 def _run(case: Case, refined_file: Path | None, *, as_json: bool) -> None:
@@ -227,7 +223,7 @@ def _run(case: Case, refined_file: Path | None, *, as_json: bool) -> None:
 
     if refined_file is not None:
         check_refinable(case)
-    with _progress(f"running {case.function.name}") as on_progress:
+    with share_bar(f"running {case.function.name}") as on_progress:
         runs = run_function(case, on_progress)
     refined = None
     if refined_file is not None:

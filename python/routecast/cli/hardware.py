@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.console import data, print_json, remark, share_bar
 from routecast.cli.options import AsJson, Seed
 
 if TYPE_CHECKING:
@@ -48,15 +48,13 @@ def probe(
 
     path = out or host_file()
     check_writable(path)
-    with progress_bar("probing this host") as report:
-        probed = probe_host(
-            quick=quick, cpu=cpu, seed=seed, on_progress=lambda share: report(round(100.0 * share), 100, "")
-        )
+    with share_bar("probing this host") as on_progress:
+        probed = probe_host(quick=quick, cpu=cpu, seed=seed, on_progress=on_progress)
     if strict and not probed.noise.is_quiet:
         raise CriterionFailed(f"this host is {probed.noise.verdict}; nothing was written (--strict)")
     write_hardware(probed.hardware, path)
     if as_json:
-        print_json(_document(probed, path))
+        print_json(_probe_document(probed, path))
     else:
         _print(probed)
     if not probed.noise.is_quiet:
@@ -84,8 +82,7 @@ def _print(probed: Probed) -> None:
         console.print(f"* {note}", markup=False)
 
 
-def _document(probed: Probed, path: Path) -> dict[str, object]:
-    """Return the result of the probe with its measurements."""
+def _probe_document(probed: Probed, path: Path) -> dict[str, object]:
     from routecast.evaluate.plain import plain
 
     hardware = probed.hardware
@@ -166,7 +163,7 @@ def show(
         print_json(_show_document(hardware, unmapped))
         return
     console = data()
-    for line in _facts(hardware):
+    for line in _fact_lines(hardware):
         console.print(line, markup=False)
     console.print()
     print_table(console, levels_table(hardware))
@@ -177,7 +174,7 @@ def show(
         console.print(f"Note: {note}", markup=False)
 
 
-def _facts(hardware: Hardware) -> list[str]:
+def _fact_lines(hardware: Hardware) -> list[str]:
     from routecast.quantity import format_binary_bytes, format_bps, format_duration, format_frequency
 
     cpu = hardware.cpu
@@ -211,8 +208,8 @@ def _show_document(hardware: Hardware, unmapped: list[str]) -> dict[str, object]
 
     from routecast.evaluate.plain import plain
 
-    shown = {field.name: _texts(plain(getattr(hardware, field.name))) for field in fields(hardware)}
-    return {**shown, "unmapped": unmapped}
+    document = {field.name: _texts(plain(getattr(hardware, field.name))) for field in fields(hardware)}
+    return {**document, "unmapped": unmapped}
 
 
 def _texts(value: object) -> object:

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from routecast.cli.console import points_of, remark, today
+from routecast.cli.console import read_series_points, remark, today
 from routecast.cli.copies import copy_files, print_copies
 from routecast.cli.options import AsJson
 from routecast.errors import FileProblem, Problem, QuantityProblem, RoutecastError
@@ -20,8 +20,8 @@ __all__ = ["init"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _STUDY, _ROUTER = ".study.toml", ".router.toml"
-_MOST_PPS = 1e12
-"""A frame in a picosecond, the step of simulated time."""
+_MAX_PPS = 1e12
+"""One frame in each picosecond, the resolution of simulated time."""
 
 Answer = TypeVar("Answer")
 
@@ -43,7 +43,7 @@ def init(
     ] = None,
     from_host: Annotated[
         bool, typer.Option("--from-host", help="Write a router of this machine's cores and links.")
-    ] = (False),
+    ] = False,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder that takes the files.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that differ.")] = False,
     as_json: AsJson = False,
@@ -64,41 +64,41 @@ def init(
         )
         raise QuantityProblem(name, message)
     if measurements is not None:
-        texts = _of_measurements(name, measurements, series, is_router=router)
+        texts = _measured_texts(name, measurements, series, is_router=router)
     elif from_host:
-        texts = _of_host(name or "host")
+        texts = _host_texts(name or "host")
     else:
-        texts = _of_answers(name, out, force=force)
+        texts = _answered_texts(name, out, force=force)
     copies = copy_files(texts, out, force=force, original="what init writes", elsewhere="another NAME, or --out DIR,")
     print_copies(*copies, as_json=as_json)
     first = next(iter(texts))
     remark(f"Next: routecast {'study' if first.endswith(_STUDY) else 'solve'} {out / first}")
 
 
-def _of_measurements(name: str | None, file: Path, series: str | None, *, is_router: bool) -> dict[str, str]:
-    """Return the study of a table with its own tables, or the router that the table calibrates."""
-    points = points_of(file, series)
+def _measured_texts(name: str | None, file: Path, series: str | None, *, is_router: bool) -> dict[str, str]:
+    """Return the texts of a study with its tables, or of the router that a table calibrates."""
+    points = read_series_points(file, series)
     names = list(dict.fromkeys(point.series for point in points))
     if len(names) > 1:
-        shown = ", ".join(f'"{each}"' for each in names[:8]) + (", …" if len(names) > 8 else "")
-        raise QuantityProblem("", f"{file}: a file holds one series, and the table has {shown}: choose one (--series)")
-    called = name or re.sub(r"[^A-Za-z0-9._-]+", "-", file.name.partition(".")[0]).strip("-._")[:60] or "measured"
+        listed = ", ".join(f'"{series_name}"' for series_name in names[:8]) + (", …" if len(names) > 8 else "")
+        raise QuantityProblem("", f"{file}: a file holds one series, and the table has {listed}: choose one (--series)")
+    name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", file.name.partition(".")[0]).strip("-._")[:60] or "measured"
     if is_router:
         from routecast.calibration import router_file_of, validate
 
-        written = router_file_of(validate(points, router="multicore"), source=str(file), today=today())
-        for warning in written.warnings:
+        router_file = router_file_of(validate(points, router="multicore"), source=str(file), today=today())
+        for warning in router_file.warnings:
             remark(f"Not in the file: {warning}")
-        return {f"{called}{_ROUTER}": written.text}
+        return {f"{name}{_ROUTER}": router_file.text}
     from routecast.study.starting import study_texts
 
-    texts = study_texts(called, points, source=str(file))
-    _check_study(texts, called, file)
+    texts = study_texts(name, points, source=str(file))
+    _check_study(texts, name, file)
     return texts
 
 
 def _check_study(texts: dict[str, str], name: str, source: Path) -> None:
-    """Refuse a study that would not run, with messages about its table."""
+    """Raise FileProblem, with messages about the table, if a study would not run."""
     from routecast.errors import ModelProblem
     from routecast.study.reading import read_study
     from routecast.study.tables.run import check_answerable
@@ -117,7 +117,7 @@ def _check_study(texts: dict[str, str], name: str, source: Path) -> None:
             raise FileProblem(str(source), problem.problems) from problem
 
 
-def _of_host(name: str) -> dict[str, str]:
+def _host_texts(name: str) -> dict[str, str]:
     from routecast.hardware.probe_facts import clock, cpu_name, network_cards, packages
     from routecast.router.starting import host_start, router_text
 
@@ -136,7 +136,7 @@ def _of_host(name: str) -> dict[str, str]:
     return {f"{name}{_ROUTER}": router_text(start, command="routecast init --from-host")}
 
 
-def _of_answers(name: str | None, out: Path, *, force: bool) -> dict[str, str]:
+def _answered_texts(name: str | None, out: Path, *, force: bool) -> dict[str, str]:
     """Ask on the terminal, and repeat a question after an invalid answer."""
     from routecast.quantity import parse_bit_rate_bps, parse_frame_bytes, parse_rate_pps
     from routecast.router.bounds import LINK_RATES_BPS, LONGEST_S
@@ -145,22 +145,22 @@ def _of_answers(name: str | None, out: Path, *, force: bool) -> dict[str, str]:
     if not sys.stdin.isatty():
         message = "init asks on a terminal, and stdin is none: give --measurements FILE.csv or --from-host"
         raise QuantityProblem("", message)
-    called = name or _ask("Name of the router", "router", _a_name)
-    file = f"{called}{_ROUTER}"
+    name = name or _ask("Name of the router", "router", _valid_name)
+    file = f"{name}{_ROUTER}"
     if not force and (out / file).exists():
         message = "is there already: --force overwrites it, another NAME keeps it"
         raise FileProblem(str(out / file), [Problem("", message)])
-    cores = _ask("Cores that forward frames", "4", _whole(1, 1024))
-    ports = _ask("Ports", "2", _whole(2, 64))
+    cores = _ask("Cores that forward frames", "4", _whole_number(1, 1024))
+    ports = _ask("Ports", "2", _whole_number(2, 64))
     link_bps = _ask(
         "Rate of each link", "10 Gbit/s", _within(parse_bit_rate_bps, *LINK_RATES_BPS, "a link has", "bit/s")
     )
     frames = _ask("Frame size", "64 B", lambda text: (text, parse_frame_bytes(text)))
     question = f"Most frames of {frames[0]} that one core forwards, if known"
-    rate_pps = _within(parse_rate_pps, 1.0 / LONGEST_S, _MOST_PPS, "one core forwards", "frames/s")
-    core_pps = _ask(question, "not known", lambda text: None if text == "not known" else rate_pps(text))
+    parse_pps = _within(parse_rate_pps, 1.0 / LONGEST_S, _MAX_PPS, "one core forwards", "frames/s")
+    core_pps = _ask(question, "not known", lambda text: None if text == "not known" else parse_pps(text))
     start = Start(
-        name=called,
+        name=name,
         cores=cores,
         ports=ports,
         link_bps=link_bps,
@@ -173,41 +173,41 @@ def _of_answers(name: str | None, out: Path, *, force: bool) -> dict[str, str]:
 
 
 def _ask(question: str, default: str, read: Callable[[str], Answer]) -> Answer:
-    def value(text: str) -> Answer:
+    def valid_answer(text: str) -> Answer:
         try:
             return read(text.strip())
         except RoutecastError as problem:
             raise typer.BadParameter(str(problem)) from problem
 
     try:
-        answer: Answer = typer.prompt(question, default=default, value_proc=value, err=True)
-    except typer.Abort as end:
-        if isinstance(end.__context__, KeyboardInterrupt):
+        answer: Answer = typer.prompt(question, default=default, value_proc=valid_answer, err=True)
+    except typer.Abort as abort:
+        if isinstance(abort.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise QuantityProblem("", f"{question}: no answer, and nothing was written") from None
     return answer
 
 
-def _a_name(text: str) -> str:
+def _valid_name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise QuantityProblem(text, "a name is a letter or digit, then letters, digits, dots, hyphens, 64 at most")
     return text
 
 
-def _within(parse: Callable[[str], float], least: float, most: float, what: str, unit: str) -> Callable[[str], float]:
+def _within(parse: Callable[[str], float], low: float, high: float, subject: str, unit: str) -> Callable[[str], float]:
     def read(text: str) -> float:
         value = parse(text)
-        if not least <= value <= most:
-            raise QuantityProblem(text, f"got {text[:40]!r}: {what} from {least:g} to {most:g} {unit}")
+        if not low <= value <= high:
+            raise QuantityProblem(text, f"got {text[:40]!r}: {subject} from {low:g} to {high:g} {unit}")
         return value
 
     return read
 
 
-def _whole(least: int, most: int) -> Callable[[str], int]:
+def _whole_number(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or len(text) > 6 or not least <= int(text) <= most:
-            raise QuantityProblem(text, f"got {text[:20]!r}: a whole number from {least} to {most}")
+        if not text.isascii() or not text.isdigit() or len(text) > 6 or not low <= int(text) <= high:
+            raise QuantityProblem(text, f"got {text[:20]!r}: a whole number from {low} to {high}")
         return int(text)
 
     return read

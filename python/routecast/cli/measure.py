@@ -7,12 +7,13 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, progress_bar, remark
+from routecast.cli.console import data, print_json, print_table, progress_bar, refuse_no_figure_file, remark
 from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts, measure_rates
 from routecast.cli.options import AsJson, CoresOption, DeviceOptions, LoadOptions, PowerOption, Seed, grouped
 from routecast.cli.over_time import OverTime, OverTimeOptions
@@ -32,7 +33,7 @@ __all__ = ["measure"]
 
 _OVERLOAD_RATIO = 1.5
 _HEADERS_BYTES = 18
-"""Of Ethernet, with the check sequence."""
+"""Ethernet header with the frame check sequence."""
 
 
 def run_until(
@@ -40,15 +41,15 @@ def run_until(
     load_of: Callable[[int], OfferedLoad],
     *,
     until_ratio: float,
-    most: int,
+    max_measurements: int,
     duration_s: float,
     spread_s: float,
     out: Path | None,
-    tell: Progress,
+    on_progress: Progress,
 ) -> KnownRouter:
-    """Measure the forwarding rate in overload at RFC 2544's frame sizes until each is known as well as asked.
+    """Measure the forwarding rate in overload at RFC 2544's frame sizes until each has the required precision.
 
-    Every rate is written to ``out``, a file for `validate`, as soon as it is measured; a run continues from it.
+    Every measured rate is appended at once to ``out``, a table of points, from which a later run continues.
 
     Raises EnvironmentProblem: a trial stays invalid, or the tester reaches no overload; FileProblem: ``out`` cannot be
     read, or cannot be appended to.
@@ -60,16 +61,15 @@ def run_until(
     from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
 
     bed = evaluator.bed
-    able = [
-        point_of(bed, FrameMix.fixed(size)) for size in RFC2544_FRAME_BYTES if size <= bed.ports[0].mtu + _HEADERS_BYTES
-    ]
-    overloads: dict[float, float] = {}
+    max_bytes = bed.ports[0].mtu + _HEADERS_BYTES
+    points = [point_of(bed, FrameMix.fixed(size)) for size in RFC2544_FRAME_BYTES if size <= max_bytes]
+    overload_pps: dict[float, float] = {}
 
     def measure(point: Point) -> float:
         load = load_of(round(point.frame_bytes))
-        if point.frame_bytes not in overloads:
-            overloads[point.frame_bytes] = find_overload_pps(evaluator, load, overload_ratio=_OVERLOAD_RATIO)
-        trial = evaluator.trial(load.at(overloads[point.frame_bytes]), duration_s)
+        if point.frame_bytes not in overload_pps:
+            overload_pps[point.frame_bytes] = find_overload_pps(evaluator, load, overload_ratio=_OVERLOAD_RATIO)
+        trial = evaluator.trial(load.at(overload_pps[point.frame_bytes]), duration_s)
         if not trial.is_valid:
             raise EnvironmentProblem(
                 f"the trial at {point.frame_bytes:g} B is invalid after {trial.attempts} attempts: "
@@ -79,18 +79,18 @@ def run_until(
             append_point(out, replace(point, throughput_pps=trial.forwarded_pps, calibrate=True))
         return trial.forwarded_pps
 
-    before = [] if out is None else points_before(out, able[0], command="--until")
-    known = [point for point in before if point.series == able[0].series]
-    if known:
-        remark(f"{out} has {len(known)} measurements: going on from them")
+    table = [] if out is None else points_before(out, points[0], command="--until")
+    earlier = [point for point in table if point.series == points[0].series]
+    if earlier:
+        remark(f"{out} has {len(earlier)} measurements: continuing from them")
     return measure_until(
         measure,
-        able,
-        known=known,
+        points,
+        known=earlier,
         until_ratio=until_ratio,
-        most=most,
+        most=max_measurements,
         spread_s=spread_s,
-        on_progress=lambda done, known_as: tell(done, most, known_as),
+        on_progress=lambda done, precision: on_progress(done, max_measurements, precision),
     )
 
 
@@ -121,24 +121,23 @@ def print_known(known: KnownRouter, *, until_ratio: float, as_json: bool) -> Non
         data().print(f"{warning[0].upper()}{warning[1:]}.", markup=False)
     data().print(
         f"{len(known.measured)} measurements, which repeat within {known.fitted.noise_ratio:.1%}: all rates are known "
-        f"within ±{known.half_width_ratio:.1%}, asked was ±{until_ratio:.1%}.",
+        f"within ±{known.half_width_ratio:.1%}, required is ±{until_ratio:.1%}.",
         markup=False,
     )
 
 
-PANEL = "Test bed"
-_ADDRESSES = "Addresses and phases"
-_UNTIL = "Until enough is known"
+_bed_option = partial(typer.Option, rich_help_panel="Test bed")
+_address_option = partial(typer.Option, rich_help_panel="Addresses and phases")
+_until_option = partial(typer.Option, rich_help_panel="Until enough is known")
 _FIRST_LOAD = "50 kpps"
 _DURATION = "500 ms"
 
 TestbedOption = Annotated[
     str,
-    typer.Option(
+    _bed_option(
         "--testbed",
         metavar="namespaces|FILE",
         help='"namespaces" needs no lab: tester, device and wires on this machine; or a *.testbed.toml.',
-        rich_help_panel=PANEL,
     ),
 ]
 
@@ -165,25 +164,18 @@ def measure(
         ),
     ] = None,
     seed: Seed = 1,
-    ip_version: Annotated[
-        int, typer.Option("--ip-version", min=4, max=6, help="4 or 6.", rich_help_panel=_ADDRESSES)
-    ] = 4,
+    ip_version: Annotated[int, _address_option("--ip-version", min=4, max=6, help="4 or 6.")] = 4,
     networks: Annotated[
         int,
-        typer.Option(
-            "--networks",
-            min=1,
-            max=256,
-            help="Destination networks at random (RFC 2544 sec. 12: 1, then 256).",
-            rich_help_panel=_ADDRESSES,
+        _address_option(
+            "--networks", min=1, max=256, help="Destination networks at random (RFC 2544 sec. 12: 1, then 256)."
         ),
     ] = 1,
     rfc2544_phases: Annotated[
         bool,
-        typer.Option(
+        _address_option(
             "--rfc2544-phases",
             help="Pause around the trial as RFC 2544 sec. 23 asks for: 2 s before, 2 s and 5 s after it.",
-            rich_help_panel=_ADDRESSES,
         ),
     ] = False,
     slices: Annotated[
@@ -221,23 +213,19 @@ def measure(
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(
+        _until_option(
             "--until",
             metavar="RATIO",
             help='Measure in overload until the rates at RFC 2544\'s frame sizes are known: "5%" is ±5 %, with 95 %.',
-            rich_help_panel=_UNTIL,
         ),
     ] = None,
-    most: Annotated[
-        int, typer.Option("--most", min=8, help="Measurements to make at most.", rich_help_panel=_UNTIL)
-    ] = 200,
+    max_measurements: Annotated[int, _until_option("--most", min=8, help="Measurements to make at most.")] = 200,
     spread: Annotated[
         str,
-        typer.Option(
+        _until_option(
             "--spread",
             metavar="TIME",
             help="Spread eight repetitions at the smallest frames over this: what shares the machine comes and goes.",
-            rich_help_panel=_UNTIL,
         ),
     ] = "60 s",
     out: Annotated[
@@ -250,12 +238,12 @@ def measure(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer by sending frames through a real router: throughput, loss by place, latency, and whether it is a result.
+    """Send frames through a real router: throughput, loss by place, latency, and whether the trial is valid.
 
-    Without --load, find the maximum forwarding rate: what the device forwards in overload. Where the tester reaches no
-    overload the rate is a lower bound, printed with ≥, and the command leaves with 1. An invalid trial is run again and
-    then printed with the reasons why it is no result; the command leaves with 1. With --until many are made, each where
-    it is expected to tell most; it leaves with 1 where too few were allowed.
+    Without --load, find the maximum forwarding rate, which the device forwards in overload. If the tester reaches no
+    overload, the rate is a lower bound, printed with ≥. An invalid trial is repeated, and then printed with its
+    reasons. With --until, each of many trials is where it is expected to narrow the rates most. The command exits with
+    1 after a lower bound, an invalid trial, or too few trials for --until.
     """
     from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
     from routecast.evaluate.ramp import Climb, Ramp
@@ -263,7 +251,7 @@ def measure(
     from routecast.testbed import Phases, open_testbed
     from routecast.testbed.metrics_server import MetricsServer, RunningMeasurement
 
-    over_time.refuse_no_figure_file()
+    refuse_no_figure_file(over_time.figure)
     until_ratio = parse_ratio(until) if until else None
     climbing = Ramp.parse(ramp) if ramp else None
     if climbing and (load.load or until_ratio is not None or over_time.is_wanted or slices):
@@ -290,17 +278,17 @@ def measure(
         raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
 
     counts = core_counts(cores, testbed, device=device.dut, options=device.settings())
-    fewest = 2 if bidirectional else 1
+    min_flows = 2 if bidirectional else 1
     most_cores = max(count or 1 for count, _ in counts)
     if most_cores > 1:
         if load.flows is not None and load.flows < most_cores:
             message = f"--flows {load.flows}: fewer than {most_cores} cores, some of which would have no work"
             raise QuantityProblem(str(load.flows), message)
-        fewest = FLOWS_OF_SEVERAL_CORES
+        min_flows = FLOWS_OF_SEVERAL_CORES
 
     def offer(**changes: Any) -> OfferedLoad:
         # A recording has as many flows as it names.
-        options = replace(load, flows=load.flows or (None if is_recording else fewest), **changes)
+        options = replace(load, flows=load.flows or (None if is_recording else min_flows), **changes)
         return _one_way(options.offered(None, ports=2, seed=seed), bidirectional=bidirectional)
 
     offered = offer() if is_recording else offer(load=load.load or _FIRST_LOAD)
@@ -315,10 +303,10 @@ def measure(
 
     bed = device.bed()
 
-    def opened(more: Mapping[str, object], on_progress: ShareProgress) -> AbstractContextManager[Measure]:
+    def open_bed(device_options: Mapping[str, object], on_progress: ShareProgress) -> AbstractContextManager[Measure]:
         return open_testbed(
             testbed,
-            **{**bed, "options": {**bed["options"], **more}},
+            **{**bed, "options": {**bed["options"], **device_options}},
             on_remark=remark,
             power=power,
             seed=seed,
@@ -330,44 +318,49 @@ def measure(
             over_time=over_time.is_wanted or climbing is not None,
             back_end=back_end,
             on_progress=on_progress,
-            on_slice=(lambda part: show(seen.add(part))) if is_live else None,
+            on_slice=(lambda counts: report_second(running.add(counts))) if is_live else None,
         )
 
-    seen = RunningMeasurement()
+    running = RunningMeasurement()
 
-    def show(second: SliceRates) -> None:
-        if seen.is_repetition:
+    def report_second(second: SliceRates) -> None:
+        if running.is_repetition:
             remark("the trial was invalid and is run again")
         if live:
             remark(second.describe())
 
     if is_search:
         measure_rates(
-            lambda more: opened(more, lambda _: None), counts, offered, duration_s=duration_s, out=out, as_json=as_json
+            lambda options: open_bed(options, lambda _: None),
+            counts,
+            offered,
+            duration_s=duration_s,
+            out=out,
+            as_json=as_json,
         )
         return
     with (
         contextlib.nullcontext()
         if prometheus is None
-        else contextlib.closing(MetricsServer(prometheus, seen.exposition)) as pages,
+        else contextlib.closing(MetricsServer(prometheus, running.exposition)) as server,
         progress_bar("measure") as progress,
-        opened({}, lambda share: progress(round(100 * share), 100, "")) as evaluator,
+        open_bed({}, lambda share: progress(round(100 * share), 100, "")) as evaluator,
     ):
         for line in evaluator.announcement(offered):
             remark(f"{line}, {format_duration(duration_s)}")
-        if pages is not None:
-            remark(f"figures for Prometheus: http://127.0.0.1:{pages.port}/metrics")
+        if server is not None:
+            remark(f"metrics for Prometheus: http://127.0.0.1:{server.port}/metrics")
         if until_ratio is not None:
             evaluator.on_progress = None
             known = run_until(
                 evaluator,
                 lambda size: offer(load=_FIRST_LOAD, frame=f"{size} B"),
                 until_ratio=until_ratio,
-                most=most,
+                max_measurements=max_measurements,
                 duration_s=duration_s,
                 spread_s=parse_duration_s(spread, zero_allowed=True),
                 out=out,
-                tell=progress,
+                on_progress=progress,
             )
             print_known(known, until_ratio=until_ratio, as_json=as_json)
             if not known.is_enough:
@@ -382,10 +375,10 @@ def measure(
         course.draw(over_time.figure)
     if out is not None:
         try:
-            _append(out, trial, offered, evaluator, facts)
+            _append_trial(out, trial, offered, evaluator, facts)
         except OSError as problem:
-            what = f"{out}: cannot be written: {problem.strerror}; the trial itself is printed above"
-            raise EnvironmentProblem(what) from problem
+            message = f"{out}: cannot be written: {problem.strerror}; the trial itself is printed above"
+            raise EnvironmentProblem(message) from problem
     if not trial.is_valid:
         raise CriterionFailed(f"the trial is invalid after {trial.attempts} attempts: {'; '.join(trial.invalid)}")
 
@@ -419,7 +412,7 @@ def _print(trial: Trial, facts: object, course: OverTime | None, climb: Climb | 
             data().print(describe_climb(climb), markup=False)
 
 
-def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
+def _append_trial(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
     """Append a row to a table of trials, in the format of `routecast import` and `export`."""
     from routecast.benchmark.exchange import COLUMNS, Record, csv_text, read_csv, read_parquet, write_parquet
     from routecast.evaluate.plain import plain
@@ -443,7 +436,7 @@ def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, fac
         write_parquet([*(read_parquet(path) if path.exists() else ()), record], path)
         return
     is_new = not path.is_file() or path.stat().st_size == 0
-    there = () if is_new else read_csv(path)  # refuses to append to what is no such table
+    earlier = () if is_new else read_csv(path)  # raises if the file is no table of trials
     with path.open("a+", encoding="utf-8") as file:
         file.seek(0)
         if is_new or file.readline().rstrip("\r\n") == ",".join(COLUMNS):
@@ -451,5 +444,5 @@ def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, fac
             file.seek(0, os.SEEK_END)
             file.write(text if is_new else text.partition("\n")[2])
             return
-    # The table was begun with other columns: all its rows get those of today.
-    write_whole(path, csv_text([*there, record]))
+    # The table has columns of another version: write all rows with the present columns.
+    write_whole(path, csv_text([*earlier, record]))

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -53,7 +53,7 @@ FigureFile = Annotated[
 
 
 def grouped(command: Command) -> Command:
-    """Give a command the options of its groups: a parameter of a dataclass becomes one option for each field."""
+    """Replace each parameter of a command that is a dataclass by one option for each field."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
@@ -62,50 +62,44 @@ def grouped(command: Command) -> Command:
             parameters.append(parameter.replace(annotation=hints[parameter.name]))
             continue
         group = groups[parameter.name]
-        of_group = get_type_hints(group, include_extras=True)
+        field_hints = get_type_hints(group, include_extras=True)
         parameters += [
             inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=of_group[field.name],
+                annotation=field_hints[field.name],
             )
             for field in fields(group)
         ]
 
     @wraps(command)
-    def run(**given: Any) -> object:
-        made = {
-            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+    def run(**values: Any) -> object:
+        group_values = {
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
         }
-        return command(**given, **made)
+        return command(**values, **group_values)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run  # type: ignore[return-value]
 
 
-_LOAD = "Offered load"
+_load_option = partial(typer.Option, rich_help_panel="Offered load")
 
 FrameOption = Annotated[
     str | None,
-    typer.Option(
-        "--frame",
-        metavar="SIZE",
-        help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".',
-        rich_help_panel=_LOAD,
+    _load_option(
+        "--frame", metavar="SIZE", help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".'
     ),
 ]
-FlowsOption = Annotated[
-    int | None,
-    typer.Option("--flows", min=1, max=1_000_000, metavar="N", help="Number of flows.", rich_help_panel=_LOAD),
-]
+FlowsOption = Annotated[int | None, _load_option("--flows", min=1, max=1_000_000, metavar="N", help="Number of flows.")]
 
 
 _MEAN_BURST_FRAMES = 32.0
 _PEAK_RATIO = 4.0
-"""Of on_off where no option says another."""
+"""Defaults of on_off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,44 +108,40 @@ class LoadOptions:
 
     load: Annotated[
         str | None,
-        typer.Option(
+        _load_option(
             "--load",
             metavar="RATE",
             help='Intended load over all ports, e.g. "14 Mpps", or "10 Gbit/s" with gap and preamble.',
-            rich_help_panel=_LOAD,
         ),
     ] = None
     frame: FrameOption = None
     flows: FlowsOption = None
     arrivals: Annotated[
         str | None,
-        typer.Option(
+        _load_option(
             "--arrivals",
             metavar="PROCESS",
             help="cbr, poisson, on_off, or a trace: a capture (FILE.pcap), or a FILE.csv (time_s, frame_bytes, flow).",
-            rich_help_panel=_LOAD,
         ),
     ] = None
     burst_frames: Annotated[
         float | None,
-        typer.Option(
+        _load_option(
             "--burst-frames",
             min=1.0,
             max=1e9,
             metavar="FRAMES",
             help="--arrivals on_off: mean length of a burst; 32 without.",
-            rich_help_panel=_LOAD,
         ),
     ] = None
     peak_ratio: Annotated[
         float | None,
-        typer.Option(
+        _load_option(
             "--peak-ratio",
             min=1.0,
             max=1e9,
             metavar="RATIO",
             help="--arrivals on_off: rate within a burst over the mean rate; 4 without.",
-            rich_help_panel=_LOAD,
         ),
     ] = None
 
@@ -161,7 +151,7 @@ class LoadOptions:
         ``default`` is the file's as :func:`~routecast.router.files.read_router_and_load` returns it for the frames of
         ``--frame``.
 
-        Raises RoutecastError: an option is not what it must be, or neither the file nor ``--load`` gives a rate.
+        Raises RoutecastError: an option is not valid, or neither the file nor ``--load`` gives a rate.
         """
         from routecast.load.flows import FlowSet
         from routecast.load.frames import FrameMix
@@ -188,9 +178,9 @@ class LoadOptions:
         )
 
     def _flow_set(self, default: FlowSet, process: Arrivals | None, *, ports: int, seed: int) -> FlowSet:
-        recorded = max(process.trace_flow, default=-1) + 1 if process else 0
-        number = self.flows or (recorded if recorded > len(default.flows) else 0)
-        return type(default).crafted(number, ports=ports) if number else default
+        trace_flows = max(process.trace_flow, default=-1) + 1 if process else 0
+        count = self.flows or (trace_flows if trace_flows > len(default.flows) else 0)
+        return type(default).crafted(count, ports=ports) if count else default
 
     @property
     def is_recording(self) -> bool:
@@ -207,8 +197,8 @@ class LoadOptions:
         if text != "on_off":
             from routecast.cli.console import remark
 
-            for option, given in (("--burst-frames", self.burst_frames), ("--peak-ratio", self.peak_ratio)):
-                if given is not None:
+            for option, value in (("--burst-frames", self.burst_frames), ("--peak-ratio", self.peak_ratio)):
+                if value is not None:
                     remark(f"{option} has no effect: it is for --arrivals on_off")
         if not text:
             return None
@@ -235,10 +225,9 @@ class ModelLoadOptions(LoadOptions):
 
     random_flows: Annotated[
         bool,
-        typer.Option(
+        _load_option(
             "--random-flows",
             help="Random flows, spread by the NIC's hash; otherwise they are crafted to spread evenly.",
-            rich_help_panel=_LOAD,
         ),
     ] = False
 
@@ -254,45 +243,37 @@ def frames_option(frame: str | None) -> FrameMix | None:
     return FrameMix.parse(frame) if frame else None
 
 
-_BED = "Test bed"
+_bed_option = partial(typer.Option, rich_help_panel="Test bed")
 
 ShareCoresOption = Annotated[
-    bool,
-    typer.Option(
-        "--share-cores",
-        help="Use cores on which another test bed measures: each disturbs the other.",
-        rich_help_panel=_BED,
-    ),
+    bool, _bed_option("--share-cores", help="Use cores on which another test bed measures: each disturbs the other.")
 ]
 
 PowerOption = Annotated[
     str | None,
-    typer.Option(
+    _bed_option(
         "--power",
         metavar="METER",
         help="Power meter to read meanwhile, as `power meters` lists them: auto, rapl, ipmi, redfish:URL, …; none.",
-        rich_help_panel=_BED,
     ),
 ]
 
 CoresOption = Annotated[
     str | None,
-    typer.Option(
+    _bed_option(
         "--cores",
         metavar="N,…",
         help='Cores to give to the device, each in turn: "1,2,4"; of an external device, the number that it has.',
-        rich_help_panel=_BED,
     ),
 ]
 
 
 EncapsulationOption = Annotated[
     str | None,
-    typer.Option(
+    _bed_option(
         "--encapsulation",
         metavar="TAGS+TUNNEL",
         help="VLAN tags and tunnel of test frames: vlan:10, vlan:100.10, vxlan:42, gre, vlan:10+gre.",
-        rich_help_panel=_BED,
     ),
 ]
 
@@ -302,30 +283,24 @@ class DeviceOptions:
     """The device under test, and the permission to use interfaces that carry other traffic."""
 
     dut: Annotated[
-        str | None,
-        typer.Option(
-            "--dut", metavar="DEVICE", help="Device under test, as `testbed devices` lists them.", rich_help_panel=_BED
-        ),
+        str | None, _bed_option("--dut", metavar="DEVICE", help="Device under test, as `testbed devices` lists them.")
     ] = None
     dut_option: Annotated[
         list[str] | None,
-        typer.Option(
-            "--dut-option", metavar="KEY=VALUE", help="Option of the device; may be repeated.", rich_help_panel=_BED
-        ),
+        _bed_option("--dut-option", metavar="KEY=VALUE", help="Option of the device; may be repeated."),
     ] = None
     encapsulation: EncapsulationOption = None
     own_network: Annotated[
         bool,
-        typer.Option(
+        _bed_option(
             "--i-own-this-network",
             help="Send on interfaces that have other addresses, other traffic or the default route, too.",
-            rich_help_panel=_BED,
         ),
     ] = False
     share_cores: ShareCoresOption = False
 
-    def given(self) -> dict[str, object]:
-        """Return the given values by option."""
+    def values(self) -> dict[str, object]:
+        """Return the values by option."""
         return {
             "--dut": self.dut,
             "--dut-option": self.dut_option,
@@ -347,14 +322,14 @@ class DeviceOptions:
     def settings(self) -> dict[str, str]:
         """Return the options of the device by name.
 
-        Raises QuantityProblem: one is no KEY=VALUE.
+        Raises QuantityProblem: an option is no KEY=VALUE.
         """
         from routecast.testbed.opening import parse_device_options
 
         return parse_device_options(self.dut_option or [])
 
 
-_DAY = "Day"
+_day_option = partial(typer.Option, rich_help_panel="Day")
 _IN_FRAMES = ("pps", "frames/s", "packets/s")
 
 
@@ -373,37 +348,25 @@ class DayOptions:
 
     peak: Annotated[
         str | None,
-        typer.Option(
-            "--peak",
-            metavar="RATE",
-            help='Scale the day to this peak, e.g. "4 Gbit/s" or "3 Mpps".',
-            rich_help_panel=_DAY,
-        ),
+        _day_option("--peak", metavar="RATE", help='Scale the day to this peak, e.g. "4 Gbit/s" or "3 Mpps".'),
     ] = None
-    step: Annotated[
-        str | None, typer.Option("--step", metavar="TIME", help="Steps of the day.", rich_help_panel=_DAY)
-    ] = None
-    column: Annotated[
-        str | None, typer.Option("--column", help="Column of the series' values.", rich_help_panel=_DAY)
-    ] = None
-    unit: Annotated[
-        str | None, typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=_DAY)
-    ] = None
-    gaps: Annotated[
-        GapsChoice | None,
-        typer.Option("--gaps", help="What to do with missing steps: refuse without.", rich_help_panel=_DAY),
-    ] = None
+    step: Annotated[str | None, _day_option("--step", metavar="TIME", help="Steps of the day.")] = None
+    column: Annotated[str | None, _day_option("--column", help="Column of the series' values.")] = None
+    unit: Annotated[str | None, _day_option("--unit", help='Of the values: "Mbit/s", "bit per step", …')] = None
+    gaps: Annotated[GapsChoice | None, _day_option("--gaps", help="What to do with missing steps: refuse without.")] = (
+        None
+    )
 
-    def given(self) -> list[str]:
-        """Name the options that were given."""
+    def set_options(self) -> list[str]:
+        """Return the names of the options with a value."""
         return [f"--{field.name}" for field in fields(self) if getattr(self, field.name)]
 
     def day(self, series: str, *, frame_bytes: float | None = None, step: str | None = None) -> TrafficSeries:
         """Return a series as one day in steps; a longer one is averaged by time of day.
 
         ``series``: a file, a shipped series, or ``synthetic``; ``frame_bytes``: mean size of the frames that a peak in
-        frames counts, FCS included; ``step``: where no ``--step`` is given; that of the series where None. Raises
-        RoutecastError: the series, the peak or the step is none.
+        frames counts, FCS included; ``step``: the default of ``--step``, None for the step of the series. Raises
+        RoutecastError: the series, the peak or the step is not valid.
         """
         from routecast.load.series import DAY_S
         from routecast.load.series.reading import read_series

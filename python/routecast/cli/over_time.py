@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_table, refuse_no_figure_file
+from routecast.cli.console import data, print_table
 from routecast.errors import QuantityProblem
 from routecast.quantity import format_duration, parse_duration_s
 
@@ -48,17 +48,10 @@ class OverTimeOptions:
         """Whether an option asks for the course."""
         return self.over_time or bool(self.read_at) or self.figure is not None
 
-    def refuse_no_figure_file(self) -> None:
-        """Refuse a path that no figure can be written to, before the trial.
-
-        Raises FileProblem: as :func:`routecast.cli.console.refuse_no_figure_file`.
-        """
-        refuse_no_figure_file(self.figure)
-
     def instants(self, duration_s: float) -> tuple[float, ...]:
         """Return the instants of ``--read-at`` in seconds.
 
-        Raises QuantityProblem: one is no time, or not within the trial.
+        Raises QuantityProblem: an instant is no time, or not within the trial.
         """
         instants = []
         for text in self.read_at or ():
@@ -79,17 +72,17 @@ class OverTime:
 
     @classmethod
     def of(cls, trial: Trial, instants: Sequence[float], *, is_disturbed: bool) -> OverTime:
-        """Judge a trial that kept its rates over time.
+        """Judge the throughput of a trial over time.
 
-        Raises EnvironmentProblem: it has no rates over time: the device makes its own frames, or the tester began too
-        late.
+        Raises EnvironmentProblem: the trial has no rates over time, because the device makes its own frames, or the
+        tester began too late.
         """
         from routecast.errors import EnvironmentProblem
         from routecast.evaluate.steadiness import reading, steadiness_of
 
         if not trial.over_time:
-            what = "the trial has no rates over time: frames were not sent, or their sending began too late; try again"
-            raise EnvironmentProblem(what)
+            message = "the trial has no rates over time: no frames were sent, or sending began too late; try again"
+            raise EnvironmentProblem(message)
         rates = [moment.forwarded_pps for moment in trial.over_time]
         part_s = trial.duration_s / len(rates)
         return cls(
@@ -102,8 +95,11 @@ class OverTime:
         """Return verdict and readings as plain data."""
         from routecast.evaluate.plain import plain
 
-        verdict = {"steadiness": plain(self.verdict), "readings": plain(self.readings)}
-        return {**verdict, "sampled_sojourn_s": plain(self._sampled_sojourn_s)}
+        return {
+            "steadiness": plain(self.verdict),
+            "readings": plain(self.readings),
+            "sampled_sojourn_s": plain(self._sampled_sojourn_s),
+        }
 
     @property
     def _sampled_sojourn_s(self) -> float:

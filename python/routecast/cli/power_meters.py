@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 __all__ = ["meters", "read"]
 
-_LOOK_S = 0.25
+_UPDATE_S = 0.25
 
 
 def meters(*, as_json: AsJson = False) -> None:
-    """List the power meters: what each covers, whether it can be read here, and if not, why and what to do."""
+    """List the power meters: what each covers, and whether it can be read here, or else the reason and a remedy."""
     from routecast.evaluate.plain import plain
     from routecast.testbed.meters import describe_no_power, find_meters
     from routecast.testbed.views import meters_table
 
-    found_meters = find_meters()
-    is_any = any(meter.is_readable for meter in found_meters)
+    power_meters = find_meters()
+    is_any = any(meter.is_readable for meter in power_meters)
     if as_json:
-        print_json({"meters": plain(found_meters), "no_power": None if is_any else describe_no_power(found_meters)})
+        print_json({"meters": plain(power_meters), "no_power": None if is_any else describe_no_power(power_meters)})
         return
-    print_table(data(), meters_table(found_meters))
+    print_table(data(), meters_table(power_meters))
     if not is_any:
         data().print(
             "No power can be read from inside this machine; trials continue without. A meter outside is named with "
@@ -90,18 +90,18 @@ def read(
     chosen, no_power = choose_meter(meter, settings)
     if chosen is None:
         raise EnvironmentProblem(no_power)
-    reading = _metered(chosen, duration_s)
+    reading = _read_meter(chosen, duration_s)
     if not math.isfinite(reading.mean_w):
-        why = "; ".join(reading.notes) or "the interval is shorter than its steps: give a longer --duration"
-        raise EnvironmentProblem(f"power meter {reading.meter} told nothing: {why}")
+        reason = "; ".join(reading.notes) or "the interval is shorter than its steps: give a longer --duration"
+        raise EnvironmentProblem(f"power meter {reading.meter} gave no reading: {reason}")
     if as_json:
         print_json(reading.to_json())
     else:
         _print_reading(reading)
 
 
-def _metered(meter: PowerMeter, duration_s: float) -> PowerReading:
-    """Read for a duration, with the latest power on stderr if that is a terminal."""
+def _read_meter(meter: PowerMeter, duration_s: float) -> PowerReading:
+    """Read a meter for a duration, and show the latest power on stderr if it is a terminal."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -110,17 +110,17 @@ def _metered(meter: PowerMeter, duration_s: float) -> PowerReading:
 
     console = Console(stderr=True)
     meter.start()
-    began_s = time.monotonic()
+    start_s = time.monotonic()
     try:
         with Live(console=console, auto_refresh=False, transient=True) as line:
-            while (left_s := duration_s - (time.monotonic() - began_s)) > 0.0:
+            while (left_s := duration_s - (time.monotonic() - start_s)) > 0.0:
                 latest_w = meter.latest_w()
                 if console.is_terminal and math.isfinite(latest_w):
                     text = f"{meter.name} ({meter.scope}): {format_power(latest_w)}, {left_s:.0f} s left"
                     line.update(Text(text), refresh=True)
-                time.sleep(min(_LOOK_S, left_s))
+                time.sleep(min(_UPDATE_S, left_s))
     except KeyboardInterrupt:
-        pass  # what was read until now is printed
+        pass  # The samples up to now are printed.
     except BaseException:
         meter.stop()
         raise

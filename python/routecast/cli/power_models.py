@@ -22,7 +22,7 @@ __all__ = ["EquipOption", "equipped", "fit", "percents", "show"]
 
 _LOADS = "0,10,20,30,40,50,60,70,80,90,100"
 
-_SHOWN_NOTES = 8
+_MAX_NOTES = 8
 
 
 class Model(StrEnum):
@@ -116,13 +116,13 @@ def fit(
             scope=scope,
         )
     except FitProblem as problem:
-        place = "" if problem.series == UNNAMED_DEVICE else problem.series
-        raise FileProblem(str(samples), [Problem(place, problem.message)]) from problem
+        device_name = "" if problem.series == UNNAMED_DEVICE else problem.series
+        raise FileProblem(str(samples), [Problem(device_name, problem.message)]) from problem
     unwritten: ModelProblem | None = None
     if out is not None:
         if len(fits) > 1:
             raise FitProblem("", f"the file has {len(fits)} devices: name one with --device to write its model")
-        unwritten = _written(fits[0], out, samples)
+        unwritten = _write_model(fits[0], out, samples)
     if figure is not None:
         from routecast.power.views import fit_figure
 
@@ -148,16 +148,16 @@ def fit(
         remark(f"{len(fits)} devices: --device NAME shows the parameters of one, --json of all")
     print_table(console, error_table(chosen, fits))
     notes = [f"{device.device}: {note}" for device in fits for note in device.notes]
-    for note in notes if len(notes) <= _SHOWN_NOTES else ():
+    for note in notes if len(notes) <= _MAX_NOTES else ():
         remark(note)
-    if len(notes) > _SHOWN_NOTES:
+    if len(notes) > _MAX_NOTES:
         remark(f"{len(notes)} notes on samples: --device NAME shows those of one, --json all")
     if unwritten is not None:
         raise unwritten
 
 
-def _written(fit: DeviceFit, out: Path, samples: Path) -> ModelProblem | None:
-    """Write a fitted model; return the reason if the format cannot hold it, so that the fit is shown nevertheless."""
+def _write_model(fit: DeviceFit, out: Path, samples: Path) -> ModelProblem | None:
+    """Write a fitted model; return the problem if the format cannot hold it, so that the fit is still printed."""
     from routecast.errors import ModelProblem
     from routecast.power.files import write_power_model
 
@@ -172,7 +172,7 @@ def _written(fit: DeviceFit, out: Path, samples: Path) -> ModelProblem | None:
 def percents(text: str) -> list[float]:
     """Read loads in percent, such as ``0,10,50,100``, as shares 0..1.
 
-    Raises QuantityProblem: one is no number from 0 to 100.
+    Raises QuantityProblem: a load is no number from 0 to 100.
     """
     loads = []
     for part in text.split(","):
@@ -189,7 +189,7 @@ def percents(text: str) -> list[float]:
 def equipped(model: PowerModel, ports: list[str]) -> PowerModel:
     """Return a model with the given ports in place of its file's.
 
-    Raises QuantityProblem: ports are given, and it is no model of ports; ModelProblem: as
+    Raises QuantityProblem: ports are given for another kind of model; ModelProblem: as
     :func:`routecast.power.port.equipped_with`.
     """
     if not ports:

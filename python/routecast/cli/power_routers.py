@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -134,13 +135,12 @@ def power_table_command(
         stabilise_s=stabilise_s or 0.0,
         base_w=math.nan if base_watts is None else base_watts,
     )
-    wire = {"--testbed": testbed, **device.given(), "--power": power}
-    given = [name for name, value in wire.items() if value]
+    bed_values = {"--testbed": testbed, **device.values(), "--power": power}
+    bed_options = [name for name, value in bed_values.items() if value]
     if router is None and (testbed or device.dut):
         if evaluator is not None:
-            text = f"--evaluator {evaluator.value} answers for a model; a test bed is measured: leave it out"
-            raise QuantityProblem(evaluator.value, text)
-
+            message = f"--evaluator {evaluator.value} answers for a model; a test bed is measured: leave it out"
+            raise QuantityProblem(evaluator.value, message)
         if flows is not None and flows % 2:
             raise QuantityProblem(str(flows), f"--flows {flows}: give an even number, half of them go each way")
         frames = FrameMix.parse(frame or "IMIX")
@@ -158,18 +158,18 @@ def power_table_command(
                 report=lambda text: progress(0, 0, text),
             )
     elif router is None:
-        text = "no router: give a FILE.router.toml, or --testbed namespaces --dut linux --power METER"
-        raise QuantityProblem("", text)
-    elif given:
-        text = f"{given[0]} is for a real router, {router} is a model: leave one of them out"
-        raise QuantityProblem(given[0], text)
+        message = "no router: give a FILE.router.toml, or --testbed namespaces --dut linux --power METER"
+        raise QuantityProblem("", message)
+    elif bed_options:
+        message = f"{bed_options[0]} is for a real router, {router} is a model: leave one of them out"
+        raise QuantityProblem(bed_options[0], message)
     else:
         table = _predicted(router, evaluator or PowerEvaluator.SOLVE, frame, flows, seed, settings)
     if as_json:
         print_json(table.to_json())
         return
-    for shown in power_tables(table):
-        print_table(data(), shown)
+    for part in power_tables(table):
+        print_table(data(), part)
     for line in power_table_notes(table):
         data().print(line, markup=False, style="dim")
 
@@ -182,7 +182,6 @@ def _predicted(
     seed: int,
     settings: PowerTableSettings,
 ) -> PowerTable:
-    """Return the table of a model."""
     from routecast.load.offered import line_rate_pps
     from routecast.power.table import power_table
     from routecast.router.files import read_router_and_load
@@ -198,12 +197,12 @@ def _predicted(
             ports=len(model.ports),
             max_pps=sum(line_rate_pps(port.link_bps, load.frames.mean_bytes) for port in model.ports),
             settings=settings,
-            report=lambda now: progress(0, 0, now),
+            report=lambda text: progress(0, 0, text),
         )
 
 
 def power_evaluator(evaluator: PowerEvaluator, model: RouterModel, seed: int) -> Evaluator:
-    """Return the evaluator of a model; trials of the simulator count from their start, because they start at rest."""
+    """Return the evaluator of a model; the simulator counts trials from their start, because they start at rest."""
     if evaluator is PowerEvaluator.SOLVE:
         from routecast.evaluate.solve import Solve
 
@@ -239,7 +238,7 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
         raise QuantityProblem(text, f"{option} {text[:60]!r} is no list of numbers such as 100,30,0") from None
 
 
-PROFILE = "Profile"
+_profile_option = partial(typer.Option, rich_help_panel="Profile")
 
 
 @grouped
@@ -250,12 +249,7 @@ def power_day_command(
     *,
     profile: Annotated[
         str,
-        typer.Option(
-            "--profile",
-            metavar="SERIES",
-            help="A CSV or Parquet series, abilene, geant, or synthetic.",
-            rich_help_panel=PROFILE,
-        ),
+        _profile_option("--profile", metavar="SERIES", help="A CSV or Parquet series, abilene, geant, or synthetic."),
     ],
     of_day: DayOptions,
     capacity: Annotated[
@@ -329,8 +323,8 @@ def power_day_command(
     print_notes(data(), day.notes)
 
 
-DAY = "Day"
-SEARCH = "Search"
+_day_option = partial(typer.Option, rich_help_panel="Day")
+_search_option = partial(typer.Option, rich_help_panel="Search")
 
 
 class SearchEvaluator(StrEnum):
@@ -362,40 +356,28 @@ def optimise(
         ),
     ] = "",
     evaluator: Annotated[
-        SearchEvaluator, typer.Option("--evaluator", help="Who answers during the search.", rich_help_panel=SEARCH)
+        SearchEvaluator, _search_option("--evaluator", help="Who answers during the search.")
     ] = SearchEvaluator.SIMULATE,
     duration: Annotated[
         str,
-        typer.Option(
-            "--duration",
-            metavar="TIME",
-            help="Simulated time of a trial; the check's are four times as long.",
-            rich_help_panel=SEARCH,
+        _search_option(
+            "--duration", metavar="TIME", help="Simulated time of a trial; the check's are four times as long."
         ),
     ] = "100 ms",
     seed: Seed = 1,
-    replications: Annotated[
-        int, typer.Option("--replications", min=0, help="Of the final check; 0: none.", rich_help_panel=SEARCH)
-    ] = 5,
-    every: Annotated[
-        bool, typer.Option("--all", help="Evaluate every setting, for the whole front.", rich_help_panel=SEARCH)
-    ] = False,
+    replications: Annotated[int, _search_option("--replications", min=0, help="Of the final check; 0: none.")] = 5,
+    every: Annotated[bool, _search_option("--all", help="Evaluate every setting, for the whole front.")] = False,
     day: Annotated[
         str | None,
-        typer.Option(
-            "--day",
-            metavar="SERIES",
-            help="Plan a day: a CSV or Parquet series, abilene, geant, or synthetic.",
-            rich_help_panel=DAY,
+        _day_option(
+            "--day", metavar="SERIES", help="Plan a day: a CSV or Parquet series, abilene, geant, or synthetic."
         ),
     ] = None,
     of_day: DayOptions,
     switch_energy: Annotated[
-        str, typer.Option("--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".', rich_help_panel=DAY)
+        str, _day_option("--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".')
     ] = "",
-    dwell: Annotated[
-        str, typer.Option("--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".', rich_help_panel=DAY)
-    ] = "",
+    dwell: Annotated[str, _day_option("--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".')] = "",
     figure: FigureFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -412,7 +394,7 @@ def optimise(
 
     refuse_no_figure_file(figure)
     switching = {"--switch-energy": switch_energy, "--dwell": dwell}
-    _refuse_half_a_day(day, load.load, of_day.given() + [option for option, given in switching.items() if given])
+    _check_day_options(day, load.load, of_day.set_options() + [option for option, text in switching.items() if text])
     targets = parse_targets(target or [])
     lingers_s = [parse_duration_s(time) for time in linger.split(",") if time.strip()]
     document = parse_toml(read_text(file, kind="router file"), str(file))
@@ -451,9 +433,10 @@ def optimise(
         )
 
 
-def _refuse_half_a_day(day: str | None, load: str | None, given: list[str]) -> None:
-    if day is None and given:
-        raise QuantityProblem("", f"{given[0]} is of a day: name its series with --day, or leave {given[0]}")
+def _check_day_options(day: str | None, load: str | None, day_options: list[str]) -> None:
+    if day is None and day_options:
+        option = day_options[0]
+        raise QuantityProblem("", f"{option} is of a day: name its series with --day, or leave {option}")
     if day is not None and load is not None:
         raise QuantityProblem("", "--load is one load, --day the loads of a day: give one of them")
 
@@ -507,11 +490,11 @@ def _whole_day(
     from routecast.power.operating.optimise import optimise_day
     from routecast.power.views import day_figure, plan_tables
 
-    bits = 8.0 * load.frames.mean_bytes
+    frame_bits = 8.0 * load.frames.mean_bytes
     plan = optimise_day(
         machine,
         load,
-        [rate / bits for rate in series.l2_bps],
+        [l2_bps / frame_bits for l2_bps in series.l2_bps],
         targets,
         effort,
         step_s=series.step_s,

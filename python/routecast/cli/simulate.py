@@ -6,11 +6,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from routecast.cli.console import data, print_csv, print_json, print_table, progress_bar, refuse_two_forms
+from routecast.cli.console import (
+    data,
+    print_csv,
+    print_json,
+    print_table,
+    refuse_no_figure_file,
+    refuse_two_forms,
+    share_bar,
+)
 from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_option, grouped
 from routecast.cli.over_time import OverTime, OverTimeOptions
 from routecast.errors import QuantityProblem
@@ -23,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["FailureOptions", "simulate"]
 
 
-PANEL = "Failures"
+_failure_option = partial(typer.Option, rich_help_panel="Failures")
 
 _NEVER = "never"
 
@@ -34,71 +43,59 @@ class FailureOptions:
 
     fail: Annotated[
         list[str] | None,
-        typer.Option(
-            "--fail",
-            metavar="ELEMENT",
-            help="A machine or a task unit that fails; may be given several times.",
-            rich_help_panel=PANEL,
+        _failure_option(
+            "--fail", metavar="ELEMENT", help="A machine or a task unit that fails; may be given several times."
         ),
     ] = None
     switch_off: Annotated[
         list[str] | None,
-        typer.Option(
+        _failure_option(
             "--switch-off",
             metavar="ELEMENT",
             help="A machine or a task unit that drains and is switched off; may be given several times.",
-            rich_help_panel=PANEL,
         ),
     ] = None
     at: Annotated[
         list[str] | None,
-        typer.Option(
+        _failure_option(
             "--at",
             metavar="TIME",
             help="When, since the start; once for all, or for each --fail and then each --switch-off.",
-            rich_help_panel=PANEL,
         ),
     ] = None
     until: Annotated[
         list[str] | None,
-        typer.Option(
+        _failure_option(
             "--until",
             metavar="TIME",
             help="Time of the return, once for all or for each element; never: not within the trial.",
-            rich_help_panel=PANEL,
         ),
     ] = None
     detect: Annotated[
         str | None,
-        typer.Option(
+        _failure_option(
             "--detect",
             metavar="TIME",
             help="Time until the others detect a failure, and its end; without it, no failure is detected.",
-            rich_help_panel=PANEL,
         ),
     ] = None
     drain: Annotated[
         str,
-        typer.Option(
-            "--drain",
-            metavar="TIME",
-            help="Time without new traffic before an element is switched off.",
-            rich_help_panel=PANEL,
-        ),
+        _failure_option("--drain", metavar="TIME", help="Time without new traffic before an element is switched off."),
     ] = "10 ms"
 
     def absences(self, duration_s: float, *, known: Sequence[str] = ()) -> tuple[Absence, ...]:
         """Return the absences of elements in a trial; ``known`` are the router's elements, for messages.
 
-        Raises RoutecastError: an option is missing, empty, too many, or no time; something fails, or is drained, after
-        the trial's end.
+        Raises RoutecastError: an option is missing, empty, given too often, or no time; or an element fails, or is
+        drained, after the end of the trial.
         """
         from routecast.router.multistage.failures import away_by_plan, failed
 
         fails, switched_off = self.fail or [], self.switch_off or []
-        for option, given in (("--fail", fails), ("--switch-off", switched_off)):
-            if not all(name.strip() for name in given):
-                raise QuantityProblem("", f"{option} is empty: name {_listed(known)}")
+        for option, elements in (("--fail", fails), ("--switch-off", switched_off)):
+            if not all(name.strip() for name in elements):
+                raise QuantityProblem("", f"{option} is empty: name {_element_hint(known)}")
         names = (*fails, *switched_off)
         if not names:
             for option, text in (("--at", self.at), ("--until", self.until), ("--detect", self.detect)):
@@ -108,10 +105,10 @@ class FailureOptions:
             return ()
         if not self.at:
             raise QuantityProblem("", 'say when: --at TIME, e.g. --at "20 ms"')
-        starts = [parse_duration_s(text) for text in _for_each("--at", self.at, len(names))]
+        starts = [parse_duration_s(text) for text in _one_for_each("--at", self.at, len(names))]
         ends = [
             math.inf if text == _NEVER else parse_duration_s(text)
-            for text in _for_each("--until", self.until or (_NEVER,), len(names))
+            for text in _one_for_each("--until", self.until or (_NEVER,), len(names))
         ]
         detection_s = parse_duration_s(self.detect) if self.detect else math.inf
         drain_s = parse_duration_s(self.drain)
@@ -125,38 +122,38 @@ class FailureOptions:
             drains = f'"{name}" drains for {self.drain} from {start} on'
             _require_before_end(start_s + drain_s, duration_s, drains, "a shorter --drain, an earlier --at")
             absences.append(away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s))
-        return tuple(_until_the_end(away, duration_s) for away in absences)
+        return tuple(_without_late_detection(absence, duration_s) for absence in absences)
 
 
-def _require_before_end(time_s: float, duration_s: float, what: str, remedy: str) -> None:
+def _require_before_end(time_s: float, duration_s: float, event: str, remedy: str) -> None:
     if time_s >= duration_s:
         end = format_duration(duration_s)
-        message = f"{what}, but the trial ends at {end}: give {remedy} or a longer --duration"
+        message = f"{event}, but the trial ends at {end}: give {remedy} or a longer --duration"
         raise QuantityProblem("", message)
 
 
-def _until_the_end(away: Absence, duration_s: float) -> Absence:
-    """Return an absence whose detection after the end of the trial is left out."""
+def _without_late_detection(absence: Absence, duration_s: float) -> Absence:
+    """Return an absence without the detections after the end of the trial."""
     return replace(
-        away,
-        avoided_s=away.avoided_s if away.avoided_s < duration_s else math.inf,
-        used_s=away.used_s if away.used_s < duration_s else math.inf,
+        absence,
+        avoided_s=absence.avoided_s if absence.avoided_s < duration_s else math.inf,
+        used_s=absence.used_s if absence.used_s < duration_s else math.inf,
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Name some elements, or describe elements where none is known."""
+def _element_hint(names: Sequence[str]) -> str:
+    """Name some elements, or describe an element if no name is known."""
     return f"an element; {did_you_mean('', names)}" if names else "a machine or a task unit"
 
 
-def _for_each(option: str, given: Sequence[str], count: int) -> Sequence[str]:
+def _one_for_each(option: str, times: Sequence[str], count: int) -> Sequence[str]:
     """Return one time for each element; a single time counts for all."""
-    if len(given) == 1:
-        return [given[0]] * count
-    if len(given) != count:
-        message = f"{option} is given {len(given)} times for {count} elements: give it once, or once for each"
+    if len(times) == 1:
+        return [times[0]] * count
+    if len(times) != count:
+        message = f"{option} is given {len(times)} times for {count} elements: give it once, or once for each"
         raise QuantityProblem("", message)
-    return given
+    return times
 
 
 class Path(StrEnum):
@@ -204,24 +201,24 @@ def simulate(
     from routecast.router.multistage.failures import elements, events_of
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
-    over_time.refuse_no_figure_file()
+    refuse_no_figure_file(over_time.figure)
     model, default = read_router_and_load(file, frames=frames_option(load.frame))
     offered = load.offered(default, ports=len(model.ports), seed=seed)
     duration_s = parse_duration_s(duration)
     instants = over_time.instants(duration_s)
     absences = failures.absences(duration_s, known=elements(model))
-    with progress_bar("simulate") as progress:
+    with share_bar("simulate") as on_progress:
         simulator = Simulate(
             model,
             seed=seed,
             replications=replications,
             target_relative_half_width=half_width,
             path=_path(path, trace_messages=trace_messages),
-            # Whether it is steady is then said, not required.
+            # The verdict on steadiness is then printed, and steadiness is not required.
             steady_state=not over_time.is_wanted,
             over_time=over_time.is_wanted,
             events=events_of(model, absences),
-            on_progress=lambda share: progress(round(100 * share), 100, ""),
+            on_progress=on_progress,
         )
         if trace_messages:
             trace = simulator.trace(offered, duration_s)

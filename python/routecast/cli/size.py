@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from routecast.cli.console import (
+    check_output_file,
     data,
-    points_of,
     print_csv,
     print_json,
     print_table,
     progress_bar,
+    read_series_points,
     refuse_no_figure_file,
-    refuse_no_file,
     refuse_two_forms,
     remark,
     write_figure,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["size"]
 
-_FUNCTION = "A function on a host"
+_function_option = partial(typer.Option, rich_help_panel="A function on a host")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +48,19 @@ class _Question:
     over: frozenset[str]
 
 
-_OVER = ("cores", "clock", "host")
+_DIMENSIONS = ("cores", "clock", "host")
 
 
-def _over(text: str, *, is_router: bool, is_function: bool) -> frozenset[str]:
+def _free_dimensions(text: str, *, is_router: bool, is_function: bool) -> frozenset[str]:
     from routecast.quantity.did_you_mean import did_you_mean
 
     keys = [key.strip() for key in text.split(",")]
     for key in keys:
-        if key not in _OVER:
-            raise QuantityProblem(key, f'--over "{key[:60]}" is nothing to choose: {did_you_mean(key, _OVER)}')
+        if key not in _DIMENSIONS:
+            raise QuantityProblem(key, f'--over "{key[:60]}" is nothing to choose: {did_you_mean(key, _DIMENSIONS)}')
         if (key == "clock" and not is_router) or (key == "host" and not is_function):
-            whose = "a router file with P-states" if key == "clock" else "a --function; a table is carried with --host"
-            raise QuantityProblem(key, f"--over {key} is of {whose}")
+            owner = "a router file with P-states" if key == "clock" else "a --function; a table is carried with --host"
+            raise QuantityProblem(key, f"--over {key} is of {owner}")
     return frozenset(keys)
 
 
@@ -95,29 +96,26 @@ def size(
     ] = None,
     function: Annotated[
         str | None,
-        typer.Option(
+        _function_option(
             "--function",
             metavar="NAME",
             help="Instead of a file: a network function, as for `function`; beside --host what the router does.",
-            rich_help_panel=_FUNCTION,
         ),
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(
+        _function_option(
             "--host",
             metavar="HARDWARE",
             help="Host that the table was measured on, to carry it to another one with --on.",
-            rich_help_panel=_FUNCTION,
         ),
     ] = None,
     on: Annotated[
         list[str] | None,
-        typer.Option(
+        _function_option(
             "--on",
             metavar="HARDWARE",
             help="Host that is sized: a name of `hardware list`, or a *.hardware.toml; may be repeated.",
-            rich_help_panel=_FUNCTION,
         ),
     ] = None,
     over: Annotated[
@@ -155,7 +153,7 @@ def size(
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     refuse_no_figure_file(figure)
-    refuse_no_file(out, "--out")
+    check_output_file(out, "--out")
     bounds = parse_targets([latency]) if latency else ()
     if any(bound.quantity == "loss" for bound in bounds):
         raise QuantityProblem(latency or "", "--latency bounds the latency: give the loss with --loss")
@@ -165,7 +163,7 @@ def size(
         bounds=bounds,
         noise_ratio=noise,
         series=series,
-        over=_over(over, is_router=file is not None and file.suffix == ".toml", is_function=file is None),
+        over=_free_dimensions(over, is_router=file is not None and file.suffix == ".toml", is_function=file is None),
     )
     if (file is None) == (function is None) and not (file and host):
         message = "give a table or a router file, or a function with --function: one of them"
@@ -177,39 +175,39 @@ def size(
         raise QuantityProblem(on[0], message)
     if host is not None:
         assert file is not None
-        answers = tuple(_moved(file, host, on or [], function, question))
+        sizings = tuple(_size_on_hosts(file, host, on or [], function, question))
         source = str(file)
     elif function is not None:
-        answers = tuple(_of_function(function, on or [], question))
+        sizings = tuple(_size_function(function, on or [], question))
         source = function
     else:
         assert file is not None
-        answers = _of_router(file, question) if file.suffix == ".toml" else _of_table(file, question)
+        sizings = _size_file(file, question) if file.suffix == ".toml" else _size_table(file, question)
         source = str(file)
-    if figure is not None and len(answers) > 1:
-        names = ", ".join(each.series for each in answers)
+    if figure is not None and len(sizings) > 1:
+        names = ", ".join(sizing.series for sizing in sizings)
         message = f"a figure shows one of {names}: choose it"
         raise typer.BadParameter(message, param_hint="--figure")
     if as_json:
-        print_json({"series": [each.to_json() for each in answers]})
+        print_json({"series": [sizing.to_json() for sizing in sizings]})
     elif as_csv:
-        documents = [each.to_json() for each in answers]
-        print_csv({"series": each["series"], **row} for each in documents for row in each["counts"])
+        documents = [sizing.to_json() for sizing in sizings]
+        print_csv({"series": sizing["series"], **row} for sizing in documents for row in sizing["counts"])
     else:
-        _print(answers)
+        _print(sizings)
     if figure is not None:
-        is_measured = answers[0].counts[0].probability is not None
-        write_figure(probability_figure(answers[0]) if is_measured else rate_figure(answers[0]), figure)
+        is_measured = sizings[0].counts[0].probability is not None
+        write_figure(probability_figure(sizings[0]) if is_measured else rate_figure(sizings[0]), figure)
     if out is not None:
         from routecast.show.page import render_page
 
-        write_whole(out, render_page(size_page(answers, source=source, live=_live(file, host, answers, question))))
+        write_whole(out, render_page(size_page(sizings, source=source, live=_live(file, host, sizings, question))))
         remark(f"wrote {out}")
 
 
-def _live(file: Path | None, host: str | None, answers: Sequence[Sizing], question: _Question) -> Live | None:
+def _live(file: Path | None, host: str | None, sizings: Sequence[Sizing], question: _Question) -> Live | None:
     """Return the live panel of the page: of one measured series, or of a file."""
-    if file is None or host is not None or len(answers) != 1:
+    if file is None or host is not None or len(sizings) != 1:
         return None
     from routecast.evaluate.points import of_series, read_points
     from routecast.explore.measured import StartConditions
@@ -217,9 +215,9 @@ def _live(file: Path | None, host: str | None, answers: Sequence[Sizing], questi
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
 
-    (answer,), target = answers, question.target
+    (sizing,), target = sizings, question.target
     start = StartConditions(
-        frames=target.frames, rate_pps=target.forwarded_pps, cores=answer.least.cores if answer.least else None
+        frames=target.frames, rate_pps=target.forwarded_pps, cores=sizing.least.cores if sizing.least else None
     )
     if file.suffix == ".toml":
         document = parse_toml(read_text(file, kind="router file"), str(file))
@@ -228,13 +226,13 @@ def _live(file: Path | None, host: str | None, answers: Sequence[Sizing], questi
     return live_of_points(points, start=start, noise_ratio=question.noise_ratio)[0]
 
 
-def _of_table(file: Path, question: _Question) -> tuple[Sizing, ...]:
-    from routecast.size import size as answer
+def _size_table(file: Path, question: _Question) -> tuple[Sizing, ...]:
+    from routecast.size import size as size_points
 
-    points = points_of(file, question.series)
+    points = read_series_points(file, question.series)
     names = tuple(dict.fromkeys(point.series for point in points))
     return tuple(
-        answer(
+        size_points(
             [point for point in points if point.series == name],
             question.target,
             counts=question.counts,
@@ -245,33 +243,35 @@ def _of_table(file: Path, question: _Question) -> tuple[Sizing, ...]:
     )
 
 
-def _moved(file: Path, host: str, others: Sequence[str], name: str | None, question: _Question) -> Iterator[Sizing]:
+def _size_on_hosts(
+    file: Path, host: str, others: Sequence[str], name: str | None, question: _Question
+) -> Iterator[Sizing]:
     from dataclasses import replace
 
     from routecast.calibration.carried import carry
     from routecast.errors import FileProblem
     from routecast.function.chain import read_chain
     from routecast.hardware.catalogue import read_hardware
-    from routecast.size import size as answer
+    from routecast.size import size as size_points
 
-    points = points_of(file, question.series)
+    points = read_series_points(file, question.series)
     names = dict.fromkeys(point.series for point in points)
     if len(names) > 1:
         raise QuantityProblem(str(file), f"has the series {', '.join(names)}: choose the one to carry with --series")
     function = read_chain(name) if name else None
-    here = read_hardware(host)
+    measured_host = read_hardware(host)
     for other in others:
         try:
-            there = read_hardware(other)
+            target_host = read_hardware(other)
         except FileProblem as problem:
-            most = max(point.cores for point in points)
+            max_cores = max(point.cores for point in points)
             message = (
-                f"{problem}\nHow the router would do there is not known: nothing carries it. Probe that host "
-                f"(`routecast hardware probe` there writes its file), or measure 1 core and {most} cores on it"
+                f"{problem}\nThe rates on that host are not known. Probe it (`routecast hardware probe` writes its "
+                f"file there), or measure 1 core and {max_cores} cores on it"
             )
             raise QuantityProblem(other, message) from problem
-        move = carry(here, there, question.target.frames, function=function)
-        result = answer(
+        move = carry(measured_host, target_host, question.target.frames, function=function)
+        result = size_points(
             points,
             question.target,
             counts=question.counts,
@@ -279,16 +279,16 @@ def _moved(file: Path, host: str, others: Sequence[str], name: str | None, quest
             bounds=question.bounds,
             move=move,
         )
-        yield replace(result, series=f"{result.series or file.stem} on {there.name}")
+        yield replace(result, series=f"{result.series or file.stem} on {target_host.name}")
 
 
-def _of_router(file: Path, question: _Question) -> tuple[Sizing, ...]:
+def _size_file(file: Path, question: _Question) -> tuple[Sizing, ...]:
     from routecast.quantity import format_frequency
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
     from routecast.size.modelled import at_clock, clocks_of, router_of_document, size_router
 
-    _refuse_of_tables(question, "a router file")
+    _refuse_table_options(question, "a router file")
     document = parse_toml(read_text(file, kind="router file"), str(file))
     name = str(document.get("name", file.name.removesuffix(".router.toml")))
     routers = router_of_document(document, question.target, subject=str(file), folder=file.parent)
@@ -306,21 +306,21 @@ def _of_router(file: Path, question: _Question) -> tuple[Sizing, ...]:
                 router,
                 question.target,
                 counts=question.counts,
-                name=called,
+                name=variant,
                 bounds=question.bounds,
                 on_progress=progress,
             )
-            for called, router in variants.items()
+            for variant, router in variants.items()
         )
 
 
-def _of_function(name: str, hosts: Sequence[str], question: _Question) -> Iterator[Sizing]:
+def _size_function(name: str, hosts: Sequence[str], question: _Question) -> Iterator[Sizing]:
     from routecast.function.chain import read_chain
     from routecast.function.estimate import operations_without_cost
     from routecast.hardware.catalogue import HOST, hardware_names, host_file, read_hardware
     from routecast.size.modelled import router_of_function, size_router
 
-    _refuse_of_tables(question, "a function")
+    _refuse_table_options(question, "a function")
     function = read_chain(name)
     if "host" in question.over:
         others = [host for host in hardware_names() if host not in hosts]
@@ -350,27 +350,27 @@ def _of_function(name: str, hosts: Sequence[str], question: _Question) -> Iterat
             )
 
 
-def _refuse_of_tables(question: _Question, what: str) -> None:
-    for option, given in (("--noise", question.noise_ratio), ("--series", question.series)):
-        if given is not None:
-            raise QuantityProblem(str(given), f"{option} is of tables of measurements: {what} has none")
+def _refuse_table_options(question: _Question, subject: str) -> None:
+    for option, value in (("--noise", question.noise_ratio), ("--series", question.series)):
+        if value is not None:
+            raise QuantityProblem(str(value), f"{option} is of tables of measurements: {subject} has none")
 
 
-def _print(answers: Sequence[Sizing]) -> None:
-    """Print for each router the answer, the counts around it, open facts and the next measurements."""
+def _print(sizings: Sequence[Sizing]) -> None:
+    """Print the answer for each router, with the counts around it, open facts and the next measurements."""
     from routecast.size.views import compared_table, counts_table, describe_next
 
-    if len(answers) > 1:
-        print_table(data(), compared_table(answers))
-    for each in answers:
-        if len(answers) > 1:
-            data().print(each.series, style="bold", markup=False)
-        data().print(f"{each.answer}.", markup=False)
+    if len(sizings) > 1:
+        print_table(data(), compared_table(sizings))
+    for sizing in sizings:
+        if len(sizings) > 1:
+            data().print(sizing.series, style="bold", markup=False)
+        data().print(f"{sizing.answer}.", markup=False)
         data().print()
-        print_table(data(), counts_table(each))
-        for fact in each.facts:
+        print_table(data(), counts_table(sizing))
+        for fact in sizing.facts:
             data().print(f"Ask first: {fact.text}.", markup=False)
-        for text in describe_next(each):
+        for text in describe_next(sizing):
             data().print(f"Next: {text}.", markup=False)
-        for text in each.remarks:
+        for text in sizing.remarks:
             data().print(f"{text[0].upper()}{text[1:]}.", markup=False)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import (
+    check_output_file,
     data,
     print_json,
     print_table,
     progress_bar,
-    refuse_no_file,
     remark,
     save_router,
     today,
@@ -76,9 +76,9 @@ def study(
     A killed study continues where it stopped when it is started again with the same folder. Leaves with 1 if an error
     exceeds what the study allows.
     """
-    given = {"--out": out, "--save-router": save_router_to, "--force": force or None}
+    options = {"--out": out, "--save-router": save_router_to, "--force": force or None}
     if list_shipped or copy is not None:
-        _refuse_others("--list" if list_shipped else "--copy", {"a study": name_or_file, "--copy": copy, **given})
+        _refuse_others("--list" if list_shipped else "--copy", {"a study": name_or_file, "--copy": copy, **options})
         if list_shipped:
             _list(as_json=as_json)
         elif copy is not None:
@@ -92,40 +92,40 @@ def study(
     from routecast.study.reading import find_study, read_study
 
     file = read_study(find_study(name_or_file))
-    # A name that ships has no folder; a file's results stand beside it, so that a changed copy keeps apart.
+    # The results of a file are beside the file, apart from those of the shipped study in the present folder.
     folder = out or Path(name_or_file).parent / file.study.name
     if save_router_to is not None and save_router_to.parent != folder:
-        refuse_no_file(save_router_to, "--save-router")
-    saved = None if save_router_to is None else router_file_of(file, today=today())
+        check_output_file(save_router_to, "--save-router")
+    router_file = None if save_router_to is None else router_file_of(file, today=today())
     command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
     try:
         with progress_bar(f"study {file.study.name}") as progress:
             result = run_study(file, folder, on_progress=progress, command=command)
     except KeyboardInterrupt:
         if (folder / "results.parquet").exists():
-            remark(f"What is finished is in {folder / 'results.parquet'}; the same command continues from there.")
+            remark(f"Finished work is in {folder / 'results.parquet'}; the same command continues from there.")
         raise
     if as_json:
         print_json(result.to_json())
     else:
         _print(file.study.title, terminal_summary(result))
-    if save_router_to is not None and saved is not None:
-        save_router(saved, save_router_to)
+    if save_router_to is not None and router_file is not None:
+        save_router(router_file, save_router_to)
     remark(f"Report: {folder / 'report.html'}")
-    missed = [criterion for criterion in result.criteria if not criterion.is_met]
-    for criterion in missed:
+    failed = [criterion for criterion in result.criteria if not criterion.is_met]
+    for criterion in failed:
         remark(f"Criterion missed: {criterion.name} is {criterion.reached:.4g}, allowed is {criterion.bound:.4g}")
-    if missed:
+    if failed:
         raise typer.Exit(1)
 
 
-def _refuse_others(option: str, given: Mapping[str, object]) -> None:
+def _refuse_others(option: str, options: Mapping[str, object]) -> None:
     """Refuse options that --list or --copy does not take."""
     allowed = ("--copy", "--force") if option == "--copy" else ()
-    for name, setting in given.items():
-        if setting is not None and name not in allowed:
-            what = f"{name} ({setting!r})" if name == "a study" else name
-            raise QuantityProblem("", f"{option} runs no study, and does not go with {what}: give one of them")
+    for name, value in options.items():
+        if value is not None and name not in allowed:
+            other = f"{name} ({value!r})" if name == "a study" else name
+            raise QuantityProblem("", f"{option} runs no study, and does not go with {other}: give one of them")
 
 
 def _list(*, as_json: bool) -> None:
@@ -136,7 +136,7 @@ def _list(*, as_json: bool) -> None:
     if as_json:
         print_json(plain(studies))
         return
-    print_table(data(), studies_table((each.name, each.shows, each.takes, each.needs) for each in studies))
+    print_table(data(), studies_table((study.name, study.shows, study.takes, study.needs) for study in studies))
 
 
 def _copy(name: str, folder: Path, *, force: bool, as_json: bool) -> None:
@@ -145,16 +145,20 @@ def _copy(name: str, folder: Path, *, force: bool, as_json: bool) -> None:
     from routecast.study.shipped import texts_to_copy
 
     shipped = shipped_studies()
-    wanted = Path(name).name.removesuffix(SUFFIX)
-    if wanted not in shipped:
+    study_name = Path(name).name.removesuffix(SUFFIX)
+    if study_name not in shipped:
         message = f"no study that ships is called {name!r}: {did_you_mean(name, shipped)}; `--list` lists all"
         raise QuantityProblem(name, message)
     copies = copy_files(
-        texts_to_copy(shipped[wanted]), folder, force=force, original="the study that ships", elsewhere="another DIR"
+        texts_to_copy(shipped[study_name]),
+        folder,
+        force=force,
+        original="the study that ships",
+        elsewhere="another DIR",
     )
     print_copies(*copies, as_json=as_json)
-    words = ["routecast", "study", str(folder / f"{wanted}{SUFFIX}"), "--out", str(folder / "results")]
-    remark(f"Change what you like, then: {shlex.join(words)}")
+    words = ["routecast", "study", str(folder / f"{study_name}{SUFFIX}"), "--out", str(folder / "results")]
+    remark(f"Change the copy, then run: {shlex.join(words)}")
 
 
 def _print(title: str, summary: TerminalSummary) -> None:

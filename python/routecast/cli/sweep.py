@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import (
+    check_output_file,
     data,
     print_json,
     print_notes,
     print_table,
     progress_bar,
-    refuse_no_page_file,
     refuse_two_forms,
     remark,
 )
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["sweep"]
 
-_ANY_RATE = "1 pps"
-"""Where the greatest rates are looked for, that of the load does not matter."""
+_PLACEHOLDER_RATE = "1 pps"
+"""The rate of the load has no effect where the sweep searches for the greatest rates."""
 
 
 @grouped
@@ -66,8 +66,8 @@ def sweep(
 ) -> None:
     """Vary cores, frames, the load or any field of a router: the rates at each combination, and what limits.
 
-    Without a load it finds the greatest rates, without loss and at all; with one, throughput, loss and latency. Where
-    cores vary, the flows follow them unless their number is given.
+    Without a load, find the greatest rates with and without loss; with a load, throughput, loss and latency. The flows
+    follow the cores unless their number is given.
     """
     from routecast.evaluate.sweep import parse_varied
     from routecast.evaluate.sweep import sweep as evaluate
@@ -78,7 +78,7 @@ def sweep(
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     if duration is not None and not simulate:
         raise QuantityProblem(duration, "--duration is the time that is simulated: give --simulate too")
-    refuse_no_page_file(out)
+    check_output_file(out, "--out", ".html")
     document = parse_toml(read_text(file, kind="router file"), str(file))
     varied = parse_varied(vary or (), document, subject=str(file))
     keys = {axis.key for axis in varied}
@@ -89,7 +89,7 @@ def sweep(
         flows = settings.get("flows", load.flows)
         options = replace(
             load,
-            load=str(settings.get("load", load.load or _ANY_RATE)),
+            load=str(settings.get("load", load.load or _PLACEHOLDER_RATE)),
             frame=str(settings["frame"]) if "frame" in settings else load.frame,
             flows=None if flows is None else int(flows),
         )
@@ -137,16 +137,16 @@ def _print(answer: Sweep, *, as_csv: bool, as_json: bool) -> None:
 
 
 def _command(file: Path, vary: Sequence[str], load: ModelLoadOptions, options: Mapping[str, object]) -> str:
-    """Return the options of the command that decide the answer."""
-    of_load: dict[str, object] = {
+    """Return the command line with the options that decide the answer."""
+    load_options: dict[str, object] = {
         "--" + option.name.replace("_", "-"): getattr(load, option.name)
         for option in fields(load)
         if getattr(load, option.name) != option.default
     }
     words = ["routecast", "sweep", str(file), *(word for text in vary for word in ("--vary", text))]
-    for option, setting in {**of_load, **options}.items():
-        if setting is not None:
-            words += [option] if setting is True else [option, str(setting)]
+    for option, value in {**load_options, **options}.items():
+        if value is not None:
+            words += [option] if value is True else [option, str(value)]
     return shlex.join(words)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["devices", "down", "list_beds", "selftest", "up"]
 
-_LISTENS_EVERY_S = 0.2
+_SLEEP_S = 0.2
 
 BedArgument = Annotated[
     str, typer.Argument(metavar="namespaces|FILE", help='"namespaces", or a *.testbed.toml.', show_default=False)
@@ -48,8 +48,8 @@ def up(
             import time
 
             remark("up; Ctrl-C takes it down")
-            while True:  # a signal that comes just before a sleep is heard after it
-                time.sleep(_LISTENS_EVERY_S)
+            while True:  # short sleeps, because a signal just before a sleep is handled after it
+                time.sleep(_SLEEP_S)
         bed.keep()
         remark(f"up; `routecast testbed down {bed.name}` takes it down")
 
@@ -67,8 +67,8 @@ def down(
         raise FileProblem("testbed down", [Problem("", "give the name of a test bed, or --all")])
     if name is not None:
         if name not in state.beds():
-            there = ", ".join(state.beds()) or "none"
-            raise FileProblem("testbed down", [Problem("", f"there is no test bed {name!r}; there are: {there}")])
+            names = ", ".join(state.beds()) or "none"
+            raise FileProblem("testbed down", [Problem("", f"there is no test bed {name!r}; there are: {names}")])
         state.remove(name)
         remark(f"test bed {name!r} is down")
         return
@@ -116,8 +116,8 @@ def selftest(
 ) -> None:
     """Measure the tester without a device: highest rates, accuracy of the rate, latency floor, counting.
 
-    Back ends that are not to be had here are left out and said with the reason; if the tester cannot choose one by
-    itself, the command leaves with 3.
+    Back ends that this machine lacks are left out, with the reason; if the tester cannot choose a back end itself, the
+    command exits with 3.
     """
     from routecast.cli.console import print_table
     from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
@@ -144,12 +144,12 @@ def selftest(
             remark(reason)
         for note in notes_of(result.facts.get("tester", {})):
             remark(note)
-    lacking = [check.reason for check in result.checks if check.back_end == "auto" and check.trial is None]
-    if lacking:
-        raise EnvironmentProblem(f"the tester cannot test itself: {lacking[0]}")
-    wrong = [problem for check in result.checks for problem in _faults(check)]
-    if wrong:
-        raise CriterionFailed(f"the tester fails its own test: {'; '.join(wrong)}")
+    reasons = [check.reason for check in result.checks if check.back_end == "auto" and check.trial is None]
+    if reasons:
+        raise EnvironmentProblem(f"the tester cannot test itself: {reasons[0]}")
+    faults = [fault for check in result.checks for fault in _faults(check)]
+    if faults:
+        raise CriterionFailed(f"the tester fails its own test: {'; '.join(faults)}")
 
 
 def _faults(check: SelfTestCheck) -> list[str]:

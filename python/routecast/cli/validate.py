@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import (
+    check_output_file,
     data,
-    points_of,
     print_csv,
     print_json,
     print_table,
     progress_bar,
-    refuse_no_file,
-    refuse_no_page_file,
+    read_series_points,
     refuse_two_forms,
     remark,
     save_router,
@@ -38,20 +37,21 @@ def next_measurement(
     *,
     cores: Annotated[
         list[int] | None,
-        typer.Option("--cores", min=1, max=4096, metavar="N", help="Known is to be so many; may be repeated."),
+        typer.Option("--cores", min=1, max=4096, metavar="N", help="Number of cores to predict; may be repeated."),
     ] = None,
     frame: Annotated[
         list[str] | None,
-        typer.Option(
-            "--frame", metavar="SIZE", help='Known are to be these frames, "1518 B" or IMIX; may be repeated.'
-        ),
+        typer.Option("--frame", metavar="SIZE", help='Frames to predict, "1518 B" or IMIX; may be repeated.'),
     ] = None,
     goal: Annotated[
         str | None,
-        typer.Option("--goal", metavar="RATE", help='Known are to be the least cores for "40 Gbit/s" or "20 Mpps".'),
+        typer.Option("--goal", metavar="RATE", help='Rate whose least cores are predicted: "40 Gbit/s" or "20 Mpps".'),
     ] = None,
     most_cores: Annotated[
-        int | None, typer.Option("--most-cores", min=1, max=4096, metavar="N", help="Cores there are to measure on.")
+        int | None,
+        typer.Option(
+            "--most-cores", min=1, max=4096, metavar="N", help="Largest number of cores that can be measured."
+        ),
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=50, help="Measurements to name.")] = 3,
     until: Annotated[
@@ -62,10 +62,10 @@ def next_measurement(
     as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
-    """Name the measurements that would tell most, and how well the rates would be known after each.
+    """Name the measurements that narrow the rates most, and how well the rates would be known after each.
 
-    Rows with calibrate = true are what is known (all rows with a rate, without that column). The other rows are what is
-    to be known, or what the options ask for. Columns as for `validate`.
+    Rows with calibrate = true are known (without that column, all rows with a rate). The other rows are to be known,
+    unless the options name others. Columns as for `validate`.
     """
     from routecast.calibration.advice import AdviceQuestion, advise
     from routecast.load.frames import FrameMix
@@ -74,46 +74,47 @@ def next_measurement(
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     until_ratio = parse_ratio(until) if until else None
-    point = AdviceQuestion(
+    question = AdviceQuestion(
         cores=tuple(cores or ()),
-        frames=tuple(FrameMix.parse(each) for each in frame or ()),
+        frames=tuple(FrameMix.parse(size) for size in frame or ()),
         goal=IntendedRate.parse(goal) if goal else None,
         most_cores=most_cores,
     )
-    advice = advise(points_of(file), point, n=count, noise_ratio=noise)
+    advice = advise(read_series_points(file), question, n=count, noise_ratio=noise)
     if as_json:
-        enough = [] if until_ratio is None else [each.is_enough(until_ratio) for each in advice]
-        more = {"until_ratio": until_ratio, "is_enough": all(enough)} if enough else {}
-        print_json({"series": [each.to_json() for each in advice], **more})
+        document: dict[str, object] = {"series": [entry.to_json() for entry in advice]}
+        if until_ratio is not None and advice:
+            document |= {"until_ratio": until_ratio, "is_enough": all(entry.is_enough(until_ratio) for entry in advice)}
+        print_json(document)
     elif as_csv:
-        documents = [each.to_json() for each in advice]
-        print_csv({"series": each["series"], **row} for each in documents for row in each["next"])
+        documents = [entry.to_json() for entry in advice]
+        print_csv({"series": entry["series"], **row} for entry in documents for row in entry["next"])
     else:
         _print_advice(advice, until_ratio)
 
 
 def _print_advice(advice: Sequence[Advice], until_ratio: float | None) -> None:
-    """Print for each series the next measurements, the precision of the targets, and whether it suffices."""
+    """Print the next measurements for each series, the precision of the targets, and whether it suffices."""
     from routecast.calibration.views import advice_table
 
-    if any(each.points for each in advice):
+    if any(entry.points for entry in advice):
         print_table(data(), advice_table(advice))
-    for each in advice:
-        name = f"{each.series}: " if len(advice) > 1 else ""
-        if each.answer:
-            data().print(f"{name}{each.answer}.", markup=False)
-        for warning in each.warnings:
+    for entry in advice:
+        name = f"{entry.series}: " if len(advice) > 1 else ""
+        if entry.answer:
+            data().print(f"{name}{entry.answer}.", markup=False)
+        for warning in entry.warnings:
             data().print(f"{name}{warning}.", markup=False)
         if until_ratio is None:
             continue
-        if not each.is_in_reach:
+        if not entry.is_in_reach:
             data().print(
                 f"{name}So there is no number of cores to know: ask for less, or correct the table.", markup=False
             )
             continue
-        known = f"{name}The requested rates are known within ±{each.half_width_ratio:.1%}"
-        enough = "enough, stop." if each.is_enough(until_ratio) else "measure the first point and ask again."
-        data().print(f"{known}, wanted is ±{until_ratio:.1%}: {enough}", markup=False)
+        precision = f"{name}The requested rates are known within ±{entry.half_width_ratio:.1%}"
+        verdict = "enough, stop." if entry.is_enough(until_ratio) else "measure the first point and ask again."
+        data().print(f"{precision}, required is ±{until_ratio:.1%}: {verdict}", markup=False)
 
 
 def board(
@@ -209,9 +210,9 @@ def validate(
     """Calibrate on the rows with calibrate = true, predict the others, print every error.
 
     Columns: cores, throughput; optional frame, flows, link, ports, nic_cap, shared_queue, transmit_ring, series,
-    calibrate, repeat, standard_error. Units stand in heads (throughput_mpps, link (Gbit/s)) or cells (1.9 Mpps).
-    Without calibrate all rows with a rate do; rows without one are predicted. Rows that repeat a set of conditions
-    tell how well a measurement repeats. A .parquet file will do too.
+    calibrate, repeat, standard_error. Units are in heads (throughput_mpps, link (Gbit/s)) or cells (1.9 Mpps). Without
+    the column calibrate, all rows with a rate calibrate; rows without a rate are predicted. Repeated conditions show
+    how well a measurement repeats. The file may also be .parquet.
     """
     from routecast.calibration import router_file_of
     from routecast.calibration import validate as run
@@ -219,14 +220,14 @@ def validate(
     from routecast.calibration.views import advice_table, validation_tables
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
-    points = points_of(file, series)
-    refuse_no_file(save_router_to, "--save-router")
-    refuse_no_page_file(out)
+    points = read_series_points(file, series)
+    check_output_file(save_router_to, "--save-router")
+    check_output_file(out, "--out", ".html")
     validation = run(points, router=router, noise_ratio=noise)
-    saved = None if save_router_to is None else router_file_of(validation, source=str(file), today=today())
+    router_file = None if save_router_to is None else router_file_of(validation, source=str(file), today=today())
     advice = advise(points, n=next_points, noise_ratio=noise) if next_points else ()
     if as_json:
-        print_json({**validation.to_json(), **({"next": [each.to_json() for each in advice]} if advice else {})})
+        print_json({**validation.to_json(), **({"next": [entry.to_json() for entry in advice]} if advice else {})})
     elif as_csv:
         print_csv(validation.to_json()["rows"])
     else:
@@ -238,8 +239,8 @@ def validate(
             data().print(f"Ask first: {fact.text}.", markup=False)
         if advice:
             print_table(data(), advice_table(advice))
-    if save_router_to is not None and saved is not None:
-        save_router(saved, save_router_to)
+    if save_router_to is not None and router_file is not None:
+        save_router(router_file, save_router_to)
     if out is not None:
         from routecast.calibration.views import validation_page
         from routecast.explore.views import live_of_points
@@ -247,15 +248,15 @@ def validate(
         from routecast.show.page import render_page
 
         words = ["routecast", "validate", str(file), *(["--series", series] if series else [])]
-        is_one = len({point.series for point in points}) == 1
-        live = live_of_points(points, noise_ratio=validation.noise_ratio)[0] if is_one else None
+        has_one_series = len({point.series for point in points}) == 1
+        live = live_of_points(points, noise_ratio=validation.noise_ratio)[0] if has_one_series else None
         page = validation_page(validation, points, live=live, source=str(file), command=shlex.join(words))
         write_whole(out, render_page(page))
         remark(f"wrote {out}")
     reached = validation.summary["mean_abs_error_ratio"]
     if max_error is not None and not reached <= max_error:
-        known = "not known, for no held-out row has a rate" if math.isnan(reached) else f"{reached:.4g}"
-        remark(f"Criterion missed: the mean absolute error is {known}, allowed is {max_error:.4g}")
+        error = "not known, because no held-out row has a rate" if math.isnan(reached) else f"{reached:.4g}"
+        remark(f"Criterion missed: the mean absolute error is {error}, allowed is {max_error:.4g}")
         raise typer.Exit(1)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from routecast.cli.console import data, print_json, progress_bar
+from routecast.cli.console import data, print_json, share_bar
 from routecast.cli.options import AsJson
 from routecast.errors import ModelProblem, Problem
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["workload"]
 
 
-_PACKETS = "Packets"
-_NEED = "Line rate"
+_packet_option = partial(typer.Option, rich_help_panel="Packets")
+_line_rate_option = partial(typer.Option, rich_help_panel="Line rate")
 _LIST = "list"
 
 
@@ -30,35 +31,26 @@ def workload(
     *,
     pcap: Annotated[
         Path | None,
-        typer.Option(
-            "--pcap",
-            metavar="FILE",
-            help="Packets of a capture (pcap, pcapng) instead of generated ones.",
-            rich_help_panel=_PACKETS,
-        ),
+        _packet_option("--pcap", metavar="FILE", help="Packets of a capture (pcap, pcapng) instead of generated ones."),
     ] = None,
     frame: Annotated[
         str | None,
-        typer.Option(
+        _packet_option(
             "--frame",
             metavar="SIZE",
             help='Size or mix of generated packets: "64 B", IMIX; else all sizes of RFC 2544, which tell the cost of '
             "a byte.",
-            rich_help_panel=_PACKETS,
         ),
     ] = None,
     content: Annotated[
         str | None,
-        typer.Option(
+        _packet_option(
             "--content",
             metavar="KIND",
             help="Payload of generated packets: words (they compress; if not given) or random (they do not).",
-            rich_help_panel=_PACKETS,
         ),
     ] = None,
-    flows: Annotated[
-        int, typer.Option("--flows", min=1, metavar="N", help="Flows of generated packets.", rich_help_panel=_PACKETS)
-    ] = 1024,
+    flows: Annotated[int, _packet_option("--flows", min=1, metavar="N", help="Flows of generated packets.")] = 1024,
     entries: Annotated[
         int | None,
         typer.Option("--entries", min=1, metavar="N", help="Entries of the kernel's table: routes, queues, counters."),
@@ -76,22 +68,13 @@ def workload(
     ] = 1_500_000,
     line_rate: Annotated[
         str | None,
-        typer.Option(
-            "--line-rate", metavar="RATE", help='Rate of a link to serve, such as "10 Gbit/s".', rich_help_panel=_NEED
-        ),
+        _line_rate_option("--line-rate", metavar="RATE", help='Rate of a link to serve, such as "10 Gbit/s".'),
     ] = None,
     frequency: Annotated[
         str | None,
-        typer.Option(
-            "--frequency",
-            metavar="RATE",
-            help='Of the processor that is to do it, such as "1.4 GHz".',
-            rich_help_panel=_NEED,
-        ),
+        _line_rate_option("--frequency", metavar="RATE", help='Of the processor that is to do it, such as "1.4 GHz".'),
     ] = None,
-    ipc: Annotated[
-        float, typer.Option("--ipc", metavar="NUMBER", help="Instructions per cycle of a core.", rich_help_panel=_NEED)
-    ] = 1.0,
+    ipc: Annotated[float, _line_rate_option("--ipc", metavar="NUMBER", help="Instructions per cycle of a core.")] = 1.0,
     cachegrind: Annotated[
         bool, typer.Option("--cachegrind", help="Count again with valgrind's cachegrind: a second opinion.")
     ] = False,
@@ -110,31 +93,31 @@ def workload(
     if name == _LIST:
         _list(as_json=as_json)
         return
-    case = _case(name, pcap, frame, content, flows, entries, seed)
+    case = _workload_case(name, pcap, frame, content, flows, entries, seed)
     line_bps = parse_bit_rate_bps(line_rate) if line_rate else None
     frequency_hz = parse_frequency_hz(frequency) if frequency else None
-    _check(line_bps, frequency_hz, ipc)
+    _check_line_rate(line_bps, frequency_hz, ipc)
     refuse_no_figure_file(figure)
     if cachegrind:
         from routecast.testbed.cachegrind import require_valgrind
 
         require_valgrind()
     answer = _characterised(case, packets, instructions)
-    needs = _needs(answer, line_bps, frequency_hz, ipc)
-    counted = _counted(case) if cachegrind else None
+    required_rates = _required(answer, line_bps, frequency_hz, ipc)
+    counted = _cachegrind_counts(case) if cachegrind else None
     if figure is not None:
         write_figure(miss_figure(answer), figure)
     if as_json:
         document = answer.to_json()
-        document["required"] = plain(needs)
+        document["required"] = plain(required_rates)
         document["cachegrind"] = plain(counted)
         print_json(document)
         return
     console = data()
     for table in answer_tables(answer):
         print_table(console, table)
-    if needs:
-        print_table(console, required_table(needs, frequency_hz, ipc))
+    if required_rates:
+        print_table(console, required_table(required_rates, frequency_hz, ipc))
     if counted is not None:
         print_table(console, counted_table(answer, counted))
     for note in _notes(answer):
@@ -154,7 +137,7 @@ def _list(*, as_json: bool) -> None:
         print_table(data(), kernels_table())
 
 
-def _case(
+def _workload_case(
     name: str, pcap: Path | None, frame: str | None, content: str | None, flows: int, entries: int | None, seed: int
 ) -> WorkloadCase:
     from routecast.load.frames import FrameMix
@@ -181,7 +164,7 @@ def _case(
     )
 
 
-def _check(line_bps: float | None, frequency_hz: float | None, ipc: float) -> None:
+def _check_line_rate(line_bps: float | None, frequency_hz: float | None, ipc: float) -> None:
     problems = []
     if line_bps is not None and line_bps <= 0.0:
         problems.append(Problem("--line-rate", "is 0: name the rate of a link, such as 10 Gbit/s"))
@@ -198,16 +181,11 @@ def _check(line_bps: float | None, frequency_hz: float | None, ipc: float) -> No
 def _characterised(case: WorkloadCase, packets: int, instructions: int) -> Characterisation:
     from routecast.testbed.workload import characterise
 
-    with progress_bar(f"following {case.kernel.name}") as report:
-        return characterise(
-            case,
-            packets=packets,
-            most_instructions=instructions,
-            on_progress=lambda share: report(round(100.0 * share), 100, ""),
-        )
+    with share_bar(f"following {case.kernel.name}") as on_progress:
+        return characterise(case, packets=packets, most_instructions=instructions, on_progress=on_progress)
 
 
-def _needs(
+def _required(
     answer: Characterisation, line_bps: float | None, frequency_hz: float | None, ipc: float
 ) -> tuple[Required, ...]:
     from routecast.testbed.workload import required
@@ -218,11 +196,11 @@ def _needs(
     return required(answer, line_bps, sizes, frequency_hz=frequency_hz, instructions_per_cycle=ipc)
 
 
-def _counted(case: WorkloadCase) -> CachegrindCounts:
+def _cachegrind_counts(case: WorkloadCase) -> CachegrindCounts:
     from routecast.testbed.workload.answer import count_workload
 
-    with progress_bar(f"counting {case.kernel.name} under valgrind") as report:
-        return count_workload(case, on_progress=lambda share: report(round(100.0 * share), 100, ""))
+    with share_bar(f"counting {case.kernel.name} under valgrind") as on_progress:
+        return count_workload(case, on_progress=on_progress)
 
 
 def _notes(answer: Characterisation) -> list[str]:

@@ -103,7 +103,7 @@ def test_a_log_is_read_while_it_grows(
 def test_a_log_that_stands_still_leaves_with_3(tmp_path: Path, routecast: Routecast) -> None:
     done = routecast("power", "read", "--meter", f"csv:{log_of(tmp_path, 5.0)}", "--duration", "10 ms")
     assert done.returncode == 3
-    assert "told nothing: nothing was appended" in done.stderr
+    assert "gave no reading: nothing was appended" in done.stderr
 
 
 @pytest.mark.parametrize(
