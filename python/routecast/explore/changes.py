@@ -40,7 +40,7 @@ def outermost(paths: Iterable[Path]) -> list[Path]:
     """
     outer_paths: list[Path] = []
     for path in sorted(set(paths), key=lambda steps: (len(steps), [str(step) for step in steps])):
-        if not any(path[: len(above)] == above for above in outer_paths):
+        if not any(path[: len(outer)] == outer for outer in outer_paths):
             outer_paths.append(path)
     return outer_paths
 

@@ -98,11 +98,12 @@ def panels_of_points(
         for answer, is_shared in (("no", False), ("yes", True)):
             facts = with_shared_queue(points, is_shared)
             panels[f"shared_queue = {answer}"] = fit(facts, noise_ratio=noise_ratio, priors=priors)
+    counts = range(1, max_cores + 1)
     return tuple(
         MeasuredPanel(
             assumes=assumes,
-            panel=_panel(variant, model, tuple(range(1, max_cores + 1)), start),
-            forecast=_forecast(variant, model, tuple(range(1, max_cores + 1)), start),
+            panel=_panel(variant, model, counts, start),
+            forecast=_forecast(variant, model, counts, start),
             fitted=variant,
         )
         for assumes, variant in panels.items()
@@ -122,8 +123,7 @@ def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int], start: Sta
     ports = model.ports
     current = (start.frames or model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
     cores = start.cores if start.cores and start.cores in counts else model.cores
-    is_known = model.link_bps is not None and math.isfinite(model.link_bps)
-    link_bps = model.link_bps if model.link_bps and is_known else _DEFAULT_LINK_BPS
+    link_bps = model.link_bps if model.link_bps and math.isfinite(model.link_bps) else _DEFAULT_LINK_BPS
     links = [f"{bps / 1e9:.12g} Gbit/s" for bps in sorted({*LINKS_BPS, link_bps})]
     flows = sorted({1, 2, 4, 8, 16, 32, 64, 128, *(len(even_flows(count, ports).flows) for count in counts)})
     controls: tuple[Control, ...] = (

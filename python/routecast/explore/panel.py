@@ -84,9 +84,9 @@ class Panel:
         at = {control.key: positions.get(control.key, control.at) for control in self.controls}
         tree: dict[str, Any] = self.base
         for control in self.controls:
-            above = self.under.get(control.key)
-            control_changes = self.changes[control.key][at[above] if above else 0]
-            tree = changed(tree, control_changes.paths, control_changes.values[at[control.key]])
+            outer = self.under.get(control.key)
+            changes = self.changes[control.key][at[outer] if outer else 0]
+            tree = changed(tree, changes.paths, changes.values[at[control.key]])
         return tree
 
     def to_json(self) -> dict[str, object]:
@@ -118,7 +118,7 @@ def make_panel(lower: Lower, controls: Sequence[Control], *, left_out: Sequence[
     """
     start = {control.key: control.values[control.at] for control in controls}
     base = lower(start)
-    kept: list[Control] = []
+    panel_controls: list[Control] = []
     changes: dict[str, tuple[Changes, ...]] = {}
     under: dict[str, str] = {}
     omitted = [*left_out]
@@ -129,27 +129,31 @@ def make_panel(lower: Lower, controls: Sequence[Control], *, left_out: Sequence[
         first = Changes.between(trees, base)
         if not first.paths:
             continue
-        above = [other for other in kept if any(overlap(first.paths, each.paths) for each in changes[other.key])]
-        if len(above) > 1 or (above and above[0].key in under):
-            omitted.append(f"{control.label}: it changes what {' and '.join(each.label for each in above)} change")
+        outer_controls = [
+            outer for outer in panel_controls if any(overlap(first.paths, part.paths) for part in changes[outer.key])
+        ]
+        if len(outer_controls) > 1 or (outer_controls and outer_controls[0].key in under):
+            labels = " and ".join(outer.label for outer in outer_controls)
+            omitted.append(f"{control.label}: it changes the same values as {labels}")
             continue
-        if above:
+        if outer_controls:
+            outer = outer_controls[0]
             trees_by_position = [
                 [
-                    _lowered_or_none(lower, {**start, above[0].key: outer, control.key: value})
+                    _lowered_or_none(lower, {**start, outer.key: position, control.key: value})
                     for value in control.values
                 ]
-                for outer in above[0].values
+                for position in outer.values
             ]
             if any(tree is None for trees in trees_by_position for tree in trees):
-                omitted.append(f"{control.label}: not every value goes with every {above[0].label}")
+                omitted.append(f"{control.label}: not every value goes with every {outer.label}")
                 continue
-            under[control.key] = above[0].key
+            under[control.key] = outer.key
             changes[control.key] = tuple(Changes.between(trees, trees[control.at]) for trees in trees_by_position)
         else:
             changes[control.key] = (first,)
-        kept.append(control)
-    panel = Panel(base=base, controls=tuple(kept), under=under, changes=changes, left_out=tuple(omitted))
+        panel_controls.append(control)
+    panel = Panel(base=base, controls=tuple(panel_controls), under=under, changes=changes, left_out=tuple(omitted))
     return _checked(panel, lower)
 
 
@@ -164,15 +168,15 @@ def _lowered_or_none(lower: Lower, settings: Mapping[str, Plain]) -> Any:
 
 def _with_valid_positions(control: Control, trees: Sequence[Any]) -> tuple[Control, list[Any]]:
     """Return a control without the positions that make no valid router, and the scenarios of the others."""
-    places = [place for place, tree in enumerate(trees) if tree is not None]
-    kept = replace(
+    positions = [position for position, tree in enumerate(trees) if tree is not None]
+    valid_control = replace(
         control,
-        values=tuple(control.values[place] for place in places),
-        texts=tuple(control.texts[place] for place in places),
-        at=places.index(control.at),
-        sets=tuple((path, tuple(values[place] for place in places)) for path, values in control.sets),
+        values=tuple(control.values[position] for position in positions),
+        texts=tuple(control.texts[position] for position in positions),
+        at=positions.index(control.at),
+        sets=tuple((path, tuple(values[position] for position in positions)) for path, values in control.sets),
     )
-    return kept, [trees[place] for place in places]
+    return valid_control, [trees[position] for position in positions]
 
 
 def _checked(panel: Panel, lower: Lower) -> Panel:

@@ -127,12 +127,12 @@ _ARRIVAL_TABLES = ({"kind": "cbr"}, {"kind": "poisson"}, {"kind": "on_off", "bur
 
 
 def _arrivals_name(arrivals: Arrivals) -> str:
-    return next((name for name, each in _ARRIVALS.items() if each == arrivals), "as in the file")
+    return next((name for name, process in _ARRIVALS.items() if process == arrivals), "as in the file")
 
 
 def _controls(document: Mapping[str, Any], model: RouterModel, load: OfferedLoad, subject: str) -> Iterator[Control]:
-    known = fields_at(router_table(document, subject), ())
-    cores = _cores(document, known, model)
+    file_fields = fields_at(router_table(document, subject), ())
+    cores = _cores(document, file_fields, model)
     if cores is not None:
         yield cores
     if load.arrivals.kind != "trace":
@@ -150,14 +150,14 @@ def _controls(document: Mapping[str, Any], model: RouterModel, load: OfferedLoad
         )
     if len(model.tasks) > _MANY_TASKS:
         return
-    yield from _clocks(document, known, model)
-    yield from _queue(document, known, model)
-    yield from _link(document, known, model)
-    if "distribution" in known:
+    yield from _clocks(document, file_fields, model)
+    yield from _queue(document, file_fields, model)
+    yield from _link(document, file_fields, model)
+    if "distribution" in file_fields:
         kinds = ["rss", "round_robin", "per_flow"]
         current = str(document.get("distribution", "rss"))
         yield placed("distribution", "distribution", kinds, current, paths=[("distribution",)])
-    yield from _cost(document, known)
+    yield from _cost(document, file_fields)
 
 
 def paths_of(document: Mapping[str, Any], key: str) -> list[Path]:
@@ -172,14 +172,14 @@ def paths_of(document: Mapping[str, Any], key: str) -> list[Path]:
     for name, entry in re.findall(r"([^.\[\]]+)(?:\[([^\]]*)\])?\.?", key):
         paths = [(*path, name) for path in paths]
         if entry:
-            paths = [(*path, place) for path in paths for place in _places(document, path, entry)]
+            paths = [(*path, index) for path in paths for index in _indices(document, path, entry)]
     return paths
 
 
-def _places(document: Mapping[str, Any], path: Path, entry: str) -> list[int]:
+def _indices(document: Mapping[str, Any], path: Path, entry: str) -> list[int]:
     entries = at_path(document, path)
-    named = [place for place, each in enumerate(entries) if isinstance(each, dict) and each.get("name") == entry]
-    return list(range(len(entries))) if entry == "*" else named or [int(entry)]
+    indices = [index for index, table in enumerate(entries) if isinstance(table, dict) and table.get("name") == entry]
+    return list(range(len(entries))) if entry == "*" else indices or [int(entry)]
 
 
 def placed(
@@ -209,18 +209,17 @@ def placed(
     )
 
 
-def _cores(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterModel) -> Control | None:
+def _cores(document: Mapping[str, Any], file_fields: Mapping[str, Any], model: RouterModel) -> Control | None:
     for key in ("cores", "engines", "machines"):
         count = document.get(key)
-        if key in known and isinstance(count, int) and not isinstance(count, bool):
-            max_count = max(8, min(2 * count, _MAX_CORES), count)
-            counts = [*range(1, min(max_count, _MAX_CORES) + 1)]
+        if key in file_fields and isinstance(count, int) and not isinstance(count, bool):
+            counts = range(1, min(max(8, 2 * count), _MAX_CORES) + 1)
             return placed(key, key, _thinned(counts, count), count, paths=[(key,)])
     pinned = {task.needs[0].pool for task in model.tasks if task.needs and task.pin}
-    if "pool" in known:
+    if "pool" in file_fields:
         for pool in model.pools:
             if pool.units > 1 and pool.name not in pinned and not pool.unit_speed_ratio:
-                counts = [*range(1, min(2 * pool.units, _MAX_CORES) + 1)]
+                counts = range(1, min(2 * pool.units, _MAX_CORES) + 1)
                 key = f"pool[{pool.name}].units"
                 values = _thinned(counts, pool.units)
                 return placed(key, f"units of {pool.name}", values, pool.units, paths=paths_of(document, key))
@@ -238,17 +237,19 @@ def _even_counts(cores: Control | None, ports: int) -> set[int]:
     return {len(even_flows(int(count), ports).flows) for count in cores.values}
 
 
-def _clocks(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterModel) -> Iterator[Control]:
-    places: dict[str, tuple[str, Path]] = {}
-    if "frequency" in known and model.pools:
-        places[model.pools[0].name] = ("frequency", ())
-    elif "pool" in known:
-        places = {pool.name: (f"pool[{pool.name}].frequency", ("pool", at)) for at, pool in enumerate(model.pools)}
+def _clocks(document: Mapping[str, Any], file_fields: Mapping[str, Any], model: RouterModel) -> Iterator[Control]:
+    fields: dict[str, tuple[str, Path]] = {}
+    if "frequency" in file_fields and model.pools:
+        fields[model.pools[0].name] = ("frequency", ())
+    elif "pool" in file_fields:
+        fields = {
+            pool.name: (f"pool[{pool.name}].frequency", ("pool", index)) for index, pool in enumerate(model.pools)
+        }
     for pool in model.pools:
-        if pool.name not in places or not pool.frequency_hz:
+        if pool.name not in fields or not pool.frequency_hz:
             continue
-        key, path = places[pool.name]
-        label = "clock" if len(places) == 1 else f"clock of {pool.name}"
+        key, path = fields[pool.name]
+        label = "clock" if len(fields) == 1 else f"clock of {pool.name}"
         states = pool.power.performance if pool.power else ()
         if pool.frequency_hz in (state.frequency_hz for state in states):
             yield _p_states(label, pool.frequency_hz, states, path)
@@ -268,28 +269,30 @@ def _p_states(label: str, frequency_hz: float, states: Sequence[PerformanceState
     return replace(placed(_P_STATE, label, values, frequency_hz, texts), sets=sets)
 
 
-def _queue(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterModel) -> Iterator[Control]:
+def _queue(document: Mapping[str, Any], file_fields: Mapping[str, Any], model: RouterModel) -> Iterator[Control]:
     lengths = {task.queue_frames for task in model.tasks if task.needs}
-    key = next((name for name in ("queue", "ring") if name in known), "task[*].queue" if "task" in known else None)
+    key = next(
+        (name for name in ("queue", "ring") if name in file_fields), "task[*].queue" if "task" in file_fields else None
+    )
     if key is not None and len(lengths) == 1:
         length = lengths.pop()
         texts = [f"{count} frames" for count in sorted({*QUEUES, length})]
         yield placed(key, "queue", texts, f"{length} frames", paths=paths_of(document, key))
 
 
-def _link(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterModel) -> Iterator[Control]:
+def _link(document: Mapping[str, Any], file_fields: Mapping[str, Any], model: RouterModel) -> Iterator[Control]:
     rates = {port.link_bps for port in model.ports}
-    key = "link" if "link" in known else "port[*].link" if "port" in known else None
+    key = "link" if "link" in file_fields else "port[*].link" if "port" in file_fields else None
     if key is not None and len(rates) == 1:
         texts = [f"{bps / 1e9:.12g} Gbit/s" for bps in sorted({*LINKS_BPS, *rates})]
         yield placed(key, "link", texts, f"{rates.pop() / 1e9:.12g} Gbit/s", paths=paths_of(document, key))
 
 
-def _cost(document: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Control]:
+def _cost(document: Mapping[str, Any], file_fields: Mapping[str, Any]) -> Iterator[Control]:
     """Yield the control of the cost of a frame, if the file has a single cost."""
     service = document.get("service")
     key, text = ("service.per_packet", service.get("per_packet")) if isinstance(service, dict) else ("per_packet", None)
-    text = document.get("per_packet") if text is None and "per_packet" in known else text
+    text = document.get("per_packet") if text is None and "per_packet" in file_fields else text
     if not isinstance(text, str):
         return
     number, _, unit = text.strip().partition(" ")

@@ -88,23 +88,17 @@ def _start(panel: Panel, start_values: Mapping[str | None, Plain | None]) -> dic
 
 
 def points_page(
-    points: Sequence[Point],
-    *,
-    title: str,
-    subject: str,
-    noise_ratio: float | None = None,
-    priors: Priors | None = None,
-    command: str = "",
+    points: Sequence[Point], *, title: str, subject: str, priors: Priors | None = None, command: str = ""
 ) -> Page:
     """Return the page of a calibrated router.
 
     ``points`` are of one series. Those marked to calibrate are used for the calibration, or all if none is marked; the
-    page shows the others beside the curves. ``noise_ratio`` and ``priors`` are those of
-    :func:`routecast.calibration.fit`. Raises FitProblem: no point has a rate, or the points belong to several series.
+    page shows the others beside the curves. ``priors`` are those of :func:`routecast.calibration.fit`. Raises
+    FitProblem: no point has a rate, or the points belong to several series.
     """
-    live, left_out = live_of_points(points, noise_ratio=noise_ratio, priors=priors)
-    known = len(calibrating(points))
-    count = f"{known} measurement{'s' if known != 1 else ''}"
+    live, left_out = live_of_points(points, priors=priors)
+    number = len(calibrating(points))
+    count = f"{number} measurement{'s' if number != 1 else ''}"
     return Page(
         title=title,
         question="What would this router forward with other cores, frames, links, and how sure is that?",
@@ -122,11 +116,10 @@ def live_of_points(
     priors: Priors | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
     """Return the live panel of a calibrated router for a page, and the fields without a control."""
-    known = calibrating(points)
-    panels = panels_of_points(known, start=start, noise_ratio=noise_ratio, priors=priors)
+    calibration_points = calibrating(points)
+    panels = panels_of_points(calibration_points, start=start, noise_ratio=noise_ratio, priors=priors)
     first = panels[0]
-    model = max(known, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
-    ports = model.ports
+    model = max(calibration_points, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
     data = {
         "panels": [
             {"assumes": entry.assumes, "panel": entry.panel.to_json(), "forecast": entry.forecast.to_json()}
@@ -135,12 +128,23 @@ def live_of_points(
         "ratePps": start.rate_pps or float(f"{0.8 * model.throughput_pps:.2g}"),
         "axis": "cores",
         "coresKey": "cores",
-        **_flows_following_cores(first.panel, ports),
+        **_flows_following_cores(first.panel, model.ports),
         "isFollowing": True,
-        "measured": [_row(point, calibrates=point in known) for point in points if math.isfinite(point.throughput_pps)],
+        "measured": [
+            {
+                "cores": point.working_cores,
+                "bytes": point.frame_bytes,
+                "pps": point.throughput_pps,
+                "calibrates": point in calibration_points,
+            }
+            for point in points
+            if math.isfinite(point.throughput_pps)
+        ],
         "document": None,
     }
-    return Live(data=data, figure=_static_forecast(first, known), scripts=live_scripts), first.panel.left_out
+    return Live(
+        data=data, figure=_static_forecast(first, calibration_points), scripts=live_scripts
+    ), first.panel.left_out
 
 
 def gallery_page(pages: Sequence[tuple[str, str, str]]) -> Page:
@@ -161,15 +165,6 @@ def turned_section(name: str, document: Mapping[str, Any]) -> Section:
     return Section(anchor="explore", title="A router to turn", lead=lead, blocks=(live,))
 
 
-def _row(point: Point, *, calibrates: bool) -> dict[str, object]:
-    return {
-        "cores": point.working_cores,
-        "bytes": point.frame_bytes,
-        "pps": point.throughput_pps,
-        "calibrates": calibrates,
-    }
-
-
 def _live_section(live: Live) -> Section:
     return Section(anchor="explore", title="", blocks=(live,), is_listed=False)
 
@@ -181,8 +176,8 @@ def _provenance(subject: str, command: str, left_out: Sequence[str]) -> tuple[tu
 
 def _cores_key(panel: Panel) -> str | None:
     keys = [control.key for control in panel.controls]
-    named = [key for key in ("cores", "engines", "machines") if key in keys]
-    return next(iter([*named, *(key for key in keys if key.endswith(".units"))]), None)
+    count_keys = [key for key in ("cores", "engines", "machines") if key in keys]
+    return next(iter([*count_keys, *(key for key in keys if key.endswith(".units"))]), None)
 
 
 def _flows_following_cores(panel: Panel, ports: int) -> dict[str, object]:
@@ -192,8 +187,8 @@ def _flows_following_cores(panel: Panel, ports: int) -> dict[str, object]:
         return {"follows": None, "isFollowing": False}
     cores, flows = by_key["cores"], by_key["flows"]
     start_values = [len(even_flows(int(count), ports).flows) for count in cores.values]
-    places = [flows.values.index(count) for count in start_values]
-    return {"follows": places, "isFollowing": places[cores.at] == flows.at}
+    positions = [flows.values.index(count) for count in start_values]
+    return {"follows": positions, "isFollowing": positions[cores.at] == flows.at}
 
 
 def _static_figure(model: RouterModel, load: OfferedLoad) -> Figure:

@@ -67,7 +67,7 @@ def check_memory(
         for touch in work.touches:
             if touch.kind == "table" and work.step.table in needed:
                 needed[work.step.table] = max(needed[work.step.table], touch.stream_lines * LINE_BYTES)
-    places = {table.name: f"table[{number}].entries" for number, table in enumerate(function.tables)}
+    file_keys = {table.name: f"table[{number}].entries" for number, table in enumerate(function.tables)}
     large = {name: size for name, size in needed.items() if size > hardware.memory_bytes}
     if not large and sum(needed.values()) > hardware.memory_bytes:
         large = needed
@@ -76,7 +76,7 @@ def check_memory(
         raise ModelProblem(
             f"function {function.name!r} on {hardware.name}",
             [
-                Problem(places[name], f"table {name} takes {_gigabytes(size)} of memory, and {memory}")
+                Problem(file_keys[name], f"table {name} takes {_gigabytes(size)} of memory, and {memory}")
                 for name, size in large.items()
             ],
         )
@@ -158,10 +158,9 @@ def _card_limits(hardware: Hardware, wire_bytes: float) -> list[ThroughputLimit]
     slowest_bps = min(nic.link_bps for nic in hardware.nics)
     reason = f"{ports} {'port' if ports == 1 else 'ports'}, {format_bps(total_bps)} each way"
     limits.append(ThroughputLimit(resource="link", pps=ports * line_rate_pps(slowest_bps, wire_bytes), reason=reason))
-    share = [nic.ports / ports for nic in hardware.nics]
     bus_pps = [
-        nic.pcie.bytes_per_s / (_pcie_bytes(wire_bytes) * part)
-        for nic, part in zip(hardware.nics, share, strict=True)
+        nic.pcie.bytes_per_s / (_pcie_bytes(wire_bytes) * (nic.ports / ports))
+        for nic in hardware.nics
         if nic.pcie is not None
     ]
     if bus_pps:
@@ -234,8 +233,8 @@ def operations_without_cost(function: NetworkFunction, hardware: Hardware, *, as
     ('ht_lookup',)
     """
     steps = [step for direction in counted_steps(function, hardware).directions for step in direction.steps]
-    known = hardware.operations.keys() | (ASSUMED.keys() if assumed else set())
-    return tuple(sorted({step.operation for step in steps} - known))
+    costs = hardware.operations.keys() | (ASSUMED.keys() if assumed else set())
+    return tuple(sorted({step.operation for step in steps} - costs))
 
 
 _NORMAL_95 = 1.959964
@@ -315,12 +314,12 @@ class Estimate:
         deviation: dict[str, float] = {}
         for operation in self.operations:
             if math.isfinite(operation.residual_ratio):
-                part = operation.share * operation.cycles * operation.residual_ratio
-                deviation[operation.operation] = deviation.get(operation.operation, 0.0) + part
+                cycles = operation.share * operation.cycles * operation.residual_ratio
+                deviation[operation.operation] = deviation.get(operation.operation, 0.0) + cycles
         if not deviation:
             return (math.nan, math.nan)
-        half = _NORMAL_95 * math.hypot(*deviation.values())
-        return (max(self.packet_cycles - half, 0.0), self.packet_cycles + half)
+        half_width = _NORMAL_95 * math.hypot(*deviation.values())
+        return (max(self.packet_cycles - half_width, 0.0), self.packet_cycles + half_width)
 
     @property
     def range_pps(self) -> tuple[float, float]:
@@ -401,16 +400,15 @@ def estimate(
     _check_arguments(function, hardware, cores=cores, remote_ratio=remote_ratio, giga=giga)
     mix = frame_bytes if isinstance(frame_bytes, FrameMix) else FrameMix.fixed(frame_bytes)
     popularity = popularity or Popularity()
-    chosen = chosen_directions(function, direction)
     works: list[tuple[float, StepWork]] = []
     notes: list[str] = []
-    arriving: dict[int, float] = {}
+    frame_shares: dict[int, float] = {}
     growth = 0.0
-    for number, share in chosen.items():
+    for number, share in chosen_directions(function, direction).items():
         chosen_direction = function.directions[number]
         frames = arriving_frames(chosen_direction, mix, notes)
         for size, size_share in frames.items():
-            arriving[size] = arriving.get(size, 0.0) + share * size_share
+            frame_shares[size] = frame_shares.get(size, 0.0) + share * size_share
         growth += share * chosen_direction.frame_growth_bytes
         steps = direction_work(function, number, hardware, tables=sizes, frames=frames, remote_ratio=remote_ratio)
         works += [(share, step) for step in steps]
@@ -447,7 +445,7 @@ def estimate(
         cores=cores,
         core_pps=result.core_pps,
         dram_accesses=result.dram_accesses,
-        frames=arriving,
+        frames=frame_shares,
         growth_bytes=growth,
     )
     return replace(result, limits=limits)

@@ -12,6 +12,7 @@ from routecast.calibration.fitted import sparse_counts
 from routecast.calibration.next_points import NextPoint
 from routecast.errors import QuantityProblem
 from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, IntendedRate
 from routecast.power.operating.targets import Target as Bound
@@ -75,16 +76,18 @@ def evaluated_counts(
     first sufficient count and the previous one.
     """
     counts: dict[int, Count] = {}
-    rest = list(candidates)
-    while rest:
-        selected = rest if len(rest) <= _MAX_EVALUATED else [rest[number - 1] for number in sparse_counts(len(rest))]
+    remaining = list(candidates)
+    while remaining:
+        selected = remaining
+        if len(remaining) > _MAX_EVALUATED:
+            selected = [remaining[number - 1] for number in sparse_counts(len(remaining))]
         evaluated = evaluate(selected)
         counts |= {count.cores: count for count in evaluated}
         first_enough = next((count.cores for count in evaluated if is_enough(count)), None)
-        if selected is rest or first_enough is None:
+        if selected is remaining or first_enough is None:
             break
         last_insufficient = max((cores for cores in selected if cores < first_enough), default=0)
-        rest = [cores for cores in rest if last_insufficient < cores < first_enough]
+        remaining = [cores for cores in remaining if last_insufficient < cores < first_enough]
     return tuple(counts[cores] for cores in sorted(counts))
 
 
@@ -119,8 +122,8 @@ class FactAnswer:
     def text(self) -> str:
         """The question, with the interval and the number of cores for both answers."""
         counts = (
-            f"{answer}: {'no count is certain' if fewer is None else cores(fewer)}"
-            for answer, fewer in self.least_cores.items()
+            f"{answer}: {'no count is certain' if count is None else cores(count)}"
+            for answer, count in self.least_cores.items()
         )
         return f"{self.fact.text}. Least cores with {'; '.join(counts)}"
 
@@ -168,12 +171,12 @@ class Sizing:
                 f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} forwards {goal} with a "
                 f"probability of {ratio}: at most {_probability(best):.2g}, with {cores(best.cores)}"
             )
-            return f"{sentences}; measure {self._next_point} first" if self.next else sentences
+            return f"{sentences}; measure {describe_point(self.next[0].point)} first" if self.next else sentences
         least = self.least
         return (
             f"{cores(least.cores)} for {goal} with a probability of {ratio} or more ({_probability(least):.3g}): there "
-            f"{least.rate_pps / 1e6:.4g} Mpps, {_interval((least.low_pps, least.high_pps))} with 95 %, headroom "
-            f"{self.headroom_ratio:.1%}; {limits(least.limit)}"
+            f"{least.rate_pps / 1e6:.4g} Mpps, {least.low_pps / 1e6:.4g} to {least.high_pps / 1e6:.4g} Mpps with 95 %, "
+            f"headroom {self.headroom_ratio:.1%}; {limits(least.limit)}"
         )
 
     def _without_probability(self, goal: str) -> str:
@@ -192,27 +195,20 @@ class Sizing:
         )
 
     @property
-    def _next_point(self) -> str:
-        point = self.next[0].point
-        frames = point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g} B"
-        return f"{cores(point.cores)} with frames of {frames}"
-
-    @property
     def remarks(self) -> tuple[str, ...]:
         """Remarks that limit the answer."""
         lines = list(self.warnings)
         outside = (self.least or self.counts[-1]).outside
-        goal = {
+        meanings = {
             "cores": "more than twice the most cores that were measured",
             "frames": f"frames of {self.target.frames.name} were never measured",
             "link": "no link is stated (link_bps), so none limits",
             "host": "nothing was measured on this host",
         }
         if outside:
-            lines.append(f"outside the measurements: {'; '.join(goal[name] for name in outside)}")
-        falls = _falling_bound(self.counts)
-        if falls is not None:
-            fewer, more = falls
+            lines.append(f"outside the measurements: {'; '.join(meanings[name] for name in outside)}")
+        if falling_bound := _falling_bound(self.counts):
+            fewer, more = falling_bound
             lines.append(
                 f"the lower bound falls from {fewer.low_pps / 1e6:.4g} Mpps with {cores(fewer.cores)} to "
                 f"{more.low_pps / 1e6:.4g} with {more.cores}: more cores are not certainly faster"
@@ -240,6 +236,12 @@ def cores(count: int) -> str:
     return f"{count} core{'s' if count != 1 else ''}"
 
 
+def describe_point(point: Point) -> str:
+    """Write the number of cores and the frames of a measurement."""
+    frames = point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g} B"
+    return f"{cores(point.cores)} with frames of {frames}"
+
+
 def _probability(count: Count) -> float:
     return -1.0 if count.probability is None else count.probability
 
@@ -256,14 +258,10 @@ def limits(limit: str) -> str:
     return words.get(limit, f"{limit} limits")
 
 
-def _interval(ends_pps: tuple[float, float]) -> str:
-    return f"{ends_pps[0] / 1e6:.4g} to {ends_pps[1] / 1e6:.4g} Mpps"
-
-
 def _falling_bound(counts: tuple[Count, ...]) -> tuple[Count, Count] | None:
     """Return the count with the greatest lower bound, and the last count, if its bound is at least 5 % lower."""
-    known = [count for count in counts if math.isfinite(count.low_pps)]
-    if not known:
+    bounded = [count for count in counts if math.isfinite(count.low_pps)]
+    if not bounded:
         return None
-    top, last = max(known, key=lambda count: count.low_pps), known[-1]
+    top, last = max(bounded, key=lambda count: count.low_pps), bounded[-1]
     return (top, last) if last.low_pps < 0.95 * top.low_pps else None

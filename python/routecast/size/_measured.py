@@ -57,46 +57,49 @@ def size(
     routecast.errors.FitProblem
         No point has a rate, there is no count, or the points belong to several series.
     """
-    known = calibrating(points)
-    wanted = sorted(set(counts))
-    if not wanted or wanted[0] < 1:
+    calibration_points = calibrating(points)
+    cores = sorted(set(counts))
+    if not cores or cores[0] < 1:
         raise FitProblem("", "give at least one number of cores to choose from, each 1 or more")
-    fitted = _fitted(known, noise_ratio, move)
-    counted = evaluated_counts(
-        wanted, lambda part: _counts(fitted, target, part), lambda count: _is_sure(count, target)
+    fitted = _fitted(calibration_points, noise_ratio, move)
+    evaluated = evaluated_counts(
+        cores, lambda part: _counts(fitted, target, part), lambda count: _is_sure(count, target)
     )
-    able = [count for count in counted if _is_sure(count, target)]
-    least, notes = next(iter(able), None), list[str]()
-    if bounds and able:
-        least, notes = confirmed(able, lambda count: (_router(fitted, target, count.cores), None), target, bounds)
-        counted = tuple(least if least and count.cores == least.cores else count for count in counted)
+    sufficient = [count for count in evaluated if _is_sure(count, target)]
+    least, notes = next(iter(sufficient), None), list[str]()
+    if bounds and sufficient:
+        least, notes = confirmed(sufficient, lambda count: (_router(fitted, target, count.cores), None), target, bounds)
+        evaluated = tuple(least if least and count.cores == least.cores else count for count in evaluated)
         notes.append("the latency assumes queues of 512 frames for each core, which were not measured")
-    at_most = at_cores(_at(fitted, target), wanted[-1])
-    places = fitted.candidates(min(wanted[-1], 2 * max(point.cores for point in known)), [at_most])
-    named = next_points if move is None else max(next_points, 2)
+    most_cores = at_cores(_at(fitted, target), cores[-1])
+    max_candidate_cores = min(cores[-1], 2 * max(point.cores for point in calibration_points))
+    candidates = fitted.candidates(max_candidate_cores, [most_cores])
+    point_count = next_points if move is None else max(next_points, 2)
     if move is not None:
-        places += [replace(point, throughput_pps=math.nan, calibrate=False) for point in fitted.points]
-        off = math.exp(2.0 * move.log_sd)
-        notes.append(f"carried: {move.why}, within a factor of {off:.3g} with 95 %; links and cards stay as they were")
+        candidates += [replace(point, throughput_pps=math.nan, calibrate=False) for point in fitted.points]
+        factor = math.exp(2.0 * move.log_sd)
+        notes.append(
+            f"carried: {move.why}, within a factor of {factor:.3g} with 95 %; links and cards stay as they were"
+        )
     return Sizing(
         series=fitted.series,
         target=target,
-        counts=counted,
+        counts=evaluated,
         least=least,
-        facts=_facts(fitted, target, counted, noise_ratio, move),
-        next=fitted.next_points(named, able=places, targets=[at_most], goal_pps=target.forwarded_pps),
-        warnings=(*notes, *fitted.warnings, *fitted.remarks([at_most])),
+        facts=_facts(fitted, target, evaluated, noise_ratio, move),
+        next=fitted.next_points(point_count, able=candidates, targets=[most_cores], goal_pps=target.forwarded_pps),
+        warnings=(*notes, *fitted.warnings, *fitted.remarks([most_cores])),
         bounds=tuple(bounds),
     )
 
 
-def _fitted(known: Sequence[Point], noise_ratio: float | None, move: Carry | None) -> FittedRouter:
-    fitted = fit(known, noise_ratio=noise_ratio)
+def _fitted(points: Sequence[Point], noise_ratio: float | None, move: Carry | None) -> FittedRouter:
+    fitted = fit(points, noise_ratio=noise_ratio)
     return fitted if move is None else carried(fitted, move)
 
 
-def _counts(fitted: FittedRouter, target: Target, wanted: Sequence[int]) -> tuple[Count, ...]:
-    points = [at_cores(_at(fitted, target), count) for count in wanted]
+def _counts(fitted: FittedRouter, target: Target, cores: Sequence[int]) -> tuple[Count, ...]:
+    points = [at_cores(_at(fitted, target), count) for count in cores]
     chances = fitted.chances(points, target.forwarded_pps)
     return tuple(
         Count(
@@ -132,9 +135,9 @@ def _router(fitted: FittedRouter, target: Target, count: int) -> RouterModel:
 
 def _outside(fitted: FittedRouter, prediction: Prediction) -> tuple[str, ...]:
     point = prediction.point
-    measured = {(each.frame_bytes, each.frame_mix) for each in fitted.points}
+    measured = {(measured_point.frame_bytes, measured_point.frame_mix) for measured_point in fitted.points}
     is_outside = {
-        "cores": point.cores > _MAX_EXTRAPOLATION * max(each.cores for each in fitted.points),
+        "cores": point.cores > _MAX_EXTRAPOLATION * max(measured_point.cores for measured_point in fitted.points),
         "frames": (point.frame_bytes, point.frame_mix) not in measured,
         "link": point.link_bps is None,
         "host": fitted.carry != (0.0, 0.0),
@@ -152,8 +155,8 @@ def _facts(
         least_by_answer: dict[str, int | None] = {}
         for answer, is_shared in (("no", False), ("yes", True)):
             refitted = _fitted(with_shared_queue(fitted.points, is_shared), noise_ratio, move)
-            seen = _counts(refitted, target, [count.cores for count in counts])
-            least_by_answer[answer] = next((count.cores for count in seen if _is_sure(count, target)), None)
+            recounted = _counts(refitted, target, [count.cores for count in counts])
+            least_by_answer[answer] = next((count.cores for count in recounted if _is_sure(count, target)), None)
         answers.append(FactAnswer(fact=fact, least_cores=least_by_answer))
     return tuple(answers)
 

@@ -56,23 +56,14 @@ def router_of_document(document: Mapping[str, Any], target: Target, *, subject: 
     return router
 
 
-def router_of_function(
-    function: NetworkFunction, hardware: Hardware, target: Target, *, direction: str | None = None
-) -> RouterOf:
+def router_of_function(function: NetworkFunction, hardware: Hardware, target: Target) -> RouterOf:
     """Return a function that gives the router of a network function on a number of cores of a host."""
 
     def router(count: int) -> tuple[RouterModel, OfferedLoad | None]:
-        whole = estimate(function, hardware, direction=direction, frame_bytes=target.frames, cores=count)
-        sizes = target.frames.share_by_bytes
-        by_size = (
-            {
-                size: estimate(function, hardware, direction=direction, frame_bytes=size, cores=count).packet_cycles
-                for size in sizes
-            }
-            if len(sizes) > 1
-            else {}
-        )
-        return estimated_router(whole, hardware, by_size=by_size), None
+        mix_estimate = estimate(function, hardware, frame_bytes=target.frames, cores=count)
+        sizes = [] if target.frames.is_fixed else list(target.frames.share_by_bytes)
+        cycles = {size: estimate(function, hardware, frame_bytes=size, cores=count).packet_cycles for size in sizes}
+        return estimated_router(mix_estimate, hardware, by_size=cycles), None
 
     return router
 
@@ -108,7 +99,7 @@ def size_router(
     """Return the least number of cores that meets a target, by the closed form and then by the simulator.
 
     The description counts as exact, so the answer has no probability. The closed form finds the first count that
-    carries the target, and the simulator checks its loss and latency. If this fails, the next count is tried.
+    carries the target, and the simulator checks its loss and latency. If this fails, the next count is done.
 
     Parameters
     ----------
@@ -129,8 +120,8 @@ def size_router(
     routecast.errors.RoutecastError
         No number of cores makes a valid router.
     """
-    wanted = sorted(set(counts))
-    if not wanted:
+    cores = sorted(set(counts))
+    if not cores:
         raise FitProblem(name, "give at least one number of cores to choose from, each 1 or more")
     skipped: list[str] = []
 
@@ -147,19 +138,21 @@ def size_router(
     def is_enough(count: Count) -> bool:
         return count.rate_pps >= target.forwarded_pps * _RATE_TOLERANCE_RATIO
 
-    counted = evaluated_counts(wanted, solved, is_enough)
-    if not counted:
+    evaluated = evaluated_counts(cores, solved, is_enough)
+    if not evaluated:
         raise RoutecastError(f"no number of cores makes a valid router; the first error: {skipped[0]}")
-    able = [count for count in counted if is_enough(count)]
-    least, trial_notes = confirmed(able, lambda count: router_of(count.cores), target, bounds, on_progress=on_progress)
+    sufficient = [count for count in evaluated if is_enough(count)]
+    least, trial_notes = confirmed(
+        sufficient, lambda count: router_of(count.cores), target, bounds, on_progress=on_progress
+    )
     if skipped:
         trial_notes = [*trial_notes, f"{len(skipped)} counts make no valid router; the first error: {skipped[0]}"]
     if least is not None:
-        counted = tuple(least if count.cores == least.cores else count for count in counted)
+        evaluated = tuple(least if count.cores == least.cores else count for count in evaluated)
     return Sizing(
         series=name,
         target=target,
-        counts=counted,
+        counts=evaluated,
         least=least,
         facts=(),
         next=(),
@@ -169,7 +162,7 @@ def size_router(
 
 
 def confirmed(
-    able: Sequence[Count],
+    sufficient: Sequence[Count],
     router_of: Callable[[Count], tuple[RouterModel, OfferedLoad | None]],
     target: Target,
     bounds: Sequence[Bound],
@@ -180,8 +173,8 @@ def confirmed(
     from routecast.evaluate.simulate import Simulate
 
     notes: list[str] = []
-    for tried, count in enumerate(able[:_MAX_SIMULATED]):
-        on_progress(tried, min(len(able), _MAX_SIMULATED), f"simulating {count.cores} cores")
+    for done, count in enumerate(sufficient[:_MAX_SIMULATED]):
+        on_progress(done, min(len(sufficient), _MAX_SIMULATED), f"simulating {count.cores} cores")
         model, default = router_of(count)
         try:
             trial = past_the_transient(Simulate(model), _load(model, default, count.cores, target), None)
@@ -197,17 +190,14 @@ def confirmed(
             notes.append(f"the simulator confirms {count.cores} cores: {_simulated_values(trial, bounds)}")
             return replace(count, latency_s=_bounded_latency_s(trial, bounds)), notes
         notes.append(f"{count.cores} cores carry the rate, but simulated {' and '.join(missed)}")
-    if len(able) > _MAX_SIMULATED:
+    if len(sufficient) > _MAX_SIMULATED:
         notes.append(f"only the first {_MAX_SIMULATED} counts that carry the rate were simulated")
     return None, notes
 
 
 def _simulated_values(trial: Trial, bounds: Sequence[Bound]) -> str:
-    parts = [
-        f"loss {trial.loss_ratio:.3g}",
-        *(f"{each.quantity} {each.format_value(each.value(trial))}" for each in bounds),
-    ]
-    return ", ".join(parts)
+    values = (f"{bound.quantity} {bound.format_value(bound.value(trial))}" for bound in bounds)
+    return ", ".join((f"loss {trial.loss_ratio:.3g}", *values))
 
 
 def _solved(router_of: RouterOf, count: int, target: Target, bounds: Sequence[Bound]) -> Count:
@@ -234,7 +224,6 @@ def _bounded_latency_s(trial: Trial, bounds: Sequence[Bound]) -> float:
 
 
 def _load(model: RouterModel, default: OfferedLoad | None, count: int, target: Target) -> OfferedLoad:
-    ports = len(model.ports)
     base = default or OfferedLoad(rate_pps=1.0)
-    flows = even_flows(count, ports)
+    flows = even_flows(count, len(model.ports))
     return OfferedLoad(rate_pps=target.rate_pps, frames=target.frames, flows=flows, arrivals=base.arrivals)

@@ -10,7 +10,7 @@ from routecast.calibration.next_points import half_width_ratio
 from routecast.show.figures import Axis, Figure, Line, Points
 from routecast.show.page import Folded, Listing, Live, Notice, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled
-from routecast.size._answer import Count, Sizing, cores
+from routecast.size._answer import Count, Sizing, cores, describe_point
 from routecast.size.board import SizeBoard
 
 __all__ = [
@@ -43,7 +43,7 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
     return Table.of(
         counts,
         Column("Cores", "", "d", "cores"),
-        is_measured and Column("Probability", "", _probability_text, "probability"),
+        is_measured and Column("Probability", "", ".3f", "probability"),
         Column("Rate", "Mpps", mpps, "rate_pps"),
         is_measured and Column("Low", "Mpps", mpps, "low_pps", group="95 %"),
         is_measured and Column("High", "Mpps", mpps, "high_pps", group="95 %"),
@@ -60,13 +60,13 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
 
 def compared_table(sizings: Sequence[Sizing]) -> Table:
     """Return the table of the least counts of several routers."""
-    has_power = any(each.least is not None and math.isfinite(each.least.power_w) for each in sizings)
+    has_power = any(sizing.least is not None and math.isfinite(sizing.least.power_w) for sizing in sizings)
     return Table.of(
         sizings,
         Column.text("Router", "series"),
-        Column("Cores", "", "d", lambda each: each.least and each.least.cores),
-        Column("Rate", "Mpps", scaled(1e-6, ".4g"), lambda each: each.least and each.least.rate_pps),
-        has_power and Column("Power", "W", getter=lambda each: each.least and each.least.power_w),
+        Column("Cores", "", "d", lambda sizing: sizing.least and sizing.least.cores),
+        Column("Rate", "Mpps", scaled(1e-6, ".4g"), lambda sizing: sizing.least and sizing.least.rate_pps),
+        has_power and Column("Power", "W", getter=lambda sizing: sizing.least and sizing.least.power_w),
         name="compared",
         title=f"Least cores for {sizings[0].target.rate_bps / 1e9:.4g} Gbit/s of {sizings[0].target.frames.name}",
         caption="A dash: no count is known to suffice.",
@@ -76,35 +76,23 @@ def compared_table(sizings: Sequence[Sizing]) -> Table:
 def _around(sizing: Sizing) -> tuple[Count, ...]:
     """Return the counts around the answer, or else around the most probable count, and the first and last counts."""
     middle = sizing.least or max(sizing.counts, key=lambda count: (count.probability or 0.0, count.rate_pps))
-    place = [count.cores for count in sizing.counts].index(middle.cores)
-    shown_places = {
-        0,
-        len(sizing.counts) - 1,
-        *range(max(0, place - _AROUND), min(len(sizing.counts), place + _AROUND + 1)),
-    }
-    return tuple(sizing.counts[number] for number in sorted(shown_places))
+    index = [count.cores for count in sizing.counts].index(middle.cores)
+    last = len(sizing.counts) - 1
+    indices = {0, last, *range(max(0, index - _AROUND), min(last, index + _AROUND) + 1)}
+    return tuple(sizing.counts[number] for number in sorted(indices))
 
 
 def _probability_or_nan(probability: float | None) -> float:
     return math.nan if probability is None else probability
 
 
-def _probability_text(chance: float) -> str:
-    return f"{chance:.3f}"
-
-
 def describe_next(sizing: Sizing) -> tuple[str, ...]:
     """Return sentences about the measurements that would narrow the number of cores most."""
-    sentences = []
-    for point in sizing.next:
-        where = point.point
-        frames = where.frame_mix.name if where.frame_mix else f"{where.frame_bytes:g} B"
-        before, after = (half_width_ratio(width) for width in (point.width_before, point.width_after))
-        sentences.append(
-            f"measure {cores(where.cores)} with frames of {frames}: the number of cores is then expected to be known "
-            f"within ±{after:.0%}, now ±{before:.0%}"
-        )
-    return tuple(sentences)
+    return tuple(
+        f"measure {describe_point(measurement.point)}: the number of cores is then expected to be known within "
+        f"±{half_width_ratio(measurement.width_after):.0%}, now ±{half_width_ratio(measurement.width_before):.0%}"
+        for measurement in sizing.next
+    )
 
 
 def probability_figure(sizing: Sizing) -> Figure:
@@ -141,7 +129,7 @@ def probability_figure(sizing: Sizing) -> Figure:
 def rate_figure(sizing: Sizing) -> Figure:
     """Return the predicted rate with its 95 % interval over the number of cores, beside the target."""
     x = tuple(float(count.cores) for count in sizing.counts)
-    wanted = sizing.target.forwarded_pps / 1e6
+    target_mpps = sizing.target.forwarded_pps / 1e6
     return Figure(
         name="rate",
         title="Maximum throughput",
@@ -156,7 +144,7 @@ def rate_figure(sizing: Sizing) -> Figure:
                 low=tuple(count.low_pps / 1e6 for count in sizing.counts if math.isfinite(count.low_pps)),
                 high=tuple(count.high_pps / 1e6 for count in sizing.counts if math.isfinite(count.low_pps)),
             ),
-            Line(name="target", x=(x[0], x[-1]), y=(wanted, wanted), colour=_TARGET, dashed=True),
+            Line(name="target", x=(x[0], x[-1]), y=(target_mpps, target_mpps), colour=_TARGET, dashed=True),
         ),
     )
 
@@ -167,10 +155,10 @@ def size_page(sizings: tuple[Sizing, ...], *, source: str, live: Live | None = N
     return Page(
         title="How many cores?",
         question=f"How many cores forward {target.rate_bps / 1e9:.4g} Gbit/s of {target.frames.name}?",
-        answer=" ".join(f"{_name(each, sizings)}{each.answer}." for each in sizings),
+        answer=" ".join(f"{_name(sizing, sizings)}{sizing.answer}." for sizing in sizings),
         sections=(
             *((Section(anchor="explore", title="", blocks=(live,), is_listed=False),) if live else ()),
-            *(_section(number, each) for number, each in enumerate(sizings)),
+            *(_section(number, sizing) for number, sizing in enumerate(sizings)),
         ),
         source=source,
     )
@@ -192,14 +180,16 @@ def _section(number: int, sizing: Sizing) -> Section:
             Tile(f"{sizing.headroom_ratio:.1%}", "headroom"),
         )
     )
-    nothing = least is None and Notice(mood="bad", title="No number of cores is certain", text=sizing.answer + ".")
+    failure_notice = least is None and Notice(
+        mood="bad", title="No number of cores is certain", text=sizing.answer + "."
+    )
     fact_texts = tuple(fact.text for fact in sizing.facts)
     section = Section.of(
         f"size-{number}",
         sizing.series or "Cores",
         "",
         tiles,
-        nothing,
+        failure_notice,
         is_measured and probability_figure(sizing),
         rate_figure(sizing),
         counts_table(sizing),
