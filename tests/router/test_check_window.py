@@ -1,4 +1,4 @@
-"""Windows that frames could leave with units in hand, or that wait for each other, are refused; sound ones are not."""
+"""Windows whose frames may keep their units or wait for each other are refused; valid windows are accepted."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_sound_window_is_accepted_and_known_by_what_is_inside():
         ({"needs": (Need(pool="threads", until="enter"),)}, "task[0].needs[0].until", "task unit itself"),
         ({"request": "task"}, "task[0].request", "give frame"),
         ({"pin": (1,)}, "task[0].pin", "all alike"),
-        ({"needs": (Need(pool="threads", until="last"), Need(pool="engine"))}, "task[0].needs", "stands alone"),
+        ({"needs": (Need(pool="threads", until="last"), Need(pool="engine"))}, "task[0].needs", "must be the only one"),
         ({"needs": (Need(pool="threads", units=5, until="last"),)}, "task[0].needs[0].units", "needs 5 units"),
         ({"route": Route(kind="rss", to=("work", "p"))}, "task[0].needs[0].until", "enter → p"),
     ],
@@ -89,7 +89,7 @@ def test_a_window_that_cannot_be_is_refused_with_its_place(enter, place, says):
     ],
 )
 def test_units_that_are_carried_on_do_no_work_that_could_be_slowed(threads, place):
-    assert 'frames of "enter" carry' in faults(threads=threads)[f"pool[0].{place}"]
+    assert 'frames of "enter" hold' in faults(threads=threads)[f"pool[0].{place}"]
 
 
 def test_every_way_leads_to_the_end_of_the_window():
@@ -102,7 +102,7 @@ def test_every_way_leads_to_the_end_of_the_window():
 
 def test_the_end_of_a_window_is_further_on():
     before = replace(WORK, name="before", route=Route(to=("enter",)))
-    with pytest.raises(ModelProblem, match="not further on"):
+    with pytest.raises(ModelProblem, match="not downstream"):
         RouterModel(
             name="r",
             ports=(replace(PORT, entry="before"),),
@@ -122,7 +122,7 @@ def test_a_window_shares_its_pool_only_with_windows():
 
 def test_frames_with_units_in_hand_do_not_wait_for_the_same_pool_again():
     inner = replace(ENTER, name="work", needs=(Need(pool="threads", until="last"),), route=Route(to=("last",)))
-    with pytest.raises(ModelProblem, match="wait for ever"):
+    with pytest.raises(ModelProblem, match="wait forever"):
         RouterModel(
             name="r",
             ports=(PORT,),
@@ -159,8 +159,8 @@ def test_windows_within_windows_ask_in_one_order():
     with pytest.raises(ModelProblem) as caught:
         RouterModel(name="r", ports=(replace(PORT, entry="a1"),), tasks=both, pools=pools)
     (problem,) = caught.value.problems
-    assert 'units of "a" in hand frames wait at "b2" for units of "b"' in problem.message
-    assert 'units of "b" in hand frames wait at "a2" for units of "a"' in problem.message
+    assert 'frames that hold units of "a" wait at "b2" for units of "b"' in problem.message
+    assert 'frames that hold units of "b" wait at "a2" for units of "a"' in problem.message
 
 
 def test_holding_back_with_units_in_hand_waits_for_what_the_next_queue_waits_for():

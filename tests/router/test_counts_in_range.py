@@ -71,7 +71,7 @@ def test_the_files_themselves_are_read(kind: str) -> None:
 
 @pytest.mark.parametrize("count", [-7, 99_999_999_999_999_999_999])
 @pytest.mark.parametrize(
-    ("said", "place"),
+    ("text", "place"),
     [
         ('processor = { base = "ixp2850", engines = { count = N } }', "processor.engines.count"),
         ('processor = { base = "ixp2850", engines = { threads = N } }', "processor.engines.threads"),
@@ -86,9 +86,9 @@ def test_the_files_themselves_are_read(kind: str) -> None:
     ],
 )
 def test_counts_of_a_network_processor_are_in_range_also_where_nothing_uses_them(
-    said: str, place: str, count: int
+    text: str, place: str, count: int
 ) -> None:
     with pytest.raises(FileProblem) as refused:
-        parse_router(f'builder = "network_processor"\n{said.replace("N", str(count))}\n')
+        parse_router(f'builder = "network_processor"\n{text.replace("N", str(count))}\n')
     problems = {problem.place: problem.message for problem in refused.value.problems}
     assert problems[place].startswith(f"got {count}: allowed is ")

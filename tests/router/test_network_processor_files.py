@@ -271,7 +271,7 @@ def test_all_faults_of_a_file_come_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('processor = "ixp2580"', 'did you mean "ixp2850"?'),
         ("processor = { engines = { threads = 4 } }", "processor: base: is missing"),
@@ -296,10 +296,10 @@ def test_all_faults_of_a_file_come_at_once() -> None:
         ),
     ],
 )
-def test_a_processor_that_cannot_be_is_refused(line, said) -> None:
+def test_a_processor_that_cannot_be_is_refused(line, message) -> None:
     with pytest.raises(FileProblem) as caught:
         parse_router(f'builder = "network_processor"\n{line}\n')
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Variants of router documents: what a path reaches, what stays, and what wrong paths are told."""
+"""Variants of router documents: what a path reaches, what stays, and the messages for wrong paths."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_tables_that_the_file_leaves_out_are_opened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         ("coers", '"cores"'),
         ("service.per_paket", '"per_packet"'),
@@ -102,10 +102,10 @@ def test_tables_that_the_file_leaves_out_are_opened() -> None:
         ("router.cores", 'leave out "router.": "cores"'),
     ],
 )
-def test_a_wrong_path_is_told_the_nearest_names(path: str, told: str) -> None:
+def test_a_wrong_path_is_told_the_nearest_names(path: str, message: str) -> None:
     with pytest.raises(ModelProblem) as raised:
         vary(MULTICORE, {path: 1})
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_list_that_the_file_leaves_out_is_told_how_to_write_the_entry() -> None:

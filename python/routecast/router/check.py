@@ -44,7 +44,7 @@ __all__ = [
     "check_route",
     "check_time",
     "check_variation",
-    "check_ways",
+    "check_window_paths",
 ]
 
 Add = Callable[[str, str], None]
@@ -380,35 +380,36 @@ def _check_copies(path: str, route: Route, targets: Targets, add: Add) -> None:
 def check_windows(model: RouterModel, targets: Targets, add: Add) -> None:
     """Report the faults of the windows of a model."""
     places: dict[str, str] = {}
-    carrying: dict[str, str] = {}
+    enter_by_pool: dict[str, str] = {}
     is_consistent = True
     for index, task in enumerate(model.tasks):
         for position, need in enumerate(task.needs):
             if need.until:
                 places[task.name] = f"task[{index}].needs[{position}].until"
-                carrying.setdefault(need.pool, task.name)
+                enter_by_pool.setdefault(need.pool, task.name)
                 is_consistent &= _check_until(places[task.name], task, need, targets, add)
                 _check_window_request(f"task[{index}]", task, add)
     if not places:
         return
-    working = {need.pool: task.name for task in reversed(model.tasks) for need in task.needs if not need.until}
+    server_by_pool = {need.pool: task.name for task in reversed(model.tasks) for need in task.needs if not need.until}
     for index, pool in enumerate(model.pools):
-        if pool.name in carrying:
-            _check_pool(f"pool[{index}]", pool, carrying[pool.name], working.get(pool.name, ""), add)
+        if pool.name in enter_by_pool:
+            server = server_by_pool.get(pool.name, "")
+            _check_window_pool(f"pool[{index}]", pool, enter_by_pool[pool.name], server, add)
     if is_consistent and not find_cycle(model.tasks):
-        check_ways(model.tasks, lambda window: places[window.enter], add)
+        check_window_paths(model.tasks, lambda window: places[window.enter], add)
     for index, task in enumerate(model.tasks):
         for position, name in enumerate(task.route.copies):
             if name in places:
-                add(f"task[{index}].route.copies[{position}]", copied(name))
+                add(f"task[{index}].route.copies[{position}]", copied_window_message(name))
 
 
-def copied(name: str) -> str:
+def copied_window_message(name: str) -> str:
     """Return the message for a task unit that begins a window and gets copies."""
-    return f'"{name}" gives units to frames that carry them on, but a copy ends there: send it elsewhere'
+    return f'"{name}" begins a window, but a copy ends there and cannot release the units: send the copy elsewhere'
 
 
-def check_ways(tasks: Sequence[TaskUnit], path: Callable[[Window], str], add: Add) -> None:
+def check_window_paths(tasks: Sequence[TaskUnit], path: Callable[[Window], str], add: Add) -> None:
     """Report windows that frames can leave without releasing their units, and windows that wait for each other.
 
     ``tasks`` may have more routes than the model, such as those of all events.
@@ -418,14 +419,14 @@ def check_ways(tasks: Sequence[TaskUnit], path: Callable[[Window], str], add: Ad
         if window.until not in window.inside:
             add(
                 path(window),
-                f'"{window.until}" is not further on: no way leads there from "{window.enter}"; name a task unit '
-                f"behind it: {did_you_mean('', window.inside)}",
+                f'"{window.until}" is not downstream: no path leads there from "{window.enter}"; name a task unit '
+                f"after it: {did_you_mean('', window.inside)}",
             )
         elif window.leak:
             add(
                 path(window),
-                f'"{window.until}" is missed on the way {" → ".join(window.leak)}: every way from "{window.enter}" '
-                "must lead through it, or the frame never gives its units back",
+                f'"{window.until}" is not on the path {" → ".join(window.leak)}: every path from "{window.enter}" '
+                "must lead through it, otherwise the frame never releases its units",
             )
     _check_order(tasks, windows, path, add)
 
@@ -433,7 +434,7 @@ def check_ways(tasks: Sequence[TaskUnit], path: Callable[[Window], str], add: Ad
 def _check_until(path: str, task: TaskUnit, need: Need, targets: Targets, add: Add) -> bool:
     others = (name for name in targets.tasks if name != task.name)
     if need.until == task.name:
-        add(path, "is the task unit itself, which gives its units back when it has served: leave it out")
+        add(path, "is the task unit itself, which releases its units after service anyway: leave it out")
     elif need.until in targets.ports:
         add(path, f'"{need.until}" is a port: name a task unit before it, {did_you_mean("", others)}')
     elif need.until not in targets.tasks:
@@ -447,31 +448,31 @@ def _check_window_request(path: str, task: TaskUnit, add: Add) -> None:
     if task.request != "frame":
         add(
             f"{path}.request",
-            f"is {task.request}, but its frames carry their units on: each asks for its own, so give frame",
+            f"is {task.request}, but with until each frame requests the units that it holds: give frame",
         )
     if len(task.needs) > 1:
         add(
             f"{path}.needs",
-            f"has {len(task.needs)} entries: a need with until stands alone; let another task unit behind it "
-            "ask for the others",
+            f"has {len(task.needs)} entries, but a need with until must be the only one: let a later task unit "
+            "request the others",
         )
     if task.pin:
-        add(f"{path}.pin", "is given, but units that frames carry are all alike: leave it out, or split the pool")
+        add(f"{path}.pin", "is given, but the units that frames hold are all alike: leave it out, or split the pool")
 
 
-def _check_pool(path: str, pool: ResourcePool, carrying: str, working: str, add: Add) -> None:
-    """Report the faults of a pool whose units frames of ``carrying`` carry on, and which ``working`` uses to serve."""
-    if working:
+def _check_window_pool(path: str, pool: ResourcePool, enter: str, server: str, add: Add) -> None:
+    """Report the faults of a pool of a window that begins at ``enter``, and which ``server`` also uses for service."""
+    if server:
         add(
             path,
-            f'frames of "{carrying}" carry its units on (until), but "{working}" needs them to serve: '
-            "give one of the two a pool of its own",
+            f'frames of "{enter}" hold its units beyond service (until), but "{server}" needs them to serve: '
+            "give one of the two its own pool",
         )
     if pool.policy.kind != "fifo":
         add(
             f"{path}.policy.kind",
-            f'is {pool.policy.kind}, but frames of "{carrying}" carry its units on: they are granted in order '
-            "of arrival, so give fifo",
+            f'is {pool.policy.kind}, but units that frames of "{enter}" hold beyond service are granted in order of '
+            "arrival: give fifo",
         )
     for name, is_given in (
         ("unit_speed_ratio", bool(pool.unit_speed_ratio)),
@@ -484,8 +485,8 @@ def _check_pool(path: str, pool: ResourcePool, carrying: str, working: str, add:
         if is_given:
             add(
                 f"{path}.{name}",
-                f'is given, but its units do no work, frames of "{carrying}" carry them on: give it to the pool '
-                "that works",
+                f'is given, but its units do no work, because frames of "{enter}" hold them beyond service: give it to '
+                "the pool whose units work",
             )
 
 
@@ -507,10 +508,13 @@ def _check_order(tasks: Sequence[TaskUnit], windows: Sequence[Window], path: Cal
         return
     steps = [waits[pool][other] for pool, other in zip(cycle, (*cycle[1:], cycle[0]), strict=True)]
     steps_text = "; ".join(
-        f'with units of "{window.pool}" in hand frames wait at "{where}" for units of "{other}"'
+        f'frames that hold units of "{window.pool}" wait at "{where}" for units of "{other}"'
         for (window, where), other in zip(steps, (*cycle[1:], cycle[0]), strict=True)
     )
-    add(path(steps[0][0]), f"{steps_text}: once none is left they wait for ever; let all ask in one order of pools")
+    add(
+        path(steps[0][0]),
+        f"{steps_text}: once no unit is free, they wait forever; let all frames request the pools in the same order",
+    )
 
 
 def _awaited(

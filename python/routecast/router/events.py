@@ -14,7 +14,7 @@ from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, field_faults, value
-from routecast.router.check import Targets, check_route, check_ways, copied
+from routecast.router.check import Targets, check_route, check_window_paths, copied_window_message
 from routecast.router.graph import find_cycle
 from routecast.router.model import Route, RouterModel, TaskUnit
 
@@ -86,14 +86,14 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
             )
         for position, name in enumerate(event.route.copies):
             if name in tasks and any(need.until for need in tasks[name].needs):
-                add(f"{place}.route.copies[{position}]", copied(name))
+                add(f"{place}.route.copies[{position}]", copied_window_message(name))
     all_routes = _with_all_routes(model, events)
     cycle = find_cycle(all_routes)
     if cycle:
         cycle_text = " → ".join([*cycle, cycle[0]])
         add("events", f"all routes together make a cycle: {cycle_text}; frames must only go forward")
     elif any(isinstance(event, Reroute) for event in events):
-        check_ways(all_routes, lambda _: "events", add)
+        check_window_paths(all_routes, lambda _: "events", add)
     if problems:
         raise ModelProblem(f"events of router {model.name!r}", problems)
 

@@ -91,7 +91,7 @@ def _problems_of_tasks(model: RouterModel) -> Iterator[Problem]:
         if task.holds_back:
             yield Problem(f"{place}.holds_back", "task units of the ns-3 module do not hold frames back")
         if any(need.until for need in task.needs):
-            yield Problem(f"{place}.needs", "frames carry no units on in the ns-3 module (until)")
+            yield Problem(f"{place}.needs", "frames in the ns-3 module do not hold units beyond service (until)")
         if task.service.variation not in _VARIATIONS:
             got = f'got "{task.service.variation}": ns-3 draws {", ".join(_VARIATIONS)}'
             yield Problem(f"{place}.service.variation", got)

@@ -164,7 +164,7 @@ def test_the_schema_describes_every_key() -> None:
             assert entry.get("description"), key
 
 
-SAID = {
+ENTRIES = {
     **dict.fromkeys(("nic_interrupt", "nic_moderation", "backend_wake", "backend_moderation", "guest_wake"), "1 us"),
     **dict.fromkeys(("switch_cost", "migration_cost"), "1 us"),
     **dict.fromkeys(
@@ -202,8 +202,8 @@ SAID = {
 
 def test_files_can_say_everything_of_a_technique() -> None:
     keys = set(keys_of(TechnologyTable)) - {"base"}
-    assert keys <= set(SAID)
-    table = adapter(TechnologyOrName).validate_python({key: SAID[key] for key in keys})
-    said, silent = technology_from(table, name="x"), Technology(name="y")
-    same = {field.name for field in fields(Technology) if getattr(said, field.name) == getattr(silent, field.name)}
+    assert keys <= set(ENTRIES)
+    table = adapter(TechnologyOrName).validate_python({key: ENTRIES[key] for key in keys})
+    stated, default = technology_from(table, name="x"), Technology(name="y")
+    same = {field.name for field in fields(Technology) if getattr(stated, field.name) == getattr(default, field.name)}
     assert same == {"title"}
