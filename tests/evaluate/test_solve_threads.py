@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 from routecast.evaluate.solve._machine import machine_of
-from routecast.evaluate.solve._scheduling_shares import UnitGroup, pin_sets, rows_of
+from routecast.evaluate.solve._scheduling_shares import UnitGroup, limiting_groups, pin_sets
 from routecast.evaluate.solve._throughput import steady_state
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router import (
@@ -227,11 +227,11 @@ def test_shares_under_pins_are_max_min_fair(seed):
     sets, complete = pin_sets(pins)
     assert complete
     members = [tuple((t, 1.0) for t in range(count) if pins[t] <= item) for item in sets]
-    rows = rows_of(
+    groups = limiting_groups(
         [UnitGroup(pool=0, units=tuple(sorted(entry)), members=own) for entry, own in zip(sets, members, strict=True)],
         np.ones(count),
     )
-    got = rows.divide(demand, weight, (np.arange(count),))
+    got = groups.divide(demand, weight, (np.arange(count),))
     assert np.all(got <= demand + 1e-9)
     for thread in range(count):
         kept = [s for s in range(count) if s != thread and got[s] / weight[s] <= got[thread] / weight[thread] + 1e-9]

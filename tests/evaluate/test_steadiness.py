@@ -217,7 +217,7 @@ def test_what_never_changes_is_steady_from_the_start_without_any_doubt_left() ->
 
 
 @pytest.mark.parametrize(
-    ("rates", "part_s", "said"),
+    ("rates", "part_s", "reason"),
     [
         ([1e6] * 1000, 1e-7, "too few frames to say: 100, at least 200"),
         ([0.0] * 1000, 1.0, "too few frames to say: 0"),
@@ -225,10 +225,10 @@ def test_what_never_changes_is_steady_from_the_start_without_any_doubt_left() ->
         ([1e6] * 39, 1.0, "too few parts to say: 39, at least 40"),
     ],
 )
-def test_too_little_to_say_is_said(rates: Sequence[float], part_s: float, said: str) -> None:
+def test_too_little_to_say_is_said(rates: Sequence[float], part_s: float, reason: str) -> None:
     verdict = steadiness(rates, part_s)
     assert not verdict.is_steady
-    assert said in verdict.reason
+    assert reason in verdict.reason
 
 
 def test_what_is_no_series_is_refused_with_what_to_do() -> None:

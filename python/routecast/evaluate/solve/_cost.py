@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
@@ -36,18 +37,15 @@ class IdleTimes:
     chances: tuple[float, ...] = field("Probability that the next frame finds it in each sleep state", default=())
     exit_s: float = field("Mean time to leave a sleep state, s", default=0.0)
 
-    def mixed_with(self, other: IdleTimes, *, chance: float) -> IdleTimes:
-        """Return the mean of this cycle and another one, which has a given probability."""
-
-        def mean(mine: float, theirs: float) -> float:
-            return (1.0 - chance) * mine + chance * theirs
-
+    @staticmethod
+    def mean_of(samples: Sequence[IdleTimes], weights: Sequence[float] | None = None) -> IdleTimes:
+        """Return the mean of idle times, by default with equal weights."""
         return IdleTimes(
-            released=mean(self.released, other.released),
-            spin_s=mean(self.spin_s, other.spin_s),
-            asleep_s=tuple(map(mean, self.asleep_s, other.asleep_s)),
-            chances=tuple(map(mean, self.chances, other.chances)),
-            exit_s=mean(self.exit_s, other.exit_s),
+            released=fmean([times.released for times in samples], weights),
+            spin_s=fmean([times.spin_s for times in samples], weights),
+            asleep_s=tuple(fmean(state, weights) for state in zip(*(times.asleep_s for times in samples), strict=True)),
+            chances=tuple(fmean(state, weights) for state in zip(*(times.chances for times in samples), strict=True)),
+            exit_s=fmean([times.exit_s for times in samples], weights),
         )
 
 
@@ -81,9 +79,9 @@ class Cycle:
         spare_s, late_s = self.cycle_s - self.work_s, 0.0
         cycles = []
         for _ in range(_WARM_UP + _AVERAGED):
-            away = fixed_idle_times(max(spare_s - late_s, 0.0), sleep_states=sleep_states)
-            late_s = max(late_s - spare_s, 0.0) + away.exit_s
-            cycles.append(replace(self, idles=1.0, idle_times=away))
+            idle_times = fixed_idle_times(max(spare_s - late_s, 0.0), sleep_states=sleep_states)
+            late_s = max(late_s - spare_s, 0.0) + idle_times.exit_s
+            cycles.append(replace(self, idles=1.0, idle_times=idle_times))
         return Cycle.mean_of(cycles[_WARM_UP:])
 
     @staticmethod
@@ -91,26 +89,13 @@ class Cycle:
         """Return the mean of cycles in succession."""
         if len(cycles) == 1:
             return cycles[0]
-
-        def mean(pick: Callable[[Cycle], float]) -> float:
-            return math.fsum(pick(cycle) for cycle in cycles) / len(cycles)
-
-        def by_state(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-            return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
-
         return Cycle(
-            cycle_s=mean(lambda cycle: cycle.cycle_s),
-            work_s=mean(lambda cycle: cycle.work_s),
-            interrupts=mean(lambda cycle: cycle.interrupts),
-            polls=mean(lambda cycle: cycle.polls),
+            cycle_s=fmean(cycle.cycle_s for cycle in cycles),
+            work_s=fmean(cycle.work_s for cycle in cycles),
+            interrupts=fmean(cycle.interrupts for cycle in cycles),
+            polls=fmean(cycle.polls for cycle in cycles),
             idles=1.0,
-            idle_times=IdleTimes(
-                released=mean(lambda cycle: cycle.idle_times.released),
-                spin_s=mean(lambda cycle: cycle.idle_times.spin_s),
-                asleep_s=by_state([cycle.idle_times.asleep_s for cycle in cycles]),
-                chances=by_state([cycle.idle_times.chances for cycle in cycles]),
-                exit_s=mean(lambda cycle: cycle.idle_times.exit_s),
-            ),
+            idle_times=IdleTimes.mean_of([cycle.idle_times for cycle in cycles]),
         )
 
 
@@ -230,32 +215,36 @@ class Cost:
         """
         frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
         gap_s = 1.0 / rate_pps
-        away = IdleTimes()
+        idle_times = IdleTimes()
         batch, work_s, cycle_s, idle = 1.0, start_s + frame_s, math.inf, 1.0
         for _ in range(_MAX_CYCLES):
-            work_s, before, last = start_s + batch * frame_s, batch, away
+            work_s, last_batch, last_idle_times = start_s + batch * frame_s, batch, idle_times
             # The time of the moderation that stays idle after the unit has woken and done its work.
-            spare_s = max(self.moderation_s - work_s - away.exit_s, 0.0)
+            spare_s = max(self.moderation_s - work_s - idle_times.exit_s, 0.0)
             if equal_gaps:
                 cycle_s = max(work_s, self.moderation_s, gap_s)
             elif spare_s > 0.0:
-                none = math.exp(-rate_pps * self.moderation_s)
-                cycle_s = self.moderation_s + none * gap_s
-                away = poisson_idle_times(rate_pps, sleep_s=spare_s, sleep_states=self.sleep_states)
-                idle, away = (
-                    1.0,
-                    away.mixed_with(fixed_idle_times(spare_s, sleep_states=self.sleep_states), chance=1.0 - none),
+                no_frame = math.exp(-rate_pps * self.moderation_s)  # probability during the moderation
+                cycle_s = self.moderation_s + no_frame * gap_s
+                idle_until_frame = poisson_idle_times(rate_pps, sleep_s=spare_s, sleep_states=self.sleep_states)
+                idle_until_moderation_ends = fixed_idle_times(spare_s, sleep_states=self.sleep_states)
+                idle_times = IdleTimes.mean_of(
+                    (idle_until_frame, idle_until_moderation_ends), (no_frame, 1.0 - no_frame)
                 )
+                idle = 1.0
             else:
-                idle, away = math.exp(-rate_pps * work_s), poisson_idle_times(rate_pps, sleep_states=self.sleep_states)
-                cycle_s = work_s + idle * (gap_s + away.exit_s)
+                idle = math.exp(-rate_pps * work_s)
+                idle_times = poisson_idle_times(rate_pps, sleep_states=self.sleep_states)
+                cycle_s = work_s + idle * (gap_s + idle_times.exit_s)
             batch = rate_pps * cycle_s
             if batch >= self.batch_frames:
                 return self._mostly_full(rate_pps, factor)
-            if abs(batch - before) <= 1e-9 * batch and (away == last or not self.sleep_states):
+            if abs(batch - last_batch) <= 1e-9 * batch and (idle_times == last_idle_times or not self.sleep_states):
                 break
         interrupts = 1.0 if self.interrupt_s or self.moderation_s else 0.0
-        return Cycle(cycle_s=cycle_s, work_s=work_s, interrupts=interrupts, polls=1.0, idles=idle, idle_times=away)
+        return Cycle(
+            cycle_s=cycle_s, work_s=work_s, interrupts=interrupts, polls=1.0, idles=idle, idle_times=idle_times
+        )
 
     def _mostly_full(self, rate_pps: float, factor: float) -> Cycle:
         """Return the cycle of polls that are nearly all full: below overload, interrupts take the rest of the time.
@@ -278,37 +267,36 @@ class Cost:
         load = self._drained_load(rate_pps, factor, equal_gaps=equal_gaps)
         if load >= 1.0:
             return Cycle(cycle_s=1.0, work_s=1.0)
-        exhaustive = self.exhaustive
-        batch_s = self.batch_s * factor if exhaustive else 0.0
+        batch_s = self.batch_s * factor if self.exhaustive else 0.0
         work_s = self.interrupt_s * factor
         if equal_gaps:
             return Cycle.mean_of(self._even_cycles(rate_pps, load, batch_s=batch_s, work_s=work_s))
-        away = poisson_idle_times(
+        idle_times = poisson_idle_times(
             rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, sleep_states=self.sleep_states
         )
-        set_up_s = away.released * (self.sleep_s + work_s) + away.exit_s + batch_s
+        set_up_s = idle_times.released * (self.sleep_s + work_s) + idle_times.exit_s + batch_s
         cycle_s = max((1.0 / rate_pps + set_up_s) / (1.0 - load), self.moderation_s)
-        return self._with_polls(cycle_s, rate_pps, load, away, batch_s=batch_s, work_s=work_s)
+        return self._with_polls(cycle_s, rate_pps, load, idle_times, batch_s=batch_s, work_s=work_s)
 
     def _even_cycles(self, rate_pps: float, load: float, *, batch_s: float, work_s: float) -> list[Cycle]:
         """Return the cycles at equal gaps: each idle time decides the sleep state, which decides the next idle time."""
         gap_s = 1.0 / rate_pps
         drain_s = gap_s * (1.0 - load)
-        away_s = self.sleep_s + batch_s + work_s
+        wakeup_s = self.sleep_s + batch_s + work_s
         cycles: list[Cycle] = []
         idle_s = drain_s
         # There are as many different idle times as sleep states, so the cycles repeat.
         for _ in range(len(self.sleep_states) + 3):
-            away = fixed_idle_times(
+            idle_times = fixed_idle_times(
                 idle_s, linger_s=self.linger_s, sleep_s=self.sleep_s, sleep_states=self.sleep_states
             )
-            before = [cycle.idle_times for cycle in cycles]
-            if away in before:
-                return cycles[before.index(away) :]
-            set_up_s = away.exit_s + (away_s if away.released else batch_s)
+            earlier = [cycle.idle_times for cycle in cycles]
+            if idle_times in earlier:
+                return cycles[earlier.index(idle_times) :]
+            set_up_s = idle_times.exit_s + (wakeup_s if idle_times.released else batch_s)
             frames = max(math.ceil(set_up_s / drain_s - 1e-9), 1.0)
             cycle_s = max(frames * gap_s, self.moderation_s)
-            cycles.append(self._with_polls(cycle_s, rate_pps, load, away, batch_s=batch_s, work_s=work_s))
+            cycles.append(self._with_polls(cycle_s, rate_pps, load, idle_times, batch_s=batch_s, work_s=work_s))
             idle_s = max(frames * drain_s - set_up_s, 0.0)
         return cycles
 
@@ -322,44 +310,43 @@ class Cost:
         if equal_gaps:
             load = self._drained_load(rate_pps, factor, equal_gaps=True)
             cycles = self._even_cycles(rate_pps, load, batch_s=0.0, work_s=work_s)
-            each = 1.0 / len(cycles)
-            idle_times = [cycle.idle_times for cycle in cycles]
             return [
-                (each, sleep_states.released * work_s + sleep_states.exit_s, sleep_states.released > 0.0)
-                for sleep_states in idle_times
+                (1.0 / len(cycles), times.released * work_s + times.exit_s, times.released > 0.0)
+                for times in (cycle.idle_times for cycle in cycles)
             ]
-        away = poisson_idle_times(
+        idle_times = poisson_idle_times(
             rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, sleep_states=self.sleep_states
         )
         exits = [
-            (chance, work_s + exit_s, True) for chance, (_, exit_s) in zip(away.chances, self.sleep_states, strict=True)
+            (chance, work_s + exit_s, True)
+            for chance, (_, exit_s) in zip(idle_times.chances, self.sleep_states, strict=True)
         ]
-        awake = max(away.released - math.fsum(away.chances), 0.0)
-        return [(1.0 - away.released, 0.0, False), (awake, work_s, True), *exits]
+        awake = max(idle_times.released - math.fsum(idle_times.chances), 0.0)
+        return [(1.0 - idle_times.released, 0.0, False), (awake, work_s, True), *exits]
 
     def _with_polls(
-        self, cycle_s: float, rate_pps: float, load: float, away: IdleTimes, *, batch_s: float, work_s: float
+        self, cycle_s: float, rate_pps: float, load: float, idle_times: IdleTimes, *, batch_s: float, work_s: float
     ) -> Cycle:
         frames = rate_pps * cycle_s
         again_s = max(frames / self.batch_frames - 1.0, 0.0) * batch_s
         # Some busy periods are longer than a poll long before the mean busy period is.
         short = self.exhaustive and frames <= _SHORT_RATIO * self.batch_frames
-        start_s = batch_s + away.released * work_s
-        most = min(rate_pps * self.busy_s, 1.0) if self.exhaustive else 0.0
+        start_s = batch_s + idle_times.released * work_s
+        full_polls_load = min(rate_pps * self.busy_s, 1.0) if self.exhaustive else 0.0
         return Cycle(
             cycle_s=cycle_s,
-            work_s=min(max((start_s + again_s) / cycle_s + load, most), 1.0) * cycle_s,
-            interrupts=away.released,
+            work_s=min(max((start_s + again_s) / cycle_s + load, full_polls_load), 1.0) * cycle_s,
+            interrupts=idle_times.released,
             polls=1.0 if short else math.nan,
             idles=1.0,
-            idle_times=away,
+            idle_times=idle_times,
         )
 
     def _drained_load(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> float:
         """Return the load of the frames alone; for polls that take a batch at a time, with the cost of the batches."""
         if self.exhaustive or self.batch_s <= 0.0:
             return rate_pps * self.frame_s * factor
-        silent = Cost(
+        without_interrupts = Cost(
             frame_s=self.frame_s,
             batch_s=self.batch_s,
             batch_frames=self.batch_frames,
@@ -367,20 +354,20 @@ class Cost:
             moderation_s=0.0,
             short_polls=False,
         )
-        return silent.cycle(rate_pps, factor, equal_gaps=equal_gaps).used
+        return without_interrupts.cycle(rate_pps, factor, equal_gaps=equal_gaps).used
 
 
 def costs_of(tasks: Sequence[TaskUnit], model: RouterModel, mean_bytes: float) -> tuple[Cost, ...]:
     """Return the cost of each task unit's frames; task units of equal work share one."""
     speeds = {pool.name for pool in model.pools if pool.unit_speed_ratio}
-    known: dict[tuple[object, ...], Cost] = {}
+    cost_by_work: dict[tuple[object, ...], Cost] = {}
     costs = []
     for task in tasks:
         pin = task.pin if task.needs and task.needs[0].pool in speeds else ()
         key = (task.service, task.activation, task.needs, pin, task.batch_frames, task.queue_frames)
-        if key not in known:
-            known[key] = cost_of(task, model, mean_bytes)
-        costs.append(known[key])
+        if key not in cost_by_work:
+            cost_by_work[key] = cost_of(task, model, mean_bytes)
+        costs.append(cost_by_work[key])
     return tuple(costs)
 
 
@@ -392,8 +379,8 @@ def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
     if pool and pool.unit_speed_ratio:
         allowed = task.pin or range(pool.units)
         speed = math.fsum(pool.unit_speed_ratio[unit] for unit in allowed) / len(allowed)
-    whole_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=1.0)
-    without_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=math.inf)
+    single_frame_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=1.0)
+    without_batch_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=math.inf)
     is_interrupt = task.activation.kind == "interrupt"
     exhaustive = is_interrupt and task.activation.discipline == "exhaustive"
     frames_at_once = task.activation.budget_frames if is_interrupt else task.batch_frames
@@ -401,8 +388,8 @@ def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
     stretch, scatter_s = _interrupted(task, model)
     slowdown = stretch / speed
     return Cost(
-        frame_s=without_s * slowdown,
-        batch_s=max(whole_s - without_s, 0.0) * slowdown,
+        frame_s=without_batch_s * slowdown,
+        batch_s=max(single_frame_s - without_batch_s, 0.0) * slowdown,
         batch_frames=frames_at_once if exhaustive else min(frames_at_once, task.queue_frames),
         interrupt_s=task.activation.interrupt_cost_s * slowdown if is_interrupt else 0.0,
         moderation_s=task.activation.moderation_s if is_interrupt else 0.0,

@@ -174,21 +174,21 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
     lossless = lossless_of(machine)
     rate = lossless.rate_pps
     limits: list[Limit] = []
-    loads = machine.rows.load(lossless.demand) / machine.rows.capacity if machine.rows.rows else np.zeros(0)
+    loads = machine.groups.load(lossless.demand) / machine.groups.capacity if machine.groups.groups else np.zeros(0)
     alone = lossless.demand / machine.max_grants
     for number, pool in enumerate(machine.model.pools):
         pool_threads = [int(unit) for unit in np.flatnonzero(machine.pool_of == number)]
-        rows = [at for at, row in enumerate(machine.rows.rows) if row.pool == number]
+        groups = [at for at, group in enumerate(machine.groups.groups) if group.pool == number]
         utilisation = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
         fullest_threads = _fullest_threads(alone, steady.demand / machine.max_grants, pool_threads)
         thread, close = (fullest_threads[0] if fullest_threads else None), fullest_threads[1:]
-        row = max(rows, key=lambda row: float(loads[row]), default=None)
+        group = max(groups, key=lambda at: float(loads[at]), default=None)
         by_thread = max((float(alone[unit]) for unit in pool_threads), default=0.0)
-        by_row = float(loads[row]) if row is not None else 0.0
-        fullest = max(by_thread, by_row)
+        by_group = float(loads[group]) if group is not None else 0.0
+        fullest = max(by_thread, by_group)
         capacity = rate / fullest if fullest > 0.0 else math.inf
         why = ""
-        if thread is not None and by_thread >= by_row:
+        if thread is not None and by_thread >= by_group:
             why = _thread_reason(machine, steady, thread)
             if close:
                 names = ", ".join(f'"{machine.threads[number].name}"' for number in close)
@@ -197,13 +197,13 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
                 busy = min(float(steady.busy[thread] / machine.max_grants[thread]), 1.0)
                 name = machine.threads[thread].name
                 resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity)
-                if by_thread > by_row * _EQUAL_RATIO or len(rows) == 0:
+                if by_thread > by_group * _EQUAL_RATIO or not groups:
                     limits.append((resource, why))
                 limits += [
                     _close_thread_limit(machine, steady, number, rate / float(alone[number])) for number in close
                 ]
-        elif row is not None:
-            why = _row_reason(machine, steady, row)
+        elif group is not None:
+            why = _group_reason(machine, steady, group)
         resource = Resource(name=pool.name, kind="pool", utilisation_ratio=utilisation, capacity_pps=capacity)
         limits.append((resource, why))
     for number in map(int, np.flatnonzero(machine.pool_of < 0)):
@@ -294,18 +294,18 @@ def _thread_reason(machine: ThreadMachine, steady: Steady, number: int) -> str:
     return f'"{thread.name}" takes {where} of pool "{pool.name}"{rest}'
 
 
-def _row_reason(machine: ThreadMachine, steady: Steady, number: int) -> str:
-    row = machine.rows.rows[number]
-    pool = machine.model.pools[row.pool]
-    by_work = sorted((thread for thread, _ in row.members), key=lambda member: -float(steady.demand[member]))
+def _group_reason(machine: ThreadMachine, steady: Steady, number: int) -> str:
+    group = machine.groups.groups[number]
+    pool = machine.model.pools[group.pool]
+    by_work = sorted((thread for thread, _ in group.members), key=lambda member: -float(steady.demand[member]))
     names = ", ".join(f'"{machine.threads[task].name}"' for task in by_work[:_MAX_NAMES])
     more = f" and {len(by_work) - _MAX_NAMES} more" if len(by_work) > _MAX_NAMES else ""
-    if len(row.units) == pool.units:
+    if len(group.units) == pool.units:
         where = f"all {pool.units} units" if pool.units > 1 else "the unit"
     else:
-        where = f"unit{'s' if len(row.units) > 1 else ''} {_unit_list(row.units)}"
-    verb = "are" if len(row.units) > 1 else "is"
-    rest = _idle_units_clause(machine, steady, row.pool, frozenset(row.units))
+        where = f"unit{'s' if len(group.units) > 1 else ''} {_unit_list(group.units)}"
+    verb = "are" if len(group.units) > 1 else "is"
+    rest = _idle_units_clause(machine, steady, group.pool, frozenset(group.units))
     return f'{where} of pool "{pool.name}" ({names}{more}) {verb} busy all the time{rest}'
 
 

@@ -11,7 +11,7 @@ from routecast.contention.laws import coherent_factor
 from routecast.evaluate.solve._busy_polling import Upstream, upstream_of
 from routecast.evaluate.solve._cost import Cost, costs_of
 from routecast.evaluate.solve._flow_propagation import Propagation, propagation_of
-from routecast.evaluate.solve._scheduling_shares import Rows, UnitGroup, pin_sets, rows_of, served_at_once
+from routecast.evaluate.solve._scheduling_shares import UnitGroup, UnitGroups, limiting_groups, pin_sets, served_at_once
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity.schema import field, value
@@ -118,14 +118,14 @@ def unit_groups(
             pool = pools[need.pool]
             units = threads[number].units if position == 0 else frozenset(range(model.pools[pool].units))
             using.setdefault(pool, []).append((number, units, float(need.units)))
-    rows, complete = [], True
+    groups, complete = [], True
     for pool, users in using.items():
         sets, all_of_them = pin_sets([units for _, units, _ in users])
         complete = complete and all_of_them
         for unit_set in sets:
             members = tuple((number, units) for number, allowed, units in users if allowed <= unit_set)
-            rows.append(UnitGroup(pool=pool, units=tuple(sorted(unit_set)), members=members))
-    return rows, complete
+            groups.append(UnitGroup(pool=pool, units=tuple(sorted(unit_set)), members=members))
+    return groups, complete
 
 
 def levels_of(model: RouterModel, first_tasks: list[TaskUnit], threads: list[Thread]) -> tuple[Index, ...]:
@@ -264,7 +264,7 @@ class ThreadMachine:
     levels: tuple[Index, ...] = field("Threads by urgency, over all pools, the most urgent first")
     last_level: NDArray[np.bool_]
     """By thread: whether no thread is less urgent."""
-    rows: Rows
+    groups: UnitGroups
     contention: Contended
     switch_s: Vector
     migration_s: Vector
@@ -297,7 +297,7 @@ class ThreadMachine:
     upstream: Upstream | None
     """Threads before each node, where polling threads share units with others; otherwise None."""
     complete: bool
-    """Whether ``rows`` has all sets of units that can be full."""
+    """Whether ``groups`` has all sets of units that can be full."""
 
     def sum_by_thread(self, values: Vector) -> Vector:
         """Return the sum over the task units of each thread."""
@@ -347,7 +347,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     max_grants = np.array(
         [float(_at_once(task, thread, model)) for task, thread in zip(first_tasks, threads, strict=True)]
     )
-    rows, complete = unit_groups(model, first_tasks, threads, pools)
+    groups, complete = unit_groups(model, first_tasks, threads, pools)
     busy_s, limit_pps = np.zeros(nodes), np.full(nodes, np.inf)
     queue_frames, turn_frames = np.ones(nodes), np.ones(nodes)
     for index, (task, cost) in enumerate(zip(graph.tasks, costs, strict=True)):
@@ -417,7 +417,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         fed_within=fed_within(graph, position, threads, thread_of, first_tasks),
         levels=levels,
         last_level=np.isin(np.arange(len(threads)), levels[-1]),
-        rows=rows_of(rows, max_grants),
+        groups=limiting_groups(groups, max_grants),
         contention=contention_of(model, first_tasks, max_grants),
         switch_s=switch_s * shared,
         migration_s=migration_s,

@@ -258,19 +258,19 @@ def pin_sets(pins: Sequence[frozenset[int]]) -> tuple[list[frozenset[int]], bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """All sets of units of a router, one per row; a thread without demand pads the rows to one width."""
+class UnitGroups:
+    """All groups of units of a router; a thread without demand pads the members of each group to one width."""
 
-    rows: tuple[UnitGroup, ...]
+    groups: tuple[UnitGroup, ...]
     member: Index
-    """Threads of each row, shape (rows, width)."""
+    """Threads of each group, shape (groups, width)."""
     at_once: Vector
-    """Units that a grant takes, shape (rows, width)."""
+    """Units that a grant takes, shape (groups, width)."""
     capacity: Vector
     threads: int
 
     def load(self, demand: Vector) -> Vector:
-        """Return the units that all threads of a row request."""
+        """Return the units that all threads of each group request."""
         loads: Vector = (self.at_once * np.append(demand, 0.0)[self.member]).sum(axis=1)
         return loads
 
@@ -280,7 +280,7 @@ class Rows:
         ``demand`` and ``weight``: by thread; ``level``: threads of each level, the most urgent first.
         """
         granted = demand.copy()
-        if not len(self.rows) or bool(np.all(self.load(demand) <= self.capacity * (1.0 + _EQUAL_RATIO))):
+        if not self.groups or bool(np.all(self.load(demand) <= self.capacity * (1.0 + _EQUAL_RATIO))):
             return granted
         rest = self.capacity.copy()
         for position, threads in enumerate(level):
@@ -300,10 +300,10 @@ class Rows:
     ) -> Vector:
         """Return the share that each thread would get if it requested everything and the others their demand.
 
-        Each row counts by itself: a thread that another row limits counts with its grant.
+        Each group counts by itself: a thread that another group limits counts with its grant.
         """
         entitled = np.append(max_grants, 0.0)
-        if not len(self.rows):
+        if not self.groups:
             return max_grants
         rest = self.capacity.copy()
         for position, threads in enumerate(level):
@@ -327,9 +327,9 @@ class Rows:
         granted = wanted.copy()
         is_open = wanted > 0.0
         loads = (self.at_once * wanted[self.member]).sum(axis=1)
-        rows = np.flatnonzero(loads > rest * (1.0 + _EQUAL_RATIO))
-        member, at_once, rest = self.member[rows], self.at_once[rows], rest[rows]
-        while rows.size:
+        overloaded = loads > rest * (1.0 + _EQUAL_RATIO)
+        member, at_once, rest = self.member[overloaded], self.at_once[overloaded], rest[overloaded]
+        while len(member):
             rising = is_open[member]
             heights = surface(
                 np.where(rising, wanted[member], 0.0), np.where(rising, weights[member], 0.0), rest, at_once=at_once
@@ -346,33 +346,46 @@ class Rows:
             is_open &= ~done
             rest = np.maximum(rest - (at_once * np.where(done[member], granted[member], 0.0)).sum(axis=1), 0.0)
             keep = full & ~first & is_open[member].any(axis=1)
-            rows, member, at_once, rest = rows[keep], member[keep], at_once[keep], rest[keep]
+            member, at_once, rest = member[keep], at_once[keep], rest[keep]
         return granted
 
 
-def rows_of(rows: Sequence[UnitGroup], max_grants: Vector) -> Rows:
-    """Return the rows that can be full, whose threads could use more units at once than the row has.
+def limiting_groups(groups: Sequence[UnitGroup], max_grants: Vector) -> UnitGroups:
+    """Return the groups that can be full, whose threads could use more units at once than the group has.
 
     ``max_grants``: by thread, grants that it may have at once.
     """
-    kept = tuple(
-        row
-        for row in rows
-        if sum(units * float(max_grants[thread]) for thread, units in row.members) > len(row.units) + _EQUAL_RATIO
+    limiting = tuple(
+        group
+        for group in groups
+        if sum(units * float(max_grants[thread]) for thread, units in group.members) > len(group.units) + _EQUAL_RATIO
     )
-    width = max((len(row.members) for row in kept), default=1)
-    member = np.full((len(kept), width), len(max_grants), dtype=np.intp)
-    at_once = np.zeros((len(kept), width))
-    for number, row in enumerate(kept):
-        for column, (thread, units) in enumerate(row.members):
+    width = max((len(group.members) for group in limiting), default=1)
+    member = np.full((len(limiting), width), len(max_grants), dtype=np.intp)
+    at_once = np.zeros((len(limiting), width))
+    for number, group in enumerate(limiting):
+        for column, (thread, units) in enumerate(group.members):
             member[number, column], at_once[number, column] = thread, units
-    return Rows(
-        rows=kept,
+    return UnitGroups(
+        groups=limiting,
         member=member,
         at_once=at_once,
-        capacity=np.array([float(len(row.units)) for row in kept]),
+        capacity=np.array([float(len(group.units)) for group in limiting]),
         threads=len(max_grants),
     )
+
+
+def _vessels_by_rim(wanted: Vector, weight: Vector, at_once: Vector | float) -> tuple[Vector, Vector, Vector, Vector]:
+    """Return the vessels of each row by rising height of the rim, all in the shape of ``wanted``.
+
+    Height of the rim, volume, volume of all lower vessels, and base of this vessel and all higher vessels together.
+    """
+    rim = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
+    order = np.argsort(rim, axis=1)
+    volume = np.take_along_axis(np.where(weight > 0.0, wanted, 0.0) * at_once, order, axis=1)
+    base = np.take_along_axis(weight * at_once, order, axis=1)
+    below, wider = np.cumsum(volume, axis=1) - volume, np.cumsum(base[:, ::-1], axis=1)[:, ::-1]
+    return np.take_along_axis(rim, order, axis=1), volume, below, wider
 
 
 def surface(wanted: Vector, weight: Vector, capacity: Vector, *, at_once: Vector | float = 1.0) -> Vector:
@@ -381,15 +394,8 @@ def surface(wanted: Vector, weight: Vector, capacity: Vector, *, at_once: Vector
     Vessel ``j`` of row ``i`` has the base ``weight[i, j]`` and holds ``wanted[i, j]`` at most: the height θ solves
     ``Σ at_once·min(wanted, weight·θ) = capacity``. The height is infinite where the volume exceeds all vessels.
     """
-    height = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
-    order = np.argsort(height, axis=1)
-    height = np.take_along_axis(height, order, axis=1)
-    volume = np.take_along_axis(np.where(weight > 0.0, wanted, 0.0) * at_once, order, axis=1)
-    base = np.take_along_axis(weight * at_once, order, axis=1)
-    below = np.cumsum(volume, axis=1) - volume
-    wider = np.cumsum(base[:, ::-1], axis=1)[:, ::-1]
-    filled = below + height * wider
-    position = (filled < capacity[:, None]).sum(axis=1)
+    rim, _, below, wider = _vessels_by_rim(wanted, weight, at_once)
+    position = (below + rim * wider < capacity[:, None]).sum(axis=1)
     last = wanted.shape[1] - 1
     at = np.minimum(position, last)
     rows = np.arange(len(capacity))
@@ -400,14 +406,9 @@ def surface(wanted: Vector, weight: Vector, capacity: Vector, *, at_once: Vector
 
 def _surface_of_one(wanted: Vector, weight: Vector, capacity: Vector, at_once: Vector) -> Vector:
     """Return the height in each row when vessel ``j`` alone is unlimited; shape as ``wanted``."""
-    height = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
-    order = np.argsort(height, axis=1)
-    step = np.take_along_axis(height, order, axis=1)
-    volume = np.take_along_axis(np.where(weight > 0.0, wanted, 0.0) * at_once, order, axis=1)
-    base = np.take_along_axis(weight * at_once, order, axis=1)
-    below = np.cumsum(volume, axis=1) - volume
-    wider = np.cumsum(base[:, ::-1], axis=1)[:, ::-1]
+    step, volume, below, wider = _vessels_by_rim(wanted, weight, at_once)
     filled = below + step * wider
+    height = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
     # The unlimited vessel also holds the water above its own rim.
     own, rim = weight * at_once, np.where(weight > 0.0, wanted, 0.0) * at_once
     last = wanted.shape[1] - 1

@@ -127,23 +127,23 @@ def wakes_of(
         _wakes_per_s(machine, rate, asleep_units, start_s, _longest_wait_s(machine, rate)), unhindered
     )
     immediate = queue_limited + at_once * (unhindered - queue_limited)
-    rows = machine.rows
+    groups = machine.groups
     per_s = unhindered.copy()
-    rest = rows.capacity.copy()
+    rest = groups.capacity.copy()
     for threads in machine.levels:
-        used = np.zeros(rows.threads + 1)
+        used = np.zeros(groups.threads + 1)
         used[threads] = (work + immediate * start_s)[threads]
-        wanted = np.zeros(rows.threads + 1)
+        wanted = np.zeros(groups.threads + 1)
         wanted[threads] = ((unhindered - immediate) * start_s)[threads]
-        if len(rows.rows):
-            room = rest - (rows.at_once * used[rows.member]).sum(axis=1)
-            requested = (rows.at_once * wanted[rows.member]).sum(axis=1)
+        if groups.groups:
+            room = rest - (groups.at_once * used[groups.member]).sum(axis=1)
+            requested = (groups.at_once * wanted[groups.member]).sum(axis=1)
             scale = np.clip(room / np.maximum(requested, _TINY), 0.0, 1.0)
-            granted_ratio = np.ones(rows.threads + 1)
-            np.minimum.at(granted_ratio, rows.member, np.broadcast_to(scale[:, None], rows.member.shape))
+            granted_ratio = np.ones(groups.threads + 1)
+            np.minimum.at(granted_ratio, groups.member, np.broadcast_to(scale[:, None], groups.member.shape))
             per_s[threads] = (immediate + (unhindered - immediate) * granted_ratio[:-1])[threads]
             used[threads] = (work + per_s * start_s)[threads]
-            rest = np.maximum(rest - (rows.at_once * used[rows.member]).sum(axis=1), 0.0)
+            rest = np.maximum(rest - (groups.at_once * used[groups.member]).sum(axis=1), 0.0)
     # The interrupted thread pays for the switch back.
     switch_back = machine.switch_s * (per_s @ victims)
     return Wakes(per_s=per_s, start=per_s * start_s + switch_back, least_start=immediate * start_s + switch_back)
@@ -188,10 +188,10 @@ def _preemption(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: 
     behind *= machine.rivals
     # A thread that may use several units usually finds a unit free that the thread that has used most has left.
     at_once = behind.max(axis=1, initial=0.0) * machine.may_revoke * (machine.pinned_to == 1.0)
-    if len(machine.rows.rows) and (machine.granularity_s > 0.0).any():
-        loads = machine.rows.load(pressure) / machine.rows.capacity
-        fullest = np.zeros(machine.rows.threads + 1)
-        np.maximum.at(fullest, machine.rows.member, np.broadcast_to(loads[:, None], machine.rows.member.shape))
+    if machine.groups.groups and (machine.granularity_s > 0.0).any():
+        loads = machine.groups.load(pressure) / machine.groups.capacity
+        fullest = np.zeros(machine.groups.threads + 1)
+        np.maximum.at(fullest, machine.groups.member, np.broadcast_to(loads[:, None], machine.groups.member.shape))
         at_once *= np.where(
             machine.is_never_preempted & (machine.granularity_s > 0.0),
             np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0),
@@ -283,8 +283,8 @@ def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
         demand = np.minimum(work + start_time, machine.max_grants)
         requested = np.where(machine.polling, machine.max_grants, demand)
         weight = weights(machine, work_s, wanted, demand)
-        granted = machine.rows.divide(requested, weight, machine.levels)
-        entitled = machine.rows.entitled(requested, granted, weight, machine.levels, machine.max_grants)
+        granted = machine.groups.divide(requested, weight, machine.levels)
+        entitled = machine.groups.entitled(requested, granted, weight, machine.levels, machine.max_grants)
         new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - least_start, 0.0))
         if machine.upstream is not None:
             share, away = _shares_in_turns(machine, work, granted, work_s)
@@ -455,8 +455,8 @@ def lossless_of(machine: ThreadMachine) -> Lossless:
         start_time, _ = _start_time(machine, wakes, unit_work * rate)
         demand = unit_work + start_time / max(rate, _TINY)
         fullest = float((demand / machine.max_grants).max(initial=0.0))
-        if len(machine.rows.rows):
-            fullest = max(fullest, float((machine.rows.load(demand) / machine.rows.capacity).max()))
+        if machine.groups.groups:
+            fullest = max(fullest, float((machine.groups.load(demand) / machine.groups.capacity).max()))
         new_rate = min(best, 1.0 / max(fullest, _TINY))
         settled = rounds > 2 and abs(new_rate - rate) <= tolerance * rate
         step = _step(rounds)
