@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
 from routecast.evaluate._queueing import MD1
-from routecast.evaluate._setup_times import DD1SetUp, MG1SetUp
+from routecast.evaluate._server_vacations import DD1SetUp, MG1SetUp
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.evaluate.solve._closed_form import capacity_pps, lossless_pps

@@ -1,8 +1,8 @@
 """Queueing theory: results that are exact or well known, each with its range of validity and its source.
 
-In this order: Markovian queues (M/M/c, M/M/c/K, Jackson's tandem), a server that is interrupted, general service times
-and one server (M/G/1, M/D/1, M/G/1/K, D/D/1), two moments (GI/G/c, GI/G/1/K). Set-up times stand in
-:mod:`routecast.evaluate._setup_times`, closed networks in :mod:`routecast.evaluate._closed_networks`.
+In this order: Markovian queues (M/M/c, M/M/c/K, Jackson's tandem), general service times and one server (M/G/1, M/D/1,
+M/G/1/K, D/D/1), two moments (GI/G/c, GI/G/1/K). Servers that sleep or are interrupted are in
+:mod:`routecast.evaluate._server_vacations`, closed networks in :mod:`routecast.evaluate._closed_networks`.
 
 Symbols: arrival rate λ (``arrival_pps``), service time S, mean 1/μ (``service_s``), c servers, offered load a = λ/μ
 erlangs, rho = a/c; c_s² (``service_scv``) and c_a² (``arrival_scv``) are the squared coefficients of variation of the
@@ -17,11 +17,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -29,7 +27,6 @@ import numpy as np
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.trial import Delay
 from routecast.quantity.schema import field, value
-from routecast.router.model import Interruptions, RandomTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +39,6 @@ _CLOSE_TO_ONE = 1e-7
 _LONGEST_CHAIN = 16_384
 _LARGE, _LARGEST_EXPONENT = 1e200, 700.0
 _AS_INDEPENDENT = "with sizes as if in random order (approximation)"
-_POINTS, _INTERRUPTED_POINTS = 512, 4096
 
 
 class Queue(ABC):
@@ -81,21 +77,22 @@ class Queue(ABC):
         return math.nan
 
     def require_stable(self, load: float) -> None:
-        """Raise :class:`ModelProblem` where an unlimited queue would grow for ever."""
+        """Raise :class:`ModelProblem` where an unlimited queue would grow without bound."""
         require_range(self.method, load < 1.0, "is not stable: the load must be < 1")
 
     def waiting(self) -> Delay:
         """Return mean and percentiles of the waiting time."""
-        return _delay(self.waiting_mean_s, self.waiting_tail, self.method)
+        return delay_of(self.waiting_mean_s, self.waiting_tail, self.method)
 
     def sojourn(self) -> Delay:
         """Return mean and percentiles of the sojourn time."""
-        return _delay(self.sojourn_mean_s, self.sojourn_tail, self.method)
+        return delay_of(self.sojourn_mean_s, self.sojourn_tail, self.method)
 
 
-def _delay(mean_s: float, tail: Callable[[float], float], method: str) -> Delay:
-    points = [quantile_s(tail, mean_s, ratio) for ratio in _PERCENTILES]
-    return Delay(mean_s=mean_s, p50_s=points[0], p90_s=points[1], p99_s=points[2], p999_s=points[3], method=method)
+def delay_of(mean_s: float, tail: Callable[[float], float], method: str) -> Delay:
+    """Return a delay with the percentiles of a tail function."""
+    p50_s, p90_s, p99_s, p999_s = (quantile_s(tail, mean_s, ratio) for ratio in _PERCENTILES)
+    return Delay(mean_s=mean_s, p50_s=p50_s, p90_s=p90_s, p99_s=p99_s, p999_s=p999_s, method=method)
 
 
 def quantile_s(tail: Callable[[float], float], scale_s: float, ratio: float) -> float:
@@ -206,7 +203,6 @@ class DelayedQueue(Queue):
 
     @property
     def loss_ratio(self) -> float:
-        """As in the queue without the delay."""
         return self.queue.loss_ratio
 
     @property
@@ -289,7 +285,7 @@ class MMcK(PlainQueue):
     def mean_frames(self) -> float:
         """Mean number of frames waiting and in service."""
         state = self._state()
-        return sum(count * float(share) for count, share in enumerate(state))
+        return float(np.arange(len(state)) @ state)
 
     @property
     def sojourn_mean_s(self) -> float:
@@ -366,18 +362,20 @@ def _erlang_mixture_tail(weights: NDArray[np.float64], x: float) -> float:
     """``Σ w_n P(Poisson(x) <= n)``: the tail of Erlang(n+1) times with weights w_n."""
     if x <= 0.0:
         return float(weights.sum())
-    above = np.cumsum(weights[::-1])[::-1]
-    counts = np.arange(len(weights))
-    logs = counts * math.log(x) - x - log_factorials(len(weights))
-    return float(np.exp(logs) @ above)
+    return float(_poisson_probabilities(x, len(weights)) @ np.cumsum(weights[::-1])[::-1])
+
+
+def _poisson_probabilities(mean: float, count: int) -> NDArray[np.float64]:
+    """Return the probabilities of 0, 1, …, count-1 events of a Poisson distribution."""
+    probabilities: NDArray[np.float64] = np.exp(np.arange(count) * math.log(mean) - mean - _log_factorials(count))
+    return probabilities
 
 
 @lru_cache(maxsize=32)
-def log_factorials(count: int) -> NDArray[np.float64]:
+def _log_factorials(count: int) -> NDArray[np.float64]:
     """Return the logarithms of 0!, 1!, …, (count-1)!."""
-    logs: NDArray[np.float64] = np.cumsum(np.log(np.arange(1, max(count, 1), dtype=np.float64)))
-    padded: NDArray[np.float64] = np.concatenate([[0.0], logs])[:count]
-    return padded
+    logs: NDArray[np.float64] = np.cumsum(np.log(np.maximum(np.arange(count, dtype=np.float64), 1.0)))
+    return logs
 
 
 def _hypoexponential_tail(rates: tuple[float, ...], time_s: float) -> float:
@@ -385,9 +383,7 @@ def _hypoexponential_tail(rates: tuple[float, ...], time_s: float) -> float:
     if x <= 0.0:
         return 1.0
     inside = _uniformised(rates)
-    counts = np.arange(len(inside))
-    logs = counts * math.log(x) - x - log_factorials(len(inside))
-    return float(np.exp(logs) @ inside)
+    return float(_poisson_probabilities(x, len(inside)) @ inside)
 
 
 @lru_cache(maxsize=64)
@@ -403,146 +399,6 @@ def _uniformised(rates: tuple[float, ...]) -> NDArray[np.float64]:
         stage[1:] += moved[:-1]
         inside.append(float(stage.sum()))
     return np.array(inside)
-
-
-@value
-class MixedTime:
-    """A time drawn from several parts: each part has a chance and a constant time, and some add the random time."""
-
-    parts: tuple[tuple[float, float, bool], ...] = field(
-        "Chance, constant time in seconds, whether the random time is added; the chances add up to 1"
-    )
-    random: RandomTime
-
-    @property
-    def average_s(self) -> float:
-        """Mean, seconds."""
-        mean_s = self.random.average_s
-        return math.fsum(chance * (time_s + has_random * mean_s) for chance, time_s, has_random in self.parts)
-
-    @property
-    def second_moment_s2(self) -> float:
-        """Mean of the square, s²."""
-        mean_s, second_s2 = self.random.average_s, self.random.second_moment_s2
-        return math.fsum(
-            chance * (time_s**2 + has_random * (2.0 * time_s * mean_s + second_s2))
-            for chance, time_s, has_random in self.parts
-        )
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether the time is constant."""
-        return self.second_moment_s2 <= self.average_s**2 * (1.0 + 1e-12)
-
-    def quantile_s(self, ratio: float) -> float:
-        """Return the time that a share ``ratio`` (0 to 1) does not exceed, seconds."""
-        times, shares = _points(self)
-        return times[min(bisect_left(shares, ratio), len(times) - 1)]
-
-
-@lru_cache(maxsize=64)
-def _points(time: MixedTime) -> tuple[list[float], list[float]]:
-    """Return times in rising order and the shares that do not exceed them."""
-    points: list[tuple[float, float]] = []
-    for chance, constant_s, has_random in time.parts:
-        count = _POINTS if has_random and not time.random.is_constant else 1
-        for number in range(count):
-            random_s = time.random.quantile_s((number + 0.5) / count) if has_random else 0.0
-            points.append((constant_s + random_s, chance / count))
-    points = sorted(point for point in points if point[1] > 0.0)
-    return [time_s for time_s, _ in points], list(accumulate(chance for _, chance in points))
-
-
-@value
-class DD1Interrupted(Queue):
-    """D/D/1 whose server is interrupted while it works: equal gaps g, constant service S < g. Approximation.
-
-    An interruption D delays the frame in service by D and the j-th one after it by ``D - jδ``, ``δ = g - S``, as long
-    as that is positive: ``P(W > t) = rS·Σ_j P(D > t + jδ)`` at r interruptions per second of work. That is exact while
-    each backlog has drained before the next interruption. A share ``u = rE[D]/((1 + rE[D])(1 - rho))`` of the backlogs
-    has not drained by then: it stretches waits by ``1/(1 - u)``, and the probability of a wait follows from the busy
-    periods of M/G/1. The result is exact in the limit of short gaps for exponential D.
-    """
-
-    arrival_pps: float
-    service_s: float = field("Without interruptions")
-    interruptions: Interruptions
-    # A long interruption loses the frames beyond this room; valid while such losses are rare.
-    room_frames: float = field("Frames that can wait", default=math.inf)
-
-    def __post_init__(self) -> None:
-        self.require_stable(self.arrival_pps * self.service_s * self.interruptions.stretch)
-
-    @property
-    def method(self) -> str:
-        return "D/D/1 with interruptions (approximation)"
-
-    @property
-    def loss_ratio(self) -> float:
-        """``r·rho·E[(D - room·g)+]``."""
-        points, beyond = sorted_points(self.interruptions.duration)
-        fill_s = self.room_frames / self.arrival_pps
-        first_longer = int(np.searchsorted(points, fill_s, side="right"))
-        if first_longer == len(points):
-            return 0.0
-        excess_s = (float(beyond[first_longer]) - (len(points) - first_longer) * fill_s) / len(points)
-        return self.interruptions.rate_hz * self.arrival_pps * self.service_s * max(excess_s, 0.0)
-
-    @property
-    def _drain_s(self) -> float:
-        return 1.0 / self.arrival_pps - self.service_s
-
-    @property
-    def _drained_ratio(self) -> float:
-        """``1 - u``, the share of the backlogs that have drained."""
-        load, stretch = self.arrival_pps * self.service_s, self.interruptions.stretch
-        return 1.0 - (stretch - 1.0) / stretch / (1.0 - load)
-
-    @property
-    def _interruptions_per_service(self) -> float:
-        """Interruptions per service; an interruption while a backlog drains counts as a part of that backlog."""
-        load, stretch = self.arrival_pps * self.service_s, self.interruptions.stretch
-        busy = (stretch - 1.0) * load / ((1.0 - load) * self._drained_ratio)
-        return self.interruptions.rate_hz * self.service_s / (self._drained_ratio * (1.0 + busy))
-
-    @property
-    def waiting_mean_s(self) -> float:
-        """``rS·E[Σ_j (D - jδ)+]``, with the correction for backlogs that overlap."""
-        points, _ = sorted_points(self.interruptions.duration)
-        later = np.floor(points / self._drain_s)
-        sums = later * points - 0.5 * self._drain_s * later * (later + 1.0)
-        return self._interruptions_per_service / self._drained_ratio * float(sums.mean())
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Waiting and mean completion."""
-        return self.waiting_mean_s + self.service_s * self.interruptions.stretch
-
-    def waiting_tail(self, time_s: float) -> float:
-        """``rS·Σ_j P(D > t + jδ)``, with the correction."""
-        if time_s < 0.0:
-            return 1.0
-        points, _ = sorted_points(self.interruptions.duration)
-        later = np.maximum(np.ceil((points - time_s * self._drained_ratio) / self._drain_s) - 1.0, 0.0)
-        return min(self._interruptions_per_service * float(later.mean()), 1.0)
-
-    def sojourn_tail(self, time_s: float) -> float:
-        """Probability of a wait, or of an interruption of the frame's own service, that takes longer."""
-        left_s = time_s - self.service_s
-        points, _ = sorted_points(self.interruptions.duration)
-        own_probability = self.interruptions.rate_hz * self.service_s * float((points > left_s).mean())
-        wait_probability = self.waiting_tail(left_s)
-        return min(wait_probability + own_probability * (1.0 - wait_probability), 1.0)
-
-
-@lru_cache(maxsize=64)
-def sorted_points(time: RandomTime | MixedTime) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return equally likely points of a distribution in rising order, and by index the sum of the points from it on."""
-    count = 1 if time.is_constant else _INTERRUPTED_POINTS
-    points = np.array([time.quantile_s((number + 0.5) / count) for number in range(count)])
-    # Points at the middle of equal shares do not have exactly the mean of the distribution.
-    points *= time.average_s / points.mean() if points.mean() > 0.0 else 1.0
-    return points, np.concatenate([np.cumsum(points[::-1])[::-1], [0.0]])
 
 
 @value
@@ -656,11 +512,9 @@ class MD1(PlainQueue):
         state = _md1_state(load, min(length, _LONGEST_CHAIN + 2))
         waiting = np.cumsum(state)[1 : periods + 1]  # Q_0 = p_0 + p_1, …
         x = load * max(periods - time_s / self.service_s, 0.0)
-        terms = np.arange(periods)
         if x <= 0.0:
             return max(1.0 - float(waiting[periods - 1]), 0.0)
-        poisson = np.exp(terms * math.log(x) - x - log_factorials(periods))
-        return min(max(1.0 - float(poisson @ waiting[::-1]), 0.0), 1.0)
+        return min(max(1.0 - float(_poisson_probabilities(x, periods) @ waiting[::-1]), 0.0), 1.0)
 
     def sojourn_tail(self, time_s: float) -> float:
         """Return the waiting time's tail, later by D."""
@@ -700,8 +554,10 @@ class MG1K(Queue):
         """Mean number of frames waiting and in service."""
         load = self.arrival_pps * self.service.mean_s
         embedded = self._embedded()
-        inside = sum(count * float(share) for count, share in enumerate(embedded))
-        return inside / (float(embedded[0]) + load) + self.capacity_frames * self.loss_ratio
+        return (
+            float(np.arange(len(embedded)) @ embedded) / (float(embedded[0]) + load)
+            + self.capacity_frames * self.loss_ratio
+        )
 
     @property
     def sojourn_mean_s(self) -> float:
@@ -811,7 +667,7 @@ def _arrival_counts(
             stay = load / (load + shape)
             total += share * np.exp(first + counts * math.log(stay) + shape * math.log1p(-stay))
         else:
-            total += share * np.exp(counts * math.log(load) - load - log_factorials(length))
+            total += share * _poisson_probabilities(load, length)
     return total
 
 

@@ -359,7 +359,7 @@ class _DocumentWalk:
         for label, row in by_label[0].items():
             row_place = f"{place}[{label}]" if label else place
             if label in by_label[1]:
-                compared = ({k: v for k, v in each.items() if k not in skipped} for each in (row, by_label[1][label]))
+                compared = ({k: v for k, v in side.items() if k not in skipped} for side in (row, by_label[1][label]))
                 self.tables(*compared, place=row_place, is_setting=is_setting)
             else:
                 self.only_a.append(row_place)

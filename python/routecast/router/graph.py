@@ -51,15 +51,14 @@ def reachable_tasks(model: RouterModel) -> set[str]:
 def _following(tasks: Sequence[TaskUnit], *, copies: bool = False) -> dict[str, tuple[str, ...]]:
     """Return the task units that each task unit leads to; equal lists of targets are filtered once."""
     names = {task.name for task in tasks}
-    following: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for route in (task.route for task in tasks):
-        to = route.to + route.copies if copies and route.copies else route.to
-        if to not in following:
-            following[to] = tuple(name for name in to if name in names)
-    return {
-        task.name: following[task.route.to + task.route.copies if copies and task.route.copies else task.route.to]
-        for task in tasks
-    }
+    filtered: dict[tuple[str, ...], tuple[str, ...]] = {}
+    following = {}
+    for task in tasks:
+        to = task.route.to + task.route.copies if copies else task.route.to
+        if to not in filtered:
+            filtered[to] = tuple(name for name in to if name in names)
+        following[task.name] = filtered[to]
+    return following
 
 
 def topological_order(tasks: Sequence[TaskUnit]) -> tuple[TaskUnit, ...]:

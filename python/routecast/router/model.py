@@ -185,9 +185,7 @@ class RandomTime:
         if self.quantiles_s:
             mean_s = self.average_s
             return max(self.second_moment_s2 / mean_s**2 - 1.0, 0.0) if mean_s > 0.0 else 0.0
-        if self.variation == "deterministic":
-            return 0.0
-        return 1.0 if self.variation == "exponential" or self.scv is None else self.scv
+        return _squared_cv(self.variation, self.scv)
 
     @property
     def is_constant(self) -> bool:
@@ -227,6 +225,12 @@ class Interruptions:
     def scatter_s(self) -> float:
         """Variance that interruptions add per second of service, ``rate·E[D²]``, seconds."""
         return self.rate_hz * self.duration.second_moment_s2
+
+
+def _squared_cv(variation: Variation, scv: float | None) -> float:
+    if variation == "deterministic":
+        return 0.0
+    return 1.0 if variation == "exponential" or scv is None else scv
 
 
 def _factor_quantile(variation: Variation, scv: float, ratio: float) -> float:
@@ -476,9 +480,7 @@ class ServiceCost:
     @property
     def squared_cv(self) -> float:
         """Squared coefficient of variation of the service time of frames of one size."""
-        if self.variation == "deterministic":
-            return 0.0
-        return 1.0 if self.variation == "exponential" or self.scv is None else self.scv
+        return _squared_cv(self.variation, self.scv)
 
 
 @value

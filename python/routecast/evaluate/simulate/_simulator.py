@@ -525,13 +525,7 @@ class Simulate:
         return Trace(
             trial=trial_of(self.model, load, duration_s, outcome, events=self.events),
             messages=tuple(
-                Message(
-                    at_s=row["at_s"],
-                    kind=row["kind"],
-                    task=tasks[row["task"]],
-                    pool=pools[row["pool"]],
-                    unit=row["unit"],
-                )
+                Message(**{**row, "task": tasks[row["task"]], "pool": pools[row["pool"]]})
                 for row in outcome["messages"]
             ),
             fates=tuple(
@@ -579,7 +573,7 @@ class Simulate:
             if kind == "transient":
                 raise TransientProblem(ran_s, needed_s, message) from None
             with_names = re.sub(
-                r"task unit (\d+)", lambda labels: f'"{self.model.tasks[int(labels[1])].name}"', message
+                r"task unit (\d+)", lambda number: f'"{self.model.tasks[int(number[1])].name}"', message
             )
             raise ModelProblem(f"router {self.model.name!r}", [Problem("", with_names)]) from None
         outcome: dict[str, Any] = json.loads(text)
@@ -591,9 +585,8 @@ class Simulate:
             problems.append(Problem("duration_s", f"got {duration_s}: give 1e-9 to 1e6 seconds"))
         elif load.rate_pps * duration_s > _MAX_FRAMES:
             frames = load.rate_pps * duration_s
-            problems.append(
-                Problem("duration_s", f"means {frames:.3g} frames; at most {_MAX_FRAMES:.0e} can be simulated at once")
-            )
+            message = f"means {frames:.3g} frames; at most {_MAX_FRAMES:.0e} can be simulated at once"
+            problems.append(Problem("duration_s", message))
         if not 0 <= self.seed < 2**64:
             problems.append(Problem("seed", f"got {self.seed}: a whole number from 0 to 2^64 − 1"))
         for name, value in (("replications", self.replications), ("most_replications", self.most_replications)):

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from routecast.evaluate._queueing import DD1, MG1, MeanQueue, MMc, Queue, ServiceMix
-from routecast.evaluate._setup_times import DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate._server_vacations import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.flows import FlowSet, rss_index
@@ -101,7 +101,7 @@ class NoWaiting(Queue):
     def sojourn_tail(self, time_s: float) -> float:
         """Share of the frames whose service is longer."""
         pairs = zip(self.service.shares, self.service.times_s, strict=True)
-        return math.fsum(share for share, ratio in pairs if ratio > time_s)
+        return math.fsum(share for share, service_s in pairs if service_s > time_s)
 
 
 _ArrivalKind = Literal["poisson", "regular", "renewal", "unknown"]

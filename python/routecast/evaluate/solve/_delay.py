@@ -22,18 +22,16 @@ from routecast.evaluate._queueing import (
     DD1,
     GIG1K,
     MG1,
-    DD1Interrupted,
     GIGc,
     MeanQueue,
-    MixedTime,
     MMc,
     MMcK,
     Queue,
     ServiceMix,
     Tandem,
-    quantile_s,
+    delay_of,
 )
-from routecast.evaluate._setup_times import DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate._server_vacations import DD1Interrupted, DD1SetUp, MG1SetUp, MixedTime, SetUpAdded
 from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
 from routecast.evaluate.solve._cost import Cost
 from routecast.evaluate.solve._limits import queue_in_window, window_notes
@@ -178,7 +176,7 @@ class ServiceTimes:
         self.sizes_bytes = tuple(share_by_bytes)
         self.shares = tuple(share_by_bytes.values())
         """Shares of the frame sizes of the load, smallest first."""
-        self._known: dict[tuple[object, ...], ServiceMix] = {}
+        self._mixes: dict[tuple[object, ...], ServiceMix] = {}
 
     def of(self, index: int, shares: tuple[float, ...] = ()) -> ServiceMix:
         """Return the service times of a task unit for these shares of the frame sizes, or for those of the load."""
@@ -189,9 +187,9 @@ class ServiceTimes:
         mean_s = cost.frame_s * float(fluid.factor[index]) if is_frame_alone else float(fluid.service_s[index])
         pool = task.needs[0].pool if task.needs else ""
         key = (task.service, pool, task.batch_frames, mean_s, cost.scatter_s, cost.stretch, shares)
-        if key not in self._known:
-            self._known[key] = self._mix(task, cost, mean_s, shares or self.shares)
-        return self._known[key]
+        if key not in self._mixes:
+            self._mixes[key] = self._mix(task, cost, mean_s, shares or self.shares)
+        return self._mixes[key]
 
     def _mix(self, task: TaskUnit, cost: Cost, mean_s: float, shares: tuple[float, ...]) -> ServiceMix:
         frequency_hz = self.fluid.model.pool(task.needs[0].pool).frequency_hz if task.needs else None
@@ -237,7 +235,7 @@ def total_delay(
         method_text = ", ".join(filter(None, [method, _LINK if behind else ""])) or "no station takes time"
         if behind or not one_each:
             return Delay(mean_s=mean_s, method=method_text + ("; means add up, percentiles do not" if series else ""))
-        return _mixture(mean_s, method_text, tails)
+        return delay_of(mean_s, lambda time_s: math.fsum(share * tail(time_s) for share, tail in tails), method_text)
 
     shares = {i: through[i] / forwarded for i in queues}
     return (
@@ -291,25 +289,10 @@ def joined_notes(notes: list[str]) -> tuple[str, ...]:
     places: dict[str, list[str]] = {}
     for note in dict.fromkeys(notes):
         match = _NOTE.fullmatch(note)
-        name, sleep_states = (match[1], match[2]) if match else ("", note)
-        places.setdefault(sleep_states, []).append(name)
+        name, text = (match[1], match[2]) if match else ("", note)
+        places.setdefault(text, []).append(name)
     return tuple(
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}{sleep_states}"
-        for sleep_states, names in places.items()
-    )
-
-
-def _mixture(mean_s: float, method: str, parts: list[tuple[float, Callable[[float], float]]]) -> Delay:
-    def tail(time_s: float) -> float:
-        return math.fsum(share * part_s(time_s) for share, part_s in parts)
-
-    return Delay(
-        mean_s=mean_s,
-        p50_s=quantile_s(tail, mean_s, 0.5),
-        p90_s=quantile_s(tail, mean_s, 0.9),
-        p99_s=quantile_s(tail, mean_s, 0.99),
-        p999_s=quantile_s(tail, mean_s, 0.999),
-        method=method,
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}{text}" for text, names in places.items()
     )
 
 

@@ -177,13 +177,13 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
     loads = machine.groups.load(lossless.demand) / machine.groups.capacity if machine.groups.groups else np.zeros(0)
     alone = lossless.demand / machine.max_grants
     for number, pool in enumerate(machine.model.pools):
-        pool_threads = [int(unit) for unit in np.flatnonzero(machine.pool_of == number)]
+        pool_threads = [int(thread) for thread in np.flatnonzero(machine.pool_of == number)]
         groups = [at for at, group in enumerate(machine.groups.groups) if group.pool == number]
         utilisation = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
         fullest_threads = _fullest_threads(alone, steady.demand / machine.max_grants, pool_threads)
         thread, close = (fullest_threads[0] if fullest_threads else None), fullest_threads[1:]
         group = max(groups, key=lambda at: float(loads[at]), default=None)
-        by_thread = max((float(alone[unit]) for unit in pool_threads), default=0.0)
+        by_thread = max((float(alone[number]) for number in pool_threads), default=0.0)
         by_group = float(loads[group]) if group is not None else 0.0
         fullest = max(by_thread, by_group)
         capacity = rate / fullest if fullest > 0.0 else math.inf
@@ -297,8 +297,8 @@ def _thread_reason(machine: ThreadMachine, steady: Steady, number: int) -> str:
 def _group_reason(machine: ThreadMachine, steady: Steady, number: int) -> str:
     group = machine.groups.groups[number]
     pool = machine.model.pools[group.pool]
-    by_work = sorted((thread for thread, _ in group.members), key=lambda member: -float(steady.demand[member]))
-    names = ", ".join(f'"{machine.threads[task].name}"' for task in by_work[:_MAX_NAMES])
+    by_work = sorted((thread for thread, _ in group.members), key=lambda thread: -float(steady.demand[thread]))
+    names = ", ".join(f'"{machine.threads[thread].name}"' for thread in by_work[:_MAX_NAMES])
     more = f" and {len(by_work) - _MAX_NAMES} more" if len(by_work) > _MAX_NAMES else ""
     if len(group.units) == pool.units:
         where = f"all {pool.units} units" if pool.units > 1 else "the unit"

@@ -1,27 +1,88 @@
-"""Queues whose server sleeps and needs a set-up time to wake up.
+"""Queues whose server is absent at times: it sleeps and needs a set-up time to wake up, or is interrupted at work.
 
 A set-up time D passes between the frame that finds the server asleep and its service; the server then works until no
 frame waits (exhaustive service). In vacation models it is the second part of a vacation that begins with an idle time
-(Takagi, "Queueing Analysis, Volume 1", 1991).
+(Takagi, "Queueing Analysis, Volume 1", 1991). Interruptions are breakdowns of a busy server.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from routecast.evaluate._queueing import DelayedQueue, MixedTime, PlainQueue, Queue, quantile_s, sorted_points
+from routecast.evaluate._queueing import DelayedQueue, PlainQueue, Queue, quantile_s
 from routecast.quantity.schema import field, value
-from routecast.router.model import RandomTime
+from routecast.router.model import Interruptions, RandomTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _GRID = 400
+_MIXTURE_POINTS, _POINTS = 512, 4096
+
+
+@value
+class MixedTime:
+    """A time drawn from several parts: each part has a chance and a constant time, and some add the random time."""
+
+    parts: tuple[tuple[float, float, bool], ...] = field(
+        "Chance, constant time in seconds, whether the random time is added; the chances add up to 1"
+    )
+    random: RandomTime
+
+    @property
+    def average_s(self) -> float:
+        """Mean, seconds."""
+        mean_s = self.random.average_s
+        return math.fsum(chance * (time_s + has_random * mean_s) for chance, time_s, has_random in self.parts)
+
+    @property
+    def second_moment_s2(self) -> float:
+        """Mean of the square, s²."""
+        mean_s, second_s2 = self.random.average_s, self.random.second_moment_s2
+        return math.fsum(
+            chance * (time_s**2 + has_random * (2.0 * time_s * mean_s + second_s2))
+            for chance, time_s, has_random in self.parts
+        )
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the time is constant."""
+        return self.second_moment_s2 <= self.average_s**2 * (1.0 + 1e-12)
+
+    def quantile_s(self, ratio: float) -> float:
+        """Return the time that a share ``ratio`` (0 to 1) does not exceed, seconds."""
+        times, shares = _mixture_points(self)
+        return times[min(bisect_left(shares, ratio), len(times) - 1)]
+
+
+@lru_cache(maxsize=64)
+def _mixture_points(time: MixedTime) -> tuple[list[float], list[float]]:
+    """Return times in rising order and the shares that do not exceed them."""
+    points: list[tuple[float, float]] = []
+    for chance, constant_s, has_random in time.parts:
+        count = _MIXTURE_POINTS if has_random and not time.random.is_constant else 1
+        for number in range(count):
+            random_s = time.random.quantile_s((number + 0.5) / count) if has_random else 0.0
+            points.append((constant_s + random_s, chance / count))
+    points = sorted(point for point in points if point[1] > 0.0)
+    return [time_s for time_s, _ in points], list(accumulate(chance for _, chance in points))
+
+
+@lru_cache(maxsize=64)
+def sorted_points(time: RandomTime | MixedTime) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return equally likely points of a distribution in rising order, and by index the sum of the points from it on."""
+    count = 1 if time.is_constant else _POINTS
+    points = np.array([time.quantile_s((number + 0.5) / count) for number in range(count)])
+    # Points at the middle of equal shares do not have exactly the mean of the distribution.
+    points *= time.average_s / points.mean() if points.mean() > 0.0 else 1.0
+    return points, np.concatenate([np.cumsum(points[::-1])[::-1], [0.0]])
 
 
 @value
@@ -182,3 +243,85 @@ def _point_masses(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDA
     times = np.concatenate([[0.0], 0.5 * (edges[1:] + edges[:-1]), [edges[-1]]])
     is_positive = chances > 0.0
     return times[is_positive], chances[is_positive] / chances[is_positive].sum()
+
+
+@value
+class DD1Interrupted(Queue):
+    """D/D/1 whose server is interrupted while it works: equal gaps g, constant service S < g. Approximation.
+
+    An interruption D delays the frame in service by D and the j-th one after it by ``D - jδ``, ``δ = g - S``, as long
+    as that is positive: ``P(W > t) = rS·Σ_j P(D > t + jδ)`` at r interruptions per second of work. That is exact while
+    each backlog has drained before the next interruption. A share ``u = rE[D]/((1 + rE[D])(1 - rho))`` of the backlogs
+    has not drained by then: it stretches waits by ``1/(1 - u)``, and the probability of a wait follows from the busy
+    periods of M/G/1. The result is exact in the limit of short gaps for exponential D.
+    """
+
+    arrival_pps: float
+    service_s: float = field("Without interruptions")
+    interruptions: Interruptions
+    # A long interruption loses the frames beyond this room; valid while such losses are rare.
+    room_frames: float = field("Frames that can wait", default=math.inf)
+
+    def __post_init__(self) -> None:
+        self.require_stable(self.arrival_pps * self.service_s * self.interruptions.stretch)
+
+    @property
+    def method(self) -> str:
+        return "D/D/1 with interruptions (approximation)"
+
+    @property
+    def loss_ratio(self) -> float:
+        """``r·rho·E[(D - room·g)+]``."""
+        points, beyond = sorted_points(self.interruptions.duration)
+        fill_s = self.room_frames / self.arrival_pps
+        first_longer = int(np.searchsorted(points, fill_s, side="right"))
+        if first_longer == len(points):
+            return 0.0
+        excess_s = (float(beyond[first_longer]) - (len(points) - first_longer) * fill_s) / len(points)
+        return self.interruptions.rate_hz * self.arrival_pps * self.service_s * max(excess_s, 0.0)
+
+    @property
+    def _drain_s(self) -> float:
+        return 1.0 / self.arrival_pps - self.service_s
+
+    @property
+    def _drained_ratio(self) -> float:
+        """``1 - u``, the share of the backlogs that have drained."""
+        load, stretch = self.arrival_pps * self.service_s, self.interruptions.stretch
+        return 1.0 - (stretch - 1.0) / stretch / (1.0 - load)
+
+    @property
+    def _interruptions_per_service(self) -> float:
+        """Interruptions per service; an interruption while a backlog drains counts as a part of that backlog."""
+        load, stretch = self.arrival_pps * self.service_s, self.interruptions.stretch
+        busy = (stretch - 1.0) * load / ((1.0 - load) * self._drained_ratio)
+        return self.interruptions.rate_hz * self.service_s / (self._drained_ratio * (1.0 + busy))
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """``rS·E[Σ_j (D - jδ)+]``, with the correction for backlogs that overlap."""
+        points, _ = sorted_points(self.interruptions.duration)
+        later = np.floor(points / self._drain_s)
+        sums = later * points - 0.5 * self._drain_s * later * (later + 1.0)
+        return self._interruptions_per_service / self._drained_ratio * float(sums.mean())
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Waiting and mean completion."""
+        return self.waiting_mean_s + self.service_s * self.interruptions.stretch
+
+    def waiting_tail(self, time_s: float) -> float:
+        """``rS·Σ_j P(D > t + jδ)``, with the correction."""
+        if time_s < 0.0:
+            return 1.0
+        points, _ = sorted_points(self.interruptions.duration)
+        later = np.maximum(np.ceil((points - time_s * self._drained_ratio) / self._drain_s) - 1.0, 0.0)
+        return min(self._interruptions_per_service * float(later.mean()), 1.0)
+
+    def sojourn_tail(self, time_s: float) -> float:
+        """Probability of a wait, or of an interruption of the frame's own service, that takes longer."""
+        left_s = time_s - self.service_s
+        points, _ = sorted_points(self.interruptions.duration)
+        own_probability = self.interruptions.rate_hz * self.service_s * float((points > left_s).mean())
+        wait_probability = self.waiting_tail(left_s)
+        return min(wait_probability + own_probability * (1.0 - wait_probability), 1.0)
