@@ -50,7 +50,7 @@ def test_a_sound_thread_is_accepted_and_may_spin():
         ({"activation": Activation(kind="interrupt")}, "task[1].activation.kind", "thread or polling"),
         ({"thread": "", "activation": Activation()}, "task[1].activation.kind", "wait for room"),
         ({"parallel": 2}, "task[1].parallel", "one frame at a time"),
-        ({"request": "frame"}, "task[1].request", "asks for its units itself"),
+        ({"request": "frame"}, "task[1].request", "requests its units itself"),
         ({"batch_frames": 2}, "task[1].batch_frames", "budget_frames"),
         ({"route": Route()}, "task[1].holds_back", "always room"),
         (

@@ -292,7 +292,7 @@ def test_all_faults_of_a_file_come_at_once() -> None:
         ),
         (
             'processor = { base = "ixp2850", memory = [{ name = "drma", latency = "5 ns" }] }',
-            'did you mean "dram"? One of your own needs bandwidth',
+            'did you mean "dram"? A new memory needs bandwidth',
         ),
     ],
 )

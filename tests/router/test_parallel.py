@@ -136,7 +136,7 @@ def test_machines_behind_a_vswitch_share_its_core() -> None:
 
 def test_there_must_be_a_machine_and_all_on_the_server() -> None:
     host = Server(name="host", cores=4, technology=kvm(0.1, 0.5, 0.5, 0.6))
-    with pytest.raises(ModelProblem, match="there is none"):
+    with pytest.raises(ModelProblem, match="is missing"):
         parallel_router(host, ())
     with pytest.raises(ModelProblem, match='"other" is no server'):
         parallel_router(host, [Machine(name="vm", server="other")])

@@ -6,6 +6,7 @@ A fault's place is written as in a router file: ``task[2].service.per_byte_s``, 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -53,7 +54,7 @@ Add = Callable[[str, str], None]
 INDIRECTION_ENTRIES: Final = 128
 """Length of an RSS indirection table."""
 
-_ROUTES_WITHOUT_FLOW = {"round_robin", "random"}
+ROUTES_WITHOUT_FLOW = {"round_robin", "random"}
 """Kinds of route where the flow of a frame does not decide its target."""
 _THREAD_KINDS = {"thread", "polling"}
 _RESERVED = ("active", "idle", "waking", "base")
@@ -93,10 +94,10 @@ def check_polling(model: RouterModel, add: Add) -> None:
     waiting: dict[str, str] = {}
     threads: set[tuple[str, str]] = set()
     for task in model.tasks:
-        needed_units: dict[str, int] = {}
+        needed_units: Counter[str] = Counter()
         for need in task.needs:
             if need.pool in held_units:
-                needed_units[need.pool] = needed_units.get(need.pool, 0) + need.units
+                needed_units[need.pool] += need.units
         for pool_name, units in needed_units.items():
             if units and task.activation.kind == "polling":
                 # Task units of one thread hold the same units.
@@ -107,9 +108,7 @@ def check_polling(model: RouterModel, add: Add) -> None:
             elif units:
                 waiting.setdefault(pool_name, task.name)
     for index, pool in enumerate(model.pools):
-        if pool.policy.kind == "linux":
-            continue
-        held = held_units[pool.name]
+        held = held_units.get(pool.name, 0)
         if held > pool.units:
             add(f"pool[{index}].units", f'polling task units hold {held} units, but "{pool.name}" has {pool.units}')
         elif pool.name in waiting and held == pool.units:
@@ -119,11 +118,11 @@ def check_polling(model: RouterModel, add: Add) -> None:
 def _check_thread_member(path: str, task: TaskUnit, add: Add) -> None:
     kind = task.activation.kind
     is_thread = kind == "thread" or bool(task.thread)
-    subject = "a thread" if is_thread else "one that holds back"
+    subject = "a thread" if is_thread else "a task unit that holds back"
     if (is_thread or task.holds_back) and task.parallel != 1:
         add(f"{path}.parallel", f"got {task.parallel}: {subject} serves one frame at a time; give several task units")
     if (is_thread or task.holds_back) and task.request != "task":
-        add(f"{path}.request", f"is {task.request}: {subject} asks for its units itself; leave it out")
+        add(f"{path}.request", f"is {task.request}: {subject} requests its units itself; leave it out")
     if task.thread and kind not in _THREAD_KINDS:
         add(
             f"{path}.activation.kind",
@@ -139,7 +138,7 @@ def _check_thread_member(path: str, task: TaskUnit, add: Add) -> None:
             f"{path}.batch_frames",
             f"got {task.batch_frames}: a thread takes batches of its budget_frames; leave it out",
         )
-    if task.holds_back and task.route.kind in _ROUTES_WITHOUT_FLOW and len(task.route.to) > 1:
+    if task.holds_back and task.route.kind in ROUTES_WITHOUT_FLOW and len(task.route.to) > 1:
         add(
             f"{path}.route.kind",
             f"is {task.route.kind}, but a task unit that holds back must know where the next frame goes before it "
@@ -204,7 +203,7 @@ def _check_sleep(path: str, state: SleepState, previous: SleepState | None, powe
 
 def _check_performance(path: str, power: PowerDraw, frequency_hz: float | None, add: Add) -> None:
     if power.performance and frequency_hz is None:
-        add(path, "is given, but the pool has no frequency: give the one that it runs at")
+        add(path, "is given, but the pool has no frequency: give the frequency that it runs at")
     before_hz = 0.0
     for index, state in enumerate(power.performance):
         place = f"{path}[{index}]"
@@ -330,17 +329,17 @@ class Targets:
 def check_route(path: str, route: Route, targets: Targets, add: Add) -> None:
     """Report invalid targets, weights, table entries and copies of a route."""
     _check_copies(path, route, targets, add)
-    known = targets.ports if route.kind == "egress" else targets.both
-    for index, name in enumerate(route.to if not known.keys() >= set(route.to) else ()):
-        if name in known:
+    allowed = targets.ports if route.kind == "egress" else targets.both
+    for index, name in enumerate(route.to if not allowed.keys() >= set(route.to) else ()):
+        if name in allowed:
             continue
         if name in targets.tasks:
             add(
                 f"{path}.to[{index}]",
-                f'"{name}" is a task unit: an egress route leads to ports, {did_you_mean("", known)}',
+                f'"{name}" is a task unit: an egress route leads to ports, {did_you_mean("", allowed)}',
             )
         else:
-            add(f"{path}.to[{index}]", f'"{name}" is neither task unit nor port: {did_you_mean(name, known)}')
+            add(f"{path}.to[{index}]", f'"{name}" is neither task unit nor port: {did_you_mean(name, allowed)}')
     if route.kind == "single" and len(route.to) > 1:
         add(f"{path}.to", f"has {len(route.to)} targets: kind single has one; use rss, round_robin or random")
     if route.kind != "single" and not route.to:
@@ -575,9 +574,9 @@ def check_model(model: RouterModel) -> None:
 
 def _check_names(model: RouterModel, add: Add) -> None:
     if not model.ports:
-        add("port", "there is no port: frames need at least one to come in by")
+        add("port", "there is no port: frames need at least one port to enter by")
     if not model.tasks:
-        add("task", "there is no task unit: frames need at least one to be processed by")
+        add("task", "there is no task unit: at least one must process the frames")
     taken: dict[str, str] = {}
     places = [(f"port[{index}]", port.name) for index, port in enumerate(model.ports)]
     places += [(f"task[{index}]", task.name) for index, task in enumerate(model.tasks)]
@@ -618,7 +617,7 @@ def _check_task(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool], ad
         if not task.needs:
             add(f"{path}.request", "is frame, but the task unit needs no pool to request from: leave it out")
         if task.activation.kind != "dedicated" or task.batch_frames != 1:
-            add(f"{path}.request", "is frame: then frames are served one by one, dedicated, in batches of 1")
+            add(f"{path}.request", "is frame, which needs the activation dedicated and batches of 1 frame")
     for index, need in enumerate(task.needs):
         if need.pool in pools:
             _check_capacity(path, task, index, pools[need.pool], add)
@@ -648,8 +647,8 @@ def _check_pin(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool], add
         units = pools[task.needs[0].pool].units
         for index, unit in enumerate(task.pin):
             if unit >= units:
-                hint = f'"{task.needs[0].pool}" has {units}, numbered from 0'
-                add(f"{path}[{index}]", f"got {unit}: more cores than units; {hint}")
+                count = f"{units} unit{'s' if units != 1 else ''}"
+                add(f"{path}[{index}]", f'got {unit}: "{task.needs[0].pool}" has {count}, numbered from 0')
         if len(set(task.pin)) < len(task.pin):
             add(path, "names a unit twice")
 
@@ -659,7 +658,7 @@ def _check_service(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool],
     first = pools.get(task.needs[0].pool) if task.needs else None
     if service.per_packet_cycles or service.per_byte_cycles or service.per_batch_cycles:
         if not task.needs:
-            add(path, "costs cycles, but the task unit needs no pool whose frequency would tell how long they take")
+            add(path, "costs cycles, but the task unit needs no pool, whose frequency would turn them into a time")
         elif first is not None and first.frequency_hz is None:
             add(path, f'costs cycles, but pool "{first.name}" has no frequency: give it, or the cost as a time')
         elif first is not None and first.frequency_hz is not None:

@@ -7,14 +7,21 @@ simulator answers it; the closed form has no transients.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, field_faults, value
-from routecast.router.check import Targets, check_route, check_window_paths, copied_window_message
+from routecast.router.check import (
+    ROUTES_WITHOUT_FLOW,
+    Add,
+    Targets,
+    check_route,
+    check_window_paths,
+    copied_window_message,
+)
 from routecast.router.graph import find_cycle
 from routecast.router.model import Route, RouterModel, TaskUnit
 
@@ -43,10 +50,6 @@ class Reroute:
 
 
 Event = Outage | Reroute
-
-
-_ROUTES_WITHOUT_FLOW = {"round_robin", "random"}
-Add = Callable[[str, str], None]
 
 
 def check_events(model: RouterModel, events: Sequence[Event], duration_s: float) -> None:
@@ -79,7 +82,7 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
         if not faults:
             check_route(f"{place}.route", event.route, targets, add)
         holds_back = event.task in tasks and tasks[event.task].holds_back
-        if holds_back and event.route.kind in _ROUTES_WITHOUT_FLOW and len(event.route.to) > 1:
+        if holds_back and event.route.kind in ROUTES_WITHOUT_FLOW and len(event.route.to) > 1:
             add(
                 f"{place}.route.kind",
                 f'is {event.route.kind}, but "{event.task}" holds frames back: use a route that the flow decides',

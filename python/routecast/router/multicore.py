@@ -93,36 +93,20 @@ class Multicore:
         ]
         front: list[TaskUnit] = []
         back: list[TaskUnit] = []
-        bus_in_next = "distributor"
+
+        def limit(name: str, pool: str, service: ServiceCost, route: Route) -> TaskUnit:
+            needs = (Need(pool=pool),)
+            return TaskUnit(name=name, needs=needs, service=service, queue_frames=self.queue_frames, route=route)
+
         if self.bus_bytes_per_s is not None:
             pools.append(ResourcePool(name="bus"))
             crossing = ServiceCost(per_byte_s=1.0 / self.bus_bytes_per_s)
-            need = (Need(pool="bus"),)
-            front.append(
-                TaskUnit(
-                    name="bus in",
-                    needs=need,
-                    service=crossing,
-                    queue_frames=self.queue_frames,
-                    route=Route(to=("distributor",)),
-                )
-            )
-            back.append(
-                TaskUnit(name="bus out", needs=need, service=crossing, queue_frames=self.queue_frames, route=out)
-            )
-            bus_in_next = "bus in"
+            front.append(limit("bus in", "bus", crossing, Route(to=("distributor",))))
+            back.append(limit("bus out", "bus", crossing, out))
         if self.nic_cap_pps is not None:
             pools.append(ResourcePool(name="nic"))
-            front.insert(
-                0,
-                TaskUnit(
-                    name="nic",
-                    needs=(Need(pool="nic"),),
-                    service=ServiceCost(per_packet_s=1.0 / self.nic_cap_pps),
-                    queue_frames=self.queue_frames,
-                    route=Route(to=(bus_in_next,)),
-                ),
-            )
+            following = Route(to=(front[0].name if front else "distributor",))
+            front.insert(0, limit("nic", "nic", ServiceCost(per_packet_s=1.0 / self.nic_cap_pps), following))
         kind: RouteKind = self.distribution
         on_a_core = (Need(pool="cpu"),)
         after = Route(to=("bus out",)) if back else out

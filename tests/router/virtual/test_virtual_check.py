@@ -31,8 +31,8 @@ def test_what_is_right_is_not_told() -> None:
 @pytest.mark.parametrize(
     ("machine", "place", "says"),
     [
-        (replace(VM, vcpu_cores=((4,),)), "machine[0].vcpu_cores[0]", 'core 4 is not there: "host" has cores 0 to 3'),
-        (replace(VM, backend_cores=((0,), (-1,))), "machine[0].backend_cores[1]", "core -1 is not there"),
+        (replace(VM, vcpu_cores=((4,),)), "machine[0].vcpu_cores[0]", 'core 4 does not exist: "host" has cores 0 to 3'),
+        (replace(VM, backend_cores=((0,), (-1,))), "machine[0].backend_cores[1]", "core -1 does not exist"),
         (replace(VM, vcpu_cores=((1, 1),)), "machine[0].vcpu_cores[0]", "twice"),
         (replace(VM, vcpu_cores=((0,), (1,))), "machine[0].vcpu_cores", "2 entries for 1 vcpu"),
         (replace(VM, vcpus=0), "machine[0].vcpus", "got 0"),
@@ -60,7 +60,7 @@ def test_each_fault_of_a_machine_has_its_place(machine: Machine, place: str, say
     [
         (replace(HOST, cores=0), "server[0].cores", "1 to 128"),
         (replace(HOST, speed_ratio=float("nan")), "server[0].speed_ratio", "allowed is 1e-06 to 1000000"),
-        (replace(HOST, interrupt_cores=(0, 9)), "server[0].interrupt_cores", "core 9 is not there"),
+        (replace(HOST, interrupt_cores=(0, 9)), "server[0].interrupt_cores", "core 9 does not exist"),
         (replace(HOST, switch_cores=(0,)), "server[0].switch_cores", "no vSwitch that polls"),
         (
             replace(HOST, technology=replace(KVM, smp_factor=0.5)),

@@ -86,7 +86,7 @@ def tasks_to_processor(card: LineCard, processor: NetworkProcessor, following: s
     links = [
         TaskUnit(
             name=first.route.to[0],
-            service=_on_the_wire(processor),
+            service=_wire_time(processor.link_bps),
             queue_frames=card.queue_frames,
             route=Route(to=(behind,)),
         )
@@ -99,7 +99,10 @@ def blade_ports(processor: NetworkProcessor, ring_frames: int, following: Route)
     """Return the route of frames that leave the last stage, and the processor's ports, each with a ring."""
     ports = [
         TaskUnit(
-            name=f"blade port {number}", service=_on_the_wire(processor), queue_frames=ring_frames, route=following
+            name=f"blade port {number}",
+            service=_wire_time(processor.link_bps),
+            queue_frames=ring_frames,
+            route=following,
         )
         for number in range(processor.ports)
     ]
@@ -141,9 +144,9 @@ def _name(number: int) -> str:
     return f"line card {number}"
 
 
-def _on_the_wire(processor: NetworkProcessor) -> ServiceCost:
-    """Return the time of a frame on a port of the switch, with the 20 bytes of preamble and gap."""
-    byte_s = 8.0 / processor.link_bps
+def _wire_time(rate_bps: float) -> ServiceCost:
+    """Return the time of a frame at a bit rate, with the 20 bytes of preamble and gap."""
+    byte_s = 8.0 / rate_bps
     return ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s)
 
 
@@ -156,30 +159,6 @@ _SHORTEST_TURN_S = 10e-9
 
 def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
     """Return a sequence of slice numbers in which each slice appears, evenly spread, by its share of the traffic.
-
-    Flows belong to slices (meta-routers) of a processor, and excess frames are dropped before they take time of others.
-
-    ::
-
-        ports ─► slices ─by flow─┬─► slice A ─by egress─► slice A to port 0 (a bucket that leaks at A's bandwidth) ─►
-    ring
-                                 └─► slice B ─────────────────────────────────────────────────────────────────────► ring
-
-    A flow belongs to one slice. Slices get flows in groups of one flow per port, so that every slice has traffic on
-    every port; shares are exact where the number of flows is a multiple of :func:`flows_of_a_round`. The traffic of a
-    policed slice beyond its bandwidth to a port overflows its bucket. Line cards do this when they validate frames
-    (Heller 2006, sec. 2.3), so it takes no time of an engine. A bucket is a queue that is served at the provisioned
-    rate: it delays a burst that a token bucket would let through.
-
-    Where slices are weighted, each has its own queue before every port::
-
-        last stage ─by flow─┬─► slice A out ─by egress─► slice A at port 0 ─┬─► port 0
-                            └─► slice B out ───────────► slice B at port 0 ─┘   the scheduler's pool: weights are
-    bandwidths
-
-    The scheduler sends frames at the rate of the link, so they do not wait again in the port's own ring; their latency
-    counts the time on the wire twice. With line cards this is correct: the scheduler is the blade's port, and the port
-    of the line card follows.
 
     The number of entries is the least number up to 100 that represents all shares exactly, else 100 with the nearest
     parts.
@@ -217,7 +196,21 @@ def per_flow_route(slices: Sequence[Slice], ports: int, to: Sequence[str]) -> Ro
 
 
 def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: int) -> list[TaskUnit]:
-    """Return the task units that separate slices and limit each to its bandwidth; the first is :data:`ENTRY`."""
+    """Return the task units that separate slices and limit each to its bandwidth; the first is :data:`ENTRY`.
+
+    Flows belong to slices (meta-routers) of a processor, and excess frames are dropped before they take time of others.
+
+    ::
+
+        ports ─► slices ─by flow─┬─► slice A ─by egress─► slice A to port 0 (bucket that leaks at A's bandwidth) ─► ring
+                                 └─► slice B ─────────────────────────────────────────────────────────────────────► ring
+
+    A flow belongs to one slice. Slices get flows in groups of one flow per port, so that every slice has traffic on
+    every port; shares are exact where the number of flows is a multiple of :func:`flows_of_a_round`. The traffic of a
+    policed slice beyond its bandwidth to a port overflows its bucket. Line cards do this when they validate frames
+    (Heller 2006, sec. 2.3), so it takes no time of an engine. A bucket is a queue that is served at the provisioned
+    rate: it delays a burst that a token bucket would let through.
+    """
     names = [f"slice {part.name}" if part.policing == "policed" else following for part in slices]
     units = [TaskUnit(name=ENTRY, route=per_flow_route(slices, ports, names))]
     for part, name in zip(slices, names, strict=True):
@@ -225,11 +218,10 @@ def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: 
             continue
         buckets = tuple(f"{name} to port {port}" for port in range(ports))
         units.append(TaskUnit(name=name, route=Route(kind="by_egress", to=buckets)))
-        byte_s = 8.0 / part.bandwidth_bps
         units += [
             TaskUnit(
                 name=bucket,
-                service=ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s),
+                service=_wire_time(part.bandwidth_bps),
                 queue_frames=burst_frames,
                 route=Route(to=(following,)),
             )
@@ -253,11 +245,19 @@ def schedulers(
 ) -> tuple[Route, list[TaskUnit], list[ResourcePool]]:
     """Return the task units from the last stage to the ports: a queue for each slice, in pools that serve by weight.
 
+    ::
+
+        last stage ─by flow─┬─► slice A out ─by egress─► slice A at port 0 ─┬─► port 0 (a pool whose weights are
+                            └─► slice B out ───────────► slice B at port 0 ─┘           the bandwidths)
+
+    The scheduler sends frames at the rate of the link, so they do not wait again in the port's own ring; their latency
+    counts the time on the wire twice. With line cards this is correct: the scheduler is the blade's port, and the port
+    of the line card follows.
+
     ``queue_frames``: queue of each slice at each port; ``frame_bytes``: size of the frame that is the longest turn of a
     slice; ``following``: route of the frames; None: to the port.
     """
-    byte_s = 8.0 / link_bps
-    turn_s = max((frame_bytes + WIRE_OVERHEAD_BYTES) * byte_s, _SHORTEST_TURN_S)
+    turn_s = max((frame_bytes + WIRE_OVERHEAD_BYTES) * 8.0 / link_bps, _SHORTEST_TURN_S)
     pools = [ResourcePool(name=f"{port} scheduler", policy=Policy(kind="fair", quantum_s=turn_s)) for port in ports]
     units: list[TaskUnit] = []
     for part in slices:
@@ -267,7 +267,7 @@ def schedulers(
             TaskUnit(
                 name=queue,
                 needs=(Need(pool=f"{port} scheduler"),),
-                service=ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s),
+                service=_wire_time(link_bps),
                 queue_frames=max(queue_frames, 1),
                 weight=part.bandwidth_bps,
                 route=following or Route(to=(port,)),

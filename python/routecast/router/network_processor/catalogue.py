@@ -155,7 +155,7 @@ def memories_without_base(tables: Sequence[_Table], chip: NetworkProcessor) -> I
         missing = [key_of(name) for name in _OF_A_MEMORY if name not in table and not getattr(memory, name)]
         if missing:
             suggestion = f'"{memory.name}" is no memory of {chip.name}: {did_you_mean(memory.name, known)}'
-            message = f"{suggestion} One of your own needs {' and '.join(missing)}"
+            message = f"{suggestion} A new memory needs {' and '.join(missing)}"
             yield Problem(f"processor.memory[{index}].name", message)
 
 
@@ -334,7 +334,9 @@ def _preset(document: _Table, subject: str) -> Preset:
     if not document.get("base"):
         problems += missing_without_base(document)
     elif _PROCESSORS.is_path(document["base"]):
-        problems.append(Problem("base", "is a file: a processor file rests on one that ships, by its name"))
+        problems.append(
+            Problem("base", "is a file: the base of a processor file is a processor that ships, by its name")
+        )
     else:
         base = read_preset(document["base"])
         base_memories = {memory.name for memory in base.processor.memories}

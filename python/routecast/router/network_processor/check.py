@@ -108,7 +108,7 @@ def _check_stages(
     add: Add,
 ) -> None:
     if not stages:
-        add("stage", "there is none: give at least one, with all blocks")
+        add("stage", "is missing: give stages that together run all blocks")
     placed: dict[str, str] = {}
     for index, stage in enumerate(stages):
         at = f"stage[{index}]"
@@ -118,7 +118,7 @@ def _check_stages(
             if name not in blocks:
                 add(f"{at}.blocks[{number}]", f'"{name}" is no block: {did_you_mean(name, blocks)}')
             elif name in placed:
-                add(f"{at}.blocks[{number}]", f'"{name}" stands in {placed[name]} already: a block has one place')
+                add(f"{at}.blocks[{number}]", f'"{name}" is already in {placed[name]}: a block belongs to one stage')
             placed.setdefault(name, at)
         if not stage.engines:
             add(f"{at}.engines", "is empty: name the engines that run it, numbered from 0")
@@ -178,4 +178,4 @@ def _check_unique(place: str, names: Iterable[str], add: Add) -> None:
         if not name.strip():
             add(f"{place}.name", "is empty: give it a name")
         elif times > 1:
-            add(place, f'"{name}" is there {times} times: names are given once')
+            add(place, f'"{name}" is given {times} times: names must differ')

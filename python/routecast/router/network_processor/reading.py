@@ -112,8 +112,8 @@ def parallel(
     places = [index for index, name in enumerate(blocks) if name in repeated]
     if not problems and places and places != list(range(places[0], places[-1] + 1)):
         names = ", ".join(f'"{name}"' for name in blocks[places[0] : places[-1] + 1] if name not in repeated)
-        what = f"its blocks must follow each other: {names} stands between them; list it too, or place it elsewhere"
-        problems.append(Problem("parallel", what))
+        message = f"its blocks must follow each other: {names} stands between them; list it too, or place it elsewhere"
+        problems.append(Problem("parallel", message))
     if problems:
         raise ModelProblem("stages", problems)
     groups: list[tuple[str, ...]] = []
@@ -123,18 +123,18 @@ def parallel(
         else:
             groups.append((name,))
     stages = []
-    free = 0
+    first_engine = 0
     for group in groups:
-        wanted = count if group[0] in repeated else (engines or {}).get(group[0], 1)
+        engine_count = count if group[0] in repeated else (engines or {}).get(group[0], 1)
         stages.append(
             Stage(
                 blocks=group,
-                engines=tuple(range(free, free + wanted)),
+                engines=tuple(range(first_engine, first_engine + engine_count)),
                 threads=(threads or {}).get(group[0], 0),
                 link=link or Link(),
             )
         )
-        free += wanted
+        first_engine += engine_count
     return tuple(stages)
 
 
@@ -207,23 +207,10 @@ class NetworkProcessorRouter:
             raise ModelProblem(problem.subject, list(dict.fromkeys(placed))) from problem
 
 
-def stages_of(
-    router: NetworkProcessorRouter, preset: Preset, ring: Link, names: list[str], problems: list[Problem]
-) -> tuple[Stage, ...]:
-    """Return the stages of a router file, and add their faults to ``problems``.
-
-    ``preset``: preset of the file's processor; ``ring``: default link between stages; ``names``: present blocks in the
-    order of the path.
-    """
-    if router.organisation == "staged":
-        return _staged(router, ring, names, problems)
-    return _organised(router, preset, ring, names, problems)
-
-
 def _organised(
     router: NetworkProcessorRouter, preset: Preset, ring: Link, names: list[str], problems: list[Problem]
 ) -> tuple[Stage, ...]:
-    """Return the stages of the pipelined or the parallel organisation."""
+    """Return the stages of the pipelined or the parallel organisation, and add their faults to ``problems``."""
     if router.stage:
         problems.append(Problem("stage", f'is for organisation "staged", not "{router.organisation}"'))
     repeated: list[str] = []
@@ -238,12 +225,7 @@ def _organised(
             problems.append(Problem("engines", f"got {count}: at least one engine is needed"))
     else:
         problems += [
-            Problem(
-                key,
-                f'is for organisation "parallel"; pipelined: block[…].{key}'
-                if key != "parallel"
-                else 'is for organisation "parallel"',
-            )
+            Problem(key, 'is for organisation "parallel"' + f"; pipelined: block[…].{key}" * (key != "parallel"))
             for key in ("engines", "parallel", "threads")
             if getattr(router, key) is not None
         ]
@@ -397,7 +379,11 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
     tables = {table["name"]: table for table in router.block}
     running = [block for block in blocks if tables.get(block.name, {}).get("present", True)]
     ring = merged(preset.ring, router.ring)
-    stages = stages_of(router, preset, ring, [block.name for block in running], problems)
+    names = [block.name for block in running]
+    if router.organisation == "staged":
+        stages = _staged(router, ring, names, problems)
+    else:
+        stages = _organised(router, preset, ring, names, problems)
     problems += _flow_problems(router, preset.processor.ports)
     if problems:
         raise ModelProblem(subject, problems)
@@ -442,12 +428,14 @@ def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Probl
         if name in names:
             place = names.index(name)
             if after is not None:
-                problems.append(Problem(f"{at}.after", f'"{name}" has its place already, on {preset.processor.name}'))
+                problems.append(
+                    Problem(f"{at}.after", f'"{name}" already has its place on {preset.processor.name}: leave it out')
+                )
             blocks[place] = Block(name=name, cycles=0.0) if stub else merged(blocks[place], table)
             continue
         if after is None:
             message = f'"{name}" is no block on {preset.processor.name}: {did_you_mean(name, names)} '
-            message += "A block of your own says which one it comes after"
+            message += 'A new block names with "after" the block that it follows'
             problems.append(Problem(f"{at}.name", message))
             continue
         if after and after not in names:

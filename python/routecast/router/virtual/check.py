@@ -5,7 +5,7 @@ Places are written as in a router file: ``server[0].cores``, ``machine[1].vcpu_c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from routecast.errors import Problem
@@ -46,12 +46,12 @@ def technology_problems(place: str, technology: Technology, cores: int) -> list[
             'only a vSwitch that polls has threads of the server: give "interface" or "machine"',
         )
     for key in _COSTS:
-        _check_cost(f"{place}.{key}", getattr(technology, key), add)
+        problems += _cost_problems(f"{place}.{key}", getattr(technology, key))
     for key, instead in _UNUSED.get(technology.backend, {}).items():
         if getattr(technology, key) != ServiceCost():
             add(f"{place}.{key}", f'no thread does this work with backend "{technology.backend}": {instead}')
     for function, cost in technology.functions.items():
-        _check_cost(f"{place}.functions.{function}", cost, add)
+        problems += _cost_problems(f"{place}.functions.{function}", cost)
     if technology.guest_wakeup is not None:
         check_time(f"{place}.guest_wakeup", technology.guest_wakeup, add)
     check_policy(f"{place}.policy", technology.policy, add)
@@ -59,20 +59,17 @@ def technology_problems(place: str, technology: Technology, cores: int) -> list[
     return problems
 
 
-def cost_problems(place: str, cost: ServiceCost) -> list[Problem]:
+def _cost_problems(place: str, cost: ServiceCost) -> list[Problem]:
     """Return the problems of the work of a step."""
-    problems: list[Problem] = []
-    _check_cost(place, cost, lambda at, message: problems.append(Problem(at, message)))
+    problems = [
+        Problem(
+            f"{place}.{name}", "is in cycles, and servers state no frequency: give seconds on the reference machine"
+        )
+        for name in _WORK_CYCLES
+        if getattr(cost, name)
+    ]
+    check_variation(place, cost.variation, cost.scv, lambda at, message: problems.append(Problem(at, message)))
     return problems
-
-
-def _check_cost(place: str, cost: ServiceCost, add: Callable[[str, str], None]) -> None:
-    for name in _WORK_CYCLES:
-        if getattr(cost, name):
-            add(
-                f"{place}.{name}", "is in cycles, and servers state no frequency: give seconds on the reference machine"
-            )
-    check_variation(place, cost.variation, cost.scv, add)
 
 
 MAX_PORTS: Final = 1024
@@ -114,9 +111,9 @@ def machine_problems(
         *_name_problems("machine", {place: machine.name for place, machine in zip(places, machines, strict=True)}),
     ]
     if not servers:
-        problems.append(Problem("server", "there is none: machines need one to run on"))
+        problems.append(Problem("server", "is missing: machines need a server to run on"))
     if not machines:
-        problems.append(Problem("machine", "there is none: frames need one to be routed by"))
+        problems.append(Problem("machine", "is missing: frames need a machine that routes them"))
     faults = faults_in("server", servers)
     faults += [fault for place, machine in zip(places, machines, strict=True) for fault in field_faults(machine, place)]
     problems += faults
@@ -205,7 +202,7 @@ def _function_problems(
         if function not in expected:
             hint = did_you_mean(function, sorted(expected))
             yield Problem(f"{place}.{function}", f"is no function that is known here: {hint}")
-        yield from cost_problems(f"{place}.{function}", cost)
+        yield from _cost_problems(f"{place}.{function}", cost)
 
 
 def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Problem]:
@@ -225,7 +222,7 @@ def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Prob
 def _core_problems(place: str, cores: Cores, server: Server) -> Iterator[Problem]:
     for core in dict.fromkeys(cores):
         if not 0 <= core < server.cores:
-            yield Problem(place, f'core {core} is not there: "{server.name}" has cores 0 to {server.cores - 1}')
+            yield Problem(place, f'core {core} does not exist: "{server.name}" has cores 0 to {server.cores - 1}')
     if len(set(cores)) < len(cores):
         yield Problem(place, f"names a core twice: {_listed(cores)}")
 
