@@ -50,7 +50,7 @@ def test_the_verdict_is_a_sentence_beside_the_table_of_readings(
 def test_a_trial_too_short_to_say_is_an_answer_not_an_error(router: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", router, "--duration", "100 us", "--over-time"]) == 0
     output = " ".join(capsys.readouterr().out.split())
-    assert "Not steady: too few frames to say" in output
+    assert "Not steady: too few frames for a verdict" in output
 
 
 def test_the_figure_shows_the_rate_the_end_of_the_transient_and_the_steady_mean(

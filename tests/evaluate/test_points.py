@@ -196,7 +196,7 @@ def test_rows_without_a_rate_do_not_calibrate_and_are_written_so() -> None:
         ("cores,frame,throughput\n1,64 Mbit,1\n", "row 2, column frame", "a number of bits"),
         ("cores,throughput_mpps\n8,1775000\n", "row 2, column throughput_mpps", "no core forwards 1e+10 frames/s"),
         ("cores,throughput,link\n1,1,10 Mpps\n", "row 2, column link", "expected a bit rate"),
-        ("cores,throughput_pps,throughput_mpps\n1,1,1\n", "row 1", "throughput_pps and throughput_mpps say the same"),
+        ("cores,throughput_pps,throughput_mpps\n1,1,1\n", "row 1", "throughput_pps and throughput_mpps mean the same"),
         ("cores,throughput,calibrate\n1,1e6,yes\n2,,yes\n", "row 3, column calibrate", "the row has no rate"),
         ("throughput\n1\n", "row 1", "column cores is missing"),
         ("cores\n1\n", "row 1", "column throughput_pps is missing"),

@@ -219,10 +219,10 @@ def test_what_never_changes_is_steady_from_the_start_without_any_doubt_left() ->
 @pytest.mark.parametrize(
     ("rates", "part_s", "reason"),
     [
-        ([1e6] * 1000, 1e-7, "too few frames to say: 100, at least 200"),
-        ([0.0] * 1000, 1.0, "too few frames to say: 0"),
-        ([], 1.0, "too few frames to say: 0"),
-        ([1e6] * 39, 1.0, "too few parts to say: 39, at least 40"),
+        ([1e6] * 1000, 1e-7, "too few frames for a verdict: 100, at least 200"),
+        ([0.0] * 1000, 1.0, "too few frames for a verdict: 0"),
+        ([], 1.0, "too few frames for a verdict: 0"),
+        ([1e6] * 39, 1.0, "too few parts for a verdict: 39, at least 40"),
     ],
 )
 def test_too_little_to_say_is_said(rates: Sequence[float], part_s: float, reason: str) -> None:

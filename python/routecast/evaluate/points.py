@@ -464,9 +464,9 @@ def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_He
             problems.append(Problem(f"row 1, column {shown_name}", "unknown too" if is_listed else hint))
             continue
         if earlier == spelled:
-            problems.append(Problem(f"row 1, column {spelled}", "stands there twice: keep one"))
+            problems.append(Problem(f"row 1, column {spelled}", "is given twice: keep one"))
         elif earlier is not None:
-            problems.append(Problem("row 1", f"columns {earlier} and {spelled} say the same: keep one"))
+            problems.append(Problem("row 1", f"columns {earlier} and {spelled} mean the same: keep one"))
         heads.append(_Head(spelled, column, unit))
     columns = {head.column for head in heads}
     required = _REQUIRED if router is None else _REQUIRED_FOR_ROUTER

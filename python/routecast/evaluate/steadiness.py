@@ -100,15 +100,15 @@ def batch_means(series: Sequence[float], batches: int = BATCHES) -> BatchMeans:
     The drift is the slope of the regression line through the batch means, tested with Student's t. Regression is
     taken rather than the test of Mann and Kendall because it says how much is drifted, not only whether.
 
-    Batch means of a long queue are still alike, which makes either test cry wolf: of 3000 autoregressive series (1000
-    values, coefficient 0.95) without drift, plain regression calls 10 % drifting at the 5 % level, Mann-Kendall 10 %
-    too. So 20 batches count as ``20 (1 - r) / (1 + r)`` independent ones (Santer et al. 2000, *J. Geophys. Res.*
-    105(D6), 7337-7356), with r the lag-1 autocorrelation of their residuals from the line and a curvature term. (A
-    curvature, such as the rest of a transient, would make neighbours look alike and hide the drift.) In so short a
-    series the estimate of r is too low, by ``(1 + 4 r) / 20`` about a mean (Marriott and Pope 1954, *Biometrika* 41,
-    390-402) and by about another twentieth for line and curvature. With this correction, 4 to 7 % are called drifting
-    for coefficients from -0.5 to 0.98, and the interval holds the mean in 95 to 97 %. An r below 0 counts as 0, since
-    it would claim more than 20 independent batches.
+    Batch means of a long queue are still alike, so either test finds a drift too often: of 3000 autoregressive
+    series (1000 values, coefficient 0.95) without drift, plain regression calls 10 % drifting at the 5 % level,
+    Mann-Kendall 10 % too. So 20 batches count as ``20 (1 - r) / (1 + r)`` independent ones (Santer et al. 2000, *J.
+    Geophys. Res.* 105(D6), 7337-7356), with r the lag-1 autocorrelation of their residuals from the line and a
+    curvature term. (A curvature, such as the rest of a transient, would make neighbours look alike and hide the
+    drift.) In so short a series the estimate of r is too low, by ``(1 + 4 r) / 20`` about a mean (Marriott and Pope
+    1954, *Biometrika* 41, 390-402) and by about another twentieth for line and curvature. With this correction, 4
+    to 7 % are called drifting for coefficients from -0.5 to 0.98, and the interval holds the mean in 95 to 97 %. An
+    r below 0 counts as 0, since it would claim more than 20 independent batches.
 
     The first values, which do not fill a batch, count for the mean alone.
     """
@@ -316,8 +316,10 @@ def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_
     drifts = means.p < _DRIFT_LEVEL and abs(drift) > NEGLIGIBLE_RATIO
     reason = ""
     if drifts:
-        word = "rising" if drift > 0.0 else "falling"
-        reason = f"still {word} by {format_ratio(abs(drift))} over the last {format_duration(part_s * len(remaining))}"
+        direction = "rising" if drift > 0.0 else "falling"
+        reason = (
+            f"still {direction} by {format_ratio(abs(drift))} over the last {format_duration(part_s * len(remaining))}"
+        )
     if cut is None:
         reason = "the transient is longer than half of the trial" + (f": {reason}" if reason else "")
     elif not reason:
@@ -350,9 +352,9 @@ def _two_levels(rates: Sequence[float], part_s: float, cut: int) -> str:
 def _too_few(rates: Sequence[float], part_s: float, fewest: float) -> str:
     counted = sum(rates) * part_s
     if counted < fewest:
-        return f"too few frames to say: {counted:.0f}, at least {fewest:.0f} are needed"
+        return f"too few frames for a verdict: {counted:.0f}, at least {fewest:.0f} are needed"
     if len(rates) < _MIN_PARTS:
-        return f"too few parts to say: {len(rates)}, at least {_MIN_PARTS} are needed"
+        return f"too few parts for a verdict: {len(rates)}, at least {_MIN_PARTS} are needed"
     return ""
 
 

@@ -365,7 +365,7 @@ def messages_table(messages: Sequence[Message]) -> Table:
         Column("Unit", "", "d", "unit"),
         name="messages",
         title="Messages",
-        caption="REQ asks for units, REP grants them, REL gives them back, REV takes them away (S4).",
+        caption="REQ asks for units, REP grants them, REL releases them, REV revokes them (S4).",
     )
 
 

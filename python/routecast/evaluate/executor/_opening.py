@@ -13,24 +13,24 @@ from routecast.evaluate.protocol import EvaluatorKind
 from routecast.quantity.did_you_mean import did_you_mean
 
 MOST_WORKERS = 1024
-"""More are likely a mistake: a process takes some 100 MB."""
+"""Greatest number of workers: a process takes some 100 MB, so more are probably a mistake."""
 EXECUTORS = ("threads", "processes", "dask://HOST:PORT")
 """Names of executors."""
 
 _DASK = re.compile(r"dask://(?P<address>(\[[^\]\s]+\]|[^:/\s]+):(?P<port>\d{1,5}))/?")
 WORTH_STARTING = 100
-"""Solved runs from which on processes are worth their start, whatever a run takes.
+"""Least number of solved runs for which processes are started.
 
 A process takes 0.4 s of a core to start and import what a run needs. A run of the multi-core router takes less than a
-millisecond (``benches/sweeps.py``), so that a thousand would be the break-even; one of a network processor takes tens
-of milliseconds, and there a hundred gain seconds.
+millisecond (``benches/sweeps.py``): a thousand runs would be the break-even. A run of a network processor takes tens of
+milliseconds: a hundred runs save seconds.
 """
 
 
 def check_executor(spec: str) -> None:
     """Check the name of an executor before anything is started.
 
-    Raises QuantityProblem: it names none.
+    Raises QuantityProblem: the name is unknown.
     """
     if spec in ("threads", "processes"):
         return
@@ -47,9 +47,9 @@ def check_executor(spec: str) -> None:
 def chosen_executor(evaluator: EvaluatorKind, runs: int) -> str:
     """Return the executor that suits an evaluator and a number of runs.
 
-    Simulated runs: threads, which start at once, since the simulator leaves Python. Solved runs: processes, since the
-    closed form is Python, of which one thread runs at a time; threads while there are so few that starting processes
-    takes longer. Measured runs: threads.
+    Simulated runs use threads, which start at once, because the simulator does not hold Python's lock. Solved runs are
+    Python code, of which one thread runs at a time, so many of them use processes; threads suit few runs, which end
+    before processes have started. Measured runs use threads.
 
     Parameters
     ----------

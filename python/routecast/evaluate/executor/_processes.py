@@ -27,7 +27,7 @@ class WorkerProcess:
     """A process that runs calls, behind a pipe of its own. One thread uses it; any thread may end it.
 
     The pools of the standard library share two pipes among all processes. A process that is killed while it writes
-    leaves half a message there, and the reader waits for the other half for ever. Here each process has its own pipe,
+    leaves half a message there, and the reader waits for the other half forever. Here each process has its own pipe,
     and the reader sees the end of the pipe of a dead process.
 
     The process starts with the object, and has the signal mask of the thread that starts it from its first import on.
@@ -131,9 +131,9 @@ class Submit(Protocol):
 
 
 class Processes(Workers):
-    """Processes of this machine; the call after the death of one starts another.
+    """Processes of this machine; the next call replaces a process that has died.
 
-    Each has a thread, which starts the process, sends it one call after the other and waits for the results.
+    Each process has a thread, which starts it, sends it one call after the other and waits for the results.
 
     ``workers``: number of processes; None: one per core.
     """

@@ -183,7 +183,7 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
 
 
 def _check_reachable(address: str) -> None:
-    """Connect to the scheduler once, within a time limit, since the client would wait for ever at a silent port."""
+    """Connect to the scheduler once, within a time limit, since the client would wait forever at a silent port."""
     from distributed.comm import core
 
     connect: Any = core.connect

@@ -1,7 +1,7 @@
 """Workers: executors that know their number of tasks and can end at once, threads, and waits that Ctrl-C ends safely.
 
 ``concurrent.futures`` takes locks in Python. A KeyboardInterrupt between the acquisition of a lock and its release
-leaves the lock taken, and every thread that needs it waits for ever. So signals are delivered only while no lock is
+leaves the lock taken, and every thread that needs it waits forever. So signals are delivered only while no lock is
 taken (:func:`ctrl_c_waits`).
 """
 
@@ -164,7 +164,7 @@ class Threads(ThreadPoolExecutor, Workers):
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use; a batch system may allot fewer than there are."""
+    """Return the number of cores that this process may use; a batch system may allot fewer than the machine has."""
     return len(os.sched_getaffinity(0))
 
 

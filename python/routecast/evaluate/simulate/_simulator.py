@@ -135,14 +135,14 @@ def _utilisation_sentence(
     share = first.utilisation_ratio
     if any(window.pool == first.name for window in windows_of(model)) and first.kind == "pool":
         units = model.pool(first.name).units
-        all_of = f"all its {units} units are" if units > 1 else "its unit is"
+        held = f"all its {units} units" if units > 1 else "its unit"
         inside = (
             f', while "{busiest.name}", the busiest that these frames wait for, is busy '
             f"{format_ratio(busiest.utilisation_ratio)}"
             if busiest is not None
             else ""
         )
-        return f"{all_of} in the hands of frames {format_ratio(share)} of the time{inside}", share
+        return f"frames hold {held} {format_ratio(share)} of the time{inside}", share
     busy = "it"
     if first.kind == "pool":
         unit, share = fullest_unit(model, nodes, used, model.pool(first.name))

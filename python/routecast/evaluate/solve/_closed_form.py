@@ -54,9 +54,7 @@ def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Res
     carried = set(fluid.windows.pools) if fluid.windows is not None else set()
     at_once = fluid.windows.never_wait if fluid.windows is not None else frozenset()
     base_s, per_frame = [cost.busy_s for cost in fluid.costs], visits.tolist()
-    parts: dict[str, list[Component]] = {pool.name: [] for pool in fluid.model.pools}
-    for part in fluid.components:
-        parts[part.pool.name].append(part)
+    parts = fluid.components_by_pool()
     for pool in fluid.model.pools:
         if pool.name in carried:
             continue
@@ -213,12 +211,6 @@ def _active(busy: dict[str, Vector], machine: ThreadMachine) -> dict[str, Vector
     return active
 
 
-def _threads_of(machine: ThreadMachine, name: str) -> list[str]:
-    """Return the names of the threads of a pool."""
-    pools = machine.model.pools
-    return [thread.name for thread in machine.threads if thread.pool >= 0 and pools[thread.pool].name == name]
-
-
 def _notes(machine: ThreadMachine, steady: Steady) -> list[str]:
     model, notes = machine.model, []
     if not steady.settled:
@@ -235,13 +227,11 @@ def _notes(machine: ThreadMachine, steady: Steady) -> list[str]:
             "threads that share units in overload: revocations between them and full rings are left out; simulate"
         )
     for pool in model.pools:
-        free = any(
-            thread.pool >= 0 and model.pools[thread.pool] is pool and len(thread.units) > 1
-            for thread in machine.threads
-        )
-        if pool.migration_cost_s > 0.0 and free:
+        threads = [thread for thread in machine.threads if thread.pool >= 0 and model.pools[thread.pool] is pool]
+        may_move = any(len(thread.units) > 1 for thread in threads)
+        if pool.migration_cost_s > 0.0 and may_move:
             notes.append(f'pool "{pool.name}": the rate at which unpinned threads move is a guess; simulate')
-        if free and len(_threads_of(machine, pool.name)) > 1:
+        if may_move and len(threads) > 1:
             notes.append(
                 f'pool "{pool.name}": threads that may use several units are taken to find a free unit at once, so the '
                 "rate in overload is usually too high; simulate"
@@ -330,14 +320,13 @@ class _IdleUnits:
 def states_of(fluid: Fluid, answer: DelayAnswer) -> tuple[list[UnitStates], list[str]]:
     """Return the mean number of units of each pool in each state, and the assumptions about their idle times."""
     states, notes = [], []
-    of_pool: dict[str, list[Component]] = {pool.name: [] for pool in fluid.model.pools}
-    for part in fluid.components:
-        of_pool[part.pool.name].append(part)
+    components_by_pool = fluid.components_by_pool()
     for pool in fluid.model.pools:
-        active = float(min(fluid.active_units[pool.name].sum(), pool.units)) if _is_used(fluid, pool) else 0.0
+        is_used = pool.name in fluid.active_units
+        active = float(min(fluid.active_units[pool.name].sum(), pool.units)) if is_used else 0.0
         sleep = len(pool.power.sleep) if pool.power is not None else 0
         idle = _IdleUnits(asleep=[0.0] * sleep, wakes_per_s=[0.0] * sleep)
-        parts = of_pool[pool.name]
+        parts = components_by_pool[pool.name]
         idle.add_unused(pool.units - sum(len(part.units) for part in parts))
         for part in parts:
             note = _add_idle_units(part, fluid, answer, idle)
@@ -464,10 +453,6 @@ def _max_grants(fluid: Fluid, index: int) -> int:
 def _constant(fluid: Fluid, index: int) -> bool:
     """Whether a task unit serves all frames of one size in the same time."""
     return fluid.graph.tasks[index].service.squared_cv == 0.0 and fluid.costs[index].scatter_s == 0.0
-
-
-def _is_used(fluid: Fluid, pool: ResourcePool) -> bool:
-    return pool.name in fluid.active_units
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,8 @@ class Cost:
     """Mean wake-up time."""
     stretch: float = 1.0
     """Mean completion time over service time under interruptions; the times above contain it."""
+    slowdown: float = 1.0
+    """``stretch`` over the mean speed of its units; the times above contain it."""
     scatter_s: float = 0.0
     """Variance that interruptions add per second of service."""
     linger_s: float = 0.0
@@ -397,6 +399,7 @@ def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
         exhaustive=exhaustive,
         sleep_s=wakeup.average_s if wakeup is not None else 0.0,
         stretch=stretch,
+        slowdown=slowdown,
         scatter_s=scatter_s,
         linger_s=task.activation.linger_s if is_interrupt else 0.0,
         sleep_states=_sleep_states(task, model),

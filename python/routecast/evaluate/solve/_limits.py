@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -194,13 +195,15 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
                 names = ", ".join(f'"{machine.threads[number].name}"' for number in close)
                 why += f"; {names} may limit instead: the closed form is not exact to {format_ratio(_CLOSE_RATIO)}"
             if machine.max_grants[thread] < pool.units or len(pool_threads) > 1:
-                busy = min(float(steady.busy[thread] / machine.max_grants[thread]), 1.0)
-                name = machine.threads[thread].name
-                resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity)
+                resource = _thread_resource(machine, steady, thread, capacity)
                 if by_thread > by_group * _EQUAL_RATIO or not groups:
                     limits.append((resource, why))
                 limits += [
-                    _close_thread_limit(machine, steady, number, rate / float(alone[number])) for number in close
+                    (
+                        _thread_resource(machine, steady, number, rate / float(alone[number])),
+                        _thread_reason(machine, steady, number),
+                    )
+                    for number in close
                 ]
         elif group is not None:
             why = _group_reason(machine, steady, group)
@@ -211,13 +214,7 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
         if lossless.demand[number] > 0.0:
             lanes = round(float(machine.max_grants[number]))
             why = f'task unit "{name}" works on {lanes} frame{"s" if lanes > 1 else ""} at once'
-            resource = Resource(
-                name=name,
-                kind="task",
-                utilisation_ratio=min(float(steady.busy[number] / machine.max_grants[number]), 1.0),
-                capacity_pps=rate / float(alone[number]),
-            )
-            limits.append((resource, why))
+            limits.append((_thread_resource(machine, steady, number, rate / float(alone[number])), why))
     if lossless.first_lost >= 0:
         limits.append(_turns_limit(machine, steady, lossless))
     visits = np.empty(len(lossless.visits))
@@ -244,12 +241,10 @@ def _fullest_threads(alone: Vector, demand: Vector, threads: Sequence[int]) -> l
     return [first, *unlike[:_MAX_NAMES]]
 
 
-def _close_thread_limit(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: float) -> Limit:
-    """Return a thread that is nearly as full as the limiting one."""
+def _thread_resource(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: float) -> Resource:
     busy = min(float(steady.busy[number] / machine.max_grants[number]), 1.0)
     name = machine.threads[number].name
-    why = _thread_reason(machine, steady, number)
-    return Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity_pps), why
+    return Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity_pps)
 
 
 def unit_loads(machine: ThreadMachine, busy: Vector, pool: int) -> Vector:
@@ -278,9 +273,7 @@ def _turns_limit(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> 
     why = f'"{name}" shares its unit with polling threads, which take their turns whether they have frames or not'
     if away_s > 0.0:
         why += f", {format_duration(away_s)} at a time, too long for its ring of {frames} frames"
-    busy = min(float(steady.busy[number] / machine.max_grants[number]), 1.0)
-    resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=lossless.rate_pps)
-    return resource, why
+    return _thread_resource(machine, steady, number, lossless.rate_pps), why
 
 
 def _thread_reason(machine: ThreadMachine, steady: Steady, number: int) -> str:
@@ -340,10 +333,8 @@ def ranked(fluid: Fluid, limits: list[Limit], forwarded_pps: float) -> tuple[tup
     reference = max(lossless, forwarded_pps)
     ranked = sorted(limits, key=lambda pair: pair[0].capacity_pps)
     resources = tuple(
-        Resource(
-            name=resource.name,
-            kind=resource.kind,
-            utilisation_ratio=resource.utilisation_ratio,
+        replace(
+            resource,
             capacity_pps=max(resource.capacity_pps, forwarded_pps),
             margin_ratio=max(resource.capacity_pps, forwarded_pps) / reference - 1.0 if reference > 0.0 else math.inf,
         )

@@ -228,7 +228,7 @@ def sharing(threads: list[Thread]) -> NDArray[np.bool_]:
 class ThreadMachine:
     """The threads of a router under a load.
 
-    Arrays by node are in the order of the passage (tasks, then ports and exit).
+    Arrays by node are in the order of the propagation (tasks, then ports and exit).
     """
 
     model: RouterModel
@@ -236,7 +236,6 @@ class ThreadMachine:
     graph: FlowGraph
     propagation: Propagation
     costs: tuple[Cost, ...]
-    tasks: tuple[TaskUnit | None, ...]
     threads: tuple[Thread, ...]
     busy_s: Vector = field("Seconds of a unit per frame by node, in full batches, without contention")
     limit_pps: Vector = field("Rate limit by node, frames/s: that of the link; infinite for task units")
@@ -367,7 +366,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
             batch_s = cost.batch_s * (1.0 - 1.0 / cost.batch_frames)
             interrupt_s = cost.interrupt_s
             if task.activation.kind == "thread":
-                interrupt_s = task.activation.interrupt_cost_s * _slowness(task, model, cost)
+                interrupt_s = task.activation.interrupt_cost_s * cost.slowdown
             start_s[number] = max(start_s[number], batch_s + interrupt_s)
             moderation_s[number] = max(moderation_s[number], cost.moderation_s)
     pool_of = np.array([thread.pool for thread in threads], dtype=np.intp)
@@ -389,16 +388,12 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     levels = levels_of(model, first_tasks, threads)
     polling = np.array([task.activation.kind == "polling" and bool(task.needs) for task in first_tasks])
     takes_turns = bool((polling & shared).any())
-    order: list[TaskUnit | None] = [None] * nodes
-    for index, task in enumerate(graph.tasks):
-        order[int(position[index])] = task
     return ThreadMachine(
         model=model,
         load=load,
         graph=graph,
         propagation=propagation,
         costs=costs,
-        tasks=tuple(order),
         threads=tuple(threads),
         busy_s=busy_s,
         limit_pps=limit_pps,
@@ -447,15 +442,6 @@ def _at_once(task: TaskUnit, thread: Thread, model: RouterModel) -> int:
         for position, need in enumerate(task.needs)
     ]
     return max(served_at_once(task, min(max_grants)), 1)
-
-
-def _slowness(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
-    """Return the time that a second of work takes on its units at their mean speed with interruptions, s."""
-    pool = model.pool(task.needs[0].pool) if task.needs else None
-    if pool is None or not pool.unit_speed_ratio:
-        return cost.stretch
-    allowed = task.pin or range(pool.units)
-    return cost.stretch * len(allowed) / math.fsum(pool.unit_speed_ratio[unit] for unit in allowed)
 
 
 def _weights(

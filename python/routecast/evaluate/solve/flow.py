@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from functools import lru_cache
 from heapq import heappop, heappush
 
@@ -31,20 +31,27 @@ _MAX_CACHED_FLOWS = 4096
 
 
 @value
-class FlowGraph:
+class FlowRouting:
+    """The routing of a load's streams. It is independent of service times, so many runs of an experiment share it."""
+
+    order: tuple[int, ...] = field("Numbers of the task units in topological order")
+    ingress: tuple[int, ...] = field("Port number that each stream enters by")
+    egress: tuple[int, ...] = field("Port number that each stream leaves by")
+    share: Vector = field("Share of the intended load of each stream")
+    entry: tuple[int, ...] = field("Node that each port's frames enter")
+    edges: tuple[tuple[tuple[int, Vector], ...], ...] = field("By task unit: ``(node, fraction of each stream)``")
+    ingress_index: Index = field("Index of the port that each stream enters by")
+    entered: Index = field("Node that each stream enters")
+
+
+@value
+class FlowGraph(FlowRouting):
     """A load's streams on a router's task graph."""
 
     tasks: tuple[TaskUnit, ...] = field("In topological order")
     ports: int
-    ingress: tuple[int, ...] = field("Port number that each stream enters by")
-    egress: tuple[int, ...] = field("Port number that each stream leaves by")
-    share: Vector = field("Share of the intended load of each stream")
     ingress_cap: Vector = field("Frames per second that each port can take in at line rate")
-    entry: tuple[int, ...] = field("Node that each port's frames enter")
-    edges: tuple[tuple[tuple[int, Vector], ...], ...] = field("By task unit: ``(node, fraction of each stream)``")
     exit: int = field("Node of frames that leave the router by no port")
-    ingress_index: Index = field("Index of the port that each stream enters by")
-    entered: Index = field("Node that each stream enters")
 
     def by_port(self, rates: Vector) -> Vector:
         """Return the sum over the streams that enter by each port."""
@@ -123,8 +130,8 @@ class RatesUnderLoss:
         while pending:
             node = heappop(pending)
             row = self.entering[node].copy()
-            for feeders, fraction in self.feeders[node]:
-                row += self.rates[feeders] * self.admitted_ratio[feeders] * fraction
+            for feeder, fraction in self.feeders[node]:
+                row += self.rates[feeder] * self.admitted_ratio[feeder] * fraction
             self.rates[node], self.total[node] = row, row.sum()
             for following, _ in edges[node]:
                 if following < count and following not in reached:
@@ -141,41 +148,18 @@ def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
     routing = route_flows(routes, ports, load.flows)
     mean_bytes = load.frames.mean_bytes
     return FlowGraph(
+        **{part.name: getattr(routing, part.name) for part in fields(routing)},
         tasks=tuple([model.tasks[number] for number in routing.order]),
         ports=len(ports),
-        ingress=routing.ingress,
-        egress=routing.egress,
-        share=routing.share,
         ingress_cap=np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports]),
-        entry=routing.entry,
-        edges=routing.edges,
         exit=len(routes) + len(ports),
-        ingress_index=routing.ingress_index,
-        entered=routing.entered,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _FlowRouting:
-    """The routing of flows. It does not depend on service times, so many runs of an experiment share it.
-
-    ``order``: numbers of the task units in topological order; the other fields are those of :class:`FlowGraph`.
-    """
-
-    order: tuple[int, ...]
-    ingress: tuple[int, ...]
-    egress: tuple[int, ...]
-    share: Vector
-    entry: tuple[int, ...]
-    edges: tuple[tuple[tuple[int, Vector], ...], ...]
-    ingress_index: Index
-    entered: Index
 
 
 @lru_cache(maxsize=16)
 def _route_flows(
     routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], ...], flows: FlowSet
-) -> _FlowRouting:
+) -> FlowRouting:
     order = topological_order([TaskUnit(name=name, route=route) for name, route in routes])
     numbers = {name: number for number, (name, _) in enumerate(routes)}
     names = [name for name, _ in ports]
@@ -197,7 +181,7 @@ def _route_flows(
     edges = {route: _edges(route, streams, nodes, names) for route in {task.route for task in order}}
     ingress = tuple(stream[0] for stream in streams)
     entry = tuple(nodes[entry] for _, entry in ports)
-    return _FlowRouting(
+    return FlowRouting(
         order=tuple(numbers[task.name] for task in order),
         ingress=ingress,
         egress=tuple(stream[1] for stream in streams),

@@ -91,7 +91,7 @@ class Sharing:
             of_pool = busy.get(part.pool.name)
             if of_pool is None:
                 of_pool = busy[part.pool.name] = [0.0] * len(self.tasks)
-            most = float(len(part.units))
+            max_units = float(len(part.units))
             for index, units in part.members:
                 rate = granted_pps[index]
                 if short[index] or not self.starts_cost[index]:
@@ -102,7 +102,7 @@ class Sharing:
                         rate / lanes, factor[index], equal_gaps=self.equal_gaps[index]
                     )
                 taken = (used + rate * switching_s[index]) * units
-                of_pool[index] += taken if taken < most else most
+                of_pool[index] += taken if taken < max_units else max_units
         return busy
 
 
@@ -157,6 +157,13 @@ class Fluid:
     """Rates through the windows, where the router has windows."""
     steady: Steady | None = None
     """The fixed point of threads, where the router has threads."""
+
+    def components_by_pool(self) -> dict[str, list[Component]]:
+        """Return the components of each pool by its name."""
+        by_pool: dict[str, list[Component]] = {pool.name: [] for pool in self.model.pools}
+        for part in self.components:
+            by_pool[part.pool.name].append(part)
+        return by_pool
 
     def drops_pps(self) -> dict[str, float]:
         """Loss by location: task units by name, ports as ``"port 1 out"``."""
