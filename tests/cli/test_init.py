@@ -80,8 +80,8 @@ def test_a_router_of_this_machine_is_solved_as_it_stands(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("cards", "ports", "link_bps", "guess"),
     [
-        ((), 2, 10e9, "guess: no network card tells its speed"),
-        ((25e9,), 2, 25e9, "guess: only card0 tells its speed"),
+        ((), 2, 10e9, "guess: no network card reports its speed"),
+        ((25e9,), 2, 25e9, "guess: only card0 reports its speed"),
         ((1e9, 25e9, 25e9), 2, 25e9, "card1, card2"),
         ((1e9,) * 4, 4, 1e9, "card0, card1, card2, card3"),
     ],
@@ -100,7 +100,7 @@ def test_the_commonest_speed_of_the_cards_counts(
     )
     text = router_text(start, command="routecast init --from-host")
     assert guess in text
-    assert ("the system does not tell the clock" in text) == (frequency_hz is None)
+    assert ("the system does not report the clock" in text) == (frequency_hz is None)
     (tmp_path / "host.router.toml").write_text(text)
     model, load = read_router_and_load(tmp_path / "host.router.toml")
     assert [port.link_bps for port in model.ports] == [link_bps] * ports

@@ -420,10 +420,10 @@ class _Intervals:
 
     def below(self, key: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a table below this table, with the intervals that this table holds for it."""
-        here = {
+        inner_ends = {
             name.removeprefix(f"{key}."): ends for name, ends in self.by_field.items() if name.startswith(f"{key}.")
         }
-        return {**table, "interval": here} if here else table
+        return {**table, "interval": inner_ends} if inner_ends else table
 
 
 def _intervals(table: Mapping[str, Any]) -> _Intervals:

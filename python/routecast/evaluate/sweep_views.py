@@ -96,19 +96,20 @@ def _limits(bottleneck: Bottleneck | None) -> str:
 
 def sweep_notes(sweep: Sweep) -> tuple[str, ...]:
     """Return the notes on a sweep: on all points, on unknown values with the reason, on ranges of validity."""
-    problems = [
-        f"{', '.join(f'{key} = {entry}' for key, entry in point.settings.items())}: {point.problem}"
-        for point in sweep.points
-        if point.problem
-    ]
+    problems = [f"{_settings_text(point)}: {point.problem}" for point in sweep.points if point.problem]
     differ = [
-        f"{', '.join(f'{key} = {entry}' for key, entry in point.settings.items())}: "
-        f"solve says that {mine.name} limits, simulate that {theirs.name} does"
+        f"{_settings_text(point)}: solve says that {solved.name} limits, simulate that {simulated.name} does"
         for point in sweep.points
-        if point.simulated and (mine := point.bottleneck) and mine.differs_from(theirs := point.simulated.bottleneck)
+        if point.simulated
+        and (solved := point.bottleneck)
+        and solved.differs_from(simulated := point.simulated.bottleneck)
     ]
     validity = list(dict.fromkeys(note for point in sweep.points for note in point.notes))
     return (*sweep.notes, *_abbreviated(problems), *_abbreviated(differ), *_abbreviated(validity))
+
+
+def _settings_text(point: SweepPoint) -> str:
+    return ", ".join(f"{key} = {entry}" for key, entry in point.settings.items())
 
 
 def _abbreviated(notes: Sequence[str]) -> list[str]:
@@ -141,7 +142,7 @@ def sweep_figure(sweep: Sweep) -> Figure:
         others = ", ".join(f"{key} {entry}" for key, entry in point.settings.items() if key != x_key.key)
         curves.setdefault(others, []).append(point)
     rate_of: Rate = (lambda point: _forwarded(point.trial)) if sweep.has_load else (lambda point: point.lossless_pps)
-    drawn_points = [point for own in list(curves.values())[:_MAX_CURVES] for point in own]
+    drawn_points = [point for curve in list(curves.values())[:_MAX_CURVES] for point in curve]
     has_maximum = not sweep.has_load and any(
         point.maximum_pps > point.lossless_pps * (1.0 + _SAME) for point in drawn_points
     )
@@ -152,10 +153,10 @@ def sweep_figure(sweep: Sweep) -> Figure:
     first = "forwarded" if sweep.has_load else "without loss"
     colours = palette(min(len(curves), _MAX_CURVES), ordered=len(curves) > 2)
     for (name, points), colour in zip(curves.items(), colours, strict=False):
-        own = sorted(points, key=lambda point: x_of[repr(point.settings[x_key.key])])
+        curve = sorted(points, key=lambda point: x_of[repr(point.settings[x_key.key])])
 
-        def coordinates(get: Rate, own: Sequence[SweepPoint] = own) -> tuple[tuple[float, ...], tuple[float, ...]]:
-            pairs = [(x_of[repr(point.settings[x_key.key])], get(point) / scale) for point in own]
+        def coordinates(get: Rate, curve: Sequence[SweepPoint] = curve) -> tuple[tuple[float, ...], tuple[float, ...]]:
+            pairs = [(x_of[repr(point.settings[x_key.key])], get(point) / scale) for point in curve]
             known = [pair for pair in pairs if math.isfinite(pair[1])]
             return tuple(x for x, _ in known), tuple(y for _, y in known)
 

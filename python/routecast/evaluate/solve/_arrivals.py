@@ -238,9 +238,10 @@ def merge(streams: list[ArrivalProcess]) -> ArrivalProcess:
 def _mixed(streams: list[ArrivalProcess]) -> tuple[float, ...]:
     """Return the shares of the frame sizes over all streams."""
     rate = sum(stream.rate_pps for stream in streams)
-    each = zip(*(stream.sizes for stream in streams), strict=True)
+    shares_by_size = zip(*(stream.sizes for stream in streams), strict=True)
     return tuple(
-        sum(share * stream.rate_pps for share, stream in zip(shares, streams, strict=True)) / rate for shares in each
+        sum(share * stream.rate_pps for share, stream in zip(shares, streams, strict=True)) / rate
+        for shares in shares_by_size
     )
 
 

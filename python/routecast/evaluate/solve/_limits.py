@@ -158,7 +158,7 @@ def window_notes(fluid: Fluid) -> list[str]:
             "the wait for units of windows takes arrivals at every window to vary as much as at the first, an "
             "approximation; percentiles are not known"
         )
-    if any(not way for way in windows.paths):
+    if not all(windows.paths):
         notes.append(
             "windows whose inner paths part: below overload the waits of their own frames for each other are left out"
         )

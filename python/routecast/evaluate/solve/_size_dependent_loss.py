@@ -79,13 +79,13 @@ def _poisson_gaps(wire_s: list[float], shares: tuple[float, ...], rate_pps: floa
     ``gap = L + idle`` with ``P(idle > t | L) = (1 - rho)·e^{-λL}/E[e^{-λL}]·e^{-λt}``: a frame finds the link idle with
     probability 1 - rho (M/G/1). The probability falls with the length of the frame, which arrives with its last bit.
     """
-    kept = sum(share * math.exp(-rate_pps * gap) for share, gap in zip(shares, wire_s, strict=True))
+    no_arrival = sum(share * math.exp(-rate_pps * gap) for share, gap in zip(shares, wire_s, strict=True))
     free = max(1.0 - rate_pps * sum(share * gap for share, gap in zip(shares, wire_s, strict=True)), 0.0)
     idle = [-math.log1p(-(number + 0.5) / _POINTS) for number in range(_POINTS)]
     mean = sum(idle) / _POINTS
     points: list[Points] = []
     for gap_s in wire_s:
-        chance = free * math.exp(-rate_pps * gap_s) / kept
+        chance = free * math.exp(-rate_pps * gap_s) / no_arrival
         later = [(chance / _POINTS, gap_s + pause / mean / rate_pps) for pause in idle] if chance > 0.0 else []
         points.append(((1.0 - chance, gap_s), *later))
     return points

@@ -289,8 +289,8 @@ def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
         if machine.upstream is not None:
             share, away = _shares_in_turns(machine, work, granted, work_s)
             coming = np.where(propagation.is_looked_ahead_to, node_rates.could_arrive, node_rates.arriving)
-            kept = kept_pps(machine.upstream, machine.thread, away, share, coming, machine.queue_frames)
-            new_limit = np.minimum(new_limit, kept)
+            ring_limit = kept_pps(machine.upstream, machine.thread, away, share, coming, machine.queue_frames)
+            new_limit = np.minimum(new_limit, ring_limit)
         used = machine.sum_by_thread(node_rates.served * work_s)
         new_wakes = wakes
         if rounds < _FROZEN_ROUND:

@@ -102,15 +102,15 @@ class Windows:
         wait, full_s = np.zeros_like(self.demand_s), np.zeros(len(self.servers))
         bound_ratio = np.ones(len(self.units))
         rate = np.minimum(arriving_pps, self.units / np.maximum(alone_s, _TINY))
-        residence = most = alone_s
+        residence = max_pps = alone_s
         for number in range(_MAX_ROUNDS):
             previous = rate, full_s
             free_s = alone_s + wait.sum(axis=1)
             if number in _PATTERN_ROUNDS:
                 bound_ratio = self._bound_ratios(free_s, arriving_pps)
             residence = free_s + self.visits @ full_s
-            most = bound_ratio * self.units / np.maximum(residence, _TINY)
-            rate = 0.5 * (rate + np.minimum(arriving_pps, most)) if number else np.minimum(arriving_pps, most)
+            max_pps = bound_ratio * self.units / np.maximum(residence, _TINY)
+            rate = 0.5 * (rate + np.minimum(arriving_pps, max_pps)) if number else np.minimum(arriving_pps, max_pps)
             frames_inside = np.maximum(rate * residence, 1.0)
             used = rate[:, None] * per_server
             queue = rate[:, None] * (per_server + wait)
@@ -129,9 +129,9 @@ class Windows:
         fullest = np.where(self.visits > 0.0, load, 0.0).max(axis=1, initial=0.0)
         rate = np.where(fullest > 1.0 - 1e-6, rate / np.maximum(fullest, _TINY), rate)
         return WindowRates(
-            pps=np.where(most >= arriving_pps * (1.0 - 1e-6), arriving_pps, np.minimum(rate, arriving_pps)),
+            pps=np.where(max_pps >= arriving_pps * (1.0 - 1e-6), arriving_pps, np.minimum(rate, arriving_pps)),
             residence_s=np.minimum(residence, self.units / np.maximum(rate, _TINY)),
-            max_pps=most,
+            max_pps=max_pps,
             alone_pps=bound_ratio * self.units / np.maximum(free_s, _TINY),
             wait_s=full_s + np.divide(wait, self.visits, out=np.zeros_like(wait), where=self.visits > 0.0).max(axis=0),
         )
@@ -272,7 +272,7 @@ class _Stations:
         self.inner: list[int] = []
         self.of: dict[int, int] = {}
         part_of = {index: part for part in parts for index, _ in part.members}
-        known: dict[object, int] = {}
+        station_of_units: dict[object, int] = {}
         for index in sorted(frozenset().union(*insides)):
             task = tasks[index]
             if index in enters:
@@ -281,13 +281,13 @@ class _Stations:
             elif task.needs:
                 part = part_of[index]
                 key = (part.pool.name, part.units)
-                if key not in known:
+                if key not in station_of_units:
                     at_once = served_at_once(task, max(len(part.units) // task.needs[0].units, 1))
-                    known[key] = self._new(part.pool.name, float(at_once), -1)
-                self.of[index] = known[key]
+                    station_of_units[key] = self._new(part.pool.name, float(at_once), -1)
+                self.of[index] = station_of_units[key]
             else:
-                most = sum(float(units[place]) for place, inside in enumerate(insides) if index in inside)
-                if task.parallel < most:
+                max_frames = sum(float(units[place]) for place, inside in enumerate(insides) if index in inside)
+                if task.parallel < max_frames:
                     self.of[index] = self._new(task.name, float(task.parallel), -1)
 
     def _new(self, name: str, servers: float, inner: int) -> int:

@@ -192,9 +192,9 @@ def check_multistage(
     problems += faults
     if connections.balancing == "local" and routers:
         problems += _local_problems(balancers, routers)
-    most = MAX_PORTS // max(len(balancers), 1)
-    if not is_faulty(faults, "ports_per_balancer") and connections.ports_per_balancer > most:
-        message = f"got {connections.ports_per_balancer}: {len(balancers)} balancers have at most {most} each"
+    max_ports = MAX_PORTS // max(len(balancers), 1)
+    if not is_faulty(faults, "ports_per_balancer") and connections.ports_per_balancer > max_ports:
+        message = f"got {connections.ports_per_balancer}: {len(balancers)} balancers have at most {max_ports} each"
         problems.append(Problem("ports_per_balancer", message))
     if connections.interconnect.kind == "shared_hub":
         problems += _hub_problems(machines, by_name)
