@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
-from routecast.plan.placement._server_load import Pins, ServerLoads, machine_in
+from routecast.plan.placement._server_load import ServerLoads, machine_in
 from routecast.plan.placement._simulation import ElementPlacement
 from routecast.plan.placement.model import ElementGroup, PlacementProblem, ServerGroup
 from routecast.quantity.schema import field, value
@@ -145,18 +145,18 @@ def threads_of(problem: PlacementProblem, host: ServerGroup, element: str) -> in
 
 
 def patterns_above(
-    classes: Classes, loads: ServerLoads, least_pps: float, *, most: int, seconds: float = math.inf
+    classes: Classes, loads: ServerLoads, min_pps: float, *, max_count: int, seconds: float = math.inf
 ) -> list[Pattern]:
-    """Return the patterns with elements that could carry ``least_pps``.
+    """Return the patterns with elements that could carry ``min_pps``.
 
-    Raises TooManyPatterns if there are more than ``most``, or if they take longer than ``seconds``.
+    Raises TooManyPatterns if there are more than ``max_count``, or if they take longer than ``seconds``.
     """
     patterns: list[Pattern] = []
     until_s = time.perf_counter() + seconds
     for host in range(len(classes.hosts)):
-        for counts in _counts_of_host(classes, loads, host, least_pps):
+        for counts in _counts_of_host(classes, loads, host, min_pps):
             patterns.append(Pattern(host=host, counts=counts))
-            if len(patterns) > most or time.perf_counter() > until_s:
+            if len(patterns) > max_count or time.perf_counter() > until_s:
                 raise TooManyPatterns
     return patterns
 
@@ -166,29 +166,26 @@ def is_allowed(classes: Classes, pattern: Pattern) -> bool:
     return _fits(classes, pattern.host, pattern.counts) and _is_complete(classes, pattern.counts)
 
 
-def _counts_of_host(classes: Classes, loads: ServerLoads, host: int, least_pps: float) -> Iterator[tuple[int, ...]]:
+def _counts_of_host(classes: Classes, loads: ServerLoads, host: int, min_pps: float) -> Iterator[tuple[int, ...]]:
     group = classes.hosts[host].group
     work = [loads.work(group.name, elements.group.name).total_s for elements in classes.elements]
-    room_s = loads.cores(group.name) / least_pps if least_pps > 0.0 else math.inf
+    room_s = loads.cores(group.name) / min_pps if min_pps > 0.0 else math.inf
     counts = [0] * len(classes.elements)
 
     def deeper(number: int, used_s: float) -> Iterator[tuple[int, ...]]:
         if number == len(counts):
-            now = tuple(counts)
-            if (
-                any(now)
-                and _is_complete(classes, now)
-                and loads.bound_pps(group.name, classes.by_group(now)) >= least_pps
-            ):
-                yield now
+            pattern = tuple(counts)
+            is_complete = any(pattern) and _is_complete(classes, pattern)
+            if is_complete and loads.bound_pps(group.name, classes.by_group(pattern)) >= min_pps:
+                yield pattern
             return
-        most = len(classes.elements[number].names) if host in classes.allowed[number] else 0
-        for count in range(most + 1):
+        max_elements = len(classes.elements[number].names) if host in classes.allowed[number] else 0
+        for count in range(max_elements + 1):
             counts[number] = count
-            total = used_s + count * work[number]
-            if total > room_s * (1.0 + 1e-9) or not _fits(classes, host, tuple(counts)):
+            total_s = used_s + count * work[number]
+            if total_s > room_s * (1.0 + 1e-9) or not _fits(classes, host, tuple(counts)):
                 break
-            yield from deeper(number + 1, total)
+            yield from deeper(number + 1, total_s)
         counts[number] = 0
 
     yield from deeper(0, 0.0)
@@ -199,13 +196,13 @@ def _fits(classes: Classes, host: int, counts: tuple[int, ...]) -> bool:
     group, problem = classes.hosts[host].group, classes.problem
     if group.slots is not None and sum(counts) > group.slots:
         return False
-    member_names = [(n, elements.group) for n, elements in zip(counts, classes.elements, strict=True) if n]
+    group_counts = [(n, elements.group) for n, elements in zip(counts, classes.elements, strict=True) if n]
     if group.memory_bytes is not None:
-        memory = sum(n * elements.memory_bytes for n, elements in member_names)
-        if memory > group.memory_bytes * (1.0 + 1e-12):
+        memory_bytes = sum(n * elements.memory_bytes for n, elements in group_counts)
+        if memory_bytes > group.memory_bytes * (1.0 + 1e-12):
             return False
     if not problem.rules.shared_cores:
-        threads = sum(n * threads_of(problem, group, elements.name) for n, elements in member_names)
+        threads = sum(n * threads_of(problem, group, elements.name) for n, elements in group_counts)
         if threads > group.cores:
             return False
     if any(n and host not in classes.allowed[k] for k, n in enumerate(counts)):
@@ -215,15 +212,15 @@ def _fits(classes: Classes, host: int, counts: tuple[int, ...]) -> bool:
 
 def _is_complete(classes: Classes, counts: tuple[int, ...]) -> bool:
     """Return whether the elements of each rule ``together`` and of each local chain are all present or all absent."""
-    every = classes.counts
+    totals = classes.counts
     for rule in classes.together:
-        if any(counts[k] for k in rule) and not all(counts[k] == every[k] for k in rule):
+        if any(counts[k] for k in rule) and not all(counts[k] == totals[k] for k in rule):
             return False
     if classes.problem.balancing == "local":
         group_counts = classes.by_group(counts)
         for chain in classes.problem.chains:
-            is_here = [group_counts[stage] > 0 for stage in chain.stages]
-            if chain.returns and any(is_here) and not all(is_here):
+            is_present = [group_counts[stage] > 0 for stage in chain.stages]
+            if chain.returns and any(is_present) and not all(is_present):
                 return False
     return True
 
@@ -244,33 +241,39 @@ def candidate_of_servers(classes: Classes, servers: Mapping[str, str]) -> Candid
     for number, elements in enumerate(classes.elements):
         for name in elements.names:
             counts[servers[name]][number] += 1
-    return candidate_of(Pattern(host=host_of[name], counts=tuple(own)) for name, own in counts.items())
+    return candidate_of(Pattern(host=host_of[name], counts=tuple(numbers)) for name, numbers in counts.items())
 
 
-def placement_of(
-    classes: Classes, loads: ServerLoads, candidate: Candidate, pins: Mapping[Pattern, Pins] | None = None
-) -> ElementPlacement:
-    """Return the placement of a candidate; patterns that ``pins`` lacks get the pinning that is best without loss."""
+def choices_of(classes: Classes, loads: ServerLoads, candidate: Candidate) -> list[str]:
+    """Return the ways of pinning that any server of a candidate allows."""
+    return list(dict.fromkeys(choice for pattern, _ in candidate for choice in loads.pins(*classes.content(pattern))))
+
+
+def placement_of(classes: Classes, loads: ServerLoads, candidate: Candidate, choice: str = "") -> ElementPlacement:
+    """Return the placement of a candidate with a way of pinning on every server that allows it.
+
+    The other servers get the pinning that is best without loss; with an empty ``choice`` all of them do.
+    """
     groups = classes.problem.elements
-    left = [list(elements.names) for elements in classes.elements]
-    free = [list(host.names) for host in classes.hosts]
+    unplaced = [list(elements.names) for elements in classes.elements]
+    free_servers = [list(host.names) for host in classes.hosts]
     servers: dict[str, str] = {}
     cores: dict[str, Cores] = {}
+    choices: dict[str, str] = {}
     for pattern, number in candidate:
+        pattern_choice, pins = loads.pinning(*classes.content(pattern), choice)
         for _ in range(number):
-            server = free[pattern.host].pop(0)
-            own: dict[str, list[str]] = {group.name: [] for group in groups}
+            server = free_servers[pattern.host].pop(0)
+            choices[server] = pattern_choice
+            by_group: dict[str, list[str]] = {group.name: [] for group in groups}
             for k, count in enumerate(pattern.counts):
-                own[classes.elements[k].group.name] += [left[k].pop(0) for _ in range(count)]
-            names = [name for group in groups for name in own[group.name]]
+                by_group[classes.elements[k].group.name] += [unplaced[k].pop(0) for _ in range(count)]
+            names = [name for group in groups for name in by_group[group.name]]
             servers |= dict.fromkeys(names, server)
-            chosen = (pins or {}).get(pattern)
-            if chosen is None:
-                chosen = loads.capacity(*classes.content(pattern)).pins
-            for thread, thread_cores in chosen.items():
+            for thread, thread_cores in pins.items():
                 cores[f"{names[int(machine_in(thread))]} {thread.split(' ', 1)[1]}"] = thread_cores
     order = [name for group in groups for name in group.names]
-    return ElementPlacement(servers={name: servers[name] for name in order}, pins=cores)
+    return ElementPlacement(servers={name: servers[name] for name in order}, pins=cores, choices=choices)
 
 
 def neighbours(classes: Classes, candidate: Candidate) -> Iterator[Candidate]:
@@ -285,31 +288,31 @@ def neighbours(classes: Classes, candidate: Candidate) -> Iterator[Candidate]:
                     yield neighbour
 
 
-def all_candidates(classes: Classes, patterns: list[Pattern], *, most: int) -> list[Candidate] | None:
-    """Return all candidates of some patterns; None if there are more than ``most``, or too many to search."""
+def all_candidates(classes: Classes, patterns: list[Pattern], *, max_count: int) -> list[Candidate] | None:
+    """Return all candidates of some patterns; None if there are more than ``max_count``, or too many to search."""
     candidates: list[Candidate] = []
     steps = 0
     limit = classes.problem.rules.most_servers
     patterns = sorted(patterns, key=lambda pattern: (pattern.host, pattern.counts), reverse=True)
-    free = [len(host.names) for host in classes.hosts]
+    free_servers = [len(host.names) for host in classes.hosts]
 
-    def deeper(start: int, left: tuple[int, ...], chosen: list[Pattern]) -> bool:
+    def deeper(start: int, remaining: tuple[int, ...], chosen: list[Pattern]) -> bool:
         nonlocal steps
         steps += 1
-        if not any(left):
+        if not any(remaining):
             candidates.append(candidate_of(chosen))
-            return len(candidates) <= most
-        if steps > 200 * most or (limit is not None and len(chosen) >= limit):
-            return steps <= 200 * most
+            return len(candidates) <= max_count
+        if steps > 200 * max_count or (limit is not None and len(chosen) >= limit):
+            return steps <= 200 * max_count
         for number in range(start, len(patterns)):
             pattern = patterns[number]
-            if not free[pattern.host] or any(c > n for c, n in zip(pattern.counts, left, strict=True)):
+            if not free_servers[pattern.host] or any(c > n for c, n in zip(pattern.counts, remaining, strict=True)):
                 continue
-            free[pattern.host] -= 1
-            rest = tuple(n - c for c, n in zip(pattern.counts, left, strict=True))
-            goes_on = deeper(number, rest, [*chosen, pattern])
-            free[pattern.host] += 1
-            if not goes_on:
+            free_servers[pattern.host] -= 1
+            rest = tuple(n - c for c, n in zip(pattern.counts, remaining, strict=True))
+            continues = deeper(number, rest, [*chosen, pattern])
+            free_servers[pattern.host] += 1
+            if not continues:
                 return False
         return True
 
@@ -337,13 +340,12 @@ def _changed(first: Pattern, second: Pattern) -> Iterator[tuple[Pattern, Pattern
     for k, count in enumerate(first.counts):
         if not count:
             continue
-        yield _moved(first, k, -1), _moved(second, k, 1)
-        for x, there in enumerate(second.counts):
-            if there and x != k:
-                yield _moved(_moved(first, k, -1), x, 1), _moved(_moved(second, x, -1), k, 1)
+        yield moved(first, k, -1), moved(second, k, 1)
+        for x, other_count in enumerate(second.counts):
+            if other_count and x != k:
+                yield moved(moved(first, k, -1), x, 1), moved(moved(second, x, -1), k, 1)
 
 
-def _moved(pattern: Pattern, k: int, change: int) -> Pattern:
-    counts = list(pattern.counts)
-    counts[k] += change
-    return Pattern(host=pattern.host, counts=tuple(counts))
+def moved(pattern: Pattern, k: int, change: int) -> Pattern:
+    """Return a pattern with ``change`` more elements of class ``k``."""
+    return Pattern(host=pattern.host, counts=tuple(n + change * (i == k) for i, n in enumerate(pattern.counts)))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from routecast.errors import Problem
 from routecast.plan.placement._candidates import (
     Candidate,
     Classes,
-    Pattern,
     TooManyPatterns,
     all_candidates,
     candidate_of,
     candidate_of_servers,
+    choices_of,
     classes_of,
     neighbours,
     patterns_above,
@@ -28,7 +29,7 @@ from routecast.plan.placement._feasibility import (
     is_feasible,
 )
 from routecast.plan.placement._search import PlacementSearch, SearchResult, TooManyElementClasses, work_bound_pps
-from routecast.plan.placement._server_load import Pins, ServerLoads
+from routecast.plan.placement._server_load import ServerLoads
 from routecast.plan.placement._simulation import ElementPlacement, SimulationCheck, load_of, router_of
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.prediction import PlacementPrediction, predict, predict_without_loss
@@ -36,7 +37,6 @@ from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
 
 _MAX_LISTED = 400
-_BEST = "best"
 
 
 @value
@@ -47,7 +47,7 @@ class PredictedCandidate:
         "value",
         "servers=placement.servers",
         "pins=placement.pins",
-        "pinned=choice",
+        "pinned=placement.choices",
         "offered_pps=prediction.offered_pps",
         "forwarded_pps=prediction.forwarded_pps",
         "lossless_pps=prediction.lossless_pps",
@@ -61,109 +61,92 @@ class PredictedCandidate:
     placement: ElementPlacement
     value: float = field("Value of the objective")
     prediction: PlacementPrediction = field("Prediction at the offered load or the target")
-    choice: dict[str, str] = field("Way of pinning of each server that is used")
     check: SimulationCheck | None = field("Check by simulation", default=None)
 
 
-@value
-class ForwardedCandidate:
-    """A candidate with the same way of pinning on every server, and its prediction in overload."""
-
-    candidate: Candidate
-    choice: str
-    placement: ElementPlacement
-    prediction: PlacementPrediction
-
-    @property
-    def forwarded_pps(self) -> float:
-        """Frames per second that leave."""
-        return self.prediction.forwarded_pps
-
-
 @dataclass(slots=True)
-class Forwarding:
+class ForwardingSearch:
     """The search for the candidate that forwards most of an offered load, in overload too.
 
     Frames that are lost on one server do not reach the next, so servers cannot be predicted separately. The search
     predicts complete placements: all of them if they are few, else neighbours of the best without loss, as long as they
-    improve. ``is_pinned_in_all_ways`` says whether all candidates were predicted in all ways of pinning.
+    improve. ``has_all_candidates`` says whether all candidates were predicted, ``has_all_pins`` whether in all ways of
+    pinning.
     """
 
     classes: Classes
     loads: ServerLoads
     left_s: Callable[[], float]
-    is_pinned_in_all_ways: bool = False
+    on_best: Callable[[float], None]
+    predictions: dict[Candidate, PredictedCandidate] = dataclasses.field(default_factory=dict)
+    has_all_candidates: bool = False
+    has_all_pins: bool = False
 
-    def predict(self, candidate: Candidate, choice: str = _BEST) -> ForwardedCandidate:
-        """Predict a candidate with a way of pinning on every server that allows it."""
-        problem = self.classes.problem
-        pins: dict[Pattern, Pins] = {}
-        if choice != _BEST:
-            for pattern, _ in candidate:
-                content = self.classes.content(pattern)
-                pins[pattern] = self.loads.pins(*content).get(choice, self.loads.capacity(*content).pins)
-        placement = placement_of(self.classes, self.loads, candidate, pins)
-        prediction = predict(router_of(problem, placement), load_of(problem))
-        return ForwardedCandidate(candidate=candidate, choice=choice, placement=placement, prediction=prediction)
-
-    def predict_pinned(self, candidate: Candidate) -> ForwardedCandidate:
-        """Predict a candidate in each way of pinning; return the best."""
-        choices = [_BEST]
-        for pattern, _ in candidate:
-            choices += self.loads.pins(*self.classes.content(pattern))
-        predicted = (self.predict(candidate, choice) for choice in dict.fromkeys(choices))
-        return max(predicted, key=lambda pinned: pinned.forwarded_pps)
-
-    def search(self, start: Candidate, on_best: Callable[[float], None]) -> tuple[list[ForwardedCandidate], bool]:
-        """Return candidates, the best first, and whether these are all candidates."""
-        all_listed = _all_candidates(self.classes, self.loads, _MAX_LISTED)
-        seen: dict[Candidate, ForwardedCandidate] = {}
-
-        def ranked() -> list[ForwardedCandidate]:
-            return sorted(seen.values(), key=lambda predicted: -predicted.forwarded_pps)
-
+    def search(self, start: Candidate) -> list[PredictedCandidate]:
+        """Return the predicted candidates, the best first."""
         try:
-            if all_listed is not None:
-                for candidate in sorted(all_listed, key=lambda candidate: candidate != start):
-                    if seen and self.left_s() <= 0.0:
-                        return ranked(), False
-                    seen[candidate] = self.predict(candidate)
-                    on_best(max(predicted.forwarded_pps for predicted in seen.values()))
-                for predicted in ranked():
-                    if self.left_s() <= 0.0:
-                        break
-                    seen[predicted.candidate] = self.predict_pinned(predicted.candidate)
-                    on_best(max(predicted.forwarded_pps for predicted in seen.values()))
-                else:
-                    self.is_pinned_in_all_ways = True
-                return ranked(), True
-            best = seen[start] = self.predict_pinned(start)
-            on_best(best.forwarded_pps)
-            while self.left_s() > 0.0:
-                previous = best
-                for candidate in neighbours(self.classes, best.candidate):
-                    if self.left_s() <= 0.0:
-                        break
-                    if candidate not in seen:
-                        seen[candidate] = self.predict(candidate)
-                        if seen[candidate].forwarded_pps > best.forwarded_pps * (1.0 + 1e-9):
-                            best = seen[candidate]
-                            on_best(best.forwarded_pps)
-                            break
-                if best is previous:
-                    break
+            all_listed = _all_candidates(self.classes, self.loads, _MAX_LISTED)
+            if all_listed is None:
+                self._search_neighbours(start)
+            else:
+                self._predict_all(sorted(all_listed, key=lambda candidate: candidate != start))
         except KeyboardInterrupt:
-            if not seen:
+            if not self.predictions:
                 raise
-        return ranked(), False
+        return sorted(self.predictions.values(), key=lambda predicted: -predicted.value)
+
+    def _search_neighbours(self, start: Candidate) -> None:
+        best = self._add_pinned(start)
+        untried = neighbours(self.classes, start)
+        while self.left_s() > 0.0 and (candidate := next(untried, None)):
+            if candidate not in self.predictions:
+                predicted = self._add(candidate, predict_forwarded(self.classes, self.loads, candidate))
+                if predicted.value > best.value * (1.0 + 1e-9):
+                    best, untried = predicted, neighbours(self.classes, candidate)
+
+    def _predict_all(self, candidates: Sequence[Candidate]) -> None:
+        for candidate in candidates:
+            if self.predictions and self.left_s() <= 0.0:
+                return
+            self._add(candidate, predict_forwarded(self.classes, self.loads, candidate))
+        self.has_all_candidates = True
+        for candidate in sorted(self.predictions, key=lambda candidate: -self.predictions[candidate].value):
+            if self.left_s() <= 0.0:
+                return
+            self._add_pinned(candidate)
+        self.has_all_pins = True
+
+    def _add_pinned(self, candidate: Candidate) -> PredictedCandidate:
+        """Predict a candidate in each way of pinning and add the best."""
+        choices = ["", *choices_of(self.classes, self.loads, candidate)]
+        predicted = (predict_forwarded(self.classes, self.loads, candidate, choice) for choice in choices)
+        return self._add(candidate, max(predicted, key=lambda pinned: pinned.value))
+
+    def _add(self, candidate: Candidate, predicted: PredictedCandidate) -> PredictedCandidate:
+        self.predictions[candidate] = predicted
+        self.on_best(max(other.value for other in self.predictions.values()))
+        return predicted
 
 
-def _all_candidates(classes: Classes, loads: ServerLoads, most: int) -> list[Candidate] | None:
+def predict_forwarded(
+    classes: Classes, loads: ServerLoads, candidate: Candidate, choice: str = ""
+) -> PredictedCandidate:
+    """Predict the rate that a candidate forwards of the offered load; see :func:`placement_of` for ``choice``."""
+    placement = placement_of(classes, loads, candidate, choice)
+    prediction = predict(router_of(classes.problem, placement), load_of(classes.problem))
+    return PredictedCandidate(placement=placement, value=prediction.forwarded_pps, prediction=prediction)
+
+
+def _all_candidates(classes: Classes, loads: ServerLoads, max_count: int) -> list[Candidate] | None:
     try:
-        patterns = patterns_above(classes, loads, 0.0, most=most)
+        patterns = patterns_above(classes, loads, 0.0, max_count=max_count)
     except TooManyPatterns:
         return None
-    return all_candidates(classes, patterns, most=most)
+    return all_candidates(classes, patterns, max_count=max_count)
+
+
+def _in_fixed_order(candidate: Candidate) -> Candidate:
+    return candidate_of(pattern for pattern, number in candidate for _ in range(number))
 
 
 def forwarded_bound_pps(problem: PlacementProblem, loads: ServerLoads) -> float:
@@ -234,14 +217,10 @@ class Finder:
                 raise
             self.notes.append(_INTERRUPTED)
             if self.problem.goal.throughput == "forwarded" and self.problem.goal.objective == "throughput":
-                self.forwarded = [self._forwarded_candidate(result.candidate)]
+                self.forwarded = [predict_forwarded(self.classes, self.loads, result.candidate)]
                 self.bound = forwarded_bound_pps(self.problem, self.loads)
                 self.bound_scope = _BY_WORK
             return result
-
-    def _forwarded_candidate(self, candidate: Candidate) -> PredictedCandidate:
-        predicted = self.predicted(candidate, math.nan)
-        return replace(predicted, value=predicted.prediction.forwarded_pps)
 
     def _first_result(self) -> SearchResult | None:
         """Return the first candidate that meets the constraints; None if the search finds none."""
@@ -302,12 +281,11 @@ class Finder:
         return result
 
     def _describe_most_lossless(self) -> str:
-        free = replace(self.problem, goal=replace(self.problem.goal, objective="throughput"))
-        search = PlacementSearch(problem=free, classes=self.classes, loads=self.loads)
-        most = search.most_lossless()
-        return (
-            "" if most is None else f"The greatest throughput of any mapping without loss is {format_pps(most.value)}."
-        )
+        problem = replace(self.problem, goal=replace(self.problem.goal, objective="throughput"))
+        result = PlacementSearch(problem=problem, classes=self.classes, loads=self.loads).most_lossless()
+        if result is None:
+            return ""
+        return f"The greatest throughput of any mapping without loss is {format_pps(result.value)}."
 
     def _has_placement(self, problem: PlacementProblem) -> bool:
         """Return whether a problem with fewer constraints has a placement."""
@@ -327,33 +305,26 @@ class Finder:
         if result.value >= problem.offered_pps * (1.0 - 1e-9):
             self.notes.append("the offered load overloads no resource: the mapping forwards all of it")
             smaller = self._search.cheapest("servers", problem.offered_pps) or result
-            self.forwarded = [self._forwarded_candidate(smaller.candidate)]
+            self.forwarded = [predict_forwarded(self.classes, self.loads, smaller.candidate)]
             self.bound = problem.offered_pps
             return result
         self._on_step("the mapping that forwards most")
-        forwarding = Forwarding(self.classes, self.loads, lambda: self._search.left_s)
-        start = candidate_of(pattern for pattern, number in result.candidate for _ in range(number))
-        ranked, is_all = forwarding.search(start, lambda rate_pps: self._on_step(f"forwards {format_pps(rate_pps)}"))
-        self.forwarded = [
-            PredictedCandidate(
-                placement=forwarded.placement,
-                value=forwarded.forwarded_pps,
-                prediction=forwarded.prediction,
-                choice=self._choices(forwarded.candidate, forwarded.choice),
-            )
-            for forwarded in ranked
-        ]
-        if is_all:
+        search = ForwardingSearch(
+            self.classes,
+            self.loads,
+            left_s=lambda: self._search.left_s,
+            on_best=lambda rate_pps: self._on_step(f"forwards {format_pps(rate_pps)}"),
+        )
+        self.forwarded = search.search(_in_fixed_order(result.candidate))
+        if search.has_all_candidates:
+            pins = "every server pinned in the same way" if search.has_all_pins else "pinned as is best without loss"
             self.bound = self.forwarded[0].value
-            pins = "every server pinned in the same way"
-            if not forwarding.is_pinned_in_all_ways:
-                pins = "pinned as is best without loss"
-            self.bound_scope = f"over all {len(ranked)} mappings, {pins}"
+            self.bound_scope = f"over all {len(self.forwarded)} mappings, {pins}"
             self.runners_up_scope = "of all mappings"
         else:
             self.bound = forwarded_bound_pps(problem, self.loads)
             self.bound_scope = _BY_WORK
-            self.runners_up_scope = f"of the {len(ranked)} mappings that were predicted"
+            self.runners_up_scope = f"of the {len(self.forwarded)} mappings that were predicted"
         return result
 
     def predicted(self, candidate: Candidate, value: float, *, is_best: bool = True) -> PredictedCandidate:
@@ -363,8 +334,7 @@ class Finder:
         model, load = router_of(problem, placement), load_of(problem).at(self.rate_pps)
         is_large = len(model.tasks) > _MAX_TASKS and not is_best
         prediction = predict_without_loss(model, load) if is_large else predict(model, load)
-        choice = self._choices(candidate, _BEST)
-        return PredictedCandidate(placement=placement, value=value, prediction=prediction, choice=choice)
+        return PredictedCandidate(placement=placement, value=value, prediction=prediction)
 
     def next_best(self, result: SearchResult, number: int) -> tuple[PredictedCandidate, ...]:
         """Return the next best of all candidates if they are few, else of those that a move or an exchange leads to."""
@@ -372,7 +342,7 @@ class Finder:
             return tuple(self.forwarded[1 : 1 + number])
         if not number:
             return ()
-        start = candidate_of(pattern for pattern, count in result.candidate for _ in range(count))
+        start = _in_fixed_order(result.candidate)
         all_listed = _all_candidates(self.classes, self.loads, _MAX_COMPARED)
         self.runners_up_scope = (
             "of the mappings that differ by a move or an exchange" if all_listed is None else "of all mappings"
@@ -400,27 +370,22 @@ class Finder:
         if len(router_of(self.problem, predicted.placement).tasks) > _MAX_TASKS:
             return []
         candidate = candidate_of_servers(self.classes, predicted.placement.servers)
-        best = {pattern: self.loads.capacity(*self.classes.content(pattern)).pins for pattern, _ in candidate}
-        tried = {pattern: self.loads.pins(*self.classes.content(pattern)) for pattern, _ in candidate}
-        seen, others = [dict(predicted.placement.pins)], []
-        for choice in dict.fromkeys(choice for own in tried.values() for choice in own):
-            pins = {pattern: tried[pattern].get(choice, best[pattern]) for pattern in tried}
-            placement = placement_of(self.classes, self.loads, candidate, pins)
-            if placement.pins not in seen:
-                seen.append(dict(placement.pins))
-                others.append((choice, placement))
-        return others
+        placements = [("", predicted.placement)]
+        for choice in choices_of(self.classes, self.loads, candidate):
+            placement = placement_of(self.classes, self.loads, candidate, choice)
+            if all(placement.pins != other.pins for _, other in placements):
+                placements.append((choice, placement))
+        return placements[1:]
 
     def pinned(self, predicted: PredictedCandidate, choice: str, placement: ElementPlacement) -> PredictedCandidate:
         """Predict a candidate pinned in another way."""
         goal = self.problem.goal
         prediction = predict(router_of(self.problem, placement), load_of(self.problem).at(self.rate_pps))
-        candidate = candidate_of_servers(self.classes, placement.servers)
         value = predicted.value
         if goal.objective == "throughput" and goal.throughput == "forwarded":
             value = prediction.forwarded_pps
         elif goal.objective == "throughput":
-            for pattern, _ in candidate:
+            for pattern, _ in candidate_of_servers(self.classes, placement.servers):
                 value = min(value, self.loads.pinned_pps(*self.classes.content(pattern), choice))
         elif goal.objective == "watts":
             value = sum(
@@ -429,18 +394,7 @@ class Finder:
                 for server in group.names
                 if server in placement.used
             )
-        choices = self._choices(candidate, choice)
-        return PredictedCandidate(placement=placement, value=value, prediction=prediction, choice=choices)
-
-    def _choices(self, candidate: Candidate, choice: str) -> dict[str, str]:
-        free = [list(host.names) for host in self.classes.hosts]
-        choices = {}
-        for pattern, number in candidate:
-            content = self.classes.content(pattern)
-            own = choice if choice in self.loads.pins(*content) else self.loads.capacity(*content).choice
-            for _ in range(number):
-                choices[free[pattern.host].pop(0)] = own
-        return choices
+        return PredictedCandidate(placement=placement, value=value, prediction=prediction)
 
     def _report(self, best: float, bound: float) -> None:
         if math.isfinite(bound) and best > 0.0:

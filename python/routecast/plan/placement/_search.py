@@ -12,7 +12,8 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -26,6 +27,7 @@ from routecast.plan.placement._candidates import (
     Classes,
     Pattern,
     TooManyPatterns,
+    moved,
     neighbours,
     patterns_above,
 )
@@ -67,51 +69,43 @@ def cable_capacity_pps(classes: Classes, first: Pattern, second: Pattern) -> flo
     return rate_pps / cable_share if cable_share > 0.0 else math.inf
 
 
-def local_optimum(
+def improved_candidates(
     classes: Classes,
     loads: ServerLoads,
     start: Candidate,
     *,
-    value_of: Callable[[Candidate], float],
+    lossless_pps: Callable[[Candidate], float],
     left_s: Callable[[], float],
-    on_best: Callable[[float], None],
-) -> tuple[float, Candidate]:
-    """Return a candidate that no move and no exchange improves, or the best so far when the time is over.
+) -> Iterator[tuple[float, Candidate]]:
+    """Yield ``start`` and ever better candidates, each with its load, until no move and no exchange improves the last.
 
-    This local search replaces the exact one where too many elements differ. It predicts a neighbour only if the changed
-    servers could carry more than the bottleneck. Among candidates of equal value, the one with fewer bottlenecks is
-    better.
+    This local search replaces the exact one where too many elements differ; it also ends when the time is over. It
+    predicts a neighbour only if the changed servers could carry more than the bottleneck. Among candidates of equal
+    load, the one with fewer bottlenecks is better.
     """
 
     def capacity_pps(pattern: Pattern) -> float:
         return loads.capacity(*classes.content(pattern)).capacity_pps
 
     def rank(candidate: Candidate) -> tuple[float, int]:
-        value = value_of(candidate)
-        full = sum(n for pattern, n in candidate if capacity_pps(pattern) <= value * (1.0 + 1e-9))
-        return value, -full
+        load_pps = lossless_pps(candidate)
+        return load_pps, sum(n for pattern, n in candidate if capacity_pps(pattern) <= load_pps * (1.0 + 1e-9))
 
-    best, best_rank = start, rank(start)
-    on_best(best_rank[0])
-    while left_s() > 0.0:
-        before = best
-        known = dict(best)
-        for candidate in neighbours(classes, best):
-            if left_s() <= 0.0:
-                break
-            new = [pattern for pattern, number in candidate if number > known.get(pattern, 0)]
-            gone = [pattern for pattern, number in known.items() if number > dict(candidate).get(pattern, 0)]
-            at_bottleneck = any(capacity_pps(pattern) <= best_rank[0] * (1.0 + 1e-9) for pattern in gone)
-            if not at_bottleneck or min(loads.bound_pps(*classes.content(pattern)) for pattern in new) <= best_rank[0]:
-                continue
-            now = rank(candidate)
-            if now > best_rank and (now[0] > best_rank[0] * (1.0 + 1e-9) or now[1] > best_rank[1]):
-                best, best_rank = candidate, now
-                on_best(best_rank[0])
-                break
-        if best is before:
-            break
-    return best_rank[0], best
+    best, (best_pps, bottlenecks) = start, rank(start)
+    yield best_pps, best
+    untried = neighbours(classes, best)
+    while left_s() > 0.0 and (candidate := next(untried, None)):
+        before, after = dict(best), dict(candidate)
+        new = [pattern for pattern, number in after.items() if number > before.get(pattern, 0)]
+        gone = [pattern for pattern, number in before.items() if number > after.get(pattern, 0)]
+        at_bottleneck = any(capacity_pps(pattern) <= best_pps * (1.0 + 1e-9) for pattern in gone)
+        if not at_bottleneck or min(loads.bound_pps(*classes.content(pattern)) for pattern in new) <= best_pps:
+            continue
+        load_pps, full = rank(candidate)
+        if load_pps > best_pps * (1.0 + 1e-9) or (load_pps >= best_pps and full < bottlenecks):
+            best, best_pps, bottlenecks = candidate, load_pps, full
+            yield best_pps, best
+            untried = neighbours(classes, best)
 
 
 class TooManyElementClasses(RoutecastError):
@@ -208,10 +202,10 @@ class PatternCover:
         cost = (~preferred).astype(float)
         until_s = time.perf_counter() + seconds
         if not any(limit < rate_pps for limit in self.pairs.values()):
-            busiest_core_s = self._solve(self._fullest(allowed), cost, rate_pps, seconds, None, covers=True)
-            if busiest_core_s is None:
+            cover = self._solve(self._fullest(allowed), cost, rate_pps, seconds, None, covers=True)
+            if cover is None:
                 return None
-            trimmed = self._trimmed(busiest_core_s[0], allowed, preferred)
+            trimmed = self._trimmed(cover[0], allowed, preferred)
             if trimmed is not None and self.pairs_pps(trimmed) >= rate_pps * (1.0 - 1e-12):
                 return trimmed
         answer = self.least(allowed, cost, rate_pps, seconds=until_s - time.perf_counter())
@@ -221,13 +215,11 @@ class PatternCover:
         """Return the load that the cables between the chosen servers carry."""
         if self.pair_pps is None:
             return math.inf
-        best = math.inf
-        for pair in itertools.product(chosen, chosen):
-            if pair[0] != pair[1] or chosen[pair[0]] > 1:
-                if pair not in self.pairs:
-                    self.pairs[pair] = self.pair_pps(self.patterns[pair[0]], self.patterns[pair[1]])
-                best = min(best, self.pairs[pair])
-        return best
+        pairs = [pair for pair in itertools.product(chosen, chosen) if pair[0] != pair[1] or chosen[pair[0]] > 1]
+        for first, second in pairs:
+            if (first, second) not in self.pairs:
+                self.pairs[first, second] = self.pair_pps(self.patterns[first], self.patterns[second])
+        return min((self.pairs[pair] for pair in pairs), default=math.inf)
 
     def _fullest(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the allowed patterns that no other allowed pattern contains."""
@@ -254,29 +246,21 @@ class PatternCover:
         if not self._number:
             self._number = {pattern: number for number, pattern in enumerate(self.patterns)}
         servers = [self.patterns[pattern] for pattern, number in chosen.items() for _ in range(number)]
-        for k, every in enumerate(self.classes.counts):
-            surplus = sum(pattern.counts[k] for pattern in servers) - every
-            while surplus > 0:
+        for k, total in enumerate(self.classes.counts):
+            for _ in range(sum(pattern.counts[k] for pattern in servers) - total):
                 options = []
                 for position, pattern in enumerate(servers):
                     if pattern.counts[k]:
-                        counts = tuple(n - (i == k) for i, n in enumerate(pattern.counts))
-                        number = self._number.get(Pattern(host=pattern.host, counts=counts), -1)
-                        if not any(counts) or (number >= 0 and allowed[number]):
+                        smaller = moved(pattern, k, -1)
+                        number = self._number.get(smaller, -1)
+                        if not any(smaller.counts) or (number >= 0 and allowed[number]):
                             is_preferred = number < 0 or preferred[number]
-                            options.append(
-                                (is_preferred, sum(counts), position, Pattern(host=pattern.host, counts=counts))
-                            )
+                            options.append((is_preferred, sum(smaller.counts), position, smaller))
                 if not options:
                     return None
                 _, _, position, pattern = max(options, key=lambda option: option[:3])
                 servers[position] = pattern
-                surplus -= 1
-        answer: PatternCounts = {}
-        for pattern in servers:
-            if any(pattern.counts):
-                answer[self._number[pattern]] = answer.get(self._number[pattern], 0) + 1
-        return answer
+        return dict(Counter(self._number[pattern] for pattern in servers if any(pattern.counts)))
 
     def _solve(
         self,
@@ -301,11 +285,11 @@ class PatternCover:
         hosts = self.classes.hosts
         for pattern, pattern_cost in zip(patterns, cost[chosen].tolist(), strict=True):
             program.add_column(float(len(hosts[pattern.host].names)), cost=pattern_cost)
-        flag = {column: program.add_column() for column in sorted({column for pair in forbidden for column in pair})}
+        is_used = {column: program.add_column() for column in sorted({column for pair in forbidden for column in pair})}
         for k, elements in enumerate(self.classes.elements):
             counts = {column: float(pattern.counts[k]) for column, pattern in enumerate(patterns) if pattern.counts[k]}
-            every = float(len(elements.names))
-            program.add_row(counts, every, math.inf if covers else every)
+            total = float(len(elements.names))
+            program.add_row(counts, total, math.inf if covers else total)
         for h, host in enumerate(hosts):
             on_host = [column for column in columns if patterns[column].host == h]
             program.add_row(dict.fromkeys(on_host, 1.0), 0.0, float(len(host.names)))
@@ -313,10 +297,10 @@ class PatternCover:
             program.add_row(dict.fromkeys(columns, 1.0), 0.0, float(self.most_servers))
         if extra is not None:
             program.add_row(dict(zip(columns, extra[0][chosen].tolist(), strict=True)), -math.inf, extra[1])
-        for column, is_used in flag.items():
-            program.add_row({column: 1.0, is_used: -program.upper[column]}, -math.inf, 0.0)
+        for column, flag in is_used.items():
+            program.add_row({column: 1.0, flag: -program.upper[column]}, -math.inf, 0.0)
         for first, second in forbidden:
-            pair = {first: 1.0} if first == second else {flag[first]: 1.0, flag[second]: 1.0}
+            pair = {first: 1.0} if first == second else {is_used[first]: 1.0, is_used[second]: 1.0}
             program.add_row(pair, 0.0, 1.0)
         self.solved += 1
         solution = program.solve(seconds)
@@ -382,29 +366,25 @@ class PlacementSearch:
         start = even_candidate(self.problem, self.loads)
         if start is None:
             return None
-        value, best = self.value_of(start) or 0.0, start
+        best = self.lossless_pps(start), start
         more_s = 0.0 if is_interrupted else max(self.left_s, 0.3 * self.problem.goal.seconds)
         until_s = time.perf_counter() + more_s
-
-        def on_best(now: float) -> None:
-            if self.on_progress:
-                self.on_progress(now, self.bound)
-
         try:
-            value, best = local_optimum(
+            for best in improved_candidates(
                 self.classes,
                 self.loads,
                 start,
-                value_of=lambda candidate: self.value_of(candidate) or 0.0,
+                lossless_pps=self.lossless_pps,
                 left_s=lambda: until_s - time.perf_counter(),
-                on_best=on_best,
-            )
+            ):
+                if self.on_progress:
+                    self.on_progress(best[0], self.bound)
         except KeyboardInterrupt:
             is_interrupted = True
         return SearchResult(
-            candidate=best,
-            value=value,
-            bound=max(self.bound, value),
+            candidate=best[1],
+            value=best[0],
+            bound=max(self.bound, best[0]),
             seconds=time.perf_counter() - self.begin_s,
             is_interrupted=is_interrupted,
         )
@@ -418,13 +398,13 @@ class PlacementSearch:
         if not self._add_patterns(rate_pps):
             raise TooManyElementClasses(self.problem.name)
         assert self.cover is not None
-        cost = np.array([self._cost(objective, pattern, rate_pps) for pattern in range(len(self.patterns))])
-        latency_s_of = np.zeros(len(self.patterns))
-        known = np.zeros(len(self.patterns), dtype=bool)
+        cost = np.array([self._cost(objective, pattern, rate_pps) for pattern in self.patterns])
+        pattern_latency_s = np.zeros(len(self.patterns))
+        is_predicted = np.zeros(len(self.patterns), dtype=bool)
         bound, is_interrupted = 0.0, False
         try:
             while True:
-                extra = None if latency_s is None else (latency_s_of, latency_s)
+                extra = None if latency_s is None else (pattern_latency_s, latency_s)
                 try:
                     answer = self.cover.least(
                         self.high >= rate_pps * (1.0 - 1e-9), cost, rate_pps, seconds=max(self.left_s, 0.2), extra=extra
@@ -434,19 +414,21 @@ class PlacementSearch:
                 if answer is None:
                     break
                 chosen, bound = answer[0], max(bound, answer[1])
-                new = [pattern for pattern in chosen if not known[pattern]]
+                new = [pattern for pattern in chosen if not is_predicted[pattern]]
                 for pattern in new:
-                    known[pattern] = True
+                    is_predicted[pattern] = True
                     self._predict(pattern)
                     if self.high[pattern] >= rate_pps * (1.0 - 1e-9):
-                        cost[pattern] = self._cost(objective, pattern, rate_pps, is_exact=True)
-                        latency_s_of[pattern] = self._latency_s_of(pattern, rate_pps) if latency_s is not None else 0.0
-                is_feasible = self.carried_pps(chosen) >= rate_pps * (1.0 - 1e-9)
-                value = sum(cost[pattern] * number for pattern, number in chosen.items())
-                if latency_s is not None:
-                    is_feasible &= sum(
-                        latency_s_of[pattern] * number for pattern, number in chosen.items()
-                    ) <= latency_s * (1 + 1e-9)
+                        cost[pattern] = self._cost(objective, self.patterns[pattern], rate_pps, is_exact=True)
+                        if latency_s is not None:
+                            pattern_latency_s[pattern] = self._latency_s(pattern, rate_pps)
+                value, total_latency_s = (
+                    sum(amount[pattern] * number for pattern, number in chosen.items())
+                    for amount in (cost, pattern_latency_s)
+                )
+                is_feasible = self.carried_pps(chosen) >= rate_pps * (1.0 - 1e-9) and (
+                    latency_s is None or total_latency_s <= latency_s * (1 + 1e-9)
+                )
                 if is_feasible and (self.best is None or value < self.best[0]):
                     self.best = (float(value), chosen)
                 if self.on_progress and self.best:
@@ -461,19 +443,20 @@ class PlacementSearch:
             return None
         return self._result(self.best[1], self.best[0], min(bound, self.best[0]), is_interrupted)
 
-    def _cost(self, objective: Objective, pattern: int, rate_pps: float, *, is_exact: bool = False) -> float:
-        group = self.classes.hosts[self.patterns[pattern].host].group
+    def _cost(self, objective: Objective, pattern: Pattern, rate_pps: float, *, is_exact: bool = False) -> float:
+        """Return the cost of a server with a pattern at a load; a lower bound unless ``is_exact``."""
+        group = self.classes.hosts[pattern.host].group
         if objective == "price":
             return group.price
         if objective != "watts":
             return 1.0
-        content = self.classes.content(self.patterns[pattern])
+        content = self.classes.content(pattern)
         if is_exact:
             return self.loads.watts(*content, rate_pps)
         busy = self.loads.busy_at_least(*content, rate_pps)
         return group.idle_w + (group.busy_w - group.idle_w) * min(busy / group.cores, 1.0)
 
-    def _latency_s_of(self, pattern: int, rate_pps: float) -> float:
+    def _latency_s(self, pattern: int, rate_pps: float) -> float:
         """Return the mean time that a frame of the total load spends on a server, s; 0 if unknown."""
         prediction = self.loads.prediction(*self.classes.content(self.patterns[pattern]), rate_pps)
         if prediction is None or not math.isfinite(prediction.latency_s):
@@ -487,27 +470,27 @@ class PlacementSearch:
             self._predict(pattern)
         return min(self.cover.pairs_pps(chosen), *(float(self.high[pattern]) for pattern in chosen))
 
-    def value_of(self, candidate: Candidate) -> float | None:
-        """Return the objective's value of a candidate; None if it misses the target."""
-        goal, classes = self.problem.goal, self.classes
-        carried = [self.loads.capacity(*classes.content(pattern)).capacity_pps for pattern, _ in candidate]
+    def lossless_pps(self, candidate: Candidate) -> float:
+        """Return the greatest load that a candidate carries without overload, frames/s."""
+        carried = [self.loads.capacity(*self.classes.content(pattern)).capacity_pps for pattern, _ in candidate]
         if self.problem.interconnect.by == "cables":
             carried += [
-                cable_capacity_pps(classes, first, second)
+                cable_capacity_pps(self.classes, first, second)
                 for first, number in candidate
                 for second, _ in candidate
                 if first != second or number > 1
             ]
+        return min(carried)
+
+    def value_of(self, candidate: Candidate) -> float | None:
+        """Return the objective's value of a candidate; None if it misses the target."""
+        goal, lossless_pps = self.problem.goal, self.lossless_pps(candidate)
         if goal.objective == "throughput":
-            return min(carried)
+            return lossless_pps
         rate_pps = goal.target_pps or self.problem.offered_pps
-        if min(carried) < rate_pps * (1.0 - 1e-9):
+        if lossless_pps < rate_pps * (1.0 - 1e-9):
             return None
-        if goal.objective == "servers":
-            return float(sum(number for _, number in candidate))
-        if goal.objective == "price":
-            return sum(classes.hosts[pattern.host].group.price * number for pattern, number in candidate)
-        return sum(self.loads.watts(*classes.content(pattern), rate_pps) * number for pattern, number in candidate)
+        return sum(self._cost(goal.objective, pattern, rate_pps, is_exact=True) * n for pattern, n in candidate)
 
     def _result(self, chosen: PatternCounts, value: float, bound: float, is_interrupted: bool) -> SearchResult:
         return SearchResult(
@@ -525,13 +508,13 @@ class PlacementSearch:
                 self.classes,
                 self.loads,
                 min_pps,
-                most=_MAX_PATTERNS,
+                max_count=_MAX_PATTERNS,
                 seconds=_LISTING_SHARE * self.problem.goal.seconds,
             )
         except TooManyPatterns:
             return False
-        known = {pattern: number for number, pattern in enumerate(self.patterns)}
-        more = [pattern for pattern in patterns if pattern not in known]
+        listed = set(self.patterns)
+        more = [pattern for pattern in patterns if pattern not in listed]
         high = [self.loads.bound_pps(*self.classes.content(pattern)) for pattern in more]
         self.patterns += more
         self.high = np.concatenate([self.high, np.array(high)])

@@ -95,9 +95,9 @@ def pin_choices(threads: Mapping[str, float], fixed: list[float], rules: Rules) 
 def busiest_core_s(threads: Mapping[str, float], fixed: list[float], pins: Pins) -> float:
     """Return a lower bound on the time that the busiest core or thread works for a frame of the load, s."""
     load = list(fixed)
-    for thread, own in pins.items():
-        if len(own) == 1:
-            load[own[0]] += threads[thread]
+    for thread, pinned_cores in pins.items():
+        if len(pinned_cores) == 1:
+            load[pinned_cores[0]] += threads[thread]
     mean = (sum(fixed) + sum(threads.values())) / len(fixed)
     return max([mean, *load, *threads.values()])
 
@@ -143,15 +143,18 @@ def _pin_machines(threads: Mapping[str, float], fixed: list[float]) -> Pins:
     if len(machines) >= len(fixed):
         return _pin_shared(threads, machines, fixed, range(len(fixed)))
     cores = sorted(range(len(fixed)), key=lambda core: (fixed[core], -core))
-    own: dict[str, list[int]] = {name: [] for name in _heaviest_first(machines)}
+    cores_by_machine: dict[str, list[int]] = {name: [] for name in _heaviest_first(machines)}
     for core in cores:
-        needy = min(own, key=lambda name: (len(own[name]) / max(machines[name], 1e-30), -machines[name], name))
-        own[needy].append(core)
+        neediest = min(
+            cores_by_machine,
+            key=lambda name: (len(cores_by_machine[name]) / max(machines[name], 1e-30), -machines[name], name),
+        )
+        cores_by_machine[neediest].append(core)
     pins: dict[str, Cores] = {}
-    for name, cores_of_machine in own.items():
-        own_threads = {thread: work for thread, work in threads.items() if machine_in(thread) == name}
-        inner = _pin_threads(own_threads, [fixed[core] for core in cores_of_machine])
-        pins |= {thread: (cores_of_machine[core[0]],) for thread, core in inner.items()}
+    for name, machine_cores in cores_by_machine.items():
+        machine_threads = {thread: work for thread, work in threads.items() if machine_in(thread) == name}
+        core_numbers = _pin_threads(machine_threads, [fixed[core] for core in machine_cores])
+        pins |= {thread: (machine_cores[number],) for thread, (number,) in core_numbers.items()}
     return pins
 
 
@@ -171,16 +174,10 @@ def _pin_alone(threads: Mapping[str, float], fixed: list[float]) -> Pins | None:
         return None
     heaviest = _heaviest_first(machines)[0]
     last = len(fixed) - 1
-    others = {name: work for name, work in machines.items() if name != heaviest}
-    pins = dict(
-        _pin_shared(
-            {thread: work for thread, work in threads.items() if machine_in(thread) != heaviest},
-            others,
-            fixed,
-            range(last),
-        )
-    )
-    return pins | {thread: (last,) for thread in threads if machine_in(thread) == heaviest}
+    other_machines = {name: work for name, work in machines.items() if name != heaviest}
+    other_threads = {thread: work for thread, work in threads.items() if machine_in(thread) != heaviest}
+    pins = _pin_shared(other_threads, other_machines, fixed, range(last))
+    return {**pins, **{thread: (last,) for thread in threads if thread not in other_threads}}
 
 
 _PINS_OF: dict[PinChoice, Callable[[Mapping[str, float], list[float]], Pins | None]] = {
@@ -240,12 +237,19 @@ class ServerLoads:
 
     def pinned_pps(self, host: str, group_counts: Mapping[str, int], choice: str) -> float:
         """Return the greatest load without overload for a way of pinning, or for the best if that is not allowed."""
-        key = (host, _key(group_counts))
-        best, pins = self.capacity(host, group_counts), self.pins(host, group_counts)
-        view = self._view(key)
-        if choice == best.choice or choice not in pins or view is None:
+        best = self.capacity(host, group_counts)
+        choice, pins = self.pinning(host, group_counts, choice)
+        view = self._view((host, _key(group_counts)))
+        if choice == best.choice or view is None:
             return best.capacity_pps
-        return predict_lossless_pps(with_pins(view.model, pins[choice]), view.load) / view.weight
+        return predict_lossless_pps(with_pins(view.model, pins), view.load) / view.weight
+
+    def pinning(self, host: str, group_counts: Mapping[str, int], choice: str) -> tuple[str, Pins]:
+        """Return a way of pinning with its pins; the best one if ``choice`` is empty or not allowed."""
+        if choice and choice in (pins := self.pins(host, group_counts)):
+            return choice, pins[choice]
+        best = self.capacity(host, group_counts)
+        return best.choice, best.pins
 
     def pins(self, host: str, group_counts: Mapping[str, int]) -> dict[str, Pins]:
         """Return the pins of a server's threads by way of pinning."""

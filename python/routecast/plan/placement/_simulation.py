@@ -26,7 +26,7 @@ from routecast.plan.placement._server_view import (
     merge_chains,
     with_pins,
 )
-from routecast.plan.placement.model import Chain, ElementGroup, PlacementProblem
+from routecast.plan.placement.model import Chain, PlacementProblem
 from routecast.quantity.schema import field, value
 from routecast.router.model import Route, RouteKind, RouterModel
 from routecast.router.multistage import Interconnect, multistage_router
@@ -82,7 +82,7 @@ class TrialMeans:
     latency_s: float
 
 
-_Key = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[int, ...]], ...]]
+_ModelKey = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[int, ...]], ...]]
 
 
 @dataclasses.dataclass(slots=True)
@@ -90,8 +90,8 @@ class Trials:
     """Simulations of one problem, each run once."""
 
     problem: PlacementProblem
-    _results: dict[tuple[_Key, float, int], TrialMeans] = dataclasses.field(default_factory=dict)
-    _models: dict[_Key, RouterModel] = dataclasses.field(default_factory=dict)
+    _results: dict[tuple[_ModelKey, float, int], TrialMeans] = dataclasses.field(default_factory=dict)
+    _models: dict[_ModelKey, RouterModel] = dataclasses.field(default_factory=dict)
 
     def at(self, placement: ElementPlacement, rate_pps: float) -> TrialMeans:
         """Return the means of all seeds at a load."""
@@ -130,15 +130,15 @@ class Trials:
         return low
 
     def _trial(self, placement: ElementPlacement, rate_pps: float, seed: int) -> TrialMeans:
-        name = (tuple(placement.servers.items()), tuple(sorted(placement.pins.items())))
-        key = (name, rate_pps, seed)
+        model_key = (tuple(placement.servers.items()), tuple(sorted(placement.pins.items())))
+        key = (model_key, rate_pps, seed)
         if key not in self._results:
-            if name not in self._models:
-                self._models[name] = router_of(self.problem, placement)
+            if model_key not in self._models:
+                self._models[model_key] = router_of(self.problem, placement)
             if not rate_pps > 0.0:
                 raise RoutecastError("there is no load to simulate")
             duration_s = min(max(_FRAMES / rate_pps, _MIN_DURATION_S), _MAX_DURATION_S)
-            simulate = Simulate(self._models[name], seed=seed, steady_state=False)
+            simulate = Simulate(self._models[model_key], seed=seed, steady_state=False)
             trial = simulate.trial(load_of(self.problem).at(rate_pps), duration_s)
             self._results[key] = TrialMeans(
                 forwarded_pps=trial.forwarded_pps,
@@ -157,14 +157,15 @@ class ElementPlacement:
     pins: Mapping[str, Cores] = field(
         'Cores of threads (``"lb 1 vcpu 0"``, ``"lb 1 backend 0"``) that may not use all', default_factory=dict
     )
+    choices: Mapping[str, str] = field("Way of pinning of each server that is used", default_factory=dict)
 
     def on(self, server: str) -> tuple[str, ...]:
         """Return the elements on a server."""
-        return tuple(name for name, own in self.servers.items() if own == server)
+        return tuple(name for name, host in self.servers.items() if host == server)
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Return the servers that carry elements."""
+        """Servers that carry elements."""
         return tuple(dict.fromkeys(self.servers.values()))
 
 
@@ -198,14 +199,13 @@ def router_of(problem: PlacementProblem, placement: ElementPlacement) -> RouterM
 
 def load_of(problem: PlacementProblem) -> OfferedLoad:
     """Return the load of all chains; in a chain that returns, each port sends to every other port."""
-    first, hashes = _first_ports(problem), hashes_of(problem)
+    ports, hashes = _edge_ports(problem), hashes_of(problem)
     flows = []
     for chain, share in zip(problem.chains, problem.shares, strict=True):
-        edge = _port_numbers(problem, chain.stages[0], first)
-        pairs = [(entry, exit_) for entry in edge for exit_ in edge if entry != exit_ or len(edge) == 1]
-        if not chain.returns:
-            end = _port_numbers(problem, chain.stages[-1], first)[0]
-            pairs = [(entry, end) for entry in edge]
+        entries, exits = ports[chain.stages[0]], ports[chain.stages[-1]]
+        pairs = [(entry, exits[0]) for entry in entries]
+        if chain.returns:
+            pairs = [(entry, exit_) for entry in entries for exit_ in exits if entry != exit_ or len(entries) == 1]
         flows += [
             Flow(rss_hash=value, ingress=entry, egress=exit_, weight=share / len(pairs) / hashes)
             for entry, exit_ in pairs
@@ -218,32 +218,23 @@ def load_of(problem: PlacementProblem) -> OfferedLoad:
     )
 
 
-def _edges(problem: PlacementProblem) -> list[ElementGroup]:
-    names = dict.fromkeys(stage for chain in problem.chains for stage in (chain.stages[0], chain.stages[-1]))
-    return [problem.element(name) for name in names]
-
-
-def _first_ports(problem: PlacementProblem) -> dict[str, int]:
-    """Return the number of the first port of each group at an edge; ports are numbered element by element."""
-    first, number = {}, 0
-    for group in _edges(problem):
-        first[group.name] = number
-        number += group.count * group.ports
-    return first
-
-
-def _port_numbers(problem: PlacementProblem, name: str, first: Mapping[str, int]) -> list[int]:
-    group = problem.element(name)
-    return [first[name] + number for number in range(group.count * group.ports)]
+def _edge_ports(problem: PlacementProblem) -> dict[str, range]:
+    """Return the numbers of the outer ports of each group at an edge; ports are numbered element by element."""
+    ports: dict[str, range] = {}
+    number = 0
+    for name in dict.fromkeys(stage for chain in problem.chains for stage in (chain.stages[0], chain.stages[-1])):
+        group = problem.element(name)
+        ports[name] = range(number, number + group.count * group.ports)
+        number = ports[name].stop
+    return ports
 
 
 def _chained_router(
     problem: PlacementProblem, servers: Sequence[Server], machines: Mapping[str, Sequence[Machine]]
 ) -> RouterModel:
-    first = _first_ports(problem)
-    ports = [f"port {number}" for group in _edges(problem) for number in _port_numbers(problem, group.name, first)]
+    ports = [f"port {number}" for numbers in _edge_ports(problem).values() for number in numbers]
     assemblies = [
-        _assemble_chain(problem, servers, chain, share, machines, ports, first)
+        _ChainBuilder(problem, chain, servers, machines, ports).build(share)
         for chain, share in zip(problem.chains, problem.shares, strict=True)
     ]
     routes = {port: Route(kind="per_flow", to=_chain_by_flow(problem, assemblies, port)) for port in ports}
@@ -254,115 +245,109 @@ def _chain_by_flow(problem: PlacementProblem, assemblies: Sequence[ChainAssembly
     """Return for each flow of the load the number of its chain among those that enter by a port."""
     chains = [part.chain.name for part in assemblies if any(entry[0] == port for entry in part.entries)]
     numbers = []
-    first, hashes = _first_ports(problem), hashes_of(problem)
+    ports, hashes = _edge_ports(problem), hashes_of(problem)
     for chain in problem.chains:
-        edge = len(_port_numbers(problem, chain.stages[0], first))
-        pairs = max(edge * (edge - 1), 1) if chain.returns else edge
+        port_count = len(ports[chain.stages[0]])
+        pairs = max(port_count * (port_count - 1), 1) if chain.returns else port_count
         number = chains.index(chain.name) if chain.name in chains else 0
         numbers += [str(number)] * (pairs * hashes)
     return tuple(numbers)
 
 
-def _assemble_chain(
-    problem: PlacementProblem,
-    servers: Sequence[Server],
-    chain: Chain,
-    share: float,
-    machines: Mapping[str, Sequence[Machine]],
-    ports: Sequence[str],
-    first: Mapping[str, int],
-) -> ChainAssembly:
-    assembly = Assembly(servers)
-    by_name = {server.name: server for server in servers}
-    group_of = {name: group.name for group in problem.servers for name in group.names}
-    entries: list[tuple[str, str, float]] = []
-    takes: dict[str, str] = {}
-    last = len(chain.stages) - 1
-    for j in range(last, -1, -1):
-        group = problem.element(chain.stages[j])
-        comes_back = j == last and chain.returns
-        own = _port_numbers(problem, group.name, first) if group.name in first else []
-        entry_of = {}
-        for number, machine in enumerate(machines[group.name]):
-            own_ports = tuple(ports[port] for port in own[number * group.ports : (number + 1) * group.ports])
-            card = exit_interface(group, comes_back=comes_back)
-            if j == last:
-                leave = Route(kind="egress", to=tuple(ports)) if chain.returns else _round_robin(own_ports)
-                out = assembly.to_port(machine, interface=card, route=leave)
-                route = Route(to=(out,)) if out else leave
-            else:
-                route = _next_route(problem, assembly, chain, j, machine, card, machines, takes, ports, first, group_of)
-            function = function_of(problem, chain, j, machine, by_name[machine.server])
-            label = "back" if comes_back and group.kind != "balancer" else ""
-            entry_of[machine.name] = assembly.function(machine, function, route, label=label)
-            if j == 0:
-                for port in own_ports:
-                    entry = assembly.from_wire(
-                        machine,
-                        interface=entry_interface(group, comes_back=False),
-                        wire=port,
-                        to=entry_of[machine.name],
+class _ChainBuilder:
+    """Builds the task units of a chain, from its last stage to its first; ``machines`` are by group of elements."""
+
+    def __init__(
+        self,
+        problem: PlacementProblem,
+        chain: Chain,
+        servers: Sequence[Server],
+        machines: Mapping[str, Sequence[Machine]],
+        ports: Sequence[str],
+    ) -> None:
+        self._problem, self._chain, self._machines, self._ports = problem, chain, machines, ports
+        self._servers = {server.name: server for server in servers}
+        self._host_group = {name: group.name for group in problem.servers for name in group.names}
+        self._edge_ports = _edge_ports(problem)
+        self._assembly = Assembly(servers)
+
+    def build(self, share: float) -> ChainAssembly:
+        """Build a chain that takes a share of the load."""
+        problem, chain, assembly = self._problem, self._chain, self._assembly
+        entries: list[tuple[str, str, float]] = []
+        next_functions: dict[str, str] = {}
+        last = len(chain.stages) - 1
+        for j in range(last, -1, -1):
+            group = problem.element(chain.stages[j])
+            comes_back = j == last and chain.returns
+            functions = {}
+            for number, machine in enumerate(self._machines[group.name]):
+                port_numbers = self._edge_ports.get(group.name, range(0))
+                machine_ports = tuple(
+                    self._ports[port] for port in port_numbers[number * group.ports : (number + 1) * group.ports]
+                )
+                card = exit_interface(group, comes_back=comes_back)
+                if j == last:
+                    leave = (
+                        Route(kind="egress", to=tuple(self._ports)) if chain.returns else _round_robin(machine_ports)
                     )
-                    entries.append((port, entry, share / len(own)))
-        takes = entry_of
-    return ChainAssembly(chain=chain, assembly=assembly, entries=tuple(entries))
+                    out = assembly.to_port(machine, interface=card, route=leave)
+                    route = Route(to=(out,)) if out else leave
+                else:
+                    route = self._next_route(j, machine, card, next_functions)
+                function = function_of(problem, chain, j, machine, self._servers[machine.server])
+                label = "back" if comes_back and group.kind != "balancer" else ""
+                functions[machine.name] = assembly.function(machine, function, route, label=label)
+                if j == 0:
+                    interface = entry_interface(group, comes_back=False)
+                    for port in machine_ports:
+                        entry = assembly.from_wire(machine, interface=interface, wire=port, to=functions[machine.name])
+                        entries.append((port, entry, share / len(port_numbers)))
+            next_functions = functions
+        return ChainAssembly(chain=chain, assembly=assembly, entries=tuple(entries))
 
+    def _next_route(self, j: int, machine: Machine, card: int, next_functions: Mapping[str, str]) -> Route:
+        """Return the route from a machine of stage ``j`` to the functions of the next stage, by machine."""
+        problem, chain = self._problem, self._chain
+        group = problem.element(chain.stages[j + 1])
+        comes_back = j + 1 == len(chain.stages) - 1 and chain.returns
+        receivers = self._machines[group.name]
+        if problem.balancing == "local" and chain.returns and not comes_back:
+            receivers = [receiver for receiver in receivers if receiver.server == machine.server]
+        targets = []
+        for receiver in receivers:
+            card_in, to = entry_interface(group, comes_back=comes_back), next_functions[receiver.name]
+            if receiver.server == machine.server:
+                target = self._assembly.to_machine(
+                    machine, interface=card, receiver=receiver, receiver_interface=card_in, to=to
+                )
+            else:
+                target = self._over_wires(machine, card, receiver, card_in, to)
+            targets.append(target)
+        if comes_back:
+            numbers = self._edge_ports[group.name]
+            by_port = [
+                targets[numbers.index(port) // group.ports if port in numbers else 0]
+                for port in range(len(self._ports))
+            ]
+            return Route(kind="by_egress", to=tuple(by_port))
+        kind: RouteKind = "rss" if problem.balancing == "flow_hash" else "round_robin"
+        return Route(to=tuple(targets)) if len(targets) == 1 else Route(kind=kind, to=tuple(targets))
 
-def _next_route(
-    problem: PlacementProblem,
-    assembly: Assembly,
-    chain: Chain,
-    j: int,
-    machine: Machine,
-    card: int,
-    machines: Mapping[str, Sequence[Machine]],
-    takes: Mapping[str, str],
-    ports: Sequence[str],
-    first: Mapping[str, int],
-    group_of: Mapping[str, str],
-) -> Route:
-    after = problem.element(chain.stages[j + 1])
-    comes_back = j + 1 == len(chain.stages) - 1 and chain.returns
-    receivers = machines[after.name]
-    if problem.balancing == "local" and chain.returns and not comes_back:
-        receivers = [receiver for receiver in receivers if receiver.server == machine.server]
-    targets = []
-    for receiver in receivers:
-        card_in, to = entry_interface(after, comes_back=comes_back), takes[receiver.name]
-        if receiver.server == machine.server:
-            target = assembly.to_machine(machine, interface=card, receiver=receiver, receiver_interface=card_in, to=to)
+    def _over_wires(self, sender: Machine, card: int, receiver: Machine, card_in: int, to: str) -> str:
+        """Return the task unit by which a machine sends to a function of a machine on another server."""
+        assembly, interconnect = self._assembly, self._problem.interconnect
+        first, second = sender.server, receiver.server
+        if interconnect.by == "cables":
+            rate_bps = interconnect.cable_bps(self._host_group[first], self._host_group[second])
+            wires = [(f"{first} to {second}", rate_bps)]
         else:
-            target = _over_wires(problem, assembly, machine, card, receiver, card_in, to, group_of)
-        targets.append(target)
-    if comes_back:
-        own = _port_numbers(problem, after.name, first)
-        by_port = [targets[own.index(port) // after.ports] if port in own else targets[0] for port in range(len(ports))]
-        return Route(kind="by_egress", to=tuple(by_port))
-    kind: RouteKind = "rss" if problem.balancing == "flow_hash" else "round_robin"
-    return Route(to=tuple(targets)) if len(targets) == 1 else Route(kind=kind, to=tuple(targets))
-
-
-def _over_wires(
-    problem: PlacementProblem,
-    assembly: Assembly,
-    sender: Machine,
-    card: int,
-    receiver: Machine,
-    card_in: int,
-    to: str,
-    group_of: Mapping[str, str],
-) -> str:
-    joined = problem.interconnect
-    if joined.by == "cables":
-        rate = joined.cable_bps(group_of[sender.server], group_of[receiver.server])
-        wires = [(f"{sender.server} to {receiver.server}", rate)]
-    else:
-        wires = [(f"{sender.server} to switch", joined.link_bps), (f"switch to {receiver.server}", joined.link_bps)]
-    after = assembly.from_wire(receiver, interface=card_in, wire=wires[-1][0], to=to)
-    for wire, rate in reversed(wires):
-        after = assembly.wire(wire, rate, to=after, label=f"({sender.name} to {receiver.name})")
-    label = f"{sender.name} send {card} to {receiver.name}"
-    return assembly.to_port(sender, interface=card, route=Route(to=(after,)), label=label) or after
+            wires = [(f"{first} to switch", interconnect.link_bps), (f"switch to {second}", interconnect.link_bps)]
+        target = assembly.from_wire(receiver, interface=card_in, wire=wires[-1][0], to=to)
+        for wire, rate_bps in reversed(wires):
+            target = assembly.wire(wire, rate_bps, to=target, label=f"({sender.name} to {receiver.name})")
+        label = f"{sender.name} send {card} to {receiver.name}"
+        return assembly.to_port(sender, interface=card, route=Route(to=(target,)), label=label) or target
 
 
 def _round_robin(targets: tuple[str, ...]) -> Route:

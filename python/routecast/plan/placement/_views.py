@@ -118,7 +118,7 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
         lines.append("No frame crosses a link between servers.")
     lines += _describe_sharing(answer)
     servers_of: dict[str, list[str]] = {}
-    for server, choice in best.choice.items():
+    for server, choice in best.placement.choices.items():
         servers_of.setdefault(choice, []).append(server)
     lines += [
         f"Threads on {', '.join(servers)}: {_PINNING_TEXT.get(choice, choice)}."
@@ -188,7 +188,7 @@ def _describe_duration(duration_s: float) -> str:
 
 def describe_pins(predicted: PredictedCandidate) -> str:
     """Return the ways of pinning a candidate's threads as text."""
-    return ", ".join(dict.fromkeys(predicted.choice.values())) or "free"
+    return ", ".join(dict.fromkeys(predicted.placement.choices.values())) or "free"
 
 
 def _describe_latency(answer: PlacementAnswer) -> list[str]:

@@ -437,7 +437,7 @@ def answer(problem: PlacementProblem, *, on_progress: Progress | None = None, si
         notes.append("the closed form knows no latency of this placement, so nothing says whether the target is met")
     best = verdict.best
     model = router_of(problem, best.placement)
-    elements = placed_elements(problem, finder.classes, finder.loads, best.placement, best.choice, model)
+    elements = placed_elements(problem, finder.classes, finder.loads, best.placement, best.placement.choices, model)
     report(_STEPS, _STEPS, "")
     return PlacementAnswer(
         problem=problem,
@@ -452,7 +452,7 @@ def answer(problem: PlacementProblem, *, on_progress: Progress | None = None, si
         runners_up=verdict.others,
         runners_up_scope=finder.runners_up_scope,
         elements=elements,
-        sharing=sharing_of(problem, finder.loads, best.placement, best.choice, elements),
+        sharing=sharing_of(problem, finder.loads, best.placement, best.placement.choices, elements),
         links=links_of(best.prediction, problem),
         seconds=result.seconds,
         predictions=finder.loads.predictions,

@@ -183,6 +183,27 @@ def test_in_overload_the_answer_forwards_what_the_best_of_all_placements_forward
     )
 
 
+def test_an_interrupted_local_search_returns_the_best_candidate_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("routecast.plan.placement._search._MAX_PATTERNS", 0)  # the exact search has too many patterns
+    problem = multistage(4, 2, (ServerGroup(name="s", number=3, cores=2, technology=PLAIN),))
+    values = []
+
+    def interrupt_after_improvement(value: float, bound: float) -> None:
+        values.append(value)
+        if len(values) == 2:
+            raise KeyboardInterrupt
+
+    result = PlacementSearch(
+        problem=problem,
+        classes=classes_of(problem),
+        loads=ServerLoads(problem),
+        on_progress=interrupt_after_improvement,
+    ).most_lossless()
+    assert result is not None
+    assert result.is_interrupted
+    assert result.value == values[1] > values[0]
+
+
 @pytest.mark.slow
 def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> None:
     fast = ServerGroup(name="fast", cores=2, technology=CROWDED, speed_ratio=1.4)
