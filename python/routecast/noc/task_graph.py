@@ -20,17 +20,7 @@ from routecast.quantity.file_model import FileModel
 from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import parse_toml, validated
 
-__all__ = [
-    "TASK_GRAPHS",
-    "TaskGraph",
-    "best_mapping",
-    "mapped",
-    "parse_task_graph",
-    "placed",
-    "rate_hops",
-    "task_graph",
-    "tiles_of",
-]
+__all__ = ["TASK_GRAPHS", "TaskGraph", "best_mapping", "mapped", "parse_task_graph", "placed", "task_graph", "tiles_of"]
 
 
 @value
@@ -98,12 +88,6 @@ class TaskGraph:
 
 # A smaller relative change is rounding.
 _ROUNDING = 1e-12
-
-
-def rate_hops(rates: NDArray[np.float64], topology: Topology, tiles: tuple[int, ...]) -> float:
-    """Return the sum over flows of rate times shortest hops, in the unit of the rates (the numerator of eq. 6.1)."""
-    hops = _hops(topology)[np.ix_(tiles, tiles)]
-    return float((rates * hops).sum())
 
 
 def best_mapping(

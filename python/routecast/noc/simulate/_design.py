@@ -187,16 +187,6 @@ class RouterDesign:
             ejection_channels=4,
         )
 
-    def zero_load_cycles(self, routers: float, packet_flits: float) -> float:
-        """Return the latency of a packet that meets no other packet, from its creation until its tail arrives.
-
-        The sum over r routers, the r - 1 links between them, the two channels of the nodes, and the flits in sequence:
-        ``r * router + (r - 1) * link + 2 * node_link + flits``. With :meth:`booksim` this is the law measured on
-        BookSim2, ``4 r + flits + 1``.
-        """
-        router = self.routing_cycles + self.vc_allocation_cycles + self.switch_allocation_cycles + self.traversal_cycles
-        return routers * router + (routers - 1) * self.link_cycles + 2 * self.node_link_cycles + packet_flits
-
     def scenario(self) -> dict[str, Any]:
         """Return the router of ``crates/noc/src/scenario.rs``."""
         queueing: dict[str, Any] = {"kind": "virtual_output_queues"}

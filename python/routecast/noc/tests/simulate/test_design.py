@@ -10,13 +10,6 @@ from routecast.errors import ModelProblem
 from routecast.noc.simulate import OnOff, Packets, RouterDesign, SimulationPhases
 
 
-@pytest.mark.parametrize("flits", [1, 4, 8])
-@pytest.mark.parametrize("routers", [1, 2, 15])
-def test_zero_load_law_of_the_reference_design_is_the_one_measured_on_booksim(routers: int, flits: int) -> None:
-    # BookSim2, commit 28f4329: 4 hops + packet_flits + 1 (header of booksim_uniform.csv).
-    assert RouterDesign.booksim().zero_load_cycles(routers, flits) == 4 * routers + flits + 1
-
-
 def test_design_of_li_2012_is_that_of_its_section_6_6() -> None:
     scenario = RouterDesign.li2012().scenario()
     assert scenario["queueing"] == {"kind": "virtual_output_queues"}

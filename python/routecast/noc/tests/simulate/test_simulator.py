@@ -53,6 +53,24 @@ def fabric(
     return single(topology, traffic, routes(policy, topology), design=design, packets=packets)
 
 
+def zero_load_cycles(design: RouterDesign, routers: float, flits: float) -> float:
+    """Return the latency of a packet that meets no other packet, from its creation until its tail arrives.
+
+    The sum over the routers, the links between them, the two channels of the nodes, and the flits in sequence.
+    """
+    router_cycles = (
+        design.routing_cycles + design.vc_allocation_cycles + design.switch_allocation_cycles + design.traversal_cycles
+    )
+    return routers * router_cycles + (routers - 1) * design.link_cycles + 2 * design.node_link_cycles + flits
+
+
+@pytest.mark.parametrize("flits", [1, 4, 8])
+@pytest.mark.parametrize("routers", [1, 2, 15])
+def test_zero_load_law_of_the_reference_design_is_the_one_measured_on_booksim(routers: int, flits: int) -> None:
+    # BookSim2, commit 28f4329: 4 hops + packet_flits + 1 (header of booksim_uniform.csv).
+    assert zero_load_cycles(RouterDesign.booksim(), routers, flits) == 4 * routers + flits + 1
+
+
 @pytest.mark.parametrize(
     "design",
     [
@@ -70,7 +88,7 @@ def test_latency_at_low_load_is_the_zero_load_law(design: RouterDesign, length: 
     of = fabric(topology, uniform(topology).scaled(0.002), design=design, packets=Packets(flits=(length,)))
     answer = simulate(of, SimulationPhases(replications=4, warmup_cycles=100, measure_cycles=50_000))
     assert answer.packet_latency_cycles is not None
-    law = design.zero_load_cycles(answer.planes[0].mean_routers.value, length)
+    law = zero_load_cycles(design, answer.planes[0].mean_routers.value, length)
     assert answer.packet_latency_cycles.value == pytest.approx(law, rel=0.01)
 
 
@@ -93,7 +111,7 @@ def test_packets_pass_as_many_routers_as_the_grid_says(topology: Topology, route
     answer = simulate(of, SimulationPhases(replications=4, warmup_cycles=100, measure_cycles=40_000))
     assert answer.planes[0].mean_routers.value == pytest.approx(routers, rel=0.02)
     assert answer.packet_latency_cycles is not None
-    assert answer.packet_latency_cycles.value == pytest.approx(design.zero_load_cycles(routers, 4), rel=0.02)
+    assert answer.packet_latency_cycles.value == pytest.approx(zero_load_cycles(design, routers, 4), rel=0.02)
 
 
 @pytest.mark.parametrize(("policy", "alpha"), [("xy", 1.0), ("xy", 1.5), ("o1turn", 1.0)])
@@ -358,7 +376,7 @@ def test_turn_models_deliver_at_the_zero_load_law(model: str) -> None:
     assert answer.packet_latency_cycles is not None
     # Shortest ways only: 8/3 links between two of 4 x 4 routers in the mean, and one router more.
     assert plane.mean_routers.value == pytest.approx(8 / 3 + 1, rel=0.03)
-    law = design.zero_load_cycles(plane.mean_routers.value, 4)
+    law = zero_load_cycles(design, plane.mean_routers.value, 4)
     assert answer.packet_latency_cycles.value == pytest.approx(law, rel=0.01)
 
 
