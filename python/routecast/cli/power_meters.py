@@ -81,11 +81,11 @@ def read(
     from routecast.testbed.meters import MeterSettings, choose_meter
 
     duration_s = parse_duration_s(duration)
-    settings = MeterSettings(
-        interval_s=parse_duration_s(interval) if interval else None,
+    settings = MeterSettings.model_construct(
+        interval=parse_duration_s(interval) if interval else None,
         scope=scope,
         verify_tls=not insecure,
-        timeout_s=parse_duration_s(timeout),
+        timeout=parse_duration_s(timeout),
     )
     chosen, no_power = choose_meter(meter, settings)
     if chosen is None:

@@ -17,7 +17,16 @@ from routecast.quantity.file_model import FileTable
 from routecast.testbed._encapsulation import Encapsulation, parse_encapsulation
 from routecast.testbed.addresses import MAX_NETWORKS
 
-__all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "MeterTable", "NamespacesFile", "TestbedFile"]
+__all__ = [
+    "Cores",
+    "DeviceTable",
+    "InterfacePort",
+    "InterfacesFile",
+    "MeterSettings",
+    "MeterTable",
+    "NamespacesFile",
+    "TestbedFile",
+]
 
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
@@ -91,14 +100,9 @@ class Cores(FileTable):
     dut: Core | None = Field(default=None, description="Core of the device under test.")
 
 
-class MeterTable(FileTable):
-    """``[power]``: the meter that is read while frames are sent. The file never holds passwords."""
+class MeterSettings(FileTable):
+    """How a meter is read."""
 
-    meter: str = Field(
-        min_length=1,
-        description="auto, rapl, rapl:psys, rapl:dram, perf, ipmi, redfish:URL, csv:FILE, http:URL.",
-        examples=["auto", "redfish:https://bmc.lab", "csv:pdu.csv"],
-    )
     scope: str | None = Field(
         default=None,
         pattern=r"^[a-z][a-z0-9:+-]{0,31}$",
@@ -109,6 +113,16 @@ class MeterTable(FileTable):
     )
     verify_tls: bool = Field(default=True, description="Whether the certificate of a host must be valid.")
     timeout: Duration = Field(default=5.0, description="Timeout of each answer of a host.")
+
+
+class MeterTable(MeterSettings):
+    """``[power]``: the meter that is read while frames are sent. The file never holds passwords."""
+
+    meter: str = Field(
+        min_length=1,
+        description="auto, rapl, rapl:psys, rapl:dram, perf, ipmi, redfish:URL, csv:FILE, http:URL.",
+        examples=["auto", "redfish:https://bmc.lab", "csv:pdu.csv"],
+    )
 
 
 class _Bed(FileTable):

@@ -26,7 +26,7 @@ from routecast.testbed.bed import Bed
 from routecast.testbed.checks import ENDED_BEFORE_RESET, Limits, TrialRecord
 from routecast.testbed.conditions import Condition, RoutingDevice, during
 from routecast.testbed.links import wait_for_frames
-from routecast.testbed.meters._meter import MeteredTrial, PowerMeter
+from routecast.testbed.meters._meter import Metering, PowerMeter
 from routecast.testbed.streams import Addressing, Streams, learning_streams, recorded_load, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
 
@@ -479,7 +479,7 @@ class Measure:
             slice_count = math.ceil(duration_s / self.slice_s)
         slice_s = duration_s / slice_count
         slices: list[Slice] = []
-        with MeteredTrial(self.meter, self.no_power) as metered, during(self._condition) as ticks:
+        with Metering(self.meter, self.no_power) as metered, during(self._condition) as ticks:
             for number in range(slice_count):
                 from_s = math.fsum([slice_s] * number)
                 outcome = self._send(streams, slice_s, from_s=from_s, trial_s=duration_s, reset=reset)

@@ -140,12 +140,12 @@ def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
 
 
 def _power_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
-    from routecast.testbed.meters._finding import AUTO, meter_of, settings_of
+    from routecast.testbed.meters._finding import AUTO, meter_of
 
     if bed.power is None or bed.power.meter == AUTO:
         return []
     try:
-        meter_of(bed.power.meter, settings_of(bed.power))
+        meter_of(bed.power.meter, bed.power)
     except FileProblem as problem:
         return [Problem("power.meter", fault.message) for fault in problem.problems]
     except EnvironmentProblem:

@@ -18,7 +18,7 @@ from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.testbed.bed import Bed
 from routecast.testbed.dut_host import SelfTimed
 from routecast.testbed.measure import Measure
-from routecast.testbed.meters._meter import MeteredTrial
+from routecast.testbed.meters._meter import Metering
 
 __all__ = ["TimedMeasure", "idle_trial", "measure_of"]
 
@@ -34,7 +34,7 @@ def idle_trial(measure: Measure, duration_s: float) -> Trial:
         raise ModelProblem("trial", [Problem("duration_s", f"got {duration_s}: a number of seconds > 0")])
     measure.open()
     measure.bed.bind_replaced_threads()
-    with MeteredTrial(measure.meter, measure.no_power) as metered:
+    with Metering(measure.meter, measure.no_power) as metered:
         begin_s = time.monotonic()
         time.sleep(duration_s)
         end_s = time.monotonic()

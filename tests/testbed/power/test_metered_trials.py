@@ -22,7 +22,7 @@ from routecast.testbed import parse_testbed
 from routecast.testbed._encapsulation import Encapsulation
 from routecast.testbed.checks import Limits
 from routecast.testbed.measure import Measure
-from routecast.testbed.meters import MeteredTrial, Zone, meter_for, with_power
+from routecast.testbed.meters import Metering, Zone, meter_for, with_power
 from routecast.testbed.timed import TimedMeasure
 
 LOAD = OfferedLoad(rate_pps=1e5, flows=FlowSet(name="1 flow", flows=(Flow(rss_hash=0),)), frames=FrameMix.fixed(512))
@@ -130,7 +130,7 @@ def test_the_meter_stops_when_the_tester_fails() -> None:
     meter = FakeMeter(((0.0, 3.0, 80.0),))
 
     def fail() -> None:
-        with MeteredTrial(meter):
+        with Metering(meter):
             raise EnvironmentProblem("the tester failed")
 
     with pytest.raises(EnvironmentProblem, match="the tester failed"):

@@ -19,6 +19,7 @@ from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem
 from routecast.testbed.meters import (
     CsvMeter,
     IpmiSource,
+    Metering,
     MeterSettings,
     PerfSource,
     PowerMeter,
@@ -28,7 +29,6 @@ from routecast.testbed.meters import (
     describe_no_power,
     find_meters,
     meter_of,
-    metering,
 )
 from routecast.testbed.meters._ipmi import parse_dcmi
 from routecast.testbed.meters._perf import energy_events, open_event
@@ -89,7 +89,7 @@ def rereading(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_energy_events_of_each_package_add_up_and_the_platform_counts_once(tmp_path: Path) -> None:
     root, counters, clock = write_pmu(tmp_path, CLIENT, "0,18"), Counters(tmp_path), Clock()
     source = PerfSource(root, opener=counters)
-    with metering(SampledMeter(source, interval_s=math.inf, clock=clock)) as metered:
+    with Metering(SampledMeter(source, interval_s=math.inf, clock=clock)) as metered:
         assert (23, 2, 0) in counters.opened
         assert (23, 2, 18) in counters.opened
         assert [cpu for _, number, cpu in counters.opened if number == 5] == [0]
@@ -193,7 +193,7 @@ def from_log(path: Path, begin_s: float, end_s: float, more: str, wall_s: float 
     clock = Clock(begin_s)
     meter = CsvMeter(path, interval_s=math.inf, wait_s=0.0, clock=clock, wall_clock=lambda: clock.now_s + wall_s)
     assert isinstance(meter, PowerMeter)
-    with metering(meter) as metered:
+    with Metering(meter) as metered:
         clock.now_s = end_s
         with path.open("a") as file:
             file.write(more)
@@ -377,7 +377,7 @@ def test_the_parts_of_an_interval_add_up_to_the_whole(
 ) -> None:
     clock, watts = Clock(0.0), iter([0.0, *(power_w for _, power_w in steps), 0.0])
     meter = SampledMeter(FakeSource(lambda: next(watts)), interval_s=math.inf, clock=clock)
-    with metering(meter) as metered:
+    with Metering(meter) as metered:
         for time_s, _ in steps:
             clock.wait(time_s)
             meter.sample()
@@ -405,7 +405,7 @@ def test_a_meter_that_fails_at_the_start_is_closed_and_can_be_started_again() ->
     with pytest.raises(EnvironmentProblem, match="not yet"):
         meter.start()
     assert not source.is_open
-    with metering(meter) as metered:
+    with Metering(meter) as metered:
         clock.wait(2.0)
         with pytest.raises(EnvironmentProblem, match="before its context has ended"):
             _ = metered.reading

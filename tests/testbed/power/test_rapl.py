@@ -24,7 +24,7 @@ from rapl_trees import (
 )
 
 from routecast.errors import EnvironmentProblem, FileProblem
-from routecast.testbed.meters import PowerMeter, PowerReading, RaplSource, SampledMeter, find_meters, metering
+from routecast.testbed.meters import Metering, PowerMeter, PowerReading, RaplSource, SampledMeter, find_meters
 from routecast.testbed.meters._rapl import energy_step_uj, rapl_zones, read_text, wrapped_difference
 
 RANGES = st.sampled_from([INTEL_RANGE_UJ, DRAM_RANGE_UJ, AMD_RANGE_UJ])
@@ -44,7 +44,7 @@ def meter(root: Path, clock: Clock, covers: str = "package") -> SampledMeter:
 def after(root: Path, energy_uj: dict[str, int], time_s: float = 10.0, covers: str = "package") -> PowerReading:
     """Meter a machine whose counters rise by ``energy_uj``."""
     clock = Clock()
-    with metering(meter(root, clock, covers)) as metered:
+    with Metering(meter(root, clock, covers)) as metered:
         clock.wait(time_s)
         advance(root, energy_uj)
     return metered.reading
@@ -153,7 +153,7 @@ def test_a_counter_that_wraps_in_one_socket_changes_nothing(tmp_path: Path) -> N
 def test_sampling_on_the_way_follows_more_wraps_than_one(tmp_path: Path) -> None:
     root, clock = write_tree(tmp_path, AMD), Clock()
     rapl = meter(root, clock)
-    with metering(rapl) as metered:
+    with Metering(rapl) as metered:
         for _ in range(5):  # 200 s at 300 W are 60 kJ, 92 % of the range
             clock.wait(200.0)
             advance(root, {"intel-rapl:0": 60_000_000_000})
@@ -166,7 +166,7 @@ def test_sampling_on_the_way_follows_more_wraps_than_one(tmp_path: Path) -> None
 def test_a_zone_that_vanishes_ends_the_figures_and_says_so(tmp_path: Path) -> None:
     root, clock = write_tree(tmp_path, SERVER), Clock()
     rapl = meter(root, clock)
-    with metering(rapl) as metered:
+    with Metering(rapl) as metered:
         clock.wait(4.0)
         advance(root, {"intel-rapl:0": 400_000_000, "intel-rapl:1": 200_000_000})
         rapl.sample()
@@ -182,7 +182,7 @@ def test_a_zone_that_vanishes_ends_the_figures_and_says_so(tmp_path: Path) -> No
 def test_a_part_of_an_interval_has_the_energy_of_that_part(tmp_path: Path) -> None:
     root, clock = write_tree(tmp_path, AMD), Clock(0.0)
     rapl = meter(root, clock)
-    with metering(rapl) as metered:
+    with Metering(rapl) as metered:
         for watts in (10, 50, 20):
             clock.wait(1.0)
             advance(root, {"intel-rapl:0": watts * 1_000_000})
@@ -202,7 +202,7 @@ def test_a_counter_that_stands_still_is_told(tmp_path: Path) -> None:
 
 def test_a_counter_that_is_started_anew_is_suspicious(tmp_path: Path) -> None:
     root, clock = write_tree(tmp_path, AMD, {"intel-rapl:0": 20_000_000_000}), Clock()
-    with metering(meter(root, clock)) as metered:
+    with Metering(meter(root, clock)) as metered:
         clock.wait(0.1)
         (root / "sys/class/powercap/intel-rapl:0/energy_uj").write_text("0\n")  # 20 kJ of 65.5 kJ are gone
     assert any("rose by 69% of its range" in note for note in metered.reading.notes)
@@ -230,7 +230,7 @@ def test_a_platform_zone_that_may_not_be_read_does_not_hide_the_package(tmp_path
     root = write_tree(tmp_path, CLIENT)
     read = denied(lambda path: path.name == "energy_uj" and path.parent.name == "intel-rapl:1")
     clock = Clock()
-    with metering(SampledMeter(RaplSource(root, read=read), interval_s=math.inf, clock=clock)) as metered:
+    with Metering(SampledMeter(RaplSource(root, read=read), interval_s=math.inf, clock=clock)) as metered:
         clock.wait(1.0)
         advance(root, {"intel-rapl:0": 7_000_000})
     assert metered.reading.mean_w == 7.0
@@ -250,7 +250,7 @@ def test_what_cannot_be_read_of_a_tree_is_told_and_what_the_sum_lacks(tmp_path: 
     (powercap / "intel-rapl:1/max_energy_range_uj").write_text("nonsense\n")
     (powercap / "intel-rapl:0:0/energy_uj").write_text("\n")
     clock = Clock()
-    with metering(meter(root, clock)) as metered:
+    with Metering(meter(root, clock)) as metered:
         clock.wait(1.0)
         advance(root, {"intel-rapl:0": 5_000_000})
     assert [zone.name for zone in metered.reading.zones if zone.is_counted] == ["package-0"]

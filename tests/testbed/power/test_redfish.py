@@ -14,7 +14,7 @@ from power_fakes import Clock
 from redfish_mock import ENVIRONMENT, PASSWORD, RACK, TOKEN, Mock, chassis, controller, environment, members, power
 
 from routecast.errors import EnvironmentProblem, FileProblem
-from routecast.testbed.meters import HttpSource, PowerReading, RedfishSource, SampledMeter, metering
+from routecast.testbed.meters import HttpSource, Metering, PowerReading, RedfishSource, SampledMeter
 from routecast.testbed.meters._web import Credentials, masked
 
 NOBODY = Credentials()
@@ -101,7 +101,7 @@ def test_an_enclosure_holds_the_power_of_what_is_in_it_and_neighbours_add_up() -
     with controller(Mock(documents)) as mock:
         source = RedfishSource(mock.url, credentials=NOBODY)
         clock = Clock()
-        with metering(SampledMeter(source, interval_s=math.inf, clock=clock)) as metered:
+        with Metering(SampledMeter(source, interval_s=math.inf, clock=clock)) as metered:
             clock.wait(2.0)
     assert metered.reading.mean_w == pytest.approx(600.5)
     assert {zone.name: zone.is_counted for zone in metered.reading.zones} == {
@@ -118,7 +118,7 @@ def test_watts_between_samples_lie_on_a_straight_line_and_the_energy_counter_is_
     with controller(Mock(documents)) as mock:
         meter = SampledMeter(RedfishSource(mock.url, credentials=NOBODY), interval_s=math.inf, clock=clock)
         documents[path] = environment(100, 10.0)
-        with metering(meter) as metered:
+        with Metering(meter) as metered:
             assert meter.latest_w() == 100.0
             clock.wait(10.0)
             documents[path] = environment(300, 10.0006)
@@ -192,7 +192,7 @@ def test_a_controller_that_fails_on_the_way_leaves_a_note_and_what_was_read() ->
     clock = Clock()
     with controller(Mock(RACK)) as mock:
         meter = SampledMeter(RedfishSource(mock.url, credentials=NOBODY), interval_s=math.inf, clock=clock)
-        with metering(meter) as metered:
+        with Metering(meter) as metered:
             clock.wait(5.0)
             meter.sample()
             clock.wait(1.0)
@@ -209,7 +209,7 @@ def test_a_controller_that_comes_back_costs_nothing_but_a_note() -> None:
     clock = Clock()
     with controller(Mock(RACK)) as mock:
         meter = SampledMeter(RedfishSource(mock.url, credentials=NOBODY), interval_s=math.inf, clock=clock)
-        with metering(meter) as metered:
+        with Metering(meter) as metered:
             mock.status["/redfish/v1/Chassis/1U/Power"] = 503
             clock.wait(2.0)
             meter.sample()
@@ -351,7 +351,7 @@ def test_a_counter_of_joules_gives_watts_and_may_start_anew() -> None:
         where = '#kepler_node_cpu_joules_total{zone="package"}'
         source = HttpSource(f"{mock.url}/m{where}", credentials=NOBODY)
         meter = SampledMeter(source, interval_s=math.inf, clock=clock)
-        with metering(meter) as metered:
+        with Metering(meter) as metered:
             clock.wait(10.0)
             mock.raw["/m"] = METRICS.replace(b" 1000\n", b" 1300\n")
             meter.sample()

@@ -3,32 +3,18 @@
 ::
 
     find_meters() ─► which meters can be read here, and why the others cannot
-    meter_of("rapl") ─► PowerMeter ─► metering(meter): … ─► PowerReading ─► with_power(trial, reading)
+    meter_of("rapl") ─► PowerMeter ─► Metering(meter): … ─► PowerReading ─► with_power(trial, reading)
 
 Every figure has a scope: ``rapl:package`` covers the processor alone, ``bmc`` what the power supplies deliver or draw,
 ``pdu`` and ``wall`` everything.
 """
 
+from routecast.testbed.document import MeterSettings
 from routecast.testbed.meters._csv_log import CsvMeter
-from routecast.testbed.meters._finding import (
-    MeterSettings,
-    choose_meter,
-    describe_no_power,
-    find_meters,
-    meter_for,
-    meter_of,
-)
+from routecast.testbed.meters._finding import choose_meter, describe_no_power, find_meters, meter_for, meter_of
 from routecast.testbed.meters._http_watts import HttpSource
 from routecast.testbed.meters._ipmi import IpmiSource
-from routecast.testbed.meters._meter import (
-    MeteredTrial,
-    PowerMeter,
-    PowerReading,
-    Zone,
-    checked_meter,
-    metering,
-    with_power,
-)
+from routecast.testbed.meters._meter import Metering, PowerMeter, PowerReading, Zone, checked_meter, with_power
 from routecast.testbed.meters._perf import PerfSource
 from routecast.testbed.meters._rapl import RaplSource
 from routecast.testbed.meters._redfish import RedfishSource
@@ -39,7 +25,7 @@ __all__ = [
     "HttpSource",
     "IpmiSource",
     "MeterSettings",
-    "MeteredTrial",
+    "Metering",
     "PerfSource",
     "PowerMeter",
     "PowerReading",
@@ -53,6 +39,5 @@ __all__ = [
     "find_meters",
     "meter_for",
     "meter_of",
-    "metering",
     "with_power",
 ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
+from routecast.testbed.document import MeterSettings, MeterTable
 from routecast.testbed.meters._csv_log import CsvMeter
 from routecast.testbed.meters._http_watts import HttpSource
 from routecast.testbed.meters._ipmi import IpmiSource, RunProgram, run_program
@@ -20,9 +21,6 @@ from routecast.testbed.meters._redfish import RedfishSource
 from routecast.testbed.meters._sampled import SampledMeter, Source
 from routecast.testbed.meters._web import Credentials, credentials_for
 
-if TYPE_CHECKING:
-    from routecast.testbed.document import MeterTable
-
 AUTO: Final = "auto"
 """Name of the first meter that can be read here."""
 
@@ -30,21 +28,6 @@ _PREFIX = "power meter "
 _KINDS: Final = ("rapl", "perf", "ipmi", "redfish", "csv", "http")
 
 _INTERVAL_S = 1.0
-
-
-@value
-class MeterSettings:
-    """How a meter is read."""
-
-    interval_s: float | None = field(
-        "Time between samples; None: 0.1 s for counters of the processor, 1 s for other meters", default=None
-    )
-    scope: str | None = field(
-        "Part of the machine that the figures of a file or a web address cover: ``pdu`` (default), ``wall``",
-        default=None,
-    )
-    verify_tls: bool = field("Whether the certificate of a host must be valid", default=True)
-    timeout_s: float = field("Timeout of each answer of a host, s", default=5.0)
 
 
 def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = Path("/")) -> PowerMeter:
@@ -62,11 +45,10 @@ def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = P
     if kind not in _KINDS:
         raise _name_problem(f"got {text!r}: {did_you_mean(kind, (*_KINDS, AUTO))}")
     if kind in {"redfish", "csv", "http"} and not address:
-        form = {"csv": "csv:FILE"}.get(kind, f"{kind}:https://HOST/…")
-        raise _name_problem(f"got {text!r}: write {form}")
+        raise _name_problem(f"got {text!r}: write {'csv:FILE' if kind == 'csv' else f'{kind}:https://HOST/…'}")
     if settings.scope is not None and kind not in {"csv", "http"}:
         raise _name_problem(f"scope {settings.scope!r} is given for {kind}, which has its own scope: leave it out")
-    interval_s = settings.interval_s or (RAPL_INTERVAL_S if kind in {"rapl", "perf"} else _INTERVAL_S)
+    interval_s = settings.interval or (RAPL_INTERVAL_S if kind in {"rapl", "perf"} else _INTERVAL_S)
     if kind == "csv":
         return CsvMeter(Path(address).expanduser(), scope=settings.scope or "pdu", interval_s=interval_s)
     return SampledMeter(_source(kind, address, settings, root), interval_s=interval_s)
@@ -81,13 +63,13 @@ def _source(kind: str, address: str, settings: MeterSettings, root: Path) -> Sou
         return IpmiSource(address, credentials=credentials_for(address) if address else None)
     if kind == "redfish":
         return RedfishSource(
-            address, credentials=_url_credentials(address), timeout_s=settings.timeout_s, verify_tls=settings.verify_tls
+            address, credentials=_url_credentials(address), timeout_s=settings.timeout, verify_tls=settings.verify_tls
         )
     return HttpSource(
         address,
         credentials=_url_credentials(address),
         scope=settings.scope,
-        timeout_s=settings.timeout_s,
+        timeout_s=settings.timeout,
         verify_tls=settings.verify_tls,
     )
 
@@ -202,13 +184,6 @@ def _refuse_to_open(kind: int, number: int, cpu: int) -> int:
     raise EnvironmentProblem(f"{_PREFIX}perf: counters are not opened for files of another machine")
 
 
-def settings_of(table: MeterTable) -> MeterSettings:
-    """Return the settings of ``[power]`` in a test bed's file."""
-    return MeterSettings(
-        interval_s=table.interval, scope=table.scope, verify_tls=table.verify_tls, timeout_s=table.timeout
-    )
-
-
 def meter_for(table: MeterTable | None, option: str | None) -> tuple[PowerMeter | None, str]:
     """Return the meter of a run, or None and the reason (empty if no meter is wanted).
 
@@ -220,5 +195,4 @@ def meter_for(table: MeterTable | None, option: str | None) -> tuple[PowerMeter 
     name = option or (table.meter if table is not None else "none")
     if name == "none":
         return None, ""
-    settings = settings_of(table) if table is not None and name == table.meter else MeterSettings()
-    return choose_meter(name, settings)
+    return choose_meter(name, table if table is not None and name == table.meter else None)

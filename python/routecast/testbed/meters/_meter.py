@@ -221,31 +221,6 @@ class PeriodicThread:
             self._work()
 
 
-class Metering:
-    """A context of :func:`metering`, which has its ``reading`` when it has ended."""
-
-    def __init__(self, meter: PowerMeter) -> None:
-        self.meter = meter
-        self._reading: PowerReading | None = None
-
-    def __enter__(self) -> Self:
-        self.meter.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._reading = self.meter.stop()
-
-    @property
-    def reading(self) -> PowerReading:
-        """The reading of the interval.
-
-        Raises EnvironmentProblem: the interval has not ended.
-        """
-        if self._reading is None:
-            raise EnvironmentProblem(f"power meter {self.meter.name}: there is no reading before its context has ended")
-        return self._reading
-
-
 def checked_meter(meter: PowerMeter) -> PowerMeter:
     """Return a meter after a first reading, so that a failure shows before a test bed is up.
 
@@ -254,14 +229,6 @@ def checked_meter(meter: PowerMeter) -> PowerMeter:
     meter.start()
     meter.stop()
     return meter
-
-
-def metering(meter: PowerMeter) -> Metering:
-    """Meter the body of the context.
-
-    Raises EnvironmentProblem: the meter cannot be read.
-    """
-    return Metering(meter)
 
 
 def with_power(trial: Trial, reading: PowerReading) -> Trial:
@@ -295,10 +262,11 @@ def with_power(trial: Trial, reading: PowerReading) -> Trial:
     return replace(trial, power=power, notes=(*trial.notes, *notes))
 
 
-class MeteredTrial:
-    """A context that meters the power while a trial sends its frames; without a meter it does nothing.
+class Metering:
+    """A context that meters power, and has its ``reading`` when it has ended; without a meter it does nothing.
 
-    ``why_no_meter`` goes into the notes of the trial; it is empty if no meter is wanted.
+    ``why_no_meter`` goes into the notes of the trial; it is empty if no meter is wanted. Raises EnvironmentProblem: the
+    meter cannot be read.
     """
 
     def __init__(self, meter: PowerMeter | None, why_no_meter: str = "") -> None:
@@ -307,7 +275,6 @@ class MeteredTrial:
         self._reading: PowerReading | None = None
 
     def __enter__(self) -> Self:
-        """Start the meter; raises EnvironmentProblem if it cannot be read."""
         if self._meter is not None:
             self._meter.start()
         return self
@@ -316,9 +283,20 @@ class MeteredTrial:
         if self._meter is not None:
             self._reading = self._meter.stop()
 
+    @property
+    def reading(self) -> PowerReading:
+        """The reading of the interval.
+
+        Raises EnvironmentProblem: the interval has not ended, or there is no meter.
+        """
+        if self._reading is None:
+            name = "none" if self._meter is None else self._meter.name
+            raise EnvironmentProblem(f"power meter {name}: there is no reading before its context has ended")
+        return self._reading
+
     def add_power(self, trial: Trial, windows: Sequence[tuple[float, float]]) -> Trial:
         """Return the trial with the power in the windows of the monotonic clock in which its frames were sent."""
-        if self._reading is None:
+        if self._meter is None:
             note = (self._why_no_meter,) if self._why_no_meter else ()
             return replace(trial, notes=(*trial.notes, *note))
-        return with_power(trial, self._reading.within(windows))
+        return with_power(trial, self.reading.within(windows))
