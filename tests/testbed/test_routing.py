@@ -141,7 +141,9 @@ def test_a_route_that_is_not_learnt_fails_the_trial(bed: Path, monkeypatch: pyte
     with open_testbed(bed, options={"routing": "bgp"}) as evaluator:
         device = evaluator.bed.device
         assert isinstance(device, Frr)
-        device._neighbours[0]._run("configure terminal", "router bgp 64512", "no neighbor 198.18.1.1", "end")
+        device._neighbours[0]._daemons.run_bgpd(
+            "configure terminal", "router bgp 64512", "no neighbor 198.18.1.1", "end"
+        )
         with pytest.raises(EnvironmentProblem, match=r"have no route, the first is .*\(RFC 2544 sec. 13\)"):
             evaluator.trial(load_of(Stream(name="one"), 64, PPS), 0.2)
 

@@ -33,17 +33,7 @@ from routecast.testbed.devices.options import option
 from routecast.testbed.devices.processes import Processes, accepts_connections, check_socket_path
 from routecast.testbed.dut_host import DevicePort, DeviceSite, Missing
 
-__all__ = [
-    "DAEMONS",
-    "USER",
-    "BgpNeighbour",
-    "Frr",
-    "FrrOptions",
-    "RoutingUpdates",
-    "Vty",
-    "device_bgp_lines",
-    "remove_crash_logs",
-]
+__all__ = ["DAEMONS", "USER", "BgpNeighbour", "Frr", "FrrOptions", "RoutingUpdates", "Vty", "device_bgp_lines"]
 
 DAEMONS = Path("/usr/lib/frr")
 USER = "frr"
@@ -116,6 +106,57 @@ class Vty:
         return data[:-4].decode(errors="replace"), data[-1]
 
 
+class FrrDaemons(Processes):
+    """FRR daemons whose configuration, sockets and process ids lie in one folder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = Path()
+        self._process_ids: list[int] = []
+        self._vty: Vty | None = None
+
+    def configure(self, folder: Path, lines: Sequence[str]) -> None:
+        """Write the configuration of all daemons into a folder of their user."""
+        check_socket_path(folder / "staticd.vty")
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        user = pwd.getpwnam(USER)
+        shutil.chown(folder, user.pw_uid, user.pw_gid)
+        (folder / "frr.conf").write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+    def start(self, site: DeviceSite, daemon: str, *options: str) -> None:
+        """Start a daemon and wait until it takes commands."""
+        folder = self._folder
+        command = [
+            *(str(DAEMONS / daemon), "-f", str(folder / "frr.conf"), "-i", str(folder / f"{daemon}.pid")),
+            *("--vty_socket", str(folder), "-u", USER, "-g", USER, "-P", "0", *options),
+        ]
+        # Crash logs and vtysh's history go to HOME.
+        process = self.spawn(site, daemon, *command, environment={"HOME": str(folder)})
+        self._process_ids.append(process.pid)
+        self.wait_for(partial(accepts_connections, folder / f"{daemon}.vty"), f"{daemon} in {folder}")
+
+    def run_bgpd(self, *commands: str) -> str:
+        """Run commands of ``bgpd``; raises DeviceEnded if a daemon has ended by itself."""
+        self.check()
+        if self._vty is None:
+            self._vty = Vty(self._folder / "bgpd.vty")
+        return self._vty.run(*commands)
+
+    def stop(self, *, in_order: bool = False) -> None:
+        """End the daemons and remove their crash logs; a second call does nothing."""
+        if self._vty is not None:
+            self._vty.close()
+            self._vty = None
+        super().stop(in_order=in_order)
+        for number in self._process_ids:
+            for folder in _CRASH_LOGS.glob(f"*.{number}"):
+                shutil.rmtree(folder, ignore_errors=True)
+        self._process_ids.clear()
+        with suppress(OSError):  # it holds other logs, or does not exist
+            _CRASH_LOGS.rmdir()
+
+
 class BgpNeighbour:
     """FRR's ``bgpd`` in the namespace of a port of the tester, without a ``zebra``: it changes no route there.
 
@@ -128,9 +169,7 @@ class BgpNeighbour:
         self._site = replace(site, netns=port.neighbour_netns, folder=folder)
         self._port = port
         self._ipv6 = ipv6
-        self._daemon = Processes()
-        self._process_ids: list[int] = []
-        self._vty: Vty | None = None
+        self._daemons = FrrDaemons()
         self.address = port.neighbour_ipv4
 
     @property
@@ -140,45 +179,27 @@ class BgpNeighbour:
 
     def start(self) -> None:
         """Start the daemon, which connects to the device as soon as that listens."""
-        folder = self._site.folder
-        check_socket_path(folder / "bgpd.vty")
-        folder.mkdir(parents=True, exist_ok=True)
-        user = pwd.getpwnam(USER)
-        shutil.chown(folder, user.pw_uid, user.pw_gid)
-        file = folder / "bgpd.conf"
-        file.write_text("\n".join([*self.configuration(), ""]), encoding="utf-8")
-        command = [
-            *(str(DAEMONS / "bgpd"), "-Z", "-f", str(file), "-i", str(folder / "bgpd.pid")),
-            *("--vty_socket", str(folder), "-u", USER, "-g", USER, "-P", "0"),
-        ]
-        process = self._daemon.spawn(self._site, "bgpd", *command, environment={"HOME": str(folder)})
-        self._process_ids.append(process.pid)
-        self._daemon.wait_for(partial(accepts_connections, folder / "bgpd.vty"), "bgpd of the neighbour")
-        self._vty = Vty(folder / "bgpd.vty")
+        self._daemons.configure(self._site.folder, self.configuration())
+        self._daemons.start(self._site, "bgpd", "-Z")
 
     def stop(self) -> None:
         """End the daemon and remove its files; a second call does nothing."""
-        if self._vty is not None:
-            self._vty.close()
-            self._vty = None
-        self._daemon.stop()
-        remove_crash_logs(self._process_ids)
-        self._process_ids.clear()
+        self._daemons.stop()
         shutil.rmtree(self._site.folder, ignore_errors=True)
 
     def check(self) -> None:
         """Raise DeviceEnded if the daemon has ended by itself."""
-        self._daemon.check()
+        self._daemons.check()
 
     def announce(self) -> None:
         """Send the networks again, as a routing update to the device."""
-        self._run("clear bgp * soft out")
+        self._daemons.run_bgpd("clear bgp * soft out")
 
     def announce_phantom(self, *, is_announced: bool) -> None:
         """Announce or withdraw a network without test frames, by one update."""
         change = f"{'' if is_announced else 'no '}network {_PHANTOM_NETWORK}"
         router_commands = (f"router bgp {_NEIGHBOUR_AS}", "address-family ipv4 unicast")
-        self._run("configure terminal", *router_commands, change, "end")
+        self._daemons.run_bgpd("configure terminal", *router_commands, change, "end")
 
     def configuration(self) -> list[str]:
         """Return the lines of the daemon's configuration."""
@@ -201,11 +222,6 @@ class BgpNeighbour:
                 " exit-address-family",
             ]
         return lines
-
-    def _run(self, *commands: str) -> None:
-        self.check()
-        assert self._vty is not None
-        self._vty.run(*commands)
 
 
 def device_bgp_lines(neighbours: Sequence[BgpNeighbour], router_id: str, *, ipv6: bool) -> list[str]:
@@ -270,21 +286,6 @@ class RoutingUpdates:
         return (_PHANTOM_NETWORK in self._routes()) == self._is_announced
 
 
-def updates_received(vty: Vty, neighbour: str) -> int:
-    """Return how many updates the device's ``bgpd`` received from a neighbour."""
-    answer: dict[str, Any] = json.loads(vty.run(f"show bgp neighbors {neighbour} json"))
-    return int(answer[neighbour]["messageStats"]["updatesRecv"])
-
-
-def remove_crash_logs(process_ids: Collection[int]) -> None:
-    """Remove the folders that FRR's daemons keep for crash logs."""
-    for number in process_ids:
-        for folder in _CRASH_LOGS.glob(f"*.{number}"):
-            shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):  # it holds other logs, or does not exist
-        _CRASH_LOGS.rmdir()
-
-
 def _session_lines(address: str, remote_as: int) -> list[str]:
     # No keepalives and no hold time (RFC 4271 sec. 4.2): a loaded device keeps its session.
     return [
@@ -334,11 +335,9 @@ class Frr(KernelRouter[FrrOptions]):
 
     def __init__(self, options: FrrOptions | None = None) -> None:
         super().__init__(options)
-        self._daemons = Processes()
-        self._process_ids: list[int] = []
+        self._daemons = FrrDaemons()
         self._version_text = ""
         self._neighbours: list[BgpNeighbour] = []
-        self._vty: Vty | None = None
         self._kernel_line_count = 0
 
     @property
@@ -394,14 +393,16 @@ class Frr(KernelRouter[FrrOptions]):
     def _configure(self, site: DeviceSite) -> None:
         settings = interfaces.router_settings(site, ipv6=self.chosen.ipv6)
         self._configuration += interfaces.write_settings(site, settings)
-        lines = interfaces.port_lines(site, ipv6=self.chosen.ipv6)
-        kernel_lines = [line for line in lines if not line.startswith("route ")]
-        self._configuration += interfaces.ip_batch(site, kernel_lines)
+        self._configuration += self._set_ports(site)
         self._kernel_line_count = len(self._configuration)
         interfaces.wait_until_up(site)
         if self.learns_routes and not self._neighbours:
             self._start_neighbours(site)
         self._start_daemons(site)
+
+    def _set_ports(self, site: DeviceSite) -> list[str]:
+        lines = interfaces.port_lines(site, ipv6=self.chosen.ipv6)
+        return interfaces.ip_batch(site, [line for line in lines if not line.startswith("route ")])
 
     def _start_neighbours(self, site: DeviceSite) -> None:
         for port in site.ports:
@@ -428,49 +429,27 @@ class Frr(KernelRouter[FrrOptions]):
     def _reset_link(self, site: DeviceSite) -> None:
         # The daemons notice that their ports go and come; the kernel's part is set again.
         interfaces.ports_down(site)
-        lines = interfaces.port_lines(site, ipv6=self.chosen.ipv6)
-        interfaces.ip_batch(site, [line for line in lines if not line.startswith("route ")])
+        self._set_ports(site)
         interfaces.wait_until_up(site)
         self._wait_for_routes(site)
 
     def _start_daemons(self, site: DeviceSite) -> None:
-        folder = self._folder(site)
-        check_socket_path(folder / "staticd.vty")
         _check_enterable(site.folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        user = pwd.getpwnam(USER)
-        shutil.chown(folder, user.pw_uid, user.pw_gid)
         lines = self._route_lines(site)
         if self.learns_routes:
             router_id = site.ports[0].ipv4.partition("/")[0]
             lines += device_bgp_lines(self._neighbours, router_id, ipv6=self.chosen.ipv6)
-        file = folder / "frr.conf"
-        file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        self._daemons.configure(self._folder(site), lines)
         self._configuration = self._configuration[: self._kernel_line_count] + abridged(lines)
         daemons = [("zebra", _RETAIN_OPTIONS if self.chosen.retain else []), ("staticd", _TRANSACTION_OPTIONS)]
         daemons += [("bgpd", [])] if self.learns_routes else []
         for daemon, options in daemons:
-            command = [
-                str(DAEMONS / daemon),
-                *("-f", str(file), "-i", str(folder / f"{daemon}.pid"), "-z", str(folder / "zserv.api")),
-                *("--vty_socket", str(folder), "-u", USER, "-g", USER, "-P", "0", *options),
-            ]
-            # Crash logs and vtysh's history go to HOME.
-            process = self._daemons.spawn(site, daemon, *command, environment={"HOME": str(folder)})
-            self._process_ids.append(process.pid)
-            self._daemons.wait_for(partial(accepts_connections, folder / f"{daemon}.vty"), daemon)
-        if self.learns_routes:
-            self._vty = Vty(folder / "bgpd.vty")
+            self._daemons.start(site, daemon, "-z", str(self._folder(site) / "zserv.api"), *options)
         self._wait_for_routes(site)
 
     def _stop_daemons(self, site: DeviceSite) -> None:
         # A zebra that outlives staticd removes its routes, retained or not.
-        if self._vty is not None:
-            self._vty.close()
-            self._vty = None
         self._daemons.stop(in_order=True)
-        remove_crash_logs(self._process_ids)
-        self._process_ids.clear()
         for path in self._folder(site).glob("*.[va][tp][yi]"):
             path.unlink(missing_ok=True)
 
@@ -500,9 +479,9 @@ class Frr(KernelRouter[FrrOptions]):
         return {line.split(maxsplit=1)[0] for line in "".join(lines).splitlines() if line.strip()}
 
     def _updates_from(self, neighbour: str) -> int:
-        self._daemons.check()
-        assert self._vty is not None
-        return updates_received(self._vty, neighbour)
+        """Return how many updates the device received from a neighbour."""
+        answer: dict[str, Any] = json.loads(self._daemons.run_bgpd(f"show bgp neighbors {neighbour} json"))
+        return int(answer[neighbour]["messageStats"]["updatesRecv"])
 
     @staticmethod
     def _folder(site: DeviceSite) -> Path:
