@@ -71,17 +71,20 @@ def parcels(limit: int) -> Iterator[int]:
         size *= 2
 
 
+def _empty_table(size: int) -> Floats:
+    """Return the table of no machines: 0 quanta cost nothing, and no more can be had."""
+    table = np.full(size, np.inf)
+    table[0] = 0.0
+    return table
+
+
 def cover_costs(weights: Ints, costs: Floats, limits: Ints, cells: int, start: Floats | None = None) -> Floats:
     """Return g(x), x = 0..``cells``: the least cost of machines of at least x quanta, inf where no machines have them.
 
     ``weights``, ``costs`` and ``limits``, shape (groups,), are the quanta, cost and number of machines of each group;
     ``start`` is the table of machines already included.
     """
-    if start is None:
-        table = np.full(cells + 1, np.inf)
-        table[0] = 0.0
-    else:
-        table = start.copy()
+    table = _empty_table(cells + 1) if start is None else start.copy()
     for weight, cost, limit in zip(weights.tolist(), costs.tolist(), limits.tolist(), strict=True):
         for size in parcels(limit):
             _add_parcel(table, size * weight, size * cost)
@@ -115,8 +118,7 @@ def parcels_taken(
 
     ``add_parcel`` includes a parcel of a weight and a cost in a table, in place; ``order`` is the order of the groups.
     """
-    table = np.full(int(needs.max(initial=0)) + 1, np.inf)
-    table[0] = 0.0
+    table = _empty_table(int(needs.max(initial=0)) + 1)
     taken: list[tuple[int, int, npt.NDArray[np.bool_]]] = []
     for group in order:
         for size in parcels(int(limits[group])):
@@ -142,8 +144,7 @@ def _last_machines(
     weights: Ints, full: Floats, slopes: Floats, limits: Ints, cells: int
 ) -> Iterator[tuple[int, Floats]]:
     """Yield each group m that has machines, with F_m."""
-    table = np.full(cells + 1, np.inf)
-    table[0] = 0.0
+    table = _empty_table(cells + 1)
     for group in np.argsort(slopes, kind="stable").tolist():
         limit = int(limits[group])
         if limit == 0:
@@ -268,8 +269,7 @@ def _splits(weights: Ints, costs: Floats, limits: Ints, spare: int) -> Iterator[
 def spare_cover_costs(weights: Ints, costs: Floats, limits: Ints, cells: int, spare: int) -> Floats:
     """Return the least cost of machines of at least x quanta without the ``spare`` largest, x = 0..``cells``."""
     best = np.full(cells + 1, np.inf)
-    none = np.zeros_like(limits)
-    smaller = cover_costs(weights, costs, none, cells)
+    smaller = _empty_table(cells + 1)
     included = 0
     for split in _splits(weights, costs, limits, spare):
         # The splits with the same largest group share the table of the smaller groups.
@@ -283,8 +283,7 @@ def spare_cover_costs(weights: Ints, costs: Floats, limits: Ints, cells: int, sp
 
 
 def _with_group(weights: Ints, costs: Floats, table: Floats, group: int, limit: int) -> Floats:
-    own = slice(group, group + 1)
-    return cover_costs(weights[own], costs[own], np.array([limit]), table.size - 1, start=table)
+    return cover_costs(weights[[group]], costs[[group]], np.array([limit]), table.size - 1, start=table)
 
 
 def spare_cover_counts(weights: Ints, costs: Floats, limits: Ints, needs: Ints, spare: int) -> Ints:
@@ -351,15 +350,12 @@ def _partial_loads(
     """Yield the partial loads of one choice of others."""
     bounds = np.where(weights <= weights[others > 0].min(), limits - others, 0)
     order = [group for group in np.argsort(slopes, kind="stable").tolist() if bounds[group] or others[group]]
-    standby = np.full(min(int(weights @ others), cells) + 2, np.inf)
-    standby[0] = 0.0
+    standby = _empty_table(min(int(weights @ others), cells) + 2)
     after: dict[int, Floats] = {}
     for group in reversed(order):
         after[group] = standby
-        own = slice(group, group + 1)
-        standby = cover_costs(weights[own], idle[own], bounds[own], standby.size - 1, start=standby)
-    table = np.full(cells + 1, np.inf)
-    table[0] = 0.0
+        standby = _with_group(weights, idle, standby, group, int(bounds[group]))
+    table = _empty_table(cells + 1)
     others_cells = 0
     fixed = float(idle @ others)
     full_limits, idle_limits = np.zeros_like(bounds), bounds.copy()

@@ -66,8 +66,7 @@ class FleetEnergy:
     * With both spares and idle power, the lower bound is the greater of two relaxations (no spares; all load at the
       least slope). The upper bound is exact and takes many tables, so it is computed only where the search needs it.
     * Capacities without a common quantum are rounded to a fine one, up for the lower bound and down for the upper.
-    Loads
-      that the rounded-down capacities do not carry are carried by all machines of the fleet.
+      Loads that the rounded-down capacities do not carry are carried by all machines of the fleet.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -399,16 +398,13 @@ _ROUNDING = 1e-12
 def order_of_groups(energy: FleetEnergy, fleet: Sequence[int]) -> list[int]:
     """Return the groups by their capacity in a good fleet and in the steps without budget, the greatest first."""
     dispatcher = energy.dispatcher
-    capacities_bps = energy.dispatcher.arrays.capacity_bps
-    weight = (np.asarray(fleet) + 0.1 * _mean_machines(energy)) * capacities_bps
-    return [int(group) for group in np.argsort(-weight, kind="stable")] if dispatcher.max_counts.size else []
-
-
-def _mean_machines(energy: FleetEnergy) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    dispatcher = energy.dispatcher
-    if not dispatcher.is_exact:
-        return np.zeros(dispatcher.max_counts.size)
-    return np.asarray(dispatcher.repeats @ dispatcher.counts() / dispatcher.repeats.sum(), dtype=np.float64)
+    mean_machines: Floats = np.zeros(dispatcher.max_counts.size)
+    if dispatcher.is_exact:
+        mean_machines = dispatcher.repeats @ dispatcher.counts() / dispatcher.repeats.sum()
+    order: list[int] = np.argsort(
+        -(fleet + 0.1 * mean_machines) * dispatcher.arrays.capacity_bps, kind="stable"
+    ).tolist()
+    return order
 
 
 class _FleetTree:

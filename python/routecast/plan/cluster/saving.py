@@ -62,10 +62,9 @@ class SwitchingCosts:
     on_j: tuple[float, ...]
     off_j: tuple[float, ...]
 
-    def between(self, states: Ints, start: Sequence[int]) -> Floats:
-        """Return the cost of switching from the state ``start`` to each of ``states``, J, shape (states,)."""
-        more = states - np.asarray(start)
-        cost: Floats = np.maximum(more, 0) @ np.array(self.on_j) + np.maximum(-more, 0) @ np.array(self.off_j)
+    def of_change(self, change: Ints) -> Floats:
+        """Return the cost of each change of the machines that are on, J, shape (changes,); ``change`` is by group."""
+        cost: Floats = np.maximum(change, 0) @ np.array(self.on_j) + np.maximum(-change, 0) @ np.array(self.off_j)
         return cost
 
 
@@ -127,10 +126,7 @@ class MinOnTime:
 
     def record(self, before: Sequence[int] | None, after: Sequence[int]) -> None:
         """Record the machines that were switched on in a step; ``before`` is None in the first step."""
-        if before is None:
-            self._started.append(self._none)
-        else:
-            self._started.append(tuple(max(b - a, 0) for a, b in zip(before, after, strict=True)))
+        self._started.append(tuple(max(b - a, 0) for a, b in zip(before or after, after, strict=True)))
 
 
 def steps_of(time_s: float, step_s: float) -> int:
@@ -166,7 +162,7 @@ def schedule_with_energy(
     boots, switchings = machines_switched(on, repeats=repeats)
     booted_j = sum(number * boot_energy_j(problem, k, ahead=ahead) for k, number in enumerate(boots))
     return Schedule(
-        on=tuple(tuple(int(n) for n in row) for row in table),
+        on=tuple(tuple(row) for row in table.tolist()),
         energy_j=float(power.sum()) * problem.step_s + booted_j,
         boots=sum(boots),
         switchings=switchings,
@@ -362,7 +358,7 @@ def online(
         payback.add(float(power[chosen]), float(power[carrying].min()))
         rows.append(chosen)
         current = chosen
-    on = [tuple(int(n) for n in states.on[row]) for row in rows]
+    on = [_machines_on(states, row) for row in rows]
     steps, ratio = traffic_missed(problem, on)
     return Saving(
         name=f"on-line, {rules.rule}" + _describe_knowledge(rules),
@@ -400,7 +396,7 @@ def _describe_knowledge(rules: SavingRules) -> str:
 def _next_by_work_function(
     states: FleetStates, work: Floats, current: int, allowed: Bools, costs: SwitchingCosts
 ) -> int:
-    total = np.where(allowed, work + costs.between(states.on, states.on[current].tolist()), np.inf)
+    total = np.where(allowed, work + costs.of_change(states.on - states.on[current]), np.inf)
     best = np.flatnonzero(total <= total.min() + 1e-6)
     switched = np.abs(states.on[best] - states.on[current]).sum(axis=1)
     return int(best[int(switched.argmin())])
@@ -448,9 +444,8 @@ def traffic_missed(problem: ClusterProblem, on: Sequence[Sequence[int]]) -> tupl
 
 def _minimum_of_last(column: Ints, steps: int) -> Ints:
     """Return the minimum over each step and the ``steps`` before it; earlier steps equal the first."""
-    least = column
-    for back in range(1, min(steps, len(column) - 1) + 1):
-        least = np.minimum(least, np.concatenate([np.full(back, column[0]), column[:-back]]))
+    padded = np.concatenate([np.full(steps, column[0]), column])
+    least: Ints = np.lib.stride_tricks.sliding_window_view(padded, steps + 1).min(axis=1)
     return least
 
 
@@ -481,7 +476,7 @@ def hold_on(on: Sequence[Sequence[int]], fleet: Sequence[int], steps: int, *, re
         if (raised == table).all():
             break
         table = raised
-    return [tuple(int(n) for n in row) for row in table]
+    return [tuple(row) for row in table.tolist()]
 
 
 def count_aged_states(fleet: Sequence[int], steps: int) -> int:
@@ -553,10 +548,10 @@ def is_tractable(fleet: Sequence[int], steps: int, loads: int) -> bool:
 def _states_of_group(machines: int, steps: int) -> tuple[Ints, dict[tuple[int, ...], int]]:
     """Return all (a_1, …, a_s, a) of a group, and the position of each."""
     # Stars and bars: s + 1 bars among machines + s + 1 positions separate the ages; stars after the last bar are off.
-    states = []
-    for bars in itertools.combinations(range(machines + steps + 1), steps + 1):
-        edges = (-1, *bars)
-        states.append(tuple(high - low - 1 for low, high in itertools.pairwise(edges)))
+    states = [
+        tuple(high - low - 1 for low, high in pairwise((-1, *bars)))
+        for bars in itertools.combinations(range(machines + steps + 1), steps + 1)
+    ]
     return np.asarray(states, dtype=np.int64), {ages: position for position, ages in enumerate(states)}
 
 
@@ -709,9 +704,7 @@ class _FreeStates:
         return cheapest_arrival(values, self._shape, self._costs)
 
     def backward(self, before: npt.NDArray[np.float32], position: int) -> int:
-        cost = np.maximum(self._on[position] - self._on, 0) @ np.array(self._costs.on_j)
-        cost = cost + np.maximum(self._on - self._on[position], 0) @ np.array(self._costs.off_j)
-        return int((before + cost).argmin())
+        return int((before + self._costs.of_change(self._on[position] - self._on)).argmin())
 
 
 def _cheapest_path(
@@ -752,8 +745,7 @@ def _weighted_j(problem: ClusterProblem, on: Sequence[Sequence[int]], costs: Swi
     """Return the energy of a schedule, the costs of its switchings included, J."""
     table = np.asarray(on, dtype=np.int64)
     change = np.diff(table, axis=0, prepend=table[-1:] if repeats else table[:1])
-    switched_j = np.maximum(change, 0) @ np.array(costs.on_j) + np.maximum(-change, 0) @ np.array(costs.off_j)
-    return float(schedule_power_w(problem, on).sum()) * problem.step_s + float(switched_j.sum())
+    return float(schedule_power_w(problem, on).sum()) * problem.step_s + float(costs.of_change(change).sum())
 
 
 def _states_for_peak(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
@@ -778,15 +770,19 @@ def _without_short_pauses(problem: ClusterProblem, on: OnByStep) -> OnByStep:
     """Return the schedule in which machines stay on in pauses that are shorter than their boot."""
     table = np.asarray(on, dtype=np.int64)
     for group, machines in enumerate(problem.groups):
-        most = steps_of(machines.boot_s, problem.step_s) - 1  # longest pause that is too short
-        if most > 0:
+        short_steps = steps_of(machines.boot_s, problem.step_s) - 1  # longest pause that is too short
+        if short_steps > 0:
             column = table[:, group]
-            # A step lies in a pause when, up to ``most`` steps further, there are more machines on both sides of it.
-            before = [np.concatenate([np.full(d, column[0]), column[:-d]])[: len(column)] for d in range(1, most + 1)]
-            after = [np.concatenate([column[d:], np.full(d, column[-1])])[-len(column) :] for d in range(1, most + 1)]
+            # A step lies in such a pause when more machines are on both before it and after it.
+            before = [
+                np.concatenate([np.full(d, column[0]), column[:-d]])[: len(column)] for d in range(1, short_steps + 1)
+            ]
+            after = [
+                np.concatenate([column[d:], np.full(d, column[-1])])[-len(column) :] for d in range(1, short_steps + 1)
+            ]
             filled = column.copy()
-            for left in range(1, most + 1):
-                for right in range(1, most + 2 - left):
+            for left in range(1, short_steps + 1):
+                for right in range(1, short_steps + 2 - left):
                     filled = np.maximum(filled, np.minimum(before[left - 1], after[right - 1]))
             table[:, group] = filled
-    return [tuple(int(n) for n in row) for row in table]
+    return [tuple(row) for row in table.tolist()]

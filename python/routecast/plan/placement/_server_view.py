@@ -24,7 +24,7 @@ from routecast.router.multistage.check import balance_function
 from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.machines import Cores, Machine, Server
 
-_MOST_HASHES = 128
+_MAX_HASHES = 128
 
 
 @value
@@ -126,7 +126,7 @@ def hashes_of(problem: PlacementProblem) -> int:
     numbers = [group.vcpus for group in problem.elements]
     if problem.balancing == "flow_hash":
         numbers += [problem.element(stage).count for chain in problem.chains for stage in chain.stages]
-    return min(math.lcm(*numbers), _MOST_HASHES)
+    return min(math.lcm(*numbers), _MAX_HASHES)
 
 
 def _renamed(task: TaskUnit, names: Mapping[str, str]) -> TaskUnit:
@@ -188,8 +188,7 @@ def _local(
     edge = problem.element(chain.stages[0])
     at_edge, ports = group_counts.get(edge.name, 0), edge.ports
     all_ports = edge.count * ports
-    stay = (at_edge * ports - 1) / (all_ports - 1) if all_ports > 1 else 1.0
-    stay = stay if at_edge else 0.0
+    stay = ((at_edge * ports - 1) / (all_ports - 1) if all_ports > 1 else 1.0) if at_edge else 0.0
     last = len(chain.stages) - 1
     stages = []
     for j, stage in enumerate(chain.stages):
@@ -228,7 +227,7 @@ def server_view(problem: PlacementProblem, host: ServerGroup, elements: Sequence
     machines: dict[str, list[Machine]] = {}
     for number, group in enumerate(elements):
         machines.setdefault(group.name, []).append(machine_of(group, str(number), SERVER))
-    group_counts = {name: len(own) for name, own in machines.items()}
+    group_counts = {name: len(members) for name, members in machines.items()}
     assemblies = []
     for chain, share in zip(problem.chains, problem.shares, strict=True):
         stages = stages_of(problem, chain, share, group_counts)
@@ -268,11 +267,11 @@ def server_view(problem: PlacementProblem, host: ServerGroup, elements: Sequence
 
 def uplink_bps(problem: PlacementProblem, host: ServerGroup) -> float:
     """Return the rate at which a server can send to all others: its link to the switch, or all its cables."""
-    joined = problem.interconnect
-    if joined.by == "switch":
-        return joined.link_bps
-    cables = sum(joined.cable_bps(host.name, other.name) * other.number for other in problem.servers)
-    return cables - joined.cable_bps(host.name, host.name) or joined.link_bps
+    interconnect = problem.interconnect
+    if interconnect.by == "switch":
+        return interconnect.link_bps
+    cables_bps = sum(interconnect.cable_bps(host.name, other.name) * other.number for other in problem.servers)
+    return cables_bps - interconnect.cable_bps(host.name, host.name) or interconnect.link_bps
 
 
 def wire_shares(problem: PlacementProblem, group_counts: dict[str, int]) -> tuple[float, float]:
@@ -303,26 +302,45 @@ def _assemble_chain(
 ) -> ChainAssembly:
     assembly = Assembly((server,))
     entries: list[tuple[str, str, float]] = []
-    takes: dict[str, str] = {}
+    next_functions: dict[str, str] = {}
     last = len(stages) - 1
+
+    def next_route(j: int, machine: Machine, card: int) -> Route:
+        """Return the route from a machine of stage ``j`` to the functions of the next stage, here and elsewhere."""
+        group = problem.element(stages[j + 1].group)
+        card_in = entry_interface(group, comes_back=j + 1 == last and chain.returns)
+        receivers = machines.get(group.name, ()) if stages[j].to_each > 0.0 else ()
+        targets = [
+            assembly.to_machine(
+                machine, interface=card, receiver=receiver, receiver_interface=card_in, to=next_functions[receiver.name]
+            )
+            for receiver in receivers
+        ]
+        weights = [stages[j].to_each] * len(targets)
+        if stages[j].to_elsewhere > 1e-12:
+            label = f"{machine.name} send {card} elsewhere"
+            out = assembly.to_port(machine, interface=card, route=Route(to=(UPLINK,)), label=label)
+            targets.append(out or UPLINK)
+            weights.append(stages[j].to_elsewhere)
+        if len(targets) == 1:
+            return Route(to=(targets[0],))
+        return Route(kind="random", to=tuple(targets), weights=tuple(weights))
+
     for j in range(last, -1, -1):
         stage, group = stages[j], problem.element(stages[j].group)
         comes_back = j == last and chain.returns
-        entry_of: dict[str, str] = {}
-        for machine in machines.get(stage.group, ()):
-            if stage.arrival <= 0.0:
-                continue
+        functions: dict[str, str] = {}
+        for machine in machines.get(stage.group, ()) if stage.arrival > 0.0 else ():
             card = exit_interface(group, comes_back=comes_back)
             if j == last:
                 evenly = _evenly(_ports(machine, group))
                 out = assembly.to_port(machine, interface=card, route=evenly)
                 route = Route(to=(out,)) if out else evenly
             else:
-                route = _next_route(problem, assembly, machine, card, chain, stages, j, machines, takes)
-            function = function_of(problem, chain, j, machine, server)
+                route = next_route(j, machine, card)
             label = "back" if comes_back and group.kind != "balancer" else ""
-            work = assembly.function(machine, function, route, label=label)
-            entry_of[machine.name] = work
+            work = assembly.function(machine, function_of(problem, chain, j, machine, server), route, label=label)
+            functions[machine.name] = work
             card = entry_interface(group, comes_back=comes_back)
             if j == 0:
                 for port in _ports(machine, group):
@@ -331,44 +349,8 @@ def _assemble_chain(
             elif stage.from_elsewhere > 0.0:
                 entry = assembly.from_wire(machine, interface=card, wire=UPLINK, to=work)
                 entries.append((UPLINK, entry, stage.from_elsewhere))
-        takes = entry_of
+        next_functions = functions
     return ChainAssembly(chain=chain, assembly=assembly, entries=tuple(entries))
-
-
-def _next_route(
-    problem: PlacementProblem,
-    assembly: Assembly,
-    machine: Machine,
-    card: int,
-    chain: Chain,
-    stages: Sequence[ServerStage],
-    j: int,
-    machines: dict[str, list[Machine]],
-    takes: dict[str, str],
-) -> Route:
-    after = problem.element(stages[j + 1].group)
-    comes_back = j + 1 == len(stages) - 1 and chain.returns
-    targets, weights = [], []
-    if stages[j].to_each > 0.0:
-        for receiver in machines.get(after.name, ()):
-            targets.append(
-                assembly.to_machine(
-                    machine,
-                    interface=card,
-                    receiver=receiver,
-                    receiver_interface=entry_interface(after, comes_back=comes_back),
-                    to=takes[receiver.name],
-                )
-            )
-            weights.append(stages[j].to_each)
-    if stages[j].to_elsewhere > 1e-12:
-        label = f"{machine.name} send {card} elsewhere"
-        out = assembly.to_port(machine, interface=card, route=Route(to=(UPLINK,)), label=label)
-        targets.append(out or UPLINK)
-        weights.append(stages[j].to_elsewhere)
-    if len(targets) == 1:
-        return Route(to=(targets[0],))
-    return Route(kind="random", to=tuple(targets), weights=tuple(weights))
 
 
 def _ports(machine: Machine, group: ElementGroup) -> tuple[str, ...]:

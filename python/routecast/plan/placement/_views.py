@@ -91,7 +91,7 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     prediction = best.prediction
     lossless, offered = describe_rate(prediction.lossless_pps), describe_rate(prediction.offered_pps)
     lines = [f"{describe_placement(best.placement)}."]
-    if goal.objective == "throughput" and goal.throughput == "lossless":
+    if is_lossless_goal(answer):
         lines.append(
             f"By prediction the mapping carries {lossless} of {problem.frames.name} without loss; of {offered} offered"
             f" it forwards {describe_rate(prediction.forwarded_pps)}."
@@ -156,12 +156,12 @@ def describe_decision(answer: PlacementAnswer) -> list[str]:
     least = ""
     if math.isfinite(answer.least_latency_s):
         least = f"; their least mean latency is {format_duration(answer.least_latency_s)}"
-    how = f"in simulation none of the {answer.simulated_mappings} best mappings by prediction meets it{least}"
+    finding = f"in simulation none of the {answer.simulated_mappings} best mappings by prediction meets it{least}"
     if not answer.simulated_mappings:
-        how = "by prediction"
+        finding = "by prediction"
     elif answer.simulated_mappings == 1:
-        how = f"in simulation the only mapping misses it{least}"
-    lines.append(f"The target is NOT MET ({' and '.join(targets)}): {how}.")
+        finding = f"in simulation the only mapping misses it{least}"
+    lines.append(f"The target is NOT MET ({' and '.join(targets)}): {finding}.")
     return lines
 
 
@@ -206,9 +206,8 @@ def _describe_latency(answer: PlacementAnswer) -> list[str]:
 
 def _describe_bound(answer: PlacementAnswer) -> str:
     bound = describe_value(answer, answer.bound)
-    only = ""
-    if answer.is_by_simulation or answer.met is False:
-        only = " This holds for the prediction only."
+    is_only_predicted = answer.is_by_simulation or answer.met is False
+    caveat = " This holds for the prediction only." if is_only_predicted else ""
     if not math.isfinite(answer.gap_ratio):
         return "The distance to the best by prediction is unknown: the search has no bound yet."
     first = describe_value(answer, answer.predicted_best.value)
@@ -216,11 +215,11 @@ def _describe_bound(answer: PlacementAnswer) -> str:
     scope = "server by server, " if is_lossless_goal(answer) else ""
     than = f" than {first}" if answer.is_by_simulation or scope else ""
     if answer.gap_ratio <= 1e-6:
-        return f"By prediction, {scope}no mapping is better{than}: proven, {answer.bound_scope}.{only}"
+        return f"By prediction, {scope}no mapping is better{than}: proven, {answer.bound_scope}.{caveat}"
     than = f" than {bound}; it is {first}" if scope else f" than {bound}"
     return (
         f"By prediction, {scope}no mapping is better{than} ({100.0 * answer.gap_ratio:.2g} % off),"
-        f" {answer.bound_scope}.{only}"
+        f" {answer.bound_scope}.{caveat}"
     )
 
 
@@ -311,7 +310,7 @@ def mappings_table(answer: PlacementAnswer) -> Table:
             )
         )
     rate = describe_rate(answer.best.prediction.offered_pps)
-    what = (
+    rates = (
         f"Rates: the greatest load without loss (simulated: at most {format_ratio(MAX_LOSS_RATIO)} lost)"
         if is_lossless
         else f"Rates: forwarded of {rate}"
@@ -321,7 +320,7 @@ def mappings_table(answer: PlacementAnswer) -> Table:
     return Table(
         name="mappings",
         title="Mappings",
-        caption=f"{order} by prediction{among}. {what}. Latency: simulated mean at {rate}.",
+        caption=f"{order} by prediction{among}. {rates}. Latency: simulated mean at {rate}.",
         columns=(
             Column.text("Mapping", wrap=True),
             Column.text("Threads", wrap=True),
@@ -374,11 +373,11 @@ def placement_svg(answer: PlacementAnswer) -> str:
     top += tallest + 26
     for link in answer.links[:12]:
         width = 180.0 * min(link.used_ratio, 1.0)
-        hot = "#c8524a" if link.used_ratio > 0.999 else "#3f6fb5"
+        colour = "#c8524a" if link.used_ratio > 0.999 else "#3f6fb5"
         text = f"{link.name}: {format_ratio(link.used_ratio)} used, full at {format_pps(link.capacity_pps)}"
         parts += [
             f'<rect x="0" y="{top - 10}" width="180" height="11" class="b"/>',
-            f'<rect x="0" y="{top - 10}" width="{width:.1f}" height="11" fill="{hot}"/>',
+            f'<rect x="0" y="{top - 10}" width="{width:.1f}" height="11" fill="{colour}"/>',
             f'<text x="190" y="{top}">{escape(text)}</text>',
         ]
         top += 20
@@ -447,8 +446,8 @@ def _server_svg(
 
 
 def _shortened(text: str) -> str:
-    most = int((_BOX_PX - 4 * _PAD_PX - 14) / _LETTER_PX)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    max_letters = int((_BOX_PX - 4 * _PAD_PX - 14) / _LETTER_PX)
+    return text if len(text) <= max_letters else text[: max_letters - 1] + "…"
 
 
 def placement_page(answers: Sequence[PlacementAnswer]) -> Page:
@@ -499,12 +498,10 @@ def _section(number: int, answer: PlacementAnswer) -> Section:
         text = "The closed form and the simulation of the best mapping differ by more than 5 %; trust the simulation."
         blocks.insert(0, Notice(mood="fair", title="Prediction and simulation differ", text=text))
     decided = describe_decision(answer)
-    if decided:
-        title, text = "Simulation selects another mapping", " ".join(decided)
-        if answer.met is False:
-            blocks.insert(0, Notice(mood="bad", title="The answer misses the target", text=text))
-        else:
-            blocks.insert(0, Notice(mood="fair", title=title, text=text))
+    if decided and answer.met is False:
+        blocks.insert(0, Notice(mood="bad", title="The answer misses the target", text=" ".join(decided)))
+    elif decided:
+        blocks.insert(0, Notice(mood="fair", title="Simulation selects another mapping", text=" ".join(decided)))
     if answer.links:
         blocks.append(links_table(answer))
     if answer.notes:

@@ -88,7 +88,10 @@ def test_the_cheapest_arrival_is_the_least_over_all_states(values: list[float]) 
     states = np.array(list(itertools.product(*map(range, shape))))
     costs = switching_costs(problem([1.0], (SMALL, LARGE, LI2012[0])), payback_s=10.0, ahead=True)
     minima = [
-        min(value + float(costs.between(states[[end]], start)[0]) for start, value in zip(states, values, strict=True))
+        min(
+            value + float(costs.of_change(states[[end]] - start)[0])
+            for start, value in zip(states, values, strict=True)
+        )
         for end in range(len(states))
     ]
     # Joules, among costs of hundreds: what rounding leaves is far below a microjoule.
