@@ -430,18 +430,13 @@ def _permuted(
     name: str, topology: Topology, target: Callable[[int, int], tuple[int, int]], *, to_itself: bool = False
 ) -> Traffic:
     count = topology.concentration
+    nodes = np.arange(count)
     demand = np.zeros((topology.node_count, topology.node_count))
     for router in range(topology.router_count):
         other = topology.router_at(*target(*topology.position(router)))
         if other != router or to_itself:
-            _add_pairs(demand, router * count, other * count, count)
+            demand[router * count + nodes, other * count + nodes] = 1.0
     return Traffic(name=name, demand=demand)
-
-
-def _add_pairs(demand: NDArray[np.float64], source: int, target: int, count: int) -> None:
-    """Add a demand of 1 from node ``source + k`` to node ``target + k``, for all k below ``count``."""
-    steps = np.arange(count)
-    demand[source + steps, target + steps] = 1.0
 
 
 def _check_hot_spots(hot: list[int], heat: list[float], share: float, count: int) -> None:

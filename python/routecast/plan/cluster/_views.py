@@ -44,22 +44,17 @@ def describe_machines(problem: ClusterProblem, fleet: Sequence[int]) -> str:
 def designs_table(answer: ClusterAnswer) -> Table:
     """Return the table of the designs and the bound: machines, price and daily energy."""
     case = answer.case
-    rows: list[tuple[Cell, ...]] = []
-    strong: set[int] = set()
-    for design in answer.designs:
-        if design is answer.design:
-            strong.add(len(rows))
-        proven = design.gap_ratio if design.name.startswith("Design-V") else None
-        rows.append(
-            (
-                design.name,
-                describe_machines(case.problem, design.fleet),
-                f"{design.price:,.10g}",
-                answer.kwh_per_day(design.energy_j),
-                answer.above_bound_ratio(design),
-                proven,
-            )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            design.name,
+            describe_machines(case.problem, design.fleet),
+            f"{design.price:,.10g}",
+            answer.kwh_per_day(design.energy_j),
+            answer.above_bound_ratio(design),
+            design.gap_ratio if design.name.startswith("Design-V") else None,
         )
+        for design in answer.designs
+    ]
     rows.append(
         ("bound", "machines of least power in each step", None, answer.kwh_per_day(answer.bound.energy_j), 0.0, None)
     )
@@ -79,7 +74,7 @@ def designs_table(answer: ClusterAnswer) -> Table:
             Column("Gap", "%", percent),
         ),
         rows=tuple(rows),
-        strong=frozenset(strong),
+        strong=frozenset(row for row, design in enumerate(answer.designs) if design is answer.design),
     )
 
 
@@ -89,18 +84,16 @@ def plan_table(answer: ClusterAnswer, *, max_steps: int = 96) -> Table:
     problem, on = case.problem, answer.design.schedule.on
     power = schedule_power_w(problem, on)
     used = [k for k, number in enumerate(answer.design.fleet) if number]
-    rows: list[tuple[Cell, ...]] = []
-    for step in range(min(len(on), max_steps)):
-        before = on[step - 1] if step or case.repeats else on[0]
-        rows.append(
-            (
-                time_of_day(step * problem.step_s),
-                problem.traffic_bps[step] / 1e9,
-                *(on[step][k] for k in used),
-                _switched(problem, before, on[step]),
-                float(power[step]),
-            )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            time_of_day(step * problem.step_s),
+            problem.traffic_bps[step] / 1e9,
+            *(on[step][k] for k in used),
+            _switched(problem, on[step - 1] if step or case.repeats else on[0], on[step]),
+            float(power[step]),
         )
+        for step in range(min(len(on), max_steps))
+    ]
     return Table(
         name="plan",
         title="Machines that are on",
@@ -117,12 +110,11 @@ def plan_table(answer: ClusterAnswer, *, max_steps: int = 96) -> Table:
 
 
 def _switched(problem: ClusterProblem, before: Sequence[int], after: Sequence[int]) -> str:
-    changes = [
-        f"{now - then:+d} {group.name}".replace("-", "−")
-        for group, then, now in zip(problem.groups, before, after, strict=True)
-        if now != then
-    ]
-    return ", ".join(changes)
+    return ", ".join(
+        f"{new - old:+d} {group.name}".replace("-", "−")
+        for group, old, new in zip(problem.groups, before, after, strict=True)
+        if new != old
+    )
 
 
 def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: str, traffic: str = "") -> Table:
@@ -220,42 +212,44 @@ def step_line(values: Sequence[float], step_s: float) -> tuple[tuple[float, ...]
     >>> step_line((1.0, 2.0), 3600.0)
     ((0.0, 1.0, 1.0, 2.0), (1.0, 1.0, 2.0, 2.0))
     """
-    hours, height = [], []
-    for number, value in enumerate(values):
-        hours += [number * step_s / 3600.0, (number + 1) * step_s / 3600.0]
-        height += [float(value), float(value)]
-    return tuple(hours), tuple(height)
+    hours = tuple((number + end) * step_s / 3600.0 for number in range(len(values)) for end in (0, 1))
+    return hours, tuple(float(value) for value in values for _ in (0, 1))
 
 
-def power_figure(answer: ClusterAnswer, *, name: str = "power") -> Figure:
+def _hours_axis(days: float) -> Axis:
+    ticks = HOUR_TICKS if days <= 1.0 else ()
+    return Axis(title="hour of the day", ticks=ticks, low=0.0, high=24.0 * max(days, 1.0))
+
+
+def power_figure(answer: ClusterAnswer) -> Figure:
     """Return the figure of the power of the design, the simple designs and the bound over the day (fig. 8.3)."""
     problem = answer.case.problem
+    simple = [design for design in answer.others if design.name in COLOUR_OF_DESIGN]
+    schedules = [
+        *((design.name, design.schedule, COLOUR_OF_DESIGN[design.name]) for design in simple),
+        (answer.design.name, answer.design.schedule, GOAL_COLOUR),
+        ("bound", answer.bound, GREY),
+    ]
     lines: list[Mark] = []
-    others = [design for design in answer.others if design.name in COLOUR_OF_DESIGN]
-    for design in others:
-        x, y = step_line(schedule_power_w(problem, design.schedule.on).tolist(), problem.step_s)
-        lines.append(Line(name=design.name, x=x, y=y, colour=COLOUR_OF_DESIGN[design.name]))
-    x, y = step_line(schedule_power_w(problem, answer.design.schedule.on).tolist(), problem.step_s)
-    lines.append(Line(name=answer.design.name, x=x, y=y, colour=GOAL_COLOUR))
-    x, y = step_line(schedule_power_w(problem, answer.bound.on).tolist(), problem.step_s)
-    lines.append(Line(name="bound", x=x, y=y, colour=GREY, dashed=True))
-    days = answer.case.days
+    for name, schedule, colour in schedules:
+        x, y = step_line(schedule_power_w(problem, schedule.on).tolist(), problem.step_s)
+        lines.append(Line(name=name, x=x, y=y, colour=colour, dashed=colour == GREY))
     above = answer.above_bound_ratio(answer.design)
     return Figure(
-        name=name,
+        name="power",
         title="Power over the day",
         caption=(
             f"{answer.design.name} needs {answer.kwh_per_day(answer.design.energy_j):.2f} kWh a day, "
             f"{100.0 * above:.1f} % more than the bound on any fleet; always on, its machines need "
             f"{answer.kwh_per_day(answer.always_on_j):.2f} kWh."
         ),
-        x=Axis(title="hour of the day", ticks=HOUR_TICKS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
+        x=_hours_axis(answer.case.days),
         y=Axis(title="power (W)", low=50.0 * (0.95 * min(y) // 50.0)),
         marks=tuple(lines),
     )
 
 
-def machines_figure(answer: ClusterAnswer, *, name: str = "machines") -> Figure:
+def machines_figure(answer: ClusterAnswer) -> Figure:
     """Return the figure of the capacity that is on over the day, by group, and of the load."""
     problem, design = answer.case.problem, answer.design
     used = [k for k, number in enumerate(design.fleet) if number]
@@ -266,13 +260,12 @@ def machines_figure(answer: ClusterAnswer, *, name: str = "machines") -> Figure:
         marks.append(Stack(name=f"{design.fleet[k]} × {group.name}", x=x, y=y, colour=colour))
     x, y = step_line([load / 1e9 for load in problem.traffic_bps], problem.step_s)
     marks.append(Line(name="load", x=x, y=y, colour="#c8524a"))
-    days = answer.case.days
     spare = f", and with {problem.spare} of them failed" if problem.spare else ""
     return Figure(
-        name=name,
+        name="machines",
         title=f"Capacity of the machines that are on: {design.name}",
         caption=f"Areas: capacity of the machines that are on, by group. They carry the load in every step{spare}.",
-        x=Axis(title="hour of the day", ticks=HOUR_TICKS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
+        x=_hours_axis(answer.case.days),
         y=Axis(title="Gbit/s", low=0.0),
         marks=tuple(marks),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -215,8 +216,6 @@ def map_processor(
             best, low = mapping, max(mapping.expectation().pps, target)
             # The mapping is often optimal already, so the next target is just above it.
             target = min(low * (1.0 + _EXACT_RATIO), high)
-        if high <= low * (1.0 + _EXACT_RATIO):
-            break
     best = _on_fewest_engines(program, best, low, seconds - (time.monotonic() - begin_s))
     if on_progress is not None:
         on_progress(100, 100, format_pps(low))
@@ -233,13 +232,10 @@ def map_processor(
 
 def _first_mapping(program: MappingProgram, seconds: float) -> Mapping:
     """Return a mapping to start from: all blocks on all engines where that fits."""
-    everything = replace(all_in_one(program.problem), name="optimum")
-    try:
-        everything.router()
-    except ModelProblem:
-        pass
-    else:
-        return everything
+    with suppress(ModelProblem):
+        mapping_of_all = replace(all_in_one(program.problem), name="optimum")
+        mapping_of_all.router()
+        return mapping_of_all
     try:
         mapping = program.find_mapping(_MIN_PPS, seconds)
     except Undecided as problem:
