@@ -183,15 +183,10 @@ def _samples_of(experiment: _Experiment, device_experiments: list[_Experiment]) 
     if experiment.kind == "base":
         return [PortSample(port_class="", use=PortsInUse(), power_w=power, samples=count)]
     same_ports = [other for other in device_experiments if (other.port, other.trx) == (experiment.port, experiment.trx)]
-    speeds = (
-        [experiment.speed]
-        if experiment.speed
-        else list(dict.fromkeys(other.speed for other in same_ports if other.speed))
-    )
+    speeds = {other.speed: None for other in same_ports if other.speed}
     use = _ports_in_use(experiment, plugged=max(other.ports for other in same_ports))
-    names = [f"{experiment.port}/{experiment.trx}/{speed}" for speed in speeds] or [
-        f"{experiment.port}/{experiment.trx}"
-    ]
+    ports = f"{experiment.port}/{experiment.trx}"
+    names = [f"{ports}/{speed}" for speed in ([experiment.speed] if experiment.speed else speeds)] or [ports]
     return [PortSample(port_class=name, use=use, power_w=power, samples=count) for name in names]
 
 

@@ -87,9 +87,8 @@ class PowerCurve:
         is_interpolated = len(distinct) > max_points
         low_bps, high_bps = distinct[0], distinct[-1]
         if is_interpolated:
-            distinct = [low_bps + (high_bps - low_bps) * step / (max_points - 1) for step in range(max_points - 1)] + [
-                high_bps
-            ]
+            inner_bps = (low_bps + (high_bps - low_bps) * step / (max_points - 1) for step in range(max_points - 1))
+            distinct = [*inner_bps, high_bps]
         power_w: list[float] = []
         for l2_bps in distinct:
             if on_progress is not None:
@@ -126,15 +125,8 @@ class ModelWatts:
         Raises ModelProblem: the load is above the capacity.
         """
         if l2_bps > self.capacity_bps * (1.0 + 1e-9):
-            raise ModelProblem(
-                "power of a day",
-                [
-                    Problem(
-                        "capacity",
-                        f"the load of {format_bps(l2_bps)} is above the capacity of {format_bps(self.capacity_bps)}",
-                    )
-                ],
-            )
+            message = f"the load of {format_bps(l2_bps)} is above the capacity of {format_bps(self.capacity_bps)}"
+            raise ModelProblem("power of a day", [Problem("capacity", message)])
         return self.model.power_w(
             OperatingPoint(
                 load_ratio=min(1.0, l2_bps / self.capacity_bps),

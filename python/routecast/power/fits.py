@@ -427,13 +427,9 @@ def fit_file(
         if model == "router":
             fit = fit_router(name, samples, form=form, cores=cores, points=points, scope=scope or "server")
         else:
-            chosen_points = points
-            if (
-                model == "piecewise"
-                and chosen_points is None
-                and set(STANDARD_POINTS) < {sample.load_ratio for sample in samples}
-            ):
-                chosen_points = STANDARD_POINTS
+            has_standard_points = set(STANDARD_POINTS) < {sample.load_ratio for sample in samples}
+            is_standard = model == "piecewise" and points is None and has_standard_points
+            chosen_points = STANDARD_POINTS if is_standard else points
             fit = fit_load(
                 name, samples, model, points=chosen_points, interpolation=interpolation, scope=scope or "server"
             )

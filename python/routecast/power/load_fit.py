@@ -216,38 +216,37 @@ def fit_and_predict(
 ) -> LoadFit:
     """Fit the samples at ``points`` and predict the others; without points fit all, leaving out inner loads in turn."""
     loads = sorted({sample.load_ratio for sample in samples})
-    notes = _falling_power_notes(samples)
-    if points is not None:
-        chosen = [_nearest_load(device, point, loads) for point in points]
-        chosen_samples = [sample for sample in samples if sample.load_ratio in chosen]
-        model, parameters = fitter(chosen_samples)
-        return LoadFit(
-            model=model,
-            parameters=parameters,
-            fitted=tuple(chosen_samples),
-            predictions=tuple(
-                modelled(model, sample, is_fitted=False) for sample in samples if sample.load_ratio not in chosen
-            ),
-            left_out=f"fitted at {', '.join(f'{100 * load:g}' for load in chosen)} % of load, other loads left out",
-            notes=notes,
-        )
-    model, parameters = fitter(samples)
-    predictions: list[ModelledSample] = []
-    for load in loads[1:-1]:
-        try:
-            refitted, _ = fitter([sample for sample in samples if sample.load_ratio != load])
-        except FitProblem:
-            predictions = []
-            break
-        predictions += [modelled(refitted, sample, is_fitted=False) for sample in samples if sample.load_ratio == load]
+    chosen = loads if points is None else [_nearest_load(device, point, loads) for point in points]
+    fitted = [sample for sample in samples if sample.load_ratio in chosen]
+    model, parameters = fitter(fitted)
+    if points is None:
+        predictions = _predictions_in_turn(fitter, samples, loads)
+        left_out = "each load between the first and the last left out in turn" if predictions else "none left out"
+    else:
+        predictions = [
+            modelled(model, sample, is_fitted=False) for sample in samples if sample.load_ratio not in chosen
+        ]
+        left_out = f"fitted at {', '.join(f'{100 * load:g}' for load in chosen)} % of load, other loads left out"
     return LoadFit(
         model=model,
         parameters=parameters,
-        fitted=tuple(samples),
+        fitted=tuple(fitted),
         predictions=tuple(predictions),
-        left_out="each load between the first and the last left out in turn" if predictions else "none left out",
-        notes=notes,
+        left_out=left_out,
+        notes=_falling_power_notes(samples),
     )
+
+
+def _predictions_in_turn(fitter: Fitter, samples: Sequence[LoadSample], loads: Sequence[float]) -> list[ModelledSample]:
+    """Predict each load but the first and the last from the other loads; nothing if a fit fails."""
+    predictions: list[ModelledSample] = []
+    for load in loads[1:-1]:
+        try:
+            model, _ = fitter([sample for sample in samples if sample.load_ratio != load])
+        except FitProblem:
+            return []
+        predictions += [modelled(model, sample, is_fitted=False) for sample in samples if sample.load_ratio == load]
+    return predictions
 
 
 def modelled(model: PowerModel, sample: LoadSample, *, is_fitted: bool) -> ModelledSample:

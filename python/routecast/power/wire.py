@@ -186,15 +186,11 @@ def _search_throughput(stage: _MixStage, line_s: float) -> LosslessThroughput:
     """Search the throughput with the profile "quick" of RFC 2544, and confirm it in trials as long as a line."""
     tester_limit = find_ceiling(stage)
     row = THROUGHPUT.run(stage, math.nan)[0]
-    rate_pps, lowering_note = row.throughput_pps, ""
+    rate_pps, notes = row.throughput_pps, [*_limit_notes(stage, row, tester_limit), _search_description(stage.profile)]
     if rate_pps > 0.0:
         rate_pps, lowering_note = _confirmed_rate(stage, rate_pps, line_s)
-    notes = (
-        *_limit_notes(stage, row, tester_limit),
-        _search_description(stage.profile),
-        *([lowering_note] if lowering_note else ()),
-    )
-    return LosslessThroughput(rate_pps=rate_pps, reason=row.reason, notes=notes)
+        notes += [lowering_note] if lowering_note else []
+    return LosslessThroughput(rate_pps=rate_pps, reason=row.reason, notes=tuple(notes))
 
 
 def _confirmed_rate(stage: _MixStage, rate_pps: float, line_s: float) -> tuple[float, str]:
@@ -248,14 +244,11 @@ def _limit_notes(stage: _MixStage, row: ThroughputRow, tester_limit: str) -> tup
 
 def _search_description(profile: Profile) -> str:
     goal, settings = profile.throughput.base, profile.throughput
-    return ", ".join(
-        (
-            f"throughput by binary search as in the profile {profile.name}: "
-            f"loss tolerance {format_ratio(goal.loss_ratio)}",
-            f"width {format_ratio(goal.width)}",
-            f"trials of {format_duration(goal.final_trial)}",
-            f"losses below {format_ratio(settings.verify_below)} verified {settings.verify_losses} times",
-        )
+    return (
+        f"throughput by binary search as in the profile {profile.name}: "
+        f"loss tolerance {format_ratio(goal.loss_ratio)}, width {format_ratio(goal.width)}, "
+        f"trials of {format_duration(goal.final_trial)}, "
+        f"losses below {format_ratio(settings.verify_below)} verified {settings.verify_losses} times"
     )
 
 

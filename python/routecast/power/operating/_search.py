@@ -292,19 +292,14 @@ def judge(
     candidate: Candidate, trial: Trial | None, targets: Sequence[Target], *, least_w: float = 0.0
 ) -> EvaluatedSetting:
     """Return a candidate with its trial compared with the targets; without a trial no target is met."""
-    if trial is None:
-        unknown = tuple(math.nan for _ in targets)
-        return EvaluatedSetting(
-            candidate=candidate, least_w=least_w, power_w=math.nan, values=unknown, excess=math.inf, trial=None
-        )
-    values = tuple(target.value(trial) for target in targets)
+    values = tuple(target.value(trial) if trial else math.nan for target in targets)
     excess = max((target.excess(value) for target, value in zip(targets, values, strict=True)), default=0.0)
     return EvaluatedSetting(
         candidate=candidate,
         least_w=least_w,
-        power_w=math.nan if trial.power is None else trial.power.mean_w,
+        power_w=trial.power.mean_w if trial and trial.power else math.nan,
         values=values,
-        excess=excess,
+        excess=excess if trial else math.inf,
         trial=trial,
     )
 
@@ -509,7 +504,7 @@ class _SearchState:
 def _prefetched_trials(
     pool: Threads, queue: Sequence[BoundedCandidate], load: OfferedLoad, evaluate: Evaluate, workers: int
 ) -> Iterator[Trial | None]:
-    """Yield the trials of a queue in its order while each worker runs one trial anext_candidate."""
+    """Yield the trials of a queue in its order while each worker runs one trial ahead."""
     under_way: deque[Future[Trial | None]] = deque()
     rest = iter(queue)
     while True:

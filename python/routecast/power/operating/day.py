@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import threading
@@ -203,9 +204,23 @@ def plan_day(
     :func:`routecast.power.operating._search.search`. Raises CriterionFailed: no setting meets the targets in
     some step; the message names the nearest setting.
     """
+    bounds_j: dict[float, list[float]] = {}
+    for rate in dict.fromkeys(rates_pps):
+        bounds = [bounds_of(candidate, rate) for candidate in candidates]
+        bounds_j[rate] = [math.inf if bound.is_overloaded else bound.least_w * step_s for bound in bounds]
     with Threads(max(workers, 1)) as pool:
-        table = _StepTable(candidates, load, rates_pps, targets, bounds_of, evaluate, step_s=step_s)
-        table.pool, table.check, table.on_progress = pool, check, on_progress or (lambda _done, _all, _what: None)
+        table = _StepTable(
+            candidates=candidates,
+            load=load,
+            rates_pps=rates_pps,
+            targets=targets,
+            bounds=np.array([bounds_j[rate] for rate in rates_pps]),
+            evaluate=evaluate,
+            step_s=step_s,
+            pool=pool,
+            check=check,
+            on_progress=on_progress or (lambda _done, _all, _what: None),
+        )
         dwell_steps = math.ceil(switching.dwell_s / step_s - 1e-9)
         highest = max(range(len(candidates)), key=lambda number: _performance(candidates[number].setting))
         try:
@@ -242,38 +257,30 @@ def _performance(setting: Setting) -> tuple[int, float, bool, bool]:
     return (setting.cores, setting.frequency_hz or 0.0, setting.activation == "polling", not setting.sleep)
 
 
+@dataclasses.dataclass(slots=True, kw_only=True)
 class _StepTable:
-    """The bounds, evaluations and checks of all steps and settings, with one evaluation for equal rates."""
+    """The bounds, evaluations and checks of all steps and settings, with one evaluation for equal rates.
 
+    ``bounds`` holds the energy bounds of each setting in each step, J.
+    """
+
+    candidates: Sequence[Candidate]
+    load: OfferedLoad
+    rates_pps: Sequence[float]
+    targets: Sequence[Target]
+    bounds: Costs
+    evaluate: Callable[[float], Evaluate]
+    step_s: float
     pool: Threads
     check: Callable[[float], ConfirmationRuns] | None
     on_progress: Progress
+    evaluated_settings: dict[tuple[float, int], EvaluatedSetting] = dataclasses.field(default_factory=dict)
+    checked: dict[tuple[float, int], CheckResult] = dataclasses.field(default_factory=dict)
 
-    def __init__(
-        self,
-        candidates: Sequence[Candidate],
-        load: OfferedLoad,
-        rates_pps: Sequence[float],
-        targets: Sequence[Target],
-        bounds_of: BoundCalculator,
-        evaluate: Callable[[float], Evaluate],
-        *,
-        step_s: float,
-    ) -> None:
-        self.candidates, self.load, self.rates_pps = candidates, load, rates_pps
-        self.targets, self.evaluate, self.step_s = targets, evaluate, step_s
-        self.evaluated_settings: dict[tuple[float, int], EvaluatedSetting] = {}
-        self.checked: dict[tuple[float, int], CheckResult] = {}
-        rows = {
-            rate: [self._bound_j(bounds_of, candidate, rate) for candidate in candidates]
-            for rate in dict.fromkeys(rates_pps)
-        }
-        self.bounds: Costs = np.array([rows[rate] for rate in rates_pps])
-        self.pairs = len(rows) * len(candidates)
-
-    def _bound_j(self, bounds_of: BoundCalculator, candidate: Candidate, rate_pps: float) -> float:
-        bounds = bounds_of(candidate, rate_pps)
-        return math.inf if bounds.is_overloaded else bounds.least_w * self.step_s
+    @property
+    def pairs(self) -> int:
+        """Number of all pairs of rate and setting."""
+        return len(set(self.rates_pps)) * len(self.candidates)
 
     def keys(self, path: Sequence[int]) -> list[tuple[float, int]]:
         return [(self.rates_pps[step], number) for step, number in enumerate(path)]
