@@ -9,12 +9,12 @@ where δ is normal with mean 0 and, between k cores at S bytes and k' at S', the
 
     s²·(e^{-|log2 k/k'|/2} + e^{-|log2 S/S'|/2}/16)  +  τ²·[k = k']  +  0.01²·[flows alike]
 
-A smooth part of scale s strays over doublings of cores, a quarter as far over doublings of frame size. A rough part of
-scale τ differs from one number of cores to the next (queues, rings, sockets, hyper-threads). Flows that are crafted for
-the cores and random ones differ by about 1 %: lookup caches hold less, the hash spreads unevenly. Neither scale is
-known before a machine is measured: both are averaged over a grid, weighed by the evidence of the points and by what
-other machines taught (:mod:`routecast.calibration.priors`). A rate that a link or a card sets strays from it by noise
-alone.
+A smooth part of scale s varies over doublings of cores, and a quarter as much over doublings of frame size. A rough
+part of scale τ differs from one number of cores to the next (queues, rings, sockets, hyper-threads). Crafted and random
+flows differ by about 1 %, because lookup caches hold fewer random flows and the hash spreads them unevenly. Neither
+scale is known before a machine is measured. Both are averaged over a grid, weighted by the evidence of the points and
+by the priors from other machines (:mod:`routecast.calibration.priors`). A rate that a link or a card limits differs
+from the limit by noise alone.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
@@ -34,76 +35,72 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 REPEATABILITY_RATIO = 0.01
-"""One standard deviation of repeated maximum throughputs: medians of published repetitions are 0.3-0.9 %, 90th
-percentiles 5-14 %; searches that stop at steps are coarser."""
+"""Standard deviation of repeated maximum throughputs over their mean. Published repetitions have medians of 0.3-0.9 %
+and 90th percentiles of 5-14 %; searches in steps are coarser."""
 
 _PRIOR_DEGREES = 4.0
 _ENOUGH_REPETITIONS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Repeated:
-    """Points with their repetitions joined, and the precision of each.
+class Measurements:
+    """Measured points with their repetitions joined, and the precision of each.
 
-    The repeatability of a measurement comes from repetitions, or else from published ones.
-
-    The standard deviation of the logarithm of a repeated rate is pooled over all conditions that were repeated, with
-    the published one as four further degrees of freedom (a conjugate prior: Gelman et al., Bayesian Data Analysis, sec.
+    The standard deviation of the logarithm of a repeated rate is pooled over all repeated conditions. The published
+    value counts as four further degrees of freedom (a conjugate prior: Gelman et al., Bayesian Data Analysis, sec.
     2.6)::
 
         σ² = (4·σ0² + Σ (ln x - mean)²) / (4 + repetitions - conditions)
 
-    Repetitions of one condition count as one point, their mean, whose standard deviation is σ/√n. A further measurement
-    is taken to stray normally, or, where forty repetitions and more tell it, as they do: a machine that is shared is
-    often fast or slow and seldom between.
+    Repetitions of a condition count as one point, their mean, whose standard deviation is σ/√n. The residual of a
+    further measurement is normal. With forty or more repetitions it has the distribution of their residuals instead,
+    because a shared machine is often fast or slow and seldom in between.
 
     ``points``: one for each condition, at the geometric mean of its repetitions; ``noise``: standard deviation of the
-    logarithm of each; ``one_ratio``: the same of a single measurement; ``strays``: how repetitions strayed, in
-    ascending order and in standard deviations; empty where they are too few to tell.
+    logarithm of each; ``noise_ratio``: that of a single measurement; ``residuals``: residuals of the repetitions in
+    standard deviations, ascending; empty with fewer than forty.
     """
 
     points: tuple[Point, ...]
     noise: Floats
-    one_ratio: float
-    strays: Floats
+    noise_ratio: float
+    residuals: Floats
 
     @property
-    def measured(self) -> Floats:
+    def log_rates(self) -> Floats:
         """Natural logarithms of the rates, (n,)."""
         return np.log([point.throughput_pps for point in self.points])
 
     @classmethod
     def of(cls, points: Sequence[Point], noise_ratio: float | None) -> Self:
-        """Join repetitions; their repeatability is estimated unless it is given."""
-        logs: dict[tuple[object, ...], list[float]] = {}
+        """Join repetitions, and estimate their repeatability if ``noise_ratio`` is None."""
+        repetitions: dict[tuple[object, ...], list[float]] = {}
         for point in points:
-            logs.setdefault(point.conditions, []).append(math.log(point.throughput_pps))
-        strays = np.sort([x - np.mean(each) for each in logs.values() for x in each if len(each) > 1])
-        freedom = len(points) - len(logs)
-        prior = _PRIOR_DEGREES * REPEATABILITY_RATIO**2
-        estimate = math.sqrt((prior + float((strays**2).sum())) / (_PRIOR_DEGREES + freedom))
-        one_ratio = estimate if noise_ratio is None else noise_ratio
+            repetitions.setdefault(point.conditions, []).append(math.log(point.throughput_pps))
+        residuals = np.sort([x - np.mean(logs) for logs in repetitions.values() for x in logs if len(logs) > 1])
+        freedom = len(points) - len(repetitions)
+        if noise_ratio is None:
+            prior = _PRIOR_DEGREES * REPEATABILITY_RATIO**2
+            noise_ratio = math.sqrt((prior + float((residuals**2).sum())) / (_PRIOR_DEGREES + freedom))
+        joined, noise = [], []
         firsts = {point.conditions: point for point in reversed(points)}
-        known = [math.exp(float(np.mean(each))) for each in logs.values()]
-        stated = [firsts[conditions].standard_error_ratio for conditions in logs]
+        for conditions, logs in repetitions.items():
+            first = firsts[conditions]
+            joined.append(replace(first, throughput_pps=math.exp(float(np.mean(logs)))))
+            stated = first.standard_error_ratio
+            noise.append(noise_ratio / math.sqrt(len(logs)) if stated is None else stated)
+        has_distribution = freedom >= _ENOUGH_REPETITIONS and residuals.std()
         return cls(
-            points=tuple(
-                replace(firsts[conditions], throughput_pps=rate) for conditions, rate in zip(logs, known, strict=True)
-            ),
-            noise=np.array(
-                [
-                    one_ratio / math.sqrt(len(each)) if error is None else error
-                    for each, error in zip(logs.values(), stated, strict=True)
-                ]
-            ),
-            one_ratio=one_ratio,
-            strays=strays / strays.std() if freedom >= _ENOUGH_REPETITIONS and strays.std() else np.empty(0),
+            points=tuple(joined),
+            noise=np.array(noise),
+            noise_ratio=noise_ratio,
+            residuals=residuals / residuals.std() if has_distribution else np.empty(0),
         )
 
-    def doubted(self, point: Point, noise_ratio: float) -> Self:
-        """Return the same with ``noise_ratio`` as the noise of one point."""
+    def with_noise(self, point: Point, sd: float) -> Self:
+        """Return the measurements with the standard deviation ``sd`` for one point."""
         noise = self.noise.copy()
-        noise[self.points.index(point)] = noise_ratio
+        noise[self.points.index(point)] = sd
         return replace(self, noise=noise)
 
 
@@ -111,11 +108,11 @@ _SMOOTH_GRID = (0.005, 0.015, 0.04, 0.1, 0.25, 0.6)
 _ROUGH_GRID = (0.002, 0.006, 0.015, 0.035, 0.08, 0.18)
 _CORE_DOUBLINGS = _FRAME_DOUBLINGS = 2.0
 _FRAME_SHARE = 0.25
-_LOST_DOUBLINGS = 1.0
-"""A link or a card that loses something at one point does so over so many doublings of cores or of frame size."""
-_MORE_FLOWS = 0.01
-_ON_A_CAP = 0.985
-_LEAST_VARIANCE = 1e-12
+_LOSS_DOUBLINGS = 1.0
+"""Doublings of cores or of frame size over which the losses at a link or a card decay by a factor of e."""
+_FLOWS_SD = 0.01
+_CAPPED_RATIO = 0.985
+_MIN_VARIANCE = 1e-12
 _JITTER = 1e-6
 
 
@@ -138,8 +135,8 @@ class Scales:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sites:
-    """Sites of discrepancies: busy cores, frame size and kind of flows of n conditions."""
+class Inputs:
+    """Inputs of the discrepancy as a Gaussian process: busy cores, frame size and kind of flows of n conditions."""
 
     cores: Floats
     frame_bytes: Floats
@@ -147,56 +144,46 @@ class Sites:
 
     @classmethod
     def of(cls, points: Sequence[Point]) -> Self:
-        """Collect the conditions of points."""
+        """Collect the inputs of points."""
         return cls(
             cores=np.array([float(point.working_cores) for point in points]),
             frame_bytes=np.array([point.frame_bytes for point in points]),
             has_random_flows=np.array([float(p.flows is None or p.flows > p.cores) for p in points]),
         )
 
-    def at_most(self, cores: float) -> Sites:
-        """Return the same sites with at most ``cores`` cores."""
-        return replace(self, cores=np.minimum(self.cores, cores))
-
-    def everywhere(self, cores: Floats, frame_bytes: Floats) -> Sites:
-        """Return n sites with the flows of the first of these."""
-        return Sites(
-            cores=cores, frame_bytes=frame_bytes, has_random_flows=np.full(len(cores), self.has_random_flows[0])
-        )
-
-    def nearness(self, others: Sites) -> Floats:
-        """Share of the losses at a link or a card that other sites have too, (n, m)."""
-        cores, frames = self._doublings(others)
-        near: Floats = np.exp(-(cores + frames) / _LOST_DOUBLINGS)
-        return near
-
-    def _doublings(self, others: Sites) -> tuple[Floats, Floats]:
-        """Doublings of cores and of frame size between these sites and others, (n, m) each."""
+    def doublings(self, others: Inputs) -> tuple[Floats, Floats]:
+        """Return the doublings of cores and of frame size between these inputs and others, (n, m) each."""
         cores, frames = (
-            np.abs(np.log2(own)[:, None] - np.log2(other)[None, :])
-            for own, other in ((self.cores, others.cores), (self.frame_bytes, others.frame_bytes))
+            np.abs(np.log2(these)[:, None] - np.log2(those)[None, :])
+            for these, those in ((self.cores, others.cores), (self.frame_bytes, others.frame_bytes))
         )
         return cores, frames
 
-    def _parts(self, others: Sites) -> tuple[Floats, Floats, Floats]:
-        """Covariance with other sites for scales of 1: the smooth, the rough and the flows' part, (n, m) each."""
-        cores, frames = self._doublings(others)
+    def loss_correlation(self, others: Inputs) -> Floats:
+        """Return the correlation of losses at a link or a card with those at other inputs, (n, m)."""
+        cores, frames = self.doublings(others)
+        correlation: Floats = np.exp(-(cores + frames) / _LOSS_DOUBLINGS)
+        return correlation
+
+    def covariances(self, others: Inputs) -> tuple[Floats, Floats, Floats]:
+        """Return the smooth, the rough and the flows' part of the covariance for scales of 1, (n, m) each."""
+        cores, frames = self.doublings(others)
         smooth = np.exp(-cores / _CORE_DOUBLINGS) + _FRAME_SHARE**2 * np.exp(-frames / _FRAME_DOUBLINGS)
-        alike = self.has_random_flows[:, None] == others.has_random_flows[None, :]
-        return smooth, (cores == 0.0).astype(float), _MORE_FLOWS**2 * alike
+        is_same_kind = self.has_random_flows[:, None] == others.has_random_flows[None, :]
+        return smooth, (cores == 0.0).astype(float), _FLOWS_SD**2 * is_same_kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Discrepancy:
     """The discrepancy at calibrated points, for each cell of the grid of scales.
 
-    ``sites``: of the n calibrated points; ``strays``: 1 where cores limit, 0 where a link or a card limits; ``noise``:
-    standard deviations of the logarithms of the rates; ``whitening``: inverse Cholesky factors of the covariance of
-    discrepancy and noise; ``smooth`` and ``rough``: the scales of each cell.
+    ``inputs``: of the n calibrated points; ``core_limited``: 1 where cores limit, 0 where a link or a card limits;
+    ``noise``: standard deviations of the logarithms of the rates; ``whitening``: inverse Cholesky factors of the
+    covariance of discrepancy and noise; ``smooth`` and ``rough``: the scales of each cell.
     """
 
-    sites: Sites
-    strays: Floats
+    inputs: Inputs
+    core_limited: Floats
     noise: Floats
     whitening: Floats
     smooth: Floats
@@ -205,67 +192,74 @@ class Discrepancy:
     @classmethod
     def of(cls, points: Sequence[Point], noise: Floats) -> Self:
         """Whiten the calibrated points, whose (n,) ``noise`` is in standard deviations of the logarithm of a rate."""
-        pairs = np.array([(smooth, rough) for smooth in _SMOOTH_GRID for rough in _ROUGH_GRID])
-        sites = Sites.of(points)
-        strays = np.array([0.0 if is_capped(point) else 1.0 for point in points])
-        smooth, rough, flows = sites._parts(sites)
-        both = (pairs[:, :1, None] ** 2 * smooth + pairs[:, 1:, None] ** 2 * rough + flows) * np.outer(strays, strays)
+        scales = np.array(list(product(_SMOOTH_GRID, _ROUGH_GRID)))
+        inputs = Inputs.of(points)
+        core_limited = np.array([0.0 if is_capped(point) else 1.0 for point in points])
+        smooth, rough, flows = inputs.covariances(inputs)
+        covariance = scales[:, :1, None] ** 2 * smooth + scales[:, 1:, None] ** 2 * rough + flows
+        covariance = covariance * np.outer(core_limited, core_limited) + np.diag(noise**2)
         return cls(
-            sites=sites,
-            strays=strays,
+            inputs=inputs,
+            core_limited=core_limited,
             noise=noise,
-            whitening=np.linalg.inv(np.linalg.cholesky(both + np.diag(noise**2))),
-            smooth=pairs[:, 0],
-            rough=pairs[:, 1],
+            whitening=np.linalg.inv(np.linalg.cholesky(covariance)),
+            smooth=scales[:, 0],
+            rough=scales[:, 1],
         )
 
-    def given(self, cells: NDArray[np.intp], residuals: Floats, at: Sites) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the discrepancy at m sites, given the residuals of J draws: (J, m) each.
+    def conditional(self, cells: NDArray[np.intp], residuals: Floats, at: Inputs) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the discrepancy at m inputs, given the residuals of J draws: (J, m) each.
 
         ``cells``: the cell of the grid that each draw is from; ``residuals``: logarithm of measured over law at the
         calibrated points.
         """
-        smooth, rough, flows = at._parts(self.sites)
-        own_smooth, _, own_flows = (np.diagonal(part) for part in at._parts(at))
+        covariances = at.covariances(self.inputs)
         means, deviations = np.empty((len(cells), len(at.cores))), np.empty((len(cells), len(at.cores)))
         for cell in np.unique(cells):
             rows = cells == cell
-            s2, t2 = self.smooth[cell] ** 2, self.rough[cell] ** 2
-            whitened = ((s2 * smooth + t2 * rough + flows) * self.strays) @ self.whitening[cell].T
+            whitened = self._whitened(cell, covariances)
             means[rows] = residuals[rows] @ self.whitening[cell].T @ whitened.T
-            left = s2 * own_smooth + t2 + own_flows - (whitened**2).sum(axis=1)
-            deviations[rows] = np.sqrt(np.maximum(left, _LEAST_VARIANCE))
+            variance = self._variance(cell) - (whitened**2).sum(axis=1)
+            deviations[rows] = np.sqrt(np.maximum(variance, _MIN_VARIANCE))
         return means, deviations
 
-    def lost(self, cells: NDArray[np.intp], at_points: Sequence[Floats], at: Sites) -> list[Floats]:
-        """Carry the losses at links and cards from the calibrated points to m sites: (J, n) each to (J, m).
+    def losses(self, cells: NDArray[np.intp], at_points: Sequence[Floats], at: Inputs) -> list[Floats]:
+        """Carry the losses at links and cards from the calibrated points to m inputs: (J, n) each to (J, m).
 
-        It forgets over one doubling of cores or of frame size; its scale is that of the discrepancy.
+        The losses decay over a doubling of cores or of frame size; their scale is that of the discrepancy.
         """
-        near, own = at.nearness(self.sites) * self.strays, self.sites.nearness(self.sites)
-        own = own * np.outer(self.strays, self.strays)
+        correlation = at.loss_correlation(self.inputs) * self.core_limited
+        own_correlation = self.inputs.loss_correlation(self.inputs) * np.outer(self.core_limited, self.core_limited)
         losses = [np.zeros((len(cells), len(at.cores))) for _ in at_points]
         for cell in np.unique(cells):
-            rows = cells == cell
-            variance = self.smooth[cell] ** 2 * (1.0 + _FRAME_SHARE**2) + self.rough[cell] ** 2 + _MORE_FLOWS**2
-            weights = np.linalg.solve(variance * own + np.diag(self.noise**2), variance * near.T)
-            for each, known in zip(losses, at_points, strict=True):
-                each[rows] = known[rows] @ weights
+            rows, variance = cells == cell, self._variance(cell)
+            weights = np.linalg.solve(variance * own_correlation + np.diag(self.noise**2), variance * correlation.T)
+            for carried, calibrated in zip(losses, at_points, strict=True):
+                carried[rows] = calibrated[rows] @ weights
         return losses
 
-    def factors(self, cells: NDArray[np.intp], at: Sites) -> dict[int, Floats]:
-        """Cholesky factor of the covariance of the discrepancies at m sites, (m, m), for each of the cells."""
-        smooth, rough, flows = at._parts(self.sites)
-        own_smooth, own_rough, own_flows = at._parts(at)
-        cholesky = {}
+    def cholesky_factors(self, cells: NDArray[np.intp], at: Inputs) -> dict[int, Floats]:
+        """Cholesky factor of the covariance of the discrepancies at m inputs, (m, m), for each of the cells."""
+        covariances, (smooth, rough, flows) = at.covariances(self.inputs), at.covariances(at)
+        factors = {}
         for cell in map(int, np.unique(cells)):
             s2, t2 = self.smooth[cell] ** 2, self.rough[cell] ** 2
-            whitened = ((s2 * smooth + t2 * rough + flows) * self.strays) @ self.whitening[cell].T
-            left = s2 * own_smooth + t2 * own_rough + own_flows - whitened @ whitened.T
-            cholesky[cell] = np.linalg.cholesky(left + (s2 + t2) * _JITTER * np.eye(len(left)))
-        return cholesky
+            whitened = self._whitened(cell, covariances)
+            covariance = s2 * smooth + t2 * rough + flows - whitened @ whitened.T
+            factors[cell] = np.linalg.cholesky(covariance + (s2 + t2) * _JITTER * np.eye(len(covariance)))
+        return factors
+
+    def _whitened(self, cell: int, covariances: tuple[Floats, Floats, Floats]) -> Floats:
+        """Return the whitened covariance of m inputs with the calibrated points, (m, n)."""
+        smooth, rough, flows = covariances
+        covariance = self.smooth[cell] ** 2 * smooth + self.rough[cell] ** 2 * rough + flows
+        whitened: Floats = (covariance * self.core_limited) @ self.whitening[cell].T
+        return whitened
+
+    def _variance(self, cell: int) -> float:
+        return float(self.smooth[cell] ** 2 * (1.0 + _FRAME_SHARE**2) + self.rough[cell] ** 2 + _FLOWS_SD**2)
 
 
 def is_capped(point: Point) -> bool:
     """Whether links or cards limit a measured rate."""
-    return point.throughput_pps >= _ON_A_CAP * min(point.line_rate_pps, point.nic_cap_pps or math.inf)
+    return point.throughput_pps >= _CAPPED_RATIO * min(point.line_rate_pps, point.nic_cap_pps or math.inf)

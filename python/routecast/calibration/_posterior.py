@@ -33,15 +33,13 @@ if TYPE_CHECKING:
 
 
 def law_weights(log_evidence: Sequence[float], prior_weight: Sequence[float]) -> Floats:
-    """Posterior weights of laws, summing up to 1.
-
-    Bayesian model averaging: one weighted set of samples from the posteriors of several laws.
+    """Posterior weights of laws (Bayesian model averaging), which sum to 1.
 
     The weight of a law is its prior weight times its evidence (Hoeting, Madigan, Raftery and Volinsky 1999, Statistical
     Science 14). A point prediction is the weighted average of the medians of the laws (quantile averaging: Lichtendahl,
     Grushka-Cockayne and Winkler 2013, Management Science 59). The median of the mixture would jump from one law to
-    another where they disagree, its mean would follow the long tails of laws that the points leave open. Intervals are
-    quantiles of the mixture.
+    another where they disagree, and its mean would follow the long tails of laws that the points do not decide.
+    Intervals are quantiles of the mixture.
     """
     scores = np.asarray(log_evidence, dtype=float) + np.log(np.asarray(prior_weight, dtype=float))
     weights = np.exp(scores - scores.max())
@@ -51,7 +49,7 @@ def law_weights(log_evidence: Sequence[float], prior_weight: Sequence[float]) ->
 
 def average_of_medians(samples: Sequence[Floats], weights: Sequence[float]) -> Floats:
     """Weighted average over laws of the medians of the columns of their (J, n) samples, as (n,)."""
-    average: Floats = np.average([np.median(each, axis=0) for each in samples], axis=0, weights=weights)
+    average: Floats = np.average([np.median(draws, axis=0) for draws in samples], axis=0, weights=weights)
     return average
 
 
@@ -64,29 +62,26 @@ def weighted_quantiles(samples: Floats, weights: Floats, probabilities: Sequence
     ranked = np.take_along_axis(samples, order, axis=0)
     share = weights[order]
     position = np.cumsum(share, axis=0) - 0.5 * share
-    total = weights.sum()
-    columns = [
-        np.interp(np.asarray(probabilities) * total, position[:, column], ranked[:, column])
-        for column in range(samples.shape[1])
-    ]
+    wanted = np.asarray(probabilities) * weights.sum()
+    columns = [np.interp(wanted, *column) for column in zip(position.T, ranked.T, strict=True)]
     return np.stack(columns, axis=1) if columns else np.empty((len(probabilities), 0))
 
 
 _STEPS = 20
-_NUDGE = 1e-5
-_SMALLEST_DAMPING, _LARGEST_DAMPING = 1e-6, 1e8
+_DIFFERENCE = 1e-5
+_MIN_DAMPING, _MAX_DAMPING = 1e-6, 1e8
 _FIRST_DAMPING = 1e-2
-_LONGEST_STEP_SD, _SHORTEST_STEP_SD = 2.0, 1e-6
+_MAX_STEP_SD, _MIN_STEP_SD = 2.0, 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posterior:
     """Samples of the parameters.
 
-    ``samples``: row 0 is the most probable point, the rest are draws; ``log_evidence``: laplace's approximation,
-    comparable between laws fitted to the same points; ``effective_parameters``: ``d`` less the parameters that the
-    prior alone decides: trace of the share of information that comes from the points; ``covariance``: of the normal
-    approximation at the most probable point.
+    ``samples``: row 0 is the most probable point, the rest are draws; ``log_evidence``: Laplace's approximation,
+    comparable between laws fitted to the same points; ``effective_parameters``: number of parameters that the points
+    decide, the trace of the share of information from the points; ``covariance``: of the normal approximation at the
+    most probable point.
     """
 
     samples: Floats
@@ -101,9 +96,9 @@ def sample_posterior(
     """Sample the posterior.
 
     ``forward``: (J, d) parameters to (J, n) predictions, on the scale of ``measured``; ``measured``: measured values
-    (natural logarithms of rates); ``noise``: standard deviations; or a whitening for the most probable point and each
-    draw, where draw ``i`` and ``i + draws/2`` have the same; ``draws``: samples besides the most probable point, an
-    even number.
+    (natural logarithms of rates); ``noise``: standard deviations, or a whitening for the most probable point and for
+    each draw, where draws ``i`` and ``i + draws/2`` have the same; ``draws``: number of samples besides the most
+    probable point, even.
     """
     d, n = len(prior_mean), len(measured)
     random = np.random.default_rng(seed)
@@ -112,9 +107,9 @@ def sample_posterior(
         half = random.standard_normal((draws // 2, width))
         perturbations[1:] = np.concatenate([half, -half])
     whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
-    z, misfit, cost = _climb(whitened, anchors, targets)
-    first = _whitened(forward, measured, noise[:1] if noise.ndim > 1 else noise, prior_mean, prior_sd)
-    jacobian = _jacobian(first, z[:1], misfit[:1])[0]
+    z, misfit, cost = _least_squares(whitened, anchors, targets)
+    whitened = _whitened(forward, measured, noise[:1] if noise.ndim > 1 else noise, prior_mean, prior_sd)
+    jacobian = _jacobian(whitened, z[:1], misfit[:1])[0]
     information = jacobian.T @ jacobian
     eye = np.eye(d)
     covariance = np.linalg.inv(eye + information)
@@ -129,13 +124,13 @@ def sample_posterior(
 def log_evidence(
     forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats
 ) -> tuple[Floats, Floats]:
-    """Evidence under several priors, or with several whitenings, at once: (P, d) or (P, n, n) to (P,).
+    """Return the evidence, (P,), and the whitened residuals of the most probable point, (P, n).
 
-    Beside it the whitened residuals of the most probable point, (P, n).
+    P is the number of priors, (P, d), or of whitenings, (P, n, n).
     """
     rows, d = max(len(np.atleast_2d(prior_mean)), len(noise) if noise.ndim > 1 else 1), prior_mean.shape[-1]
     whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
-    z, misfit, cost = _climb(whitened, np.zeros((rows, d)), np.zeros((rows, len(measured))))
+    z, misfit, cost = _least_squares(whitened, np.zeros((rows, d)), np.zeros((rows, len(measured))))
     jacobian = _jacobian(whitened, z, misfit)
     information = np.einsum("jnd,jne->jde", jacobian, jacobian)
     evidence: Floats = -0.5 * cost - 0.5 * np.linalg.slogdet(np.eye(d) + information)[1]
@@ -145,34 +140,31 @@ def log_evidence(
 
 
 def _whitened(forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats) -> Forward:
-    """Residuals in units of noise, of ``z = (theta - mean)/sd``; prior and whitening may differ from row to row."""
+    """Return the residuals in units of noise as a function of ``z = (theta - mean)/sd``, with a prior for each row."""
     priors = np.atleast_2d(prior_mean), np.atleast_2d(prior_sd)
     whitening = np.diag(1.0 / noise)[None] if noise.ndim == 1 else noise
 
     def misfit(z: Floats) -> Floats:
-        mean, sd, white = (np.repeat(each, len(z) // len(each), axis=0) for each in (*priors, whitening))
+        mean, sd, white = (np.repeat(rows, len(z) // len(rows), axis=0) for rows in (*priors, whitening))
         residuals: Floats = np.einsum("rij,rj->ri", white, forward(mean + sd * z) - measured)
         return residuals
 
     return misfit
 
 
-def _climb(whitened: Forward, anchors: Floats, targets: Floats) -> tuple[Floats, Floats, Floats]:
-    """Least squares of every row by Levenberg-Marquardt: parameters, misfits and costs."""
+def _least_squares(whitened: Forward, anchors: Floats, targets: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the parameters, misfits and costs of the least squares of every row, by Levenberg-Marquardt."""
     rows, d = anchors.shape
 
     def cost(z: Floats, misfit: Floats) -> Floats:
         total: Floats = ((misfit - targets) ** 2).sum(axis=1) + ((z - anchors) ** 2).sum(axis=1)
         return total
 
-    # The better of two starts: the perturbed prior, which leaves untouched parameters where they are, and its mean.
-    z = anchors.copy()
-    misfit = whitened(z)
-    best = cost(z, misfit)
-    middle = np.zeros_like(z)
-    middle_misfit = whitened(middle)
-    nearer = cost(middle, middle_misfit) < best
-    z[nearer], misfit[nearer] = middle[nearer], middle_misfit[nearer]
+    # The better of two starts: the perturbed prior, at which parameters that no point touches stay, and its mean.
+    z, mean = anchors.copy(), np.zeros_like(anchors)
+    misfit, mean_misfit = whitened(z), whitened(mean)
+    is_better = cost(mean, mean_misfit) < cost(z, misfit)
+    z[is_better], misfit[is_better] = mean[is_better], mean_misfit[is_better]
     best = cost(z, misfit)
     damping = np.full(rows, _FIRST_DAMPING)
     eye = np.eye(d)
@@ -182,22 +174,21 @@ def _climb(whitened: Forward, anchors: Floats, targets: Floats) -> tuple[Floats,
         normal = np.einsum("jnd,jne->jde", jacobian, jacobian) + eye
         normal_damped = normal + damping[:, None, None] * (normal * eye)
         step = -np.linalg.solve(normal_damped, gradient[:, :, None])[:, :, 0]
-        step = np.clip(step, -_LONGEST_STEP_SD, _LONGEST_STEP_SD)
-        if np.abs(step).max() < _SHORTEST_STEP_SD:
+        step = np.clip(step, -_MAX_STEP_SD, _MAX_STEP_SD)
+        if np.abs(step).max() < _MIN_STEP_SD:
             break
         trial = z + step
         trial_misfit = whitened(trial)
         trial_cost = cost(trial, trial_misfit)
         better = trial_cost < best
         z[better], misfit[better], best[better] = trial[better], trial_misfit[better], trial_cost[better]
-        damping = np.clip(np.where(better, damping * 0.2, damping * 8.0), _SMALLEST_DAMPING, _LARGEST_DAMPING)
+        damping = (damping * np.where(better, 0.2, 8.0)).clip(_MIN_DAMPING, _MAX_DAMPING)
     return z, misfit, best
 
 
 def _jacobian(whitened: Forward, z: Floats, misfit: Floats) -> Floats:
     rows, d = z.shape
-    moved = np.repeat(z[:, None, :], d, axis=1)
-    moved[:, np.arange(d), np.arange(d)] += _NUDGE
+    moved = z[:, None, :] + _DIFFERENCE * np.eye(d)
     result = whitened(moved.reshape(rows * d, d)).reshape(rows, d, -1)
-    columns: Floats = (result - misfit[:, None, :]).transpose(0, 2, 1) / _NUDGE
+    columns: Floats = (result - misfit[:, None, :]).transpose(0, 2, 1) / _DIFFERENCE
     return columns

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.calibration._discrepancy import Discrepancy, Sites
+from routecast.calibration._discrepancy import Discrepancy, Inputs
 from routecast.calibration._posterior import Posterior, average_of_medians, weighted_quantiles
 from routecast.calibration.forward import REFERENCE_BYTES, Conditions, busy_rate, log_cap, log_throughput, saturate
 from routecast.calibration.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
@@ -95,7 +95,7 @@ class FittedRouter:
         Discrepancy of the points from each law.
     noise_ratio : float
         Repeatability of a measurement, one standard deviation.
-    noise_strays : (m,) array
+    noise_residuals : (m,) array
         Sorted residuals of measurements in standard deviations; empty: normal noise.
     outliers : tuple of Point
         Points that the other points contradict, which therefore have no weight.
@@ -110,7 +110,7 @@ class FittedRouter:
     fitted: tuple[FittedLaw, ...]
     discrepancy: Discrepancy
     noise_ratio: float
-    noise_strays: Floats
+    noise_residuals: Floats
     outliers: tuple[Point, ...]
     seed: int
     carry: tuple[float, float] = (0.0, 0.0)
@@ -146,13 +146,13 @@ class FittedRouter:
         middles, measured, weights = self._measurement_draws(points)
         middle = average_of_medians(middles, self.typical_weights)
         spread = intervals(measured, weights)
-        least, highest = np.log([levels[CONFIDENCE_RATIO] for levels in spread]).T
+        low, high = np.log([levels[CONFIDENCE_RATIO] for levels in spread]).T
         (median,) = weighted_quantiles(measured, weights, (0.5,))
-        middle = np.where((middle < least) | (middle > highest), median, middle)
-        most: dict[float, int] = {}
+        middle = np.where((middle < low) | (middle > high), median, middle)
+        max_cores: dict[float, int] = {}
         for point in points:
-            most[point.frame_bytes] = max(point.working_cores, most.get(point.frame_bytes, 1))
-        core_pps = {size: 1.0 / self._service_s(count, size) for size, count in most.items()}
+            max_cores[point.frame_bytes] = max(point.working_cores, max_cores.get(point.frame_bytes, 1))
+        core_pps = {size: 1.0 / self._service_s(count, size) for size, count in max_cores.items()}
         return tuple(
             Prediction.of(
                 point,
@@ -198,7 +198,7 @@ class FittedRouter:
         """Return the draws of the median by law, draws of one measurement, (S, n), and weights of the latter."""
         middles, drawn, weights = self._draws(points)
         random = _with_residual_distribution(
-            np.concatenate([_quasi_normal(len(draws))[1] for draws in drawn]), self.noise_strays
+            np.concatenate([_quasi_normal(len(draws))[1] for draws in drawn]), self.noise_residuals
         )
         return middles, np.concatenate(drawn) + self.noise_ratio * random[:, None], weights
 
@@ -208,28 +208,24 @@ class FittedRouter:
         The first list has (J, n) draws at the mean discrepancy, the second (C·J, n) draws with random discrepancies.
         The array has the weights of the draws of the second list.
         """
-        conditions, sites = Conditions.of(points), Sites.of(points)
+        conditions, inputs = Conditions.of(points), Inputs.of(points)
         middles: list[Floats] = []
         drawn: list[Floats] = []
         weights: list[Floats] = []
         for fitted_law in self.fitted:
-            theta = fitted_law.posterior.samples[1:]
-            strays = self._discrepancy_at(fitted_law, sites)
-            mean, deviation, least, most = (np.repeat(part, _COPIES, axis=0) for part in strays)
-            steps = _quasi_normal(len(mean))[0][:, None]
-            moved = np.roll(_quasi_normal(len(mean))[1], len(mean) // 2)
-            lost, share = self._losses_at(fitted_law, sites)
-            copied_lost, copied_share = (np.repeat(part, _COPIES, axis=0) for part in (lost, share))
-            for draw, draws, delta, behind in (
-                (middles, self._on_predicted_host(theta), np.clip(strays[0], strays[2], strays[3]), lost),
-                (
-                    drawn,
-                    self._on_predicted_host(np.repeat(theta, _COPIES, axis=0), moved),
-                    np.clip(mean + steps * deviation, least, most),
-                    copied_lost + copied_share * steps * deviation,
-                ),
-            ):
-                draw.append(_log_rates_with_discrepancy(fitted_law.law, draws, conditions, delta, behind))
+            theta, law = fitted_law.posterior.samples[1:], fitted_law.law
+            mean, sd, low, high = self._discrepancy_at(fitted_law, inputs)
+            lost, lost_share = self._losses_at(fitted_law, inputs)
+            moved = self._on_predicted_host(theta)
+            middles.append(_log_rates_with_discrepancy(law, moved, conditions, mean.clip(low, high), lost))
+            theta, mean, sd, low, high, lost, lost_share = (
+                np.repeat(part, _COPIES, axis=0) for part in (theta, mean, sd, low, high, lost, lost_share)
+            )
+            first, other = _quasi_normal(len(mean))
+            errors = first[:, None] * sd
+            moved = self._on_predicted_host(theta, np.roll(other, len(mean) // 2))
+            discrepancy = (mean + errors).clip(low, high)
+            drawn.append(_log_rates_with_discrepancy(law, moved, conditions, discrepancy, lost + lost_share * errors))
             weights.append(np.full(len(mean), fitted_law.weight / len(mean)))
         return middles, drawn, np.concatenate(weights)
 
@@ -368,8 +364,8 @@ class FittedRouter:
         the targets, or twice those of the calibration. ``targets``: conditions to predict; empty: all possible
         measurements. ``goal_pps``: predict instead the fewest cores that forward this rate of the first target.
         """
-        most = max((p.cores for p in targets), default=2 * max(p.cores for p in self.points))
-        possible = list(able) or self.candidates(most, targets)
+        max_cores = max((p.cores for p in targets), default=2 * max(p.cores for p in self.points))
+        possible = list(able) or self.candidates(max_cores, targets)
         if not possible or n < 1:
             return ()
         rates, target_rates = self._candidate_and_target_rates(possible, list(targets) or possible, goal_pps)
@@ -415,58 +411,57 @@ class FittedRouter:
 
     def _joint_draws(self, points: Sequence[Point]) -> Floats:
         """Return equally likely draws of the logarithms of the rates at n points, (S, n), unordered."""
-        conditions, sites = Conditions.of(points), Sites.of(points)
+        conditions, inputs = Conditions.of(points), Inputs.of(points)
         random = np.random.default_rng(self.seed)
         joint = []
         for fitted_law in self.fitted:
             copies = max(1, round(fitted_law.weight * _JOINT_DRAWS / len(fitted_law.cells)))
             theta = np.repeat(fitted_law.posterior.samples[1:], copies, axis=0)
-            mean, _, least, most = (np.repeat(part, copies, axis=0) for part in self._discrepancy_at(fitted_law, sites))
+            mean, _, low, high = (np.repeat(part, copies, axis=0) for part in self._discrepancy_at(fitted_law, inputs))
             cells = np.repeat(fitted_law.cells, copies)
-            lost = np.repeat(self._losses_at(fitted_law, sites)[0], copies, axis=0)
-            strays = mean.copy()
-            for cell, factor in self.discrepancy.factors(fitted_law.cells, sites).items():
+            lost = np.repeat(self._losses_at(fitted_law, inputs)[0], copies, axis=0)
+            discrepancy = mean.copy()
+            for cell, factor in self.discrepancy.cholesky_factors(fitted_law.cells, inputs).items():
                 rows = cells == cell
-                strays[rows] += random.standard_normal((int(rows.sum()), len(points))) @ factor.T
+                discrepancy[rows] += random.standard_normal((int(rows.sum()), len(points))) @ factor.T
             if self.carry[1]:
                 theta = self._on_predicted_host(theta, random.standard_normal(len(theta)))
-            drawn = _log_rates_with_discrepancy(fitted_law.law, theta, conditions, np.clip(strays, least, most), lost)
+            drawn = _log_rates_with_discrepancy(fitted_law.law, theta, conditions, discrepancy.clip(low, high), lost)
             enough = round(fitted_law.weight * _JOINT_DRAWS)
             joint.append(drawn[random.permutation(len(drawn))[:enough]])
         joined = np.concatenate(joint)
         shuffled: Floats = joined[random.permutation(len(joined))]
         return shuffled
 
-    def _discrepancy_at(self, fitted_law: FittedLaw, sites: Sites) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return mean, standard deviation and bounds of the discrepancy at sites for each draw of a law, (J, n) each.
+    def _discrepancy_at(self, fitted_law: FittedLaw, inputs: Inputs) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return mean, standard deviation and bounds of the discrepancy at inputs for each draw of a law, (J, n) each.
 
         Beyond the largest calibrated number of cores no core is faster than at that number, unless the calibrated rates
         grew faster than their cores, because shared resources can only slow cores down. All cores together are not
         slower than at that number unless the law predicts it; then they lose at most twice its value (in logarithms).
         """
         theta, residuals = fitted_law.posterior.samples[1:], self._residuals[fitted_law][0]
-        mean, deviation = self.discrepancy.given(fitted_law.cells, residuals, sites)
-        most = self._most_cores
-        beyond = sites.cores > most
+        mean, deviation = self.discrepancy.conditional(fitted_law.cells, residuals, inputs)
+        beyond = inputs.cores > self._max_cores
         lower, upper = np.full_like(mean, -np.inf), np.full_like(mean, np.inf)
         if beyond.any():
-            at_max_cores = sites.at_most(most)
-            slowdown = busy_rate(fitted_law.law, theta, at_max_cores.cores[None], sites.frame_bytes) / busy_rate(
-                fitted_law.law, theta, sites.cores[None], sites.frame_bytes
+            at_max_cores = replace(inputs, cores=np.minimum(inputs.cores, self._max_cores))
+            slowdown = busy_rate(fitted_law.law, theta, at_max_cores.cores[None], inputs.frame_bytes) / busy_rate(
+                fitted_law.law, theta, inputs.cores[None], inputs.frame_bytes
             )
-            mean_at_max = self.discrepancy.given(fitted_law.cells, residuals, at_max_cores)[0]
-            log_growth = np.log(sites.cores / at_max_cores.cores) - np.log(slowdown)
+            mean_at_max = self.discrepancy.conditional(fitted_law.cells, residuals, at_max_cores)[0]
+            log_growth = np.log(inputs.cores / at_max_cores.cores) - np.log(slowdown)
             upper[:, beyond] = (mean_at_max + np.log(slowdown))[:, beyond]
             lower[:, beyond] = (mean_at_max - np.abs(log_growth))[:, beyond]
         return mean, deviation, lower, upper
 
-    def _losses_at(self, fitted_law: FittedLaw, sites: Sites) -> tuple[Floats, Floats]:
-        """Return the losses at links and cards at sites for each draw of a law, and their shares, (J, n) each."""
+    def _losses_at(self, fitted_law: FittedLaw, inputs: Inputs) -> tuple[Floats, Floats]:
+        """Return the losses at links and cards at inputs for each draw of a law, and their shares, (J, n) each."""
         lost = self._residuals[fitted_law][1]
         if not lost.any():
-            nothing = np.zeros((len(lost), len(sites.cores)))
+            nothing = np.zeros((len(lost), len(inputs.cores)))
             return nothing, nothing
-        mean, share = self.discrepancy.lost(fitted_law.cells, (lost, (lost < 0.0).astype(float)), sites)
+        mean, share = self.discrepancy.losses(fitted_law.cells, (lost, (lost < 0.0).astype(float)), inputs)
         return mean, np.clip(share, 0.0, 1.0)
 
     @cached_property
@@ -482,15 +477,14 @@ class FittedRouter:
         for fitted_law in self.fitted:
             theta = fitted_law.posterior.samples[1:]
             rates = log_throughput(fitted_law.law, theta, conditions)
-            is_capped = (rates >= log_cap(fitted_law.law, theta, conditions) - _LOG_TOLERANCE) & (
-                self.discrepancy.strays > 0.0
-            )
+            is_capped = rates >= log_cap(fitted_law.law, theta, conditions) - _LOG_TOLERANCE
+            is_capped &= self.discrepancy.core_limited > 0.0
             residuals = measured - rates
             residuals_by_law[fitted_law] = residuals, np.where(is_capped, np.minimum(residuals, 0.0), 0.0)
         return residuals_by_law
 
     @cached_property
-    def _most_cores(self) -> float:
+    def _max_cores(self) -> float:
         """Number of cores beyond which the rate grows at most with the cores; infinite if the points grew faster."""
         core_rates = sorted((p.working_cores, p.throughput_pps / p.working_cores) for p in self.points)
         grew = any(
@@ -500,13 +494,7 @@ class FittedRouter:
         return math.inf if grew else float(core_rates[-1][0])
 
     def _weights(self) -> Floats:
-        return np.concatenate(
-            [
-                np.full(n, fitted_law.weight / n)
-                for fitted_law in self.fitted
-                for n in (len(fitted_law.posterior.samples) - 1,)
-            ]
-        )
+        return np.concatenate([np.full(len(law.cells), law.weight / len(law.cells)) for law in self.fitted])
 
     def _service_s(self, cores: int, frame_bytes: float) -> Floats:
         """Return the seconds per frame of a core with 1, 2, …, ``cores`` busy cores, averaged over laws.
@@ -542,10 +530,10 @@ class FittedRouter:
     def log_core_rates(self, fitted_law: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
         """Return the logarithm of the rate of one core while ``busy`` cores work, (J, n) for the draws of a law."""
         sizes = np.full(len(busy), frame_bytes)
-        sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
-        mean, _, least, most = self._discrepancy_at(fitted_law, sites)
+        inputs = replace(Inputs.of(self.points[:1] * len(busy)), cores=busy, frame_bytes=sizes)
+        mean, _, low, high = self._discrepancy_at(fitted_law, inputs)
         rates = busy_rate(fitted_law.law, self._on_predicted_host(fitted_law.posterior.samples[1:]), busy[None], sizes)
-        log_rates: Floats = np.log(rates) + np.clip(mean, least, most)
+        log_rates: Floats = np.log(rates) + np.clip(mean, low, high)
         return log_rates
 
     def _factor(self, fitted_law: FittedLaw, k: float) -> Floats:
@@ -555,14 +543,14 @@ class FittedRouter:
 
 
 def _log_rates_with_discrepancy(
-    law: Law, theta: Floats, conditions: Conditions, strays: Floats, lost: Floats
+    law: Law, theta: Floats, conditions: Conditions, discrepancy: Floats, lost: Floats
 ) -> Floats:
     """Return logarithms of rates with a discrepancy of the cores and with losses at links and cards, (J, n)."""
-    rates = log_throughput(law, theta, conditions, discrepancy=strays)
+    rates = log_throughput(law, theta, conditions, discrepancy=discrepancy)
     if not lost.any():
         return rates
-    least: Floats = np.minimum(rates, log_cap(law, theta, conditions) + np.minimum(lost, 0.0))
-    return least
+    limited: Floats = np.minimum(rates, log_cap(law, theta, conditions) + np.minimum(lost, 0.0))
+    return limited
 
 
 def _limit(point: Point, core_pps: Floats) -> Limit:
@@ -652,13 +640,13 @@ def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: s
     )
 
 
-def _with_residual_distribution(normal: Floats, strays: Floats) -> Floats:
+def _with_residual_distribution(normal: Floats, residuals: Floats) -> Floats:
     """Return normal values transformed to the distribution of sorted residuals; unchanged without residuals."""
-    if not len(strays):
+    if not len(residuals):
         return normal
     inverse = np.vectorize(NormalDist().inv_cdf)
-    strayed: Floats = np.interp(normal, inverse((np.arange(len(strays)) + 0.5) / len(strays)), strays)
-    return strayed
+    values: Floats = np.interp(normal, inverse((np.arange(len(residuals)) + 0.5) / len(residuals)), residuals)
+    return values
 
 
 @lru_cache

@@ -1,13 +1,13 @@
-"""The number of measurements that a router needs, replayed on series that others measured in full.
+"""The number of measurements that a router needs, replayed on published series.
 
-Each start takes a series at random and one of its conditions, which is measured first. A design chooses the next ones
-until nine of ten unmeasured conditions are predicted within 5 %:
+Each start takes a random series and one of its conditions, which is measured first. A design chooses the next
+conditions until nine of ten unmeasured conditions are predicted within 5 %:
 
-* ``next``: what :mod:`routecast.calibration.next_points` asks for, all other conditions being what is to be known;
-* ``uniform``: any, at random;
-* ``fixed``: the first condition of the series, the middle and the last (in place of the start), then any, at random.
+* ``next``: the advice of :mod:`routecast.calibration.next_points`, with all other conditions as targets;
+* ``uniform``: random conditions;
+* ``fixed``: the first condition of the series, the middle and the last (in place of the start), then random ones.
 
-The router of a source is predicted with priors learnt without it.
+The router of a source is predicted with priors learnt without that source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
-from routecast.calibration._discrepancy import Repeated
+from routecast.calibration._discrepancy import Measurements
 from routecast.calibration._fit import fit
 from routecast.calibration.fitted import FittedRouter
 from routecast.calibration.packs import read_packs, table_points
@@ -31,30 +31,30 @@ __all__ = ["DESIGNS", "WITHIN_RATIO", "Replayed", "run_replay"]
 
 DESIGNS: Final = ("next", "uniform", "fixed")
 WITHIN_RATIO: Final = 0.05
-_OF_ALL = 0.9
-_LEAST_CONDITIONS = 6
+_PREDICTED_RATIO = 0.9
+_MIN_CONDITIONS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """Points that each design needed, by start."""
+    """Number of measurements that each design needed, by start."""
 
     series: tuple[str, ...]
     needed: Mapping[str, tuple[int, ...]]
 
     @property
     def medians(self) -> dict[str, dict[str, float]]:
-        """Median over the starts of the points that each design needed, by source and of all."""
-        sources = dict.fromkeys(name.split(":")[0].removesuffix(".csv") for name in self.series)
+        """Median over the starts of the measurements that each design needed, by source and for all."""
+        starts: dict[str, list[int]] = {}
+        for i, name in enumerate(self.series):
+            starts.setdefault(name.split(":")[0].removesuffix(".csv"), []).append(i)
+        starts["all"] = list(range(len(self.series)))
         return {
-            group: {
-                "starts": len(chosen),
-                **{design: float(median(self.needed[design][i] for i in chosen)) for design in DESIGNS},
+            source: {
+                "starts": len(indices),
+                **{design: float(median(self.needed[design][i] for i in indices)) for design in DESIGNS},
             }
-            for group in (*sources, "all")
-            for chosen in [
-                [i for i, name in enumerate(self.series) if group == "all" or name.startswith(f"{group}.csv:")]
-            ]
+            for source, indices in starts.items()
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -71,44 +71,39 @@ class Replayed:
 
 @dataclass(slots=True, kw_only=True)
 class _Series:
-    """A series that was measured in full, and the routers fitted to parts of it."""
+    """A measured series, and the routers fitted to parts of it; sets hold the indices of measured points."""
 
     name: str
     points: Sequence[Point]
     noise_ratio: float | None
     priors: Priors
-    known: dict[frozenset[int], FittedRouter] = field(default_factory=dict)
+    routers: dict[frozenset[int], FittedRouter] = field(default_factory=dict)
     advised: dict[frozenset[int], int] = field(default_factory=dict)
 
     def fitted(self, measured: frozenset[int]) -> FittedRouter:
-        if measured not in self.known:
-            self.known[measured] = fit(
-                [self.points[i] for i in sorted(measured)], noise_ratio=self.noise_ratio, priors=self.priors
-            )
-        return self.known[measured]
+        if measured not in self.routers:
+            points = [self.points[i] for i in sorted(measured)]
+            self.routers[measured] = fit(points, noise_ratio=self.noise_ratio, priors=self.priors)
+        return self.routers[measured]
 
-    def left(self, measured: frozenset[int]) -> list[int]:
-        return [i for i in range(len(self.points)) if i not in measured]
+    def unmeasured(self, measured: frozenset[int]) -> list[Point]:
+        return [point for i, point in enumerate(self.points) if i not in measured]
 
     def is_known(self, measured: frozenset[int]) -> bool:
-        left = [self.points[i] for i in self.left(measured)]
-        if not left:
-            return True
-        return quantile([abs(p.error_ratio) for p in self.fitted(measured).predict(left)], _OF_ALL) <= WITHIN_RATIO
+        errors = [abs(row.error_ratio) for row in self.fitted(measured).predict(self.unmeasured(measured))]
+        return not errors or quantile(errors, _PREDICTED_RATIO) <= WITHIN_RATIO
 
     def next(self, measured: frozenset[int]) -> int:
         if measured not in self.advised:
-            left = self.left(measured)
-            (best,) = self.fitted(measured).next_points(1, able=[self.points[i] for i in left])
-            self.advised[measured] = next(i for i in left if self.points[i] == best.point)
+            (best,) = self.fitted(measured).next_points(1, able=self.unmeasured(measured))
+            self.advised[measured] = self.points.index(best.point)
         return self.advised[measured]
 
-    def needed(self, order: Sequence[int] | None, start: int) -> int:
-        """Return the number of points until the rest is known, in an order or as ``next`` advises."""
+    def needed(self, start: int, order: Sequence[int] | None) -> int:
+        """Return the number of measurements until the rest is known, in an order or as ``next`` advises."""
         measured = frozenset([start] if order is None else order[:1])
         while not self.is_known(measured):
-            following = self.next(measured) if order is None else order[len(measured)]
-            measured |= {following}
+            measured |= {self.next(measured) if order is None else order[len(measured)]}
         return len(measured)
 
 
@@ -117,28 +112,27 @@ def run_replay(
 ) -> Replayed:
     """Replay all designs from ``starts`` starts.
 
-    ``files``: tables of the board to take series from; empty: all with series of six conditions or more;
-    ``on_progress``: receives the finished starts, all starts and the series.
+    ``files``: tables of the board from which series of six conditions or more are taken; empty: all; ``on_progress``:
+    receives the finished starts, all starts and the series.
     """
-    able = _all_series(files)
-    source = random.Random(seed)
+    candidates = _all_series(files)
+    generator = random.Random(seed)
     needed: dict[str, list[int]] = {design: [] for design in DESIGNS}
     names = []
     for done in range(starts):
-        series = source.choice(able)
+        series = generator.choice(candidates)
         if on_progress is not None:
             on_progress(done, starts, series.name)
         count = len(series.points)
-        start = source.randrange(count)
-        by_chance = source.sample([i for i in range(count) if i != start], count - 1)
-        middle = [0, count // 2, count - 1]
-        fixed = [*middle, *(i for i in (start, *by_chance) if i not in middle)]
+        start = generator.randrange(count)
+        uniform = [start, *generator.sample([i for i in range(count) if i != start], count - 1)]
+        fixed = dict.fromkeys((0, count // 2, count - 1, *uniform))
         names.append(series.name)
-        for design, order in (("next", None), ("uniform", [start, *by_chance]), ("fixed", fixed)):
-            needed[design].append(series.needed(order, start))
+        for design, order in (("next", None), ("uniform", uniform), ("fixed", list(fixed))):
+            needed[design].append(series.needed(start, order))
     if on_progress is not None:
         on_progress(starts, starts, "")
-    return Replayed(series=tuple(names), needed={design: tuple(each) for design, each in needed.items()})
+    return Replayed(series=tuple(names), needed={design: tuple(counts) for design, counts in needed.items()})
 
 
 def _all_series(files: Sequence[str]) -> list[_Series]:
@@ -148,11 +142,11 @@ def _all_series(files: Sequence[str]) -> list[_Series]:
             continue
         points = table_points(pack)
         for name in dict.fromkeys(point.series for point in points):
-            own = Repeated.of([point for point in points if point.series == name], pack.noise_ratio).points
-            if len(own) >= _LEAST_CONDITIONS:
+            joined = Measurements.of([point for point in points if point.series == name], pack.noise_ratio).points
+            if len(joined) >= _MIN_CONDITIONS:
                 by_series[pack.file, name] = _Series(
                     name=f"{pack.file}: {name}",
-                    points=sorted(own, key=lambda p: (p.cores, p.flows or 0, p.frame_bytes)),
+                    points=sorted(joined, key=lambda p: (p.cores, p.flows or 0, p.frame_bytes)),
                     noise_ratio=pack.noise_ratio,
                     priors=read_priors(without=pack.file),
                 )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+import numpy as np
 
 from routecast.calibration._posterior import weighted_quantiles
 from routecast.evaluate.points import Point
 from routecast.quantity.comparison import LEVELS, ComparedRow, Intervals
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -22,14 +22,12 @@ __all__ = ["Limit", "Prediction", "intervals"]
 def intervals(logs: Floats, weights: Floats) -> list[Intervals]:
     """Intervals of each column of (J, n) weighted samples of the logarithm of a rate."""
     probabilities = [0.5 + sign * level / 2 for level in LEVELS for sign in (-1.0, 1.0)]
-    ends = weighted_quantiles(logs, weights, probabilities).T
-    return [
-        {level: (math.exp(each[2 * i]), math.exp(each[2 * i + 1])) for i, level in enumerate(LEVELS)} for each in ends
-    ]
+    ends = np.exp(weighted_quantiles(logs, weights, probabilities)).T.reshape(-1, len(LEVELS), 2)
+    return [{level: (low, high) for level, (low, high) in zip(LEVELS, row, strict=True)} for row in ends.tolist()]
 
 
 Limit = Literal["cpu", "link", "nic", "shared", "link and cpu"]
-"""``cpu``: the cores; ``link``: the ports; ``nic``: a known packet rate of the cards; ``shared``: a limit common to all
+"""``cpu``: the cores; ``link``: the ports; ``nic``: a known packet rate of the cards; ``shared``: a resource of all
 cores that the calibration found (PCIe, memory, a virtual machine behind the router); ``link and cpu``: some flows fill
 their share of a link, the others their core."""
 
@@ -38,7 +36,7 @@ their share of a link, the others their core."""
 class Prediction(ComparedRow[Point]):
     """The predicted throughput of a calibrated router at a point, frames per second over all ports.
 
-    The intervals are of one measurement, and empty where the law knows none; ``limit`` is the resource that limits.
+    The intervals are those of one measurement, empty if the law has none; ``limit`` is the limiting resource.
     """
 
     SUMMARY: ClassVar[tuple[str, ...]] = (
