@@ -115,13 +115,13 @@ def test_the_file_says_where_it_is_from_and_what_it_cannot_say() -> None:
     head = file.text.partition("\nbuilder")[0]
     assert "on 2026-01-31" in head
     assert '"rates.csv", series "lab"' in head
-    assert "calibrated: 3, with 1, 2, 4 busy cores and frames of 64 B" in head
+    assert "Calibrating points: 3, with 1, 2, 4 busy cores and frames of 64 B" in head
     assert "serial: c(k) = 1 + σ(k−1)" in head
-    assert "at 3 points that calibrated" in head
-    assert "at 1 points held out" in head
+    assert "% at 3 calibrating points" in head
+    assert "% at 1 held-out point." in head
     assert "95 % intervals" in head
     assert any("no link" in warning for warning in file.warnings)
-    assert all(f"# Not said here: {warning}." in head for warning in file.warnings)
+    assert all(f"# Limitation: {warning}." in head for warning in file.warnings)
 
 
 @pytest.mark.slow
@@ -129,14 +129,14 @@ def test_a_difference_that_the_file_cannot_say_is_warned_of() -> None:
     # What the bus behind a fast link moves is a limit of its own, which no router file of this kind has.
     points = [replace(point(k, 2.0 * k), link_bps=100e9, ports=1) for k in (1, 2, 4)]
     (warning,) = saved(fit(points), [replace(points[0], cores=48, throughput_pps=float("nan"))]).warnings
-    assert "at 1 of 4 conditions the file predicts otherwise" in warning
+    assert "at 1 of 4 conditions the file's prediction differs" in warning
     assert "with 48 busy cores at 64 B" in warning
 
 
 @pytest.mark.slow
 def test_what_the_calibration_warns_of_stands_in_the_file() -> None:
     points = [point(1, 2.0), point(4, 7.9), point(1, 1.0, frame_bytes=1518), point(4, 1.6, frame_bytes=1518)]
-    assert "# Mind: the rate of 4 cores at 1518 B (1.6 Mpps) is treated as an outlier" in saved(fit(points)).text
+    assert "# Warning: the rate of 4 cores at 1518 B (1.6 Mpps) is treated as an outlier" in saved(fit(points)).text
 
 
 @pytest.mark.slow
@@ -173,7 +173,7 @@ def test_a_study_saves_the_router_that_it_calibrates(
     [
         (["study", "vmware_msr", "--save-router", "x.toml"], 'kinds that do: "tables"'),
         (["study", "meyer2014", "--save-router", "none/x.toml"], "there is no folder none"),
-        (["validate", "two.csv", "--save-router", "x.toml"], 'these are "a", "b": choose one (--series)'),
+        (["validate", "two.csv", "--save-router", "x.toml"], 'the table has "a", "b": choose one (--series)'),
         (["validate", "two.csv", "--save-router", "."], "is a"),
         (["validate", "two.csv", "--series", "c"], 'known are "a", "b"'),
         (["validate", "four.csv", "--router", "eq5", "--save-router", "x.toml"], 'calibrate the router "multicore"'),

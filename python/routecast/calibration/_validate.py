@@ -1,12 +1,12 @@
-"""Validation of a calibration: it predicts the points that it has not seen.
+"""Validation of a calibration by its predictions of held-out points.
 
-Rows with ``calibrate = true`` calibrate, per series; the others are held out and judge. Rows without a measured rate
-are predicted. The summary counts only held-out rows.
+Rows with ``calibrate = true`` calibrate the router of their series; the other measured rows are held out. Rows without
+a measured rate are predicted. The summary counts only held-out rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -16,7 +16,7 @@ from routecast.calibration._fit import FittedRouter, fit
 from routecast.calibration.eq5 import fit_eq5
 from routecast.calibration.score import Prediction
 from routecast.errors import FitProblem
-from routecast.evaluate.plain import plain
+from routecast.evaluate.plain import pick, plain
 from routecast.evaluate.points import Point
 from routecast.quantity.comparison import held_out, summarise
 
@@ -38,7 +38,7 @@ ROUTERS: dict[str, _Fit] = {
     "multicore": lambda points, series, seed, noise: fit(points, series=series, seed=seed, noise_ratio=noise),
     "eq5": lambda points, series, seed, noise: fit_eq5(points, series=series),
 }
-"""What can be calibrated: routecast's own router, and Meyer et al. 2014's eq. 5 for comparison."""
+"""Fits by the name of the router: routecast's own, and eq. 5 of Meyer et al. 2014 for comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +53,10 @@ class Series:
         """Return plain data: parameters with standard errors and units, the law, the summary."""
         data: dict[str, Any] = {"name": self.name, "summary": plain(self.summary)}
         if isinstance(self.fitted, FittedRouter):
-            data["warnings"] = list(self.fitted.warnings)
-            data["noise_ratio"] = self.fitted.noise_ratio
-            data["law"] = self.fitted.law
-            data["law_weights"] = self.fitted.law_weights
-            data["effective_parameters"] = self.fitted.effective_parameters
+            data |= pick(self.fitted, "warnings", "noise_ratio", "law", "law_weights", "effective_parameters")
             data["parameters"] = {
-                name: {"value": p.value, "standard_error": p.standard_error, "unit": p.unit, "meaning": p.meaning}
-                for name, p in self.fitted.parameters.items()
+                name: pick(parameter, "value", "standard_error", "unit", "meaning")
+                for name, parameter in self.fitted.parameters.items()
             }
         return data
 
@@ -76,15 +72,12 @@ class Validation:
     @property
     def notes(self) -> tuple[str, ...]:
         """The assumed repeatability, and warnings about the calibrations, by series."""
-        sentences = []
-        for each in self.series:
-            if isinstance(each.fitted, FittedRouter):
-                name = f"{each.name}: " if each.name and len(self.series) > 1 else ""
-                sentences.append(f"{name}one measurement is taken to repeat within {each.fitted.noise_ratio:.1%}")
-                sentences += [f"{name}{warning}" for warning in each.fitted.warnings]
-                own = [row.point for row in self.rows if row.point.series == each.name]
-                sentences += [f"{name}{remark}" for remark in each.fitted.remarks(own)]
-        return tuple(sentences)
+        notes = []
+        for name, fitted, points in self._fitted_routers():
+            repeatability = f"one measurement is taken to repeat within {fitted.noise_ratio:.1%}"
+            prefix = f"{name}: " if name and len(self.series) > 1 else ""
+            notes += [f"{prefix}{note}" for note in (repeatability, *fitted.warnings, *fitted.remarks(points))]
+        return tuple(notes)
 
     @cached_property
     def facts(self) -> tuple[OpenFact, ...]:
@@ -93,14 +86,15 @@ class Validation:
 
         return tuple(
             fact
-            for each in self.series
-            if isinstance(each.fitted, FittedRouter)
-            for fact in open_facts(
-                each.fitted,
-                [row.point for row in self.rows if row.point.series == each.name],
-                noise_ratio=self.noise_ratio,
-            )
+            for _, fitted, points in self._fitted_routers()
+            for fact in open_facts(fitted, points, noise_ratio=self.noise_ratio)
         )
+
+    def _fitted_routers(self) -> Iterator[tuple[str, FittedRouter, list[Point]]]:
+        """Yield the name, the router and the points of each series, without those of eq. 5."""
+        for series in self.series:
+            if isinstance(series.fitted, FittedRouter):
+                yield series.name, series.fitted, [row.point for row in self.rows if row.point.series == series.name]
 
     @property
     def summary(self) -> dict[str, float]:
@@ -110,7 +104,7 @@ class Validation:
     def to_json(self) -> dict[str, Any]:
         """Return plain data in the shape of ``routecast validate --json``; NaN becomes null."""
         return {
-            "series": [each.to_json() for each in self.series],
+            "series": [series.to_json() for series in self.series],
             "rows": plain(self.rows),
             "notes": list(self.notes),
             "facts": plain(self.facts),
@@ -129,7 +123,7 @@ def validate(
     router : {"multicore", "eq5"}
     seed : int
     noise_ratio : float or None
-        Repeatability of one measurement, one standard deviation; None: from repetitions, or of published ones.
+        Repeatability of one measurement, one standard deviation; None: from repetitions and published values.
 
     Raises
     ------
@@ -164,9 +158,9 @@ def router_file_of(validation: Validation, *, source: str, today: date) -> Route
     from routecast.calibration.router_file import router_file  # the closed form
 
     if len(validation.series) != 1:
-        names = ", ".join(f'"{each.name}"' for each in validation.series)
-        raise FitProblem("", f"a router file holds one series, and these are {names}: choose one (--series)")
+        names = ", ".join(f'"{series.name}"' for series in validation.series)
+        raise FitProblem("", f"a router file holds one series, but the table has {names}: choose one (--series)")
     (series,) = validation.series
     if not isinstance(series.fitted, FittedRouter):
-        raise FitProblem(series.name, 'eq. 5 has no router file of its own: calibrate the router "multicore"')
+        raise FitProblem(series.name, 'eq. 5 has no router file: calibrate the router "multicore"')
     return router_file(series.fitted, [row.point for row in validation.rows], source=source, today=today)
