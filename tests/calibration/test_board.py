@@ -137,7 +137,7 @@ def test_a_fact_about_a_machine_can_be_withheld() -> None:
 
 @pytest.mark.slow
 def test_weaknesses_are_where_coverage_is_missed_or_a_single_law_is_better(small_board: Board) -> None:
-    result = {(each.pack, each.what): each for each in small_board.weaknesses}
+    result = {(weakness.pack, weakness.criterion): weakness for weakness in small_board.weaknesses}
     for pack in small_board.packs:
         summary, (_, median) = pack.group.summary, pack.group.best_baseline()
         assert ((pack.name, "median error") in result) is (summary["median_abs_error_ratio"] > median)

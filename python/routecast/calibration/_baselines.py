@@ -1,4 +1,4 @@
-"""Predictions without routecast, from the same calibration points and with the same known caps.
+"""Baselines: predictions without routecast, from the same calibration points and with the same known caps.
 
 * ``linear``: the rate per core of the nearest calibrated number of cores.
 * ``amdahl``: ``k/X(k) = A + B(k-1)``, fitted with A, B >= 0 (Amdahl 1967).
@@ -8,20 +8,22 @@
   1980); ``linear`` beyond them.
 * ``eq5``: eqs. 5-7 of Meyer et al. 2014, where the points carry its four parameters.
 
-All but the last hold packets per second to be the same for every frame size and use the calibration points of the
-smallest frames. Links and NIC packet rates limit every one of them; calibration points that sit on such a limit say
-nothing about the cores and are left out where others remain.
+All but ``eq5`` predict the same packets per second for every frame size and use the calibration points of the smallest
+frames. Links and NIC packet rates limit all predictions. A calibration point at such a limit has no information on the
+cores and is left out unless all points are at a limit.
 
-The intervals are those of a parametric bootstrap (Efron and Tibshirani 1993, sec. 6.5): the fit is repeated on rates
-that are disturbed by the residuals of the first one, with its degrees of freedom, and by the repeatability of a
-measurement; each predicted rate is disturbed likewise.
+The intervals are those of a parametric bootstrap (Efron and Tibshirani 1993, sec. 6.5). The fit is repeated on rates
+with random errors, whose variance is that of the residuals of the first fit, with its degrees of freedom, plus that of
+repeated measurements. Each predicted rate gets such an error too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -39,41 +41,35 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
     CorePps: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
-    """(n,) calibrated cores, (B, n) their rates and (m,) cores to the rate of one of so many cores, (B, m)."""
+    """(n,) calibrated numbers of cores, (B, n) their rates, and (m,) numbers of cores to the rate of a core, (B, m)."""
 
 _P = TypeVar("_P")
-_ON_A_CAP = 0.97
+_CAPPED_RATIO = 0.97
 _REPLICATES = 100
-_NOISES = 8
+_NOISE_COPIES = 8
 
 
 def predict_baselines(
     calibrating: Sequence[Point], points: Sequence[Point]
 ) -> dict[str, list[tuple[float, Intervals]]]:
-    """Predict frames per second at ``points``, with intervals, by every baseline that the calibration points carry."""
-    free = [point for point in calibrating if point.throughput_pps < _ON_A_CAP * _cap_pps(point)] or list(calibrating)
-    smallest = min(point.frame_bytes for point in free)
-    small = [point for point in free if point.frame_bytes == smallest]
-    predictions = {}
-    for name, (core_pps, parameters) in _LAWS.items():
-
-        def made(rates: Floats, at: Sequence[Point], core_pps: CorePps = core_pps) -> Floats:
-            cores = [np.array([float(point.working_cores) for point in each]) for each in (small, at)]
-            return _limited(at, core_pps(cores[0], rates, cores[1]))
-
-        predictions[name] = bootstrap(made, [p.throughput_pps for p in small], small, points, parameters=parameters)
-    try:
-        fit_eq5(free)
-    except FitProblem:
-        return predictions
-    predictions["eq5"] = bootstrap(
-        lambda rates, at: np.stack([_eq5(free, each, at) for each in rates]),
-        [p.throughput_pps for p in free],
-        free,
-        points,
-        parameters=4,
-    )
+    """Predict frames per second at ``points``, with intervals, by every baseline that the calibration points allow."""
+    core_limited = [p for p in calibrating if p.throughput_pps < _CAPPED_RATIO * _cap_pps(p)] or list(calibrating)
+    frame_bytes = min(point.frame_bytes for point in core_limited)
+    smallest = [point for point in core_limited if point.frame_bytes == frame_bytes]
+    predictions = {
+        name: bootstrap(
+            partial(_predict, core_pps, smallest), _rates(smallest), smallest, points, parameters=parameters
+        )
+        for name, (core_pps, parameters) in _LAWS.items()
+    }
+    with suppress(FitProblem):
+        predict = partial(_predict_eq5, core_limited)
+        predictions["eq5"] = bootstrap(predict, _rates(core_limited), core_limited, points, parameters=4)
     return predictions
+
+
+def _rates(points: Sequence[Point]) -> list[float]:
+    return [point.throughput_pps for point in points]
 
 
 def bootstrap(
@@ -91,7 +87,7 @@ def bootstrap(
     sd = math.hypot(REPEATABILITY_RATIO, math.sqrt(float((residuals**2).sum()) / freedom))
     random = np.random.default_rng(0)
     disturbed = measured * np.exp(sd * random.standard_normal((_REPLICATES, len(measured))))
-    logs = np.repeat(np.log(predict(disturbed, points)), _NOISES, axis=0)
+    logs = np.repeat(np.log(predict(disturbed, points)), _NOISE_COPIES, axis=0)
     logs = logs + sd * random.standard_normal(logs.shape)
     return list(zip(map(float, predict(measured[None], points)[0]), intervals(logs, np.ones(len(logs))), strict=True))
 
@@ -100,11 +96,13 @@ def _cap_pps(point: Point) -> float:
     return min(point.line_rate_pps, point.nic_cap_pps or math.inf)
 
 
-def _limited(points: Sequence[Point], core_pps: Floats) -> Floats:
-    """Total rates, (B, m), of cores with the given rates, limited by links and cards."""
+def _predict(core_pps: CorePps, calibrating: Sequence[Point], rates: Floats, points: Sequence[Point]) -> Floats:
+    """Predict total rates, (B, m), from (B, n) calibrating rates, limited by links and cards."""
+    cores, predicted_cores = (np.array([float(p.working_cores) for p in series]) for series in (calibrating, points))
+    predicted_pps = core_pps(cores, rates, predicted_cores)
     totals = [
         np.minimum(
-            sum(cores * np.minimum(offered, core_pps[:, column]) for cores, offered in flow_groups(point)),
+            sum(cores * np.minimum(offered, predicted_pps[:, column]) for cores, offered in flow_groups(point)),
             point.nic_cap_pps or math.inf,
         )
         for column, point in enumerate(points)
@@ -112,26 +110,31 @@ def _limited(points: Sequence[Point], core_pps: Floats) -> Floats:
     return np.stack(totals, axis=1)
 
 
-def _eq5(calibrating: Sequence[Point], rates: Floats, points: Sequence[Point]) -> Floats:
-    own = [replace(point, throughput_pps=float(rate)) for point, rate in zip(calibrating, rates, strict=True)]
-    return np.array([made.throughput_pps for made in fit_eq5(own).predict(points)])
+def _predict_eq5(calibrating: Sequence[Point], rates: Floats, points: Sequence[Point]) -> Floats:
+    replicates = [
+        [replace(p, throughput_pps=float(pps)) for p, pps in zip(calibrating, row, strict=True)] for row in rates
+    ]
+    return np.array([[p.throughput_pps for p in fit_eq5(replicate).predict(points)] for replicate in replicates])
 
 
-def _linear(known: Floats, rates: Floats, cores: Floats) -> Floats:
-    nearest = [min(range(len(known)), key=lambda i: (abs(math.log(known[i] / k)), known[i])) for k in cores]
-    predicted: Floats = rates[:, nearest] / known[nearest]
+def _linear(calibrated: Floats, rates: Floats, cores: Floats) -> Floats:
+    nearest = [
+        min(range(len(calibrated)), key=lambda i: (abs(math.log(calibrated[i] / k)), calibrated[i])) for k in cores
+    ]
+    predicted: Floats = rates[:, nearest] / calibrated[nearest]
     return predicted
 
 
-def _rational(known: Floats, rates: Floats, cores: Floats, degree: int) -> Floats:
+def _rational(calibrated: Floats, rates: Floats, cores: Floats, degree: int) -> Floats:
     from scipy.optimize import nnls  # heavy
 
     predicted = []
-    for each in rates:
-        design = _terms(known)[:, :degree] * (each / known)[:, None]
+    for row in rates:
+        design = _terms(calibrated)[:, :degree] * (row / calibrated)[:, None]
         scale = np.linalg.norm(design, axis=0)
         scale[scale == 0.0] = 1.0
-        predicted.append(1.0 / (_terms(cores)[:, :degree] @ (nnls(design / scale, np.ones(len(known)))[0] / scale)))
+        coefficients = nnls(design / scale, np.ones(len(calibrated)))[0] / scale
+        predicted.append(1.0 / (_terms(cores)[:, :degree] @ coefficients))
     return np.stack(predicted)
 
 
@@ -139,21 +142,21 @@ def _terms(cores: Floats) -> Floats:
     return np.stack([np.ones_like(cores), cores - 1.0, cores * (cores - 1.0)], axis=1)
 
 
-def _power(known: Floats, rates: Floats, cores: Floats) -> Floats:
-    if len(set(known)) == 1:
-        return _linear(known, rates, cores)
-    slope, start = np.polyfit(np.log(known), np.log(rates).T, 1)
+def _power(calibrated: Floats, rates: Floats, cores: Floats) -> Floats:
+    if len(set(calibrated)) == 1:
+        return _linear(calibrated, rates, cores)
+    slope, start = np.polyfit(np.log(calibrated), np.log(rates).T, 1)
     predicted: Floats = np.exp(start[:, None] + (slope[:, None] - 1.0) * np.log(cores))
     return predicted
 
 
-def _spline(known: Floats, rates: Floats, cores: Floats) -> Floats:
+def _spline(calibrated: Floats, rates: Floats, cores: Floats) -> Floats:
     from scipy.interpolate import PchipInterpolator  # heavy
 
-    predicted, distinct = _linear(known, rates, cores), np.unique(known)
+    predicted, distinct = _linear(calibrated, rates, cores), np.unique(calibrated)
     if len(distinct) == 1:
         return predicted
-    means = np.stack([np.log(rates[:, known == k]).mean(axis=1) for k in distinct], axis=1)
+    means = np.stack([np.log(rates[:, calibrated == k]).mean(axis=1) for k in distinct], axis=1)
     inside = (cores >= distinct[0]) & (cores <= distinct[-1])
     curve = PchipInterpolator(np.log(distinct), means, axis=1)(np.log(cores[inside]))
     predicted[:, inside] = np.exp(curve) / cores[inside]
@@ -162,8 +165,8 @@ def _spline(known: Floats, rates: Floats, cores: Floats) -> Floats:
 
 _LAWS: Final[Mapping[str, tuple[CorePps, int]]] = {
     "linear": (_linear, 1),
-    "amdahl": (lambda known, rates, cores: _rational(known, rates, cores, 2), 2),
-    "usl": (lambda known, rates, cores: _rational(known, rates, cores, 3), 3),
+    "amdahl": (partial(_rational, degree=2), 2),
+    "usl": (partial(_rational, degree=3), 3),
     "power": (_power, 2),
     "spline": (_spline, 4),
 }

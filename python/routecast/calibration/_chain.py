@@ -5,9 +5,9 @@
     in ─► function 1 ─► function 2 ─► … ─► out        each may use the share q_i of a core
 
 A function with quota q runs for the share q of every period and loses the share q0 to stops and starts (caches are
-refilled, batches cut short), so it passes ``r·(q - q0)`` bytes a second; q0 is common to the functions of a machine.
-The slowest function limits the chain, and near a tie the random order of stops costs a little more:
-``X = (Σ x_i^-p + C^-p)^(-1/p)``, where C is the rate of the source of the chain.
+refilled, batches cut short). It therefore forwards ``r·(q - q0)`` bytes a second; q0 is the same for all functions of
+a machine. The slowest function limits the chain, and the random order of stops costs a little more if several
+functions are about as slow: ``X = (Σ x_i^-p + C^-p)^(-1/p)``, where C is the rate of the source of the chain.
 
 The posterior is sampled as for a router (:mod:`routecast.calibration._posterior`). Priors: each r is free; q0 is about
 2 % of a core (a stop of 1-4 ms in a period of 100 ms, the default of Linux's CFS bandwidth control) within a factor of
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.calibration._baselines import bootstrap
-from routecast.calibration._posterior import Posterior, sample_posterior, weighted_quantiles
+from routecast.calibration._posterior import Posterior, sample_posterior
 from routecast.calibration.score import intervals
 from routecast.errors import FitProblem
 from routecast.quantity.comparison import ComparedRow, Intervals
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
 
 _DRAWS = 1000
 _NOISE_COPIES = 8
-_LEAST_SHARE = 1e-3
+_MIN_SHARE = 1e-3
 _RATE_SD = 3.0
 _LOSS, _LOSS_SD = math.log(0.02), 0.7
 _CEILING_FACTOR, _CEILING_SD = math.log(3.0), 1.1
 _SHARPNESS, _SHARPNESS_SD = 2.5, 0.5
 _NOISE_RATIO = 0.02
-_LEAST_NOISE = 0.01
+_MIN_NOISE_RATIO = 0.01
 _STRUCTURE_SD = 0.01
-"""Standard deviation of a chain from the law where no point was measured, as for cores
-(:mod:`routecast.calibration._discrepancy`); chosen in sight of the shipped chains."""
+"""Standard deviation of the discrepancy between a chain and the law at an unmeasured point, as for cores
+(:mod:`routecast.calibration._discrepancy`). Chosen in sight of the shipped chains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPoint:
     """Measured throughput of a chain, and the share of a core that each function may use.
 
-    ``standard_error_ratio`` is that of the throughput where it was repeated; 0: unknown.
+    ``standard_error_ratio`` is the relative standard error of a repeated measurement; 0: unknown.
     """
 
     series: str
@@ -75,22 +75,16 @@ class FittedChain:
     def predict(self, points: Sequence[ChainPoint]) -> tuple[ComparedRow[ChainPoint], ...]:
         """Predict one measurement of the throughput at each point's quotas, with the point's repeatability."""
         samples = _log_throughput(self.posterior.samples[1:], np.array([point.quotas for point in points]))
-        weights = np.ones(len(samples))
-        (median,) = weighted_quantiles(samples, weights, (0.5,))
+        medians = np.exp(np.median(samples, axis=0))
         noisy = np.repeat(samples, _NOISE_COPIES, axis=0)
-        repeats_to = np.array([point.standard_error_ratio or self.noise_ratio for point in points])
-        noisy = noisy + np.hypot(repeats_to, _STRUCTURE_SD) * np.random.default_rng(self.seed + 1).standard_normal(
-            noisy.shape
-        )
-        spread = intervals(noisy, np.ones(len(noisy)))
+        noise_ratios = np.array([point.standard_error_ratio or self.noise_ratio for point in points])
+        random = np.random.default_rng(self.seed + 1)
+        noisy = noisy + np.hypot(noise_ratios, _STRUCTURE_SD) * random.standard_normal(noisy.shape)
         return tuple(
             ComparedRow(
-                conditions=point,
-                measured=point.throughput_byte_per_s,
-                predicted=math.exp(median[i]),
-                intervals=spread[i],
+                conditions=point, measured=point.throughput_byte_per_s, predicted=float(median), intervals=interval
             )
-            for i, point in enumerate(points)
+            for point, median, interval in zip(points, medians, intervals(noisy, np.ones(len(noisy))), strict=True)
         )
 
 
@@ -101,7 +95,8 @@ def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float | None = None,
     """
     if not points or len({len(point.quotas) for point in points}) != 1:
         raise FitProblem(points[0].series if points else "", "give points of one chain, at least one")
-    repeats_to = _NOISE_RATIO if noise_ratio is None else noise_ratio
+    noise_ratio = _NOISE_RATIO if noise_ratio is None else noise_ratio
+    noise = [max(p.standard_error_ratio, _MIN_NOISE_RATIO) if p.standard_error_ratio else noise_ratio for p in points]
     quotas = np.array([point.quotas for point in points])
     measured = np.log([point.throughput_byte_per_s for point in points])
     n = quotas.shape[1]
@@ -111,33 +106,28 @@ def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float | None = None,
         posterior=sample_posterior(
             lambda theta: _log_throughput(theta, quotas),
             measured,
-            np.array(
-                [
-                    max(point.standard_error_ratio, _LEAST_NOISE) if point.standard_error_ratio else repeats_to
-                    for point in points
-                ]
-            ),
+            np.array(noise),
             np.array([*[rate] * n, _LOSS, rate + _CEILING_FACTOR, _SHARPNESS]),
             np.array([*[_RATE_SD] * n, _LOSS_SD, _CEILING_SD, _SHARPNESS_SD]),
             draws=_DRAWS,
             seed=seed,
         ),
-        noise_ratio=repeats_to,
+        noise_ratio=noise_ratio,
         seed=seed,
     )
 
 
 def linear_chain(calibrating: Sequence[ChainPoint], points: Sequence[ChainPoint]) -> list[tuple[float, Intervals]]:
-    """Return the naive prediction: each function's rate is proportional to its quota, and the slowest limits the chain.
+    """Return the baseline: each function's rate is proportional to its quota, and the slowest limits the chain.
 
     The rate per quota of a function is the largest of the calibration points.
     """
 
-    def predict(rates: Floats, at: Sequence[ChainPoint]) -> Floats:
-        quotas, at_quotas = (np.array([point.quotas for point in each]) for each in (calibrating, at))
+    def predict(rates: Floats, predicted: Sequence[ChainPoint]) -> Floats:
+        quotas, predicted_quotas = (np.array([point.quotas for point in series]) for series in (calibrating, predicted))
         per_quota = (rates[:, :, None] / quotas).max(axis=1)
-        least: Floats = (per_quota[:, None] * at_quotas).min(axis=2)
-        return least
+        slowest: Floats = (per_quota[:, None] * predicted_quotas).min(axis=2)
+        return slowest
 
     measured = [point.throughput_byte_per_s for point in calibrating]
     return bootstrap(predict, measured, calibrating, points, parameters=len(calibrating[0].quotas))
@@ -158,12 +148,13 @@ def read_chain_points(path: Path) -> tuple[ChainPoint, ...]:
 
 
 def _log_throughput(theta: Floats, quotas: Floats) -> Floats:
+    """Return the natural logarithm of the throughput, (J, n + 3) parameters and (m, n) quotas to (J, m)."""
     n = quotas.shape[1]
     rate, lost = theta[:, None, :n], np.exp(theta[:, n])[:, None, None]
-    ceiling, sharp = theta[:, None, n + 1 : n + 2], np.exp(theta[:, n + 2])[:, None]
-    share = np.maximum(quotas[None] - lost, _LEAST_SHARE)
+    ceiling, sharpness = theta[:, None, n + 1 : n + 2], np.exp(theta[:, n + 2])[:, None]
+    share = np.maximum(quotas[None] - lost, _MIN_SHARE)
     parts = np.concatenate([rate + np.log(share), np.broadcast_to(ceiling, (len(theta), len(quotas), 1))], axis=2)
-    least = parts.min(axis=2)
-    excess = np.exp(-sharp[:, :, None] * (parts - least[:, :, None])).sum(axis=2)
-    total: Floats = least - np.log(excess) / sharp
+    slowest = parts.min(axis=2)
+    excess = np.exp(-sharpness[:, :, None] * (parts - slowest[:, :, None])).sum(axis=2)
+    total: Floats = slowest - np.log(excess) / sharpness
     return total

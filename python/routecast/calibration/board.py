@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from statistics import median, stdev
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from routecast.calibration._fit import FittedRouter, fit, shared_poll
 from routecast.calibration.forward import POLL_SHAPE
 from routecast.calibration.packs import DATA, Pack, read_packs, split, table_points
 from routecast.calibration.priors import read_priors, write_priors
+from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 from routecast.progress import Progress
 from routecast.quantity.comparison import ComparedRow, Intervals, summarise
@@ -94,17 +95,24 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weakness:
-    """A criterion at which the board misses its goal on a pack, or loses to the best single law.
+    """A criterion that the board misses on a pack, or for which the best single law has a better value.
 
-    ``repeats_to_ratio`` is the spread of repeated measurements, measured or stated by the pack (``is_stated``).
+    ``reference`` is the end of the required range or the value of the single law, and ``reference_name`` is "required"
+    or the law. ``repeats_to_ratio`` is the spread of repeated measurements, measured or stated by the pack
+    (``is_stated``).
     """
+
+    SUMMARY: ClassVar = (
+        *("pack", "points", "what=criterion", "ours=value", "instead=reference", "by=reference_name"),
+        *("is_ratio", "repeats_to_ratio", "is_stated"),
+    )
 
     pack: str
     points: int
-    what: str
-    ours: float
-    instead: float
-    by: str
+    criterion: str
+    value: float
+    reference: float
+    reference_name: str
     is_ratio: bool
     repeats_to_ratio: float | None
     is_stated: bool
@@ -139,7 +147,7 @@ class PackResult:
             errors = [
                 point.standard_error_ratio
                 for point in read_chain_points(DATA / "measured" / self.pack.file)
-                if self.pack.wants(point.series) and point.standard_error_ratio
+                if self.pack.uses(point.series) and point.standard_error_ratio
             ]
             return (median(errors), False) if errors else (self.pack.noise_ratio, True)
         logs: dict[tuple[object, ...], list[float]] = {}
@@ -150,35 +158,33 @@ class PackResult:
 
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """Criteria with coverage of 95 % intervals out of range, or with a better single law."""
-        summary, found_weaknesses = self.group.summary, []
-        ratio, is_stated = self.repeats_to_ratio
+        """Criteria whose coverage of 95 % intervals is out of range, or for which a single law is better."""
+        group = self.group
+        summary = group.summary
         coverage = summary["coverage_95_ratio"]
         min_coverage, max_coverage = _COVERAGE_RANGE
+        criteria = []
         if not min_coverage <= coverage <= max_coverage:
-            found_weaknesses.append(
-                ("coverage", coverage, min_coverage if coverage < min_coverage else max_coverage, "wanted", True)
-            )
-        for key, what, is_ratio in (
-            ("median_abs_error_ratio", "median error", True),
-            ("interval_score", "score", False),
-        ):
-            by, value = self.group.best_baseline(key)
-            if summary[key] > value:
-                found_weaknesses.append((what, summary[key], value, by, is_ratio))
+            required = min_coverage if coverage < min_coverage else max_coverage
+            criteria.append(("coverage", coverage, required, "required", True))
+        for key, name in (("median_abs_error_ratio", "median error"), ("interval_score", "score")):
+            law, reference = group.best_baseline(key)
+            if summary[key] > reference:
+                criteria.append((name, summary[key], reference, law, key.endswith("_ratio")))
+        repeats_to_ratio, is_stated = self.repeats_to_ratio
         return tuple(
             Weakness(
                 pack=self.name,
                 points=self.held_out,
-                what=what,
-                ours=ours,
-                instead=value,
-                by=by,
-                is_ratio=unit,
-                repeats_to_ratio=ratio,
+                criterion=criterion,
+                value=value,
+                reference=reference,
+                reference_name=reference_name,
+                is_ratio=is_ratio,
+                repeats_to_ratio=repeats_to_ratio,
                 is_stated=is_stated,
             )
-            for what, ours, value, by, unit in found_weaknesses
+            for criterion, value, reference, reference_name, is_ratio in criteria
         )
 
     @property
@@ -257,7 +263,7 @@ class Board:
         return {
             "packs": [pack.to_json() for pack in self.packs],
             "held_out": self.held_out,
-            "weaknesses": [asdict(weakness) for weakness in self.weaknesses],
+            "weaknesses": plain(self.weaknesses),
             "groups": [group.to_json() for group in self.groups],
             "recorded": {name: dict(values) for name, values in self.recorded.items()},
             "worse": {
@@ -328,7 +334,7 @@ def _router_rows(pack: Pack, seed: int) -> Iterator[HeldOutRow]:
 
 
 def _chain_rows(pack: Pack, seed: int) -> Iterator[HeldOutRow]:
-    points = [point for point in read_chain_points(DATA / "measured" / pack.file) if pack.wants(point.series)]
+    points = [point for point in read_chain_points(DATA / "measured" / pack.file) if pack.uses(point.series)]
     for name in dict.fromkeys(point.series for point in points):
         members = [point for point in points if point.series == name]
         max_quota = max(max(point.quotas) for point in members)

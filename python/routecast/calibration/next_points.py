@@ -1,15 +1,15 @@
-"""The best next measurement: the one with the narrowest expected intervals of the target predictions after it.
+"""The best next measurement: the one after which the expected intervals of the target predictions are narrowest.
 
-Joint draws of the posterior give the measurements at candidates and the truth at targets. If draw i were the truth, a
-measurement of candidate c would weigh draw j by how well it agrees with it::
+Joint draws of the posterior give the measurements at candidates and the true rates at targets. If draw i were the
+truth, a measurement of candidate c would give draw j the weight::
 
     w_ij ∝ exp(-(y_j(c) - y_i(c))² / 2σ²)
 
-and the 95 % intervals of the targets would be those of the draws so weighed. Their widths (root mean square over
-targets), averaged over truths that are drawn from the posterior, are what c is expected to leave (Chaloner and
-Verdinelli 1995, Statistical Science 10; by reweighting: Ryan 2003, J. Comput. Graph. Stat. 12). The best candidate
-leaves least; the one after it is chosen as if the first had been measured. Unlike a covariance this sees that a point
-tells two explanations apart.
+and the 95 % intervals of the targets would be those of the weighted draws. The expected width after a measurement of c
+is the width of these intervals (root mean square over targets), averaged over truths that are drawn from the posterior
+(Chaloner and Verdinelli 1995, Statistical Science 10; by reweighting: Ryan 2003, J. Comput. Graph. Stat. 12). The best
+candidate has the smallest expected width; the next is chosen as if the first had been measured. Unlike a covariance,
+this criterion values a measurement that decides between two explanations.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ __all__ = ["NextPoint", "candidates", "half_width_ratio", "interval_log_width", 
 _BLOCK = 32
 _TRUTHS = 32
 _ENDS = (0.025, 0.975)
-_LEAST_NOISE_RATIO = 0.01
-_FEW_DRAWS = 0.04
-_DENSE_CORES = 24
+_MIN_NOISE_RATIO = 0.01
+_MIN_SPREAD_SHARE = 0.04
+"""Smallest noise of a measurement over the spread of the draws, because draws are few."""
+_MAX_CORE_COUNTS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +69,17 @@ def half_width_ratio(log_width: float) -> float:
     return math.expm1(0.5 * log_width)
 
 
-def candidates(known: Sequence[Point], most_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
-    """Return the possible conditions: up to so many cores, with the frames of these points.
+def candidates(calibrated: Sequence[Point], max_cores: int, frames: Sequence[Point]) -> list[Point]:
+    """Return the unmeasured conditions on up to ``max_cores`` cores, with the frames of all given points.
 
     Links, cards and queues are those of the calibrated point with the most cores.
     """
-    model = max(known, key=lambda point: point.cores)
-    sizes = {(point.frame_bytes, point.frame_mix) for point in (*known, *frames)}
-    done = {(point.working_cores, point.frame_bytes) for point in known}
-    counts = list(range(1, most_cores + 1))
-    if most_cores > _DENSE_CORES:
-        counts = sorted({round(math.exp(x)) for x in np.linspace(0.0, math.log(most_cores), _DENSE_CORES)})
+    model = max(calibrated, key=lambda point: point.cores)
+    sizes = {(point.frame_bytes, point.frame_mix) for point in (*calibrated, *frames)}
+    done = {(point.working_cores, point.frame_bytes) for point in calibrated}
+    counts = list(range(1, max_cores + 1))
+    if max_cores > _MAX_CORE_COUNTS:
+        counts = sorted({round(math.exp(x)) for x in np.linspace(0.0, math.log(max_cores), _MAX_CORE_COUNTS)})
     return [
         replace(
             model,
@@ -90,7 +91,7 @@ def candidates(known: Sequence[Point], most_cores: int, frames: Sequence[Point] 
             calibrate=False,
         )
         for count in counts
-        for size, mix in sorted(sizes, key=lambda each: each[0])
+        for size, mix in sorted(sizes, key=lambda size: size[0])
         if (count, size) not in done
     ]
 
@@ -110,32 +111,32 @@ def rank(points: Sequence[Point], rates: Floats, targets: Floats, n: int, *, noi
     order = np.argsort(targets, axis=0)
     ranked = np.take_along_axis(targets, order, axis=0)
     truths = np.linspace(0, len(rates) - 1, min(_TRUTHS, len(rates))).astype(int)
-    agreed = np.zeros((len(truths), len(rates)))
+    log_weights = np.zeros((len(truths), len(rates)))
     before = interval_log_width(targets)
     chosen: list[NextPoint] = []
-    left = list(range(len(points)))
-    while left and len(chosen) < n:
-        weighed = {c: agreed + _agreement(rates[:, c], truths, noise_ratio) for c in left}
-        widths = {c: _width(ranked, order, log_weights) for c, log_weights in weighed.items()}
-        best = min(left, key=lambda c: (widths[c], c))
+    remaining = list(range(len(points)))
+    while remaining and len(chosen) < n:
+        after_measuring = {c: log_weights + _log_weights(rates[:, c], truths, noise_ratio) for c in remaining}
+        widths = {c: _expected_width(ranked, order, weights) for c, weights in after_measuring.items()}
+        best = min(remaining, key=lambda c: (widths[c], c))
         after = min(widths[best], before)
         chosen.append(NextPoint(point=points[best], width_before=before, width_after=after))
-        agreed, before = weighed[best], after
-        left.remove(best)
+        log_weights, before = after_measuring[best], after
+        remaining.remove(best)
     return chosen
 
 
-def _agreement(rate: Floats, truths: NDArray[np.intp], noise_ratio: float) -> Floats:
-    """Logarithm of the weight of each draw for each truth; few draws agree no closer than their distance."""
-    noise = max(noise_ratio, _LEAST_NOISE_RATIO, _FEW_DRAWS * float(np.std(rate)))
-    steps: Floats = -0.5 * ((rate[None, :] - rate[truths][:, None]) / noise) ** 2
-    return steps
+def _log_weights(rate: Floats, truths: NDArray[np.intp], noise_ratio: float) -> Floats:
+    """Return the logarithm of the weight of each of S draws for each of T truths, (T, S)."""
+    noise = max(noise_ratio, _MIN_NOISE_RATIO, _MIN_SPREAD_SHARE * float(np.std(rate)))
+    log_weights: Floats = -0.5 * ((rate[None, :] - rate[truths][:, None]) / noise) ** 2
+    return log_weights
 
 
-def _width(ranked: Floats, order: NDArray[np.intp], log_weights: Floats) -> float:
-    """Width of the interval (:func:`interval_log_width`) that is left, mean over the truths.
+def _expected_width(ranked: Floats, order: NDArray[np.intp], log_weights: Floats) -> float:
+    """Return the width of the weighted draws' interval (:func:`interval_log_width`), mean over the truths.
 
-    The ends of an interval are looked for among sums of blocks of draws first, then within one block.
+    The search for an end of an interval goes over sums of blocks of draws first, then within one block.
     """
     draws, targets = ranked.shape
     weights = np.take(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), order, axis=1)

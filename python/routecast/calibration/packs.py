@@ -1,6 +1,6 @@
 """Packs of the accuracy board: calibrating and held-out measurements with their sources.
 
-A pack is a TOML file in ``data/packs`` that names a table in ``data/measured`` and selects its rows::
+A pack is a TOML file in ``data/packs`` that names a table in ``data/measured`` and selects rows of it::
 
     name = "xdp2018-inside"
     title = "…"
@@ -9,17 +9,17 @@ A pack is a TOML file in ``data/packs`` that names a table in ``data/measured`` 
     calibrate = [{ cores = [1, 3, "largest"] }]     # any of the selectors; "largest" is the largest in the series
     held_out = [{}]                                 # of the rows that do not calibrate; {} selects all
 
-``machine = "…"`` names a file in ``data/packs/machines`` whose entries ``[[known]]`` say what is known of some series
-beside its measurements, each with its ``reason``:
+``machine = "…"`` names a file in ``data/packs/machines``. Each of its entries ``[[known]]`` has facts about some
+series, with their ``reason``:
 
-* ``nic_cap_pps``: a packet rate that a card or its bus cannot exceed; ``nic_bytes_per_s``: the rate of the bus that is
-  behind the cap given in the table for frames of 64 B, so that longer frames have a lower one;
+* ``nic_cap_pps``: a packet rate that a card or its bus cannot exceed; ``nic_bytes_per_s``: the rate of the bus that
+  causes the table's cap for frames of 64 B, so that longer frames have a lower cap;
 * ``flows``: the number of flows that the card distinguishes;
 * ``polls_ports``, ``narrow_share_ratio`` and ``narrow_cores``: see :class:`routecast.evaluate.points.Layout`;
-* ``laws``: where the structure of the router excludes the others.
+* ``laws``: the laws that the structure of the router does not exclude.
 
-``testbed = true`` in it fits the series together (:func:`routecast.calibration._fit.shared_poll`). The baselines
-know caps and flows, too.
+``testbed = true`` in the file fits the series together (:func:`routecast.calibration._fit.shared_poll`). The baselines
+use caps and flows too.
 
 At most four rows of a series may calibrate. A series that lacks one of them is left out.
 """
@@ -41,7 +41,7 @@ __all__ = ["DATA", "Pack", "Rows", "read_packs", "split", "table_points"]
 
 DATA = Path(str(files("routecast") / "data"))
 _CAP_FRAME_BYTES = 64.0
-"""Frame size that the caps of cards in the tables were measured with."""
+"""Frame size at which the caps of cards in the tables were measured."""
 
 Selector = Mapping[str, Sequence[Any]]
 Rows = dict[str, tuple[list[Point], list[Point]]]
@@ -49,7 +49,7 @@ Rows = dict[str, tuple[list[Point], list[Point]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """One pack: its texts, its table and its selectors. ``target`` holds the issue's limits by summary key."""
+    """A pack: its texts, its table and its selectors. ``target`` holds the limits of errors by key of the summary."""
 
     name: str
     title: str
@@ -68,40 +68,30 @@ class Pack:
     known: tuple[Mapping[str, Any], ...] = ()
     target: Mapping[str, float] | None = None
 
-    def wants(self, series: str) -> bool:
+    def uses(self, series: str) -> bool:
         """Whether the pack uses a series of its table."""
-        return any(fnmatchcase(series, each) for each in self.series) and not any(
-            fnmatchcase(series, each) for each in self.without
-        )
+        return _matches_any(series, self.series) and not _matches_any(series, self.without)
 
     def laws(self, series: str) -> tuple[str, ...] | None:
-        """Laws that the structure of a series leaves; None: all."""
-        return next((tuple(each["laws"]) for each in self._known_of(series) if "laws" in each), None)
+        """Laws that the structure of a series' router does not exclude; None: all."""
+        return next(map(tuple, self.facts(series, "laws")), None)
 
     def flows(self, series: str) -> int | None:
         """Return the number of flows that the card can distinguish; None: enough for every core."""
-        return next((int(each["flows"]) for each in self._known_of(series) if "flows" in each), None)
+        return next(iter(self.facts(series, "flows")), None)
 
     def layout(self, series: str) -> Layout:
         """Layout of the work over the cores."""
-        names = {field.name for field in fields(Layout)}
-        known: dict[str, Any] = {}
-        for each in self._known_of(series):
-            known |= {name: value for name, value in each.items() if name in names}
-        return Layout(**known)
+        stated = {field.name: self.facts(series, field.name) for field in fields(Layout)}
+        return Layout(**{name: values[-1] for name, values in stated.items() if values})
 
-    def nic_bytes_per_s(self, series: str) -> float | None:
-        """Rate of the bus behind the cap of a card."""
-        return next((each["nic_bytes_per_s"] for each in self._known_of(series) if "nic_bytes_per_s" in each), None)
+    def facts(self, series: str, key: str) -> list[Any]:
+        """Return all values of a key in the known facts about a series."""
+        return [facts[key] for facts in self.known if key in facts and _matches_any(series, facts["series"])]
 
-    def nic_cap_pps(self, series: str) -> float | None:
-        """Packet rate that a card or its bus cannot exceed."""
-        return min(
-            (float(each["nic_cap_pps"]) for each in self._known_of(series) if "nic_cap_pps" in each), default=None
-        )
 
-    def _known_of(self, series: str) -> list[Mapping[str, Any]]:
-        return [each for each in self.known if any(fnmatchcase(series, pattern) for pattern in each["series"])]
+def _matches_any(series: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(series, pattern) for pattern in patterns)
 
 
 def read_packs(folder: Path | None = None) -> tuple[Pack, ...]:
@@ -123,7 +113,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def table_points(pack: Pack) -> tuple[Point, ...]:
-    """Read the rows of a pack's table as points, its known caps included."""
+    """Read the rows of a pack's table as points, with the known facts about their series."""
     return tuple(
         replace(
             point,
@@ -133,7 +123,7 @@ def table_points(pack: Pack) -> tuple[Point, ...]:
             calibrate=False,
         )
         for point in read_points(DATA / "measured" / pack.file)
-        if pack.wants(point.series)
+        if pack.uses(point.series)
     )
 
 
@@ -143,38 +133,40 @@ def split(pack: Pack, points: Sequence[Point]) -> Rows:
     for name in dict.fromkeys(point.series for point in points):
         members = [point for point in points if point.series == name]
         largest = {"cores": max(p.cores for p in members), "frame_bytes": max(p.frame_bytes for p in members)}
-        calibrating = [p for p in members if any(_matches(p, each, largest) for each in pack.calibrate)]
-        held_out = [
-            p for p in members if p not in calibrating and any(_matches(p, each, largest) for each in pack.held_out)
-        ]
-        wanted = {
+        calibrating = [p for p in members if _is_selected(p, pack.calibrate, largest)]
+        held_out = [p for p in members if p not in calibrating and _is_selected(p, pack.held_out, largest)]
+        required = {
             (column, largest.get(column) if value == "largest" else value)
             for selector in pack.calibrate
             for column, values in selector.items()
             if column != "frame_bytes"
             for value in values
         }
-        there = {(column, getattr(p, column)) for p in calibrating for column, _ in wanted}
-        if held_out and calibrating and wanted <= there:
+        present = {(column, getattr(p, column)) for p in calibrating for column, _ in required}
+        if held_out and calibrating and required <= present:
             rows[name] = ([replace(p, calibrate=True) for p in calibrating], held_out)
     return rows
 
 
-def _matches(point: Point, selector: Selector, largest: Mapping[str, float]) -> bool:
+def _is_selected(point: Point, selectors: Sequence[Selector], largest: Mapping[str, float]) -> bool:
     def cell(column: str) -> object:
         if column == "frame_bytes" and point.frame_mix is not None:
             return point.frame_mix.name
         return getattr(point, column)
 
-    return all(
-        any(cell(column) == (largest[column] if value == "largest" else value) for value in values)
-        for column, values in selector.items()
+    return any(
+        all(
+            any(cell(column) == (largest[column] if value == "largest" else value) for value in values)
+            for column, values in selector.items()
+        )
+        for selector in selectors
     )
 
 
 def _nic_cap_pps(pack: Pack, point: Point) -> float | None:
-    cap, bus = pack.nic_cap_pps(point.series), pack.nic_bytes_per_s(point.series)
+    caps_pps = [float(cap_pps) for cap_pps in pack.facts(point.series, "nic_cap_pps")]
     if point.nic_cap_pps:
-        longer_s = (point.frame_bytes - _CAP_FRAME_BYTES) / bus if bus else 0.0
-        cap = min(cap or math.inf, 1.0 / (1.0 / point.nic_cap_pps + longer_s))
-    return cap
+        bus_bytes_per_s = next(iter(pack.facts(point.series, "nic_bytes_per_s")), math.inf)
+        longer_s = (point.frame_bytes - _CAP_FRAME_BYTES) / bus_bytes_per_s
+        caps_pps.append(1.0 / (1.0 / point.nic_cap_pps + longer_s))
+    return min(caps_pps, default=None)

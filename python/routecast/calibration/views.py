@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 LIMITS = {"cpu": "cores", "link": "links", "nic": "NIC", "shared": "shared", "link and cpu": "links, cores"}
-"""What limits, in the words of a reader: short, for a column."""
+"""Short names of the limits for the column of a table."""
 
 _BOARD = (
     "Each source is predicted with weights of laws and scales learnt from the others; the priors of the laws' shapes "
@@ -41,19 +41,7 @@ _BOARD = (
     "what a point misses its interval by. Best: the naive law with the smallest value on the same points."
 )
 
-_MOST_ROWS = 40
-
-_PREDICTED = " Rows without a measured rate are predicted only."
-
-
-def _whole_percent(ratio: float) -> str:
-    return f"{100.0 * ratio:.0f}"
-
-
-_SCORED = (
-    "Inside: share of these points in their 95 % interval. Score: mean width of the intervals and 40 times the misses, "
-    "as natural logarithms."
-)
+_MAX_ROWS = 40
 
 
 def validation_tables(validation: Validation) -> tuple[Table, ...]:
@@ -66,20 +54,20 @@ def validation_page(
 ) -> Page:
     """Return the page of a validation with its errors at held-out points; ``live`` is the live panel."""
     summary = validation.summary
-    held = held_out(validation.rows)
-    inside = sum(row.is_covered for row in held)
-    known = sum(row.role == "calibrate" for row in validation.rows)
-    answer = f"Calibrated from {known} measurement{'s' if known != 1 else ''}, with nothing held out to judge it by."
+    held_out_rows = held_out(validation.rows)
+    inside = sum(row.is_covered for row in held_out_rows)
+    count = sum(row.role == "calibrate" for row in validation.rows)
+    answer = f"Calibrated from {count} measurement{'s' if count != 1 else ''}, with no held-out points to validate it."
     tiles: tuple[Tile, ...] = ()
-    if held:
+    if held_out_rows:
         answer = (
-            f"Calibrated from **{known}** measurements, routecast predicts {len(held)} others within "
-            f"**{summary['mean_abs_error_ratio']:.1%}** on average; {inside} of them lie inside their 95 % interval."
+            f"Calibrated from **{count}** measurements, routecast predicts {len(held_out_rows)} others within "
+            f"**{summary['mean_abs_error_ratio']:.1%}** on average; {inside} of them are inside their 95 % interval."
         )
         tiles = (
             Tile(f"{summary['mean_abs_error_ratio']:.2%}", "mean absolute error, held out"),
             Tile(f"{summary['max_abs_error_ratio']:.2%}", "largest"),
-            Tile(f"{inside} of {len(held)}", "inside their 95 % interval"),
+            Tile(f"{inside} of {len(held_out_rows)}", "inside their 95 % interval"),
         )
     rows, errors = validation_tables(validation)
     notes = tuple(f"{note[0].upper()}{note[1:]}." for note in validation.notes)
@@ -87,11 +75,11 @@ def validation_page(
     sections = [
         Section.of(
             "errors",
-            "How well it predicts",
+            "Accuracy of the predictions",
             "",
             bool(tiles) and Tiles(tiles),
-            rows if len(validation.rows) <= _MOST_ROWS else Folded(summary="All rows", table=rows),
-            bool(held) and errors,
+            rows if len(validation.rows) <= _MAX_ROWS else Folded(summary="All rows", table=rows),
+            bool(held_out_rows) and errors,
         ),
         Section.of(
             "known",
@@ -113,16 +101,15 @@ def validation_page(
     )
 
 
-def rows_table(shown: Sequence[Prediction]) -> Table:
+def rows_table(rows: Sequence[Prediction]) -> Table:
     """Return rows with their predictions."""
-    several = len({row.point.series for row in shown}) > 1
-    by_flows = any(row.point.flows is not None for row in shown)
-    has_predicted = any(row.role == "predicted" for row in shown)
+    has_flows = any(row.point.flows is not None for row in rows)
+    has_predicted = any(row.role == "predicted" for row in rows)
     return Table.of(
-        shown,
-        several and Column.text("Series", "point.series"),
+        rows,
+        len({row.point.series for row in rows}) > 1 and Column.text("Series", "point.series"),
         Column("Cores", "", "d", "point.cores"),
-        by_flows and Column("Flows", "", "d", "point.flows"),
+        has_flows and Column("Flows", "", "d", "point.flows"),
         Column("Frame", "B", "g", "point.frame_bytes"),
         Column("Measured", "Mpps", "#.4g", lambda row: row.measured / 1e6),
         Column("Predicted", "Mpps", "#.4g", lambda row: row.predicted / 1e6),
@@ -131,7 +118,8 @@ def rows_table(shown: Sequence[Prediction]) -> Table:
         Column.text("Limit", lambda row: LIMITS.get(row.limit, row.limit)),
         name="rows",
         title="Measured and predicted",
-        caption="Shaded rows calibrate; the others were held out." + (_PREDICTED if has_predicted else ""),
+        caption="Shaded rows calibrate; the others were held out."
+        + " Rows without a measured rate are predicted only." * has_predicted,
         strong=lambda row: row.role == "calibrate",
     )
 
@@ -140,7 +128,7 @@ def _interval(row: Prediction) -> str | None:
     return f"{row.low / 1e6:#.4g}–{row.high / 1e6:#.4g}" if math.isfinite(row.low) else None
 
 
-def _of(key: str) -> Callable[[tuple[str, Mapping[str, float]]], float]:
+def _value(key: str) -> Callable[[tuple[str, Mapping[str, float]]], float]:
     """Return the getter of a column from a name and a summary."""
     return lambda row: row[1][key]
 
@@ -152,22 +140,23 @@ def _errors(validation: Validation) -> Table:
     return Table.of(
         summaries,
         Column.text("Series", lambda row: row[0]),
-        Column("Points", "", "g", _of("held_out")),
-        Column("Mean", "%", percent, _of("mean_abs_error_ratio")),
-        Column("Median", "%", percent, _of("median_abs_error_ratio")),
-        Column("90th", "%", percent, _of("p90_abs_error_ratio")),
-        Column("Largest", "%", percent, _of("max_abs_error_ratio")),
-        Column("Inside", "%", _whole_percent, _of("coverage_95_ratio")),
-        Column("Score", "", ".2f", _of("interval_score")),
+        Column("Points", "", "g", _value("held_out")),
+        Column("Mean", "%", percent, _value("mean_abs_error_ratio")),
+        Column("Median", "%", percent, _value("median_abs_error_ratio")),
+        Column("90th", "%", percent, _value("p90_abs_error_ratio")),
+        Column("Largest", "%", percent, _value("max_abs_error_ratio")),
+        Column("Inside", "%", _whole_percent, _value("coverage_95_ratio")),
+        Column("Score", "", ".2f", _value("interval_score")),
         name="errors",
         title="Absolute errors at the held-out points",
-        caption=_SCORED,
+        caption="Inside: share of these points in their 95 % interval. Score: mean width of the intervals and 40 times "
+        "the misses, as natural logarithms.",
     )
 
 
 def advice_table(advice: Sequence[Advice]) -> Table:
     """Return the next measurements by series, and the precision of the targets before and after each."""
-    rows = [(each.series, number, made) for each in advice for number, made in enumerate(each.points, start=1)]
+    rows = [(series.series, rank, point) for series in advice for rank, point in enumerate(series.points, start=1)]
     return Table.of(
         rows,
         len(advice) > 1 and Column.text("Series", lambda row: row[0]),
@@ -178,8 +167,8 @@ def advice_table(advice: Sequence[Advice]) -> Table:
         Column("After", "± %", percent, lambda row: half_width_ratio(row[2].width_after)),
         name="next",
         title="What to measure next",
-        caption="±: half the 95 % interval of what is to be known (root mean square) before the measurement and, "
-        "expected, after it; each row goes on from the one before.",
+        caption="±: half the 95 % interval of the target rates (root mean square), before the measurement and as "
+        "expected after it; each row follows the measurement of the row above.",
     )
 
 
@@ -189,19 +178,19 @@ def _frames(point: Point) -> str:
 
 def board_tables(board: Board) -> tuple[Table, ...]:
     """Return one row per pack, and one per source, for all and for points at line rate."""
-    packs = _judged(
+    packs = _accuracy_table(
         [pack.group for pack in board.packs],
         name="board",
         title=f"Accuracy at {board.held_out} held-out points that calibration has not seen",
-        first="Pack",
+        first_column="Pack",
         caption=_BOARD,
     )
-    groups = _judged(
+    groups = _accuracy_table(
         board.groups,
         name="sources",
         title="The same by source",
-        first="Source",
-        caption="Points at the rate of a link or a card are not in the other rows: they are no test of a model.",
+        first_column="Source",
+        caption="Points at the rate of a link or a card are not in the other rows, because they do not test a model.",
     )
     return packs, groups
 
@@ -212,18 +201,22 @@ def weakness_table(board: Board) -> Table:
         board.weaknesses,
         Column.text("Pack", "pack"),
         Column("Points", "", "d", "points"),
-        Column.text("What", "what"),
-        Column("Ours", getter=lambda row: _valued(row.ours, row.is_ratio)),
-        Column("Instead", getter=lambda row: f"{_valued(row.instead, row.is_ratio)} {row.by}"),
+        Column.text("Criterion", "criterion"),
+        Column("Value", getter=lambda row: _with_unit(row.value, row.is_ratio)),
+        Column("Better", getter=lambda row: f"{_with_unit(row.reference, row.is_ratio)} {row.reference_name}"),
         Column("Repeats", "± %", getter=lambda row: _repeats(row.repeats_to_ratio, is_stated=row.is_stated)),
         name="weaknesses",
         title="Known weaknesses: where intervals miss their coverage or a single law is better",
-        caption="Coverage is that of 95 % intervals, which should lie between 92 and 99 %; scores are theirs too, in "
-        "natural logarithms. Repeats: standard deviation of repeated measurements of the pack over their mean.",
+        caption="Coverage and score are those of 95 % intervals; the coverage should be between 92 and 99 %, the score "
+        "is in natural logarithms. Repeats: standard deviation of repeated measurements of the pack over their mean.",
     )
 
 
-def _valued(value: float, is_ratio: bool) -> str:
+def _whole_percent(ratio: float) -> str:
+    return f"{100.0 * ratio:.0f}"
+
+
+def _with_unit(value: float, is_ratio: bool) -> str:
     return f"{percent(value)} %" if is_ratio else f"{value:.2f}"
 
 
@@ -233,7 +226,7 @@ def _repeats(ratio: float | None, *, is_stated: bool) -> str:
     return f"{percent(ratio)} stated" if is_stated else percent(ratio)
 
 
-def _judged(groups: Sequence[Group], *, name: str, title: str, first: str, caption: str) -> Table:
+def _accuracy_table(groups: Sequence[Group], *, name: str, title: str, first_column: str, caption: str) -> Table:
     def summary(key: str) -> Callable[[Group], float]:
         return lambda group: group.summary[key]
 
@@ -243,7 +236,7 @@ def _judged(groups: Sequence[Group], *, name: str, title: str, first: str, capti
     error = "error in %"
     return Table.of(
         groups,
-        Column.text(first, "name"),
+        Column.text(first_column, "name"),
         Column("Points", "", "d", lambda group: len(group.rows)),
         Column("Median", "", percent, summary("median_abs_error_ratio"), group=error),
         Column("Mean", "", percent, summary("mean_abs_error_ratio"), group=error),
@@ -259,9 +252,9 @@ def _judged(groups: Sequence[Group], *, name: str, title: str, first: str, capti
     )
 
 
-def _best(group: Group, key: str, form: Callable[[float], str]) -> str:
+def _best(group: Group, key: str, format_value: Callable[[float], str]) -> str:
     name, value = group.best_baseline(key)
-    return f"{form(value)} {name}"
+    return f"{format_value(value)} {name}"
 
 
 def replay_table(replayed: Replayed) -> Table:
@@ -270,35 +263,35 @@ def replay_table(replayed: Replayed) -> Table:
         replayed.medians.items(),
         Column.text("Source", lambda row: row[0]),
         Column("Starts", "", "d", lambda row: int(row[1]["starts"])),
-        *(Column(design.capitalize(), "", "g", _of(design)) for design in DESIGNS),
+        *(Column(design.capitalize(), "", "g", _value(design)) for design in DESIGNS),
         name="replay",
         title=f"Measurements until nine of ten others are predicted within {percent(WITHIN_RATIO)} %",
-        caption="Medians over starts at a random condition of a random series of six conditions or more. Next: what "
-        "`routecast next` asks for; uniform: any at random; fixed: the first, the middle and the last, then any.",
+        caption="Medians over starts at a random condition of a random series of six conditions or more. Next: the "
+        "advice of `routecast next`; uniform: random; fixed: the first, the middle and the last, then random.",
     )
 
 
 def board_remarks(board: Board) -> tuple[str, ...]:
     """Return remarks on missed goals of packs, and on errors beyond their record."""
-    goals = [
-        f"{pack.name}: {_named(key)} is {percent(_reached(pack.group.summary, key))} %, the goal is {percent(limit)} %"
+    missed = [
+        f"{pack.name}: {_key_title(key)} is {percent(_value_of(pack.group, key))} %, the goal is {percent(limit)} %"
         for pack in board.packs
         for key, (limit, kept) in pack.targets.items()
         if not kept
     ]
     grown = [
-        f"{pack}: {_named(key)} has grown from {percent(recorded)} to {percent(now)} %"
+        f"{pack}: {_key_title(key)} has grown from {percent(recorded)} to {percent(now)} %"
         for pack, keys in board.worse().items()
         for key, (now, recorded) in keys.items()
     ]
-    return (*goals, *grown)
+    return (*missed, *grown)
 
 
-def _named(key: str) -> str:
+def _key_title(key: str) -> str:
     if key == "half_of_best_baseline":
         return "median error (goal: half of the best baseline's)"
     return key.replace("_abs_error_ratio", " error").replace("max", "largest").replace("p90", "90th percentile of the")
 
 
-def _reached(summary: Mapping[str, float], key: str) -> float:
-    return summary["median_abs_error_ratio" if key == "half_of_best_baseline" else key]
+def _value_of(group: Group, key: str) -> float:
+    return group.summary["median_abs_error_ratio" if key == "half_of_best_baseline" else key]
