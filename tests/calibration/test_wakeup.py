@@ -55,12 +55,12 @@ def test_a_quiet_core_gets_next_to_no_interruptions() -> None:
 
 
 def test_latency_without_gaps_between_frames_cannot_calibrate() -> None:
-    with pytest.raises(FitProblem, match=r"frames are .* us apart at the least load.*lower load"):
+    with pytest.raises(FitProblem, match=r"frames are .* us apart at the smallest load.*lower load"):
         fit_wakeup([point(0.9, None)], series="here")
 
 
 def test_no_point_no_wakeup() -> None:
-    with pytest.raises(FitProblem, match="no latency calibrates"):
+    with pytest.raises(FitProblem, match="no latency to calibrate with"):
         fit_wakeup([])
 
 

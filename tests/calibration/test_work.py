@@ -73,8 +73,8 @@ def test_the_median_of_repeats_shrugs_off_one_disturbed_trial() -> None:
     ("points", "message"),
     [
         ([], "no point calibrates"),
-        ([WorkPoint(work=0, rates_pps=(0.0,)), WorkPoint(work=1, rates_pps=(1.0,))], "nothing was forwarded"),
-        ([WorkPoint(work=3, rates_pps=(1.0e6,))], "needs two values"),
+        ([WorkPoint(work=0, rates_pps=(0.0,)), WorkPoint(work=1, rates_pps=(1.0,))], "no frame was forwarded"),
+        ([WorkPoint(work=3, rates_pps=(1.0e6,))], "needs two amounts of work"),
     ],
 )
 def test_points_that_carry_no_law_are_refused(points: list[WorkPoint], message: str) -> None:

@@ -1,7 +1,7 @@
-"""Fit the costs of a core to its idle time under several dynamics of activation, where the simulator answers.
+"""Fit the costs of a core to its simulated idle time under several dynamics of activation.
 
-:mod:`routecast.calibration.activation_costs` has one of the dynamics in closed form: exhaustive polls, a wake-up and
-Poisson arrivals.
+:mod:`routecast.calibration.activation_costs` has the closed form of one of the dynamics: exhaustive polls, a wake-up
+and Poisson arrivals.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ CORE = "core 0"
 """Name of the working task unit in the routers of one core."""
 
 SEARCH_FRAMES, MAX_TRIALS = 5_000, 90
-"""Frames of a trial, and trials of a curve, while a search fits the costs."""
+"""Frames of a trial, and number of trials, in the search for the costs."""
 
 ArrivalKind = Literal["cbr", "poisson"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One core at one offered load, in the inside view of Bolla et al. 2009, fig. 6."""
+    """One core at one offered load, with the internal measurements of Bolla et al. 2009, fig. 6."""
 
     offered_pps: float
     forwarded_pps: float
@@ -46,9 +46,9 @@ class Observed:
 
 
 def observe(router: RouterModel, rate_pps: float, arrivals: ArrivalKind, *, frames: int, seed: int) -> Observed:
-    """Simulate a router of one core under one load, for a trial of so many frames."""
+    """Simulate a trial of ``frames`` frames of a router with one core."""
     load = OfferedLoad(rate_pps=rate_pps, arrivals=Arrivals.poisson() if arrivals == "poisson" else Arrivals.cbr())
-    # In overload the throughput settles long before the latency of a filling queue does.
+    # In overload the throughput is steady long before the latency of a filling queue.
     trial = Simulate(router, seed=seed, steady_state=False).trial(load, frames / rate_pps)
     core = next(activity for activity in trial.activity if activity.name == CORE)
     forwarded_pps = trial.forwarded_pps or math.nan
@@ -70,10 +70,10 @@ def rms(errors: Iterable[float]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamics:
-    """How a core is activated, with costs per packet and per interrupt, and perhaps a third cost.
+    """Activation of a core with costs per packet and per interrupt, and a third cost if ``third`` is not "none".
 
     The third cost is a ``wakeup``, which delays every interrupt of a sleeping core, or a ``moderation``, which keeps
-    interrupts apart. Dynamics with as many costs explain the same idle curve unequally well.
+    interrupts apart. Dynamics with the same number of costs explain an idle curve differently well.
     """
 
     arrivals: ArrivalKind
@@ -88,7 +88,7 @@ class Dynamics:
         return f"{arrivals}, {self.discipline}, {third}"
 
     def router(self, costs: ActivationCosts) -> RouterModel:
-        """Return the core; ``wakeup_s`` of the costs is the third cost, of either kind."""
+        """Return the router; ``wakeup_s`` of the costs is the third cost of either kind."""
         third_s = costs.wakeup_s
         router = replace(costs, wakeup_s=0.0).router()
         core = router.task(CORE)
@@ -124,10 +124,10 @@ class FittedDynamics:
 def fit_dynamics(
     dynamics: Dynamics, pairs: Sequence[tuple[float, float]], start: ActivationCosts, *, frames: int, seed: int
 ) -> FittedDynamics:
-    """Fit the costs of some dynamics to an idle curve, by simulation of each trial.
+    """Fit the costs of dynamics to an idle curve by simulation of each trial.
 
-    ``pairs``: offered loads > 0 and idle shares; ``start``: costs at which the search begins; ``frames``: of the trials
-    that judge the costs; the trials of the search have at most 5,000.
+    ``pairs``: offered loads > 0 and idle shares; ``start``: costs at which the search begins; ``frames``: length of the
+    trials for the final error; the trials of the search have at most 5,000 frames.
     """
     import numpy as np
     from scipy.optimize import minimize

@@ -5,9 +5,9 @@ Both are learnt from the sources of measurements on the accuracy board by their 
     maximise  Σ_series v ln Σ_laws Σ_cells w_law p_cell Z(series | law, cell)  over w and the parameters of p
 
 where a cell is a pair of scales of :mod:`routecast.calibration._discrepancy`, Z the evidence of all points of a series,
-and v = min(1, 12/series of the source), so that no source speaks for all. Weights of laws follow by expectation
-maximisation with a pseudo-observation of each law; weak priors keep the scales within reason. A source is judged with
-priors learnt without it (``data/packs/priors.json``; ``python -m routecast.calibration.board --learn`` writes it).
+and v = min(1, 12/series of the source), so that no source dominates. Expectation maximisation with a pseudo-observation
+of each law gives the weights of the laws; weak priors bound the scales. The board predicts a source with priors learnt
+without it (``data/packs/priors.json``; ``python -m routecast.calibration.board --learn`` writes it).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["PRIORS", "Priors", "learn", "read_priors", "sources", "write_priors"
 
 PRIORS: Final = DATA / "packs" / "priors.json"
 
-_MOST_SERIES = 12.0
+_MAX_SERIES = 12.0
 _ROUNDS, _STEPS = 4, 20
 _CENTRE = np.array([-3.2, 0.2, -4.3, 0.0])
 """Weak prior of the parameters of the scales: means, and logarithms of standard deviations, smooth before rough."""
@@ -50,7 +50,7 @@ class Priors:
 
 
 def sources() -> tuple[str, ...]:
-    """Return the tables that the priors were learnt from; each can be left out."""
+    """Return the tables from which the priors were learnt; each can be left out."""
     return tuple(json.loads(PRIORS.read_text(encoding="utf-8"))["without"])
 
 
@@ -58,7 +58,7 @@ def sources() -> tuple[str, ...]:
 def read_priors(without: str = "") -> Priors:
     """Return the priors from all sources, or from all but one, named by its table in ``data/measured``.
 
-    A source that none was learnt from gives those of all.
+    A table without priors of its own gives those of all sources.
     """
     document = json.loads(PRIORS.read_text(encoding="utf-8"))
     data = document["without"].get(without, document["all"])
@@ -73,26 +73,26 @@ def write_priors(path: Path = PRIORS) -> None:
     evidence: dict[str, dict[str, Floats]] = {}
     for pack in read_packs():
         if pack.kind == "multicore":
-            points, known = table_points(pack), evidence.setdefault(pack.file, {})
-            for name in dict.fromkeys(point.series for point in points if point.series not in known):
-                own = [point for point in points if point.series == name]
-                known[name] = evidence_by_scales(own, list(LAWS.values()), noise_ratio=pack.noise_ratio)
-    names, sources = list(LAWS), {file: list(series.values()) for file, series in evidence.items()}
-    learnt = {
-        "all": _plain(learn(list(sources.values()), names)),
-        "without": {
-            left: _plain(learn([series for file, series in sources.items() if file != left], names)) for left in sources
-        },
-    }
-    path.write_text(json.dumps(learnt, indent=2) + "\n", encoding="utf-8")
+            points, by_series = table_points(pack), evidence.setdefault(pack.file, {})
+            for name in dict.fromkeys(point.series for point in points if point.series not in by_series):
+                series = [point for point in points if point.series == name]
+                by_series[name] = evidence_by_scales(series, list(LAWS.values()), noise_ratio=pack.noise_ratio)
+
+    def learnt(without: str = "") -> dict[str, Any]:
+        return _plain(
+            learn([list(tables.values()) for file, tables in evidence.items() if file != without], list(LAWS))
+        )
+
+    document = {"all": learnt(), "without": {file: learnt(file) for file in evidence}}
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:
     """Learn priors from the (laws, cells) evidence of each series of each source."""
     from scipy.optimize import minimize  # heavy
 
-    table = np.array([each for series in sources for each in series])
-    share = np.array([min(1.0, _MOST_SERIES / len(series)) for series in sources for _ in series])
+    table = np.array([evidence for series in sources for evidence in series])
+    share = np.array([min(1.0, _MAX_SERIES / len(series)) for series in sources for _ in series])
     weights = np.full(len(laws), 1.0 / len(laws))
     centre = _CENTRE
 
@@ -114,7 +114,7 @@ def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:
 
 
 def _scales(parameters: Floats) -> Scales:
-    smooth_mean, smooth_sd, rough_mean, rough_sd = (float(each) for each in parameters)
+    smooth_mean, smooth_sd, rough_mean, rough_sd = map(float, parameters)
     return Scales(
         smooth_mean=smooth_mean, smooth_sd=math.exp(smooth_sd), rough_mean=rough_mean, rough_sd=math.exp(rough_sd)
     )
@@ -122,6 +122,6 @@ def _scales(parameters: Floats) -> Scales:
 
 def _plain(priors: Priors) -> dict[str, Any]:
     return {
-        part: {key: round(value, 4) for key, value in each.items()}
-        for part, each in (("laws", priors.laws), ("scales", asdict(priors.scales)))
+        part: {key: round(value, 4) for key, value in values.items()}
+        for part, values in (("laws", priors.laws), ("scales", asdict(priors.scales)))
     }

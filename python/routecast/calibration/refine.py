@@ -1,4 +1,4 @@
-"""Refining a host's costs of operations with a few measured network functions (Baldi & Sapio 2018, sec. 6).
+"""Refine a host's costs of operations with a few measured network functions (Baldi & Sapio 2018, sec. 6).
 
 The estimate of a packet's cycles is a sum, ``Σ_o c_o + Σ_l s_l + call`` over operations ``o`` and levels ``l`` of the
 memory. Measured functions correct it by factors that are close to 1::
@@ -6,10 +6,10 @@ memory. Measured functions correct it by factors that are close to 1::
     cycles = h_c·Σ_o f_o·c_o + h_s·Σ_l g_l·s_l + call
 
 with a factor ``f_o`` for each operation and ``g_l`` for each level, shared by all functions of the host, and two
-factors ``h_c``, ``h_s`` for each function: what its code does differently from its operations on their own. The
-logarithms of the factors have normal priors around 0, measurements are log-normal around the sum: the posterior mode
-is a small least-squares problem. Where functions agree that an operation is slower than probed, its factor moves, and
-with it the estimate of every function that was never measured.
+factors ``h_c``, ``h_s`` for each function, the differences between its code and the sum of its operations. The
+logarithms of the factors have normal priors around 0, and measurements are log-normal around the sum, so that the
+posterior mode is a small least-squares problem. If several functions show that an operation is slower than probed, its
+factor changes, and so do the estimates of unmeasured functions.
 """
 
 from __future__ import annotations
@@ -34,31 +34,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Contribution", "Refined", "check_refinable", "refine", "refine_file", "unrefined"]
 
-LEAST_OPERATION_SD: Final = 0.05
-"""Prior standard deviation of an operation's log factor where its formula fits better than that."""
+MIN_OPERATION_SD: Final = 0.05
+"""Smallest prior standard deviation of an operation's log factor, whatever the residual of its formula."""
 
 LEVEL_SD: Final = 0.15
-"""Of a level's: the costs of lines were measured on their own, functions overlap them with work."""
+"""Prior standard deviation of a level's log factor: functions overlap memory accesses with work, the probe does not."""
 
 FUNCTION_CYCLES_SD: Final = 0.15
 FUNCTION_STALLS_SD: Final = 0.25
-LEAST_MEASUREMENT_SD: Final = 0.02
-"""No measurement on a shared machine repeats better than that in the long run."""
+MIN_MEASUREMENT_SD: Final = 0.02
+"""Smallest relative standard deviation of a measurement, because other load on a shared machine varies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """The terms of an unrefined estimate, in core cycles per packet."""
+    """The terms of the estimate of a function on a probed host, in core cycles per packet."""
 
     function: str
     operations: Mapping[str, float]
     levels: Mapping[str, float]
     fixed: float
-
-    @property
-    def cycles(self) -> float:
-        """The whole estimate."""
-        return sum(self.operations.values()) + sum(self.levels.values()) + self.fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +68,6 @@ class Refined:
     after_ratio: tuple[float, ...]
 
     def __str__(self) -> str:
-        """Return a sentence with the number of measurements and the largest error before and after."""
         before, after = (max(map(abs, errors), default=math.nan) for errors in (self.before_ratio, self.after_ratio))
         count = f"{len(self.after_ratio)} measurement" + ("s" if len(self.after_ratio) > 1 else "")
         return f"{count}; the largest error of an estimate was {before:.1%}, and is {after:.1%} now"
@@ -85,35 +79,34 @@ class Refined:
 
 def unrefined(hardware: Hardware) -> Hardware:
     """Return the host as it was probed, without corrections from measured functions."""
-    plain = {name: replace(cost, factor=1.0) for name, cost in hardware.operations.items()}
-    return replace(hardware, operations=plain, refinement=Refinement())
+    operations = {name: replace(cost, factor=1.0) for name, cost in hardware.operations.items()}
+    return replace(hardware, operations=operations, refinement=Refinement())
 
 
 def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
-    """Correct a host's costs by measured functions, also by those of earlier refinements.
+    """Correct a host's costs by measured functions, and by those of earlier refinements.
 
-    ``hardware``: with ``stalls = "added"``: a probed host. Raises FitProblem: there is no measurement, one is not a
-    number of cycles > 0, or the host lacks the costs of stalls.
+    ``hardware``: a probed host, with ``stalls = "added"``. Raises FitProblem: there is no measurement, the cycles of
+    one are not finite and > 0, or the host lacks the costs of stalls.
     """
-    everything = (*hardware.refinement.measured, *measured)
-    if not everything:
+    all_measured = (*hardware.refinement.measured, *measured)
+    if not all_measured:
         raise FitProblem(hardware.name, "no measured function: run one on this host first")
     if hardware.stalls != "added":
-        what = "its file does not say what a line of memory costs; probe the host: routecast hardware probe"
-        raise FitProblem(hardware.name, what)
-    for function in everything:
+        raise FitProblem(
+            hardware.name,
+            "its file does not state the cost of a line of memory; probe the host: routecast hardware probe",
+        )
+    for function in all_measured:
         if not (math.isfinite(function.cycles) and function.cycles > 0.0):
-            raise FitProblem(function.function, f"got {function.cycles} cycles per packet: a finite number > 0")
-    plain = unrefined(hardware)
-    parts = [_contribution(plain, function) for function in everything]
-    fit = _Fit(plain, parts)
-    theta = fit.mode([function.cycles for function in everything], [function.spread_ratio for function in everything])
-    factors = dict(zip(fit.names, (math.exp(value) for value in theta), strict=True))
+            raise FitProblem(function.function, f"got {function.cycles} cycles per packet: give a finite number > 0")
+    probed = unrefined(hardware)
+    factors = _factors(probed, all_measured)
     operations = {
-        name: replace(cost, factor=factors.get(("operation", name), 1.0)) for name, cost in plain.operations.items()
+        name: replace(cost, factor=factors.get(("operation", name), 1.0)) for name, cost in probed.operations.items()
     }
     refinement = Refinement(
-        measured=everything,
+        measured=all_measured,
         levels={cast("LevelName", name): value for (kind, name), value in factors.items() if kind == "level"},
         functions={
             name: (value, factors["function stalls", name])
@@ -121,8 +114,12 @@ def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
             if kind == "function cycles"
         },
     )
-    refined = replace(plain, operations=operations, refinement=refinement)
-    return Refined(hardware=refined, before_ratio=_errors(plain, everything), after_ratio=_errors(refined, everything))
+    refined = replace(probed, operations=operations, refinement=refinement)
+    before, after = (
+        tuple(_estimate(host, function).packet_cycles / function.cycles - 1.0 for function in all_measured)
+        for host in (probed, refined)
+    )
+    return Refined(hardware=refined, before_ratio=before, after_ratio=after)
 
 
 def check_refinable(case: Case) -> None:
@@ -132,8 +129,8 @@ def check_refinable(case: Case) -> None:
     """
     problems = []
     if case.hardware.stalls != "added":
-        what = f"{case.hardware.name} does not say what a line of memory costs: name the file of a probed host"
-        problems.append(Problem("--on", what))
+        message = f"{case.hardware.name} does not state the cost of a line of memory: name the file of a probed host"
+        problems.append(Problem("--on", message))
     if case.rate is not None:
         problems.append(Problem("--load", "a refinement needs the capacity: remove the rate"))
     if case.cores != 1:
@@ -141,7 +138,7 @@ def check_refinable(case: Case) -> None:
     if not all(frames.is_fixed for frames in case.frames):
         problems.append(Problem("--frame", "a refinement needs frames of one size"))
     if case.function.name not in FUNCTIONS.names():
-        problems.append(Problem("NAME", f"{case.function.name} does not ship: only functions that ship refine a host"))
+        problems.append(Problem("NAME", f"{case.function.name} is not shipped: only shipped functions refine a host"))
     if problems:
         raise ModelProblem("--refine", problems)
 
@@ -153,55 +150,41 @@ def refine_file(hardware: Hardware, measured: Sequence[MeasuredFunction], path: 
     return refined
 
 
-class _Fit:
-    """The factors of a set of contributions, and the mode of their posterior."""
+def _factors(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> dict[tuple[str, str], float]:
+    """Return the factors at the mode of their posterior, by kind and name."""
+    import numpy as np
+    from scipy.optimize import least_squares
 
-    def __init__(self, hardware: Hardware, parts: Sequence[Contribution]) -> None:
-        self._parts = parts
-        prior_sd: dict[tuple[str, str], float] = {}
-        for part in parts:
-            for name in part.operations:
-                residual = hardware.operations[name].residual_ratio
-                known = residual if math.isfinite(residual) else 0.0
-                prior_sd["operation", name] = max(known, LEAST_OPERATION_SD)
-            for name in part.levels:
-                prior_sd["level", name] = LEVEL_SD
-            prior_sd["function cycles", part.function] = FUNCTION_CYCLES_SD
-            prior_sd["function stalls", part.function] = FUNCTION_STALLS_SD
-        self.names = tuple(prior_sd)
-        self._prior_sd = tuple(prior_sd.values())
-        self._place = {name: number for number, name in enumerate(self.names)}
+    parts = [_contribution(hardware, function) for function in measured]
+    prior_sd: dict[tuple[str, str], float] = {}
+    for part in parts:
+        for name in part.operations:
+            residual = hardware.operations[name].residual_ratio
+            prior_sd["operation", name] = max(residual if math.isfinite(residual) else 0.0, MIN_OPERATION_SD)
+        prior_sd |= {("level", name): LEVEL_SD for name in part.levels}
+        prior_sd["function cycles", part.function] = FUNCTION_CYCLES_SD
+        prior_sd["function stalls", part.function] = FUNCTION_STALLS_SD
+    log_measured = np.log([function.cycles for function in measured])
+    sd = np.maximum([function.spread_ratio for function in measured], MIN_MEASUREMENT_SD)
+    log_factor_sd = np.array(list(prior_sd.values()))
 
-    def mode(self, cycles: Sequence[float], spread: Sequence[float]) -> Sequence[float]:
-        import numpy as np
-        from scipy.optimize import least_squares
+    def factors(theta: NDArray[np.float64]) -> dict[tuple[str, str], float]:
+        return dict(zip(prior_sd, map(math.exp, theta), strict=True))
 
-        seen = np.log(np.asarray(cycles))
-        sd = np.maximum(np.asarray(spread), LEAST_MEASUREMENT_SD)
-        prior_sd = np.asarray(self._prior_sd)
-
-        def residuals(theta: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.concatenate([(np.log(self._cycles(theta)) - seen) / sd, theta / prior_sd])
-
-        solution = least_squares(residuals, np.zeros(len(self.names)))
-        return [float(value) for value in solution.x]
-
-    def _cycles(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        import numpy as np
-
-        def factor(kind: str, name: str) -> float:
-            return math.exp(theta[self._place[kind, name]])
-
-        return np.asarray(
-            [
-                factor("function cycles", part.function)
-                * sum(factor("operation", name) * value for name, value in part.operations.items())
-                + factor("function stalls", part.function)
-                * sum(factor("level", name) * value for name, value in part.levels.items())
-                + part.fixed
-                for part in self._parts
-            ]
+    def cycles(part: Contribution, factor: Mapping[tuple[str, str], float]) -> float:
+        operations = sum(factor["operation", name] * value for name, value in part.operations.items())
+        stalls = sum(factor["level", name] * value for name, value in part.levels.items())
+        function = part.function
+        return (
+            factor["function cycles", function] * operations + factor["function stalls", function] * stalls + part.fixed
         )
+
+    def residuals(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        factor = factors(theta)
+        errors = (np.log([cycles(part, factor) for part in parts]) - log_measured) / sd
+        return np.concatenate([errors, theta / log_factor_sd])
+
+    return factors(least_squares(residuals, np.zeros(len(prior_sd))).x)
 
 
 def _estimate(hardware: Hardware, function: MeasuredFunction) -> Estimate:
@@ -219,8 +202,8 @@ def _contribution(hardware: Hardware, function: MeasuredFunction) -> Contributio
     estimated = _estimate(hardware, function)
     directions = {step.direction for step in estimated.operations}
     if len(directions) > 1:
-        what = f"a measurement is of one direction; say which: {', '.join(sorted(directions))}"
-        raise FitProblem(function.function, what)
+        choices = ", ".join(sorted(directions))
+        raise FitProblem(function.function, f"a measurement has one direction: name it ({choices})")
     operations: dict[str, float] = {}
     levels: dict[str, float] = {}
     for step in estimated.operations:
@@ -231,7 +214,3 @@ def _contribution(hardware: Hardware, function: MeasuredFunction) -> Contributio
     return Contribution(
         function=f"{function.function}/{directions.pop()}", operations=operations, levels=levels, fixed=fixed
     )
-
-
-def _errors(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> tuple[float, ...]:
-    return tuple(_estimate(hardware, function).packet_cycles / function.cycles - 1.0 for function in measured)

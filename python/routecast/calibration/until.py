@@ -1,9 +1,9 @@
-"""Measure until the rates are known well enough; each next measurement is the one with the greatest expected gain.
+"""Measure until the rates are known precisely enough; each next measurement has the greatest expected gain.
 
-It stops when the 95 % interval of the rate at every condition that could be measured is as narrow as wanted, or when no
-more measurements are allowed. The first condition is measured again and again, spread over some time, so that it is
-known how well a measurement repeats: what shares the machine comes and goes within seconds, and repetitions at once
-would not see it. Any other may be measured again too where that narrows the intervals most.
+The measurements end when the 95 % interval of the rate at every possible condition is as narrow as requested, or when
+their largest number is reached. The first condition is measured repeatedly over some time to determine the
+repeatability: other load on the machine varies within seconds, so that immediate repetitions would not show it. Any
+other condition may be measured again too if that narrows the intervals most.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _REPEATS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRouter:
-    """The measured points, the router that they calibrate, and the precision of its least precise condition.
+    """The measured points, the router that they calibrate, and its precision.
 
-    ``half_width_ratio`` is half the 95 % interval of the rate there over the rate.
+    ``half_width_ratio`` is half the 95 % interval of the rate over the rate, at the least precise condition.
     """
 
     measured: tuple[Point, ...]
@@ -44,31 +44,29 @@ def measure_until(
     spread_s: float = 30.0,
     on_progress: Callable[[int, str], None] | None = None,
 ) -> KnownRouter:
-    """Measure until the rates at all of ``able`` are known within ``until_ratio``, or ``most`` measurements are made.
+    """Measure until the rates at all of ``able`` are known within ``until_ratio``, or ``most`` measurements exist.
 
-    ``measure``: conditions to the measured rate, frames per second; ``able``: possible measurements, which are the
-    targets too; their rates do not count; ``until_ratio``: 0.05 asks for ±5 %; ``known``: what was measured before;
-    ``most``: measurements allowed, with those, >= 8; ``spread_s``: seconds over which eight repetitions of the first
-    condition are spread; ``on_progress``: receives after each measurement the number of measurements and a sentence on
-    the precision.
+    ``measure``: conditions to the measured rate, frames per second; ``able``: possible measurements, which are also the
+    targets; their rates have no effect; ``until_ratio``: 0.05 means ±5 %; ``known``: earlier measurements; ``most``:
+    largest number of measurements with the earlier ones, >= 8; ``spread_s``: seconds over which eight repetitions of
+    the first condition are spread; ``on_progress``: receives after each measurement their number and a sentence on the
+    precision.
     """
-    begun = time.monotonic()
+    start_s = time.monotonic()
     measured = [point for point in known if point.calibrate]
     repeats = sum(point.conditions == replace(able[0], calibrate=True).conditions for point in measured)
     while True:
-        due_s = spread_s * repeats / _REPEATS + begun - time.monotonic()
+        due_s = spread_s * repeats / _REPEATS + start_s - time.monotonic()
         fitted = fit(measured) if measured else None
         ratio = fitted.half_width_ratio(able) if fitted else float("inf")
         if fitted and ((ratio <= until_ratio and repeats >= _REPEATS) or len(measured) >= most):
             return KnownRouter(
                 measured=tuple(measured), fitted=fitted, half_width_ratio=ratio, is_enough=ratio <= until_ratio
             )
-        is_repeat = repeats < _REPEATS and (fitted is None or due_s <= 0.0 or ratio <= until_ratio)
-        if is_repeat:
+        if fitted is None or (repeats < _REPEATS and (due_s <= 0.0 or ratio <= until_ratio)):
             time.sleep(max(due_s, 0.0))
             following, repeats = able[0], repeats + 1
         else:
-            assert fitted is not None
             (best,) = fitted.next_points(1, able=able)
             following = best.point
         measured.append(replace(following, throughput_pps=measure(following), calibrate=True))

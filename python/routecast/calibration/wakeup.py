@@ -1,11 +1,11 @@
 """Calibrate the causes of latency in a software router: the wake-up of its thread, and interruptions of its core.
 
-A frame that finds the router asleep waits until its thread runs (S6); while it works, the host, ticks and other
-interrupts take the core away now and then, and the frames that queued up meanwhile drains at the rate 1/T − λ. The
-wake-up's distribution is read off the latency at the least load, where frames come one by one: latency less the time of
-service. Rate and mean length of the interruptions are then the ones with which the simulator best meets the measured
-medians, 90th and 99th percentiles at the loads that calibrate. Interruptions last exponentially distributed times, the
-least assuming law for what is only known by its tail.
+A frame that arrives while the router's thread sleeps waits until the thread runs (S6). While the thread works, the
+host, ticks and other interrupts interrupt the core at times, and the frames that queued meanwhile drain at the rate
+1/T − λ. The wake-up's distribution is the latency less the service time at the smallest load, where frames arrive
+singly. The rate and the mean length of the interruptions are those with which the simulator best matches the measured
+medians, 90th and 99th percentiles at the calibrating loads. The length of an interruption is exponential, the
+distribution with the fewest assumptions if only its tail is known.
 """
 
 from __future__ import annotations
@@ -31,22 +31,20 @@ QUANTILES = tuple(number / 200 for number in range(201))
 """Probabilities of the quantiles that a :class:`LatencyPoint` carries."""
 
 WAKEUP_SHARE = 0.98
-"""The slowest wake-ups of a trial are those that an interruption hit as well: they are left to the interruptions."""
+"""Share of the wake-ups that enter the distribution: interruptions explain the slowest, which they prolonged."""
 QUIET_SHARE = 0.995
-"""Where there are no interruptions, the slowest are the wake-up's own, but for the last step up to the greatest."""
+"""The same without interruptions, where only the step to the largest latency is left out."""
 
 MATCHED = ((100, 1.0), (180, 0.5), (198, 0.5))
-"""What is matched, as places in :data:`QUANTILES` with weights: median, 90th and 99th percentile."""
+"""Matched quantiles, as indices of :data:`QUANTILES` with weights: median, 90th and 99th percentile."""
 
-LONGEST_S = 20e-3
-SHORTEST_S = 1e-6
-LEAST_SHARE = 1e-5
-LARGEST_SHARE = 0.25
+MIN_MEAN_S, MAX_MEAN_S = 1e-6, 20e-3
+MIN_SHARE, MAX_SHARE = 1e-5, 0.25
 SEEDS = (1, 2)
 
 GRID_SHARES = (0.002, 0.01, 0.05, 0.15)
 GRID_MEANS_S = (20e-6, 60e-6, 200e-6, 600e-6)
-"""Where the search begins: shares of a core's work that interruptions add, and their mean lengths."""
+"""Starts of the search: shares that interruptions add to a core's work, and their mean lengths."""
 
 MakeRouter = Callable[[float, RandomTime | None, Interruptions | None], RouterModel]
 """Makes the router from its time per frame (seconds), wake-up and interruptions."""
@@ -54,16 +52,16 @@ MakeRouter = Callable[[float, RandomTime | None, Interruptions | None], RouterMo
 
 @value
 class LatencyPoint:
-    """Latency as measured under one load."""
+    """Measured latency under one load."""
 
     load: OfferedLoad
-    completion_s: float = field("Time per frame in overload, the share of interruptions in it")
+    completion_s: float = field("Time per frame in overload, with the share of interruptions")
     quantiles_s: tuple[float, ...] = field("Latency at the probabilities :data:`QUANTILES`")
-    make_router: MakeRouter = field("Makes the model of the router that was loaded")
+    make_router: MakeRouter = field("Makes the model of the measured router")
 
     @property
     def gaps(self) -> float:
-        """Mean time between frames over the median latency: above 1, frames mostly come one by one."""
+        """Mean time between frames over the median latency: above 1, frames mostly arrive singly."""
         return 1.0 / self.load.rate_pps / self.quantiles_s[100]
 
     def router(self, wakeup: RandomTime | None, interruptions: Interruptions | None) -> RouterModel:
@@ -89,51 +87,50 @@ class FittedWakeup:
 def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, series: str = "") -> FittedWakeup:
     """Fit wake-up and interruptions to measured latencies.
 
-    ``points``: the one whose gaps are longest gives the wake-up; all give the interruptions; ``duration_s``: simulated
-    time of each trial of the fit. Raises FitProblem: there is no point, or frames never arrive one by one, so that
-    wake-up and queueing cannot be separated.
+    The point with the longest gaps determines the wake-up, all points the interruptions. ``duration_s``: simulated time
+    of each trial of the fit. Raises FitProblem: there is no point, or frames never arrive singly, so that wake-up and
+    queueing cannot be separated.
     """
     import numpy as np
     from scipy.optimize import minimize
 
     if not points:
-        raise FitProblem(series, "no latency calibrates: name at least one load")
-    alone = max(points, key=lambda point: point.gaps)
-    if alone.gaps < 1.0:
+        raise FitProblem(series, "no latency to calibrate with: name at least one load")
+    sparse = max(points, key=lambda point: point.gaps)
+    if sparse.gaps < 1.0:
         message = (
-            f"frames are {1e6 / alone.load.rate_pps:.3g} us apart at the least load, and the median latency is "
-            f"{1e6 * alone.quantiles_s[100]:.3g} us: calibrate at a lower load, or on a slower device"
+            f"frames are {1e6 / sparse.load.rate_pps:.3g} us apart at the smallest load, and the median latency is "
+            f"{1e6 * sparse.quantiles_s[100]:.3g} us: calibrate at a lower load, or on a slower device"
         )
         raise FitProblem(series, message)
 
     def wakeup(completion_s: float, *, is_quiet: bool) -> RandomTime:
         share = QUIET_SHARE if is_quiet else WAKEUP_SHARE
-        least = np.interp(np.linspace(0.0, share, 101), QUANTILES, alone.quantiles_s) - completion_s
-        return RandomTime(quantiles_s=tuple(float(value) for value in np.maximum.accumulate(np.maximum(least, 0.0))))
+        delays_s = np.interp(np.linspace(0.0, share, 101), QUANTILES, sparse.quantiles_s) - completion_s
+        return RandomTime(quantiles_s=tuple(map(float, np.maximum.accumulate(np.maximum(delays_s, 0.0)))))
 
     def interruptions(theta: NDArray[np.float64]) -> Interruptions:
-        mean_s = float(np.exp(np.clip(theta[1], math.log(SHORTEST_S), math.log(LONGEST_S))))
-        share = float(np.exp(np.clip(theta[0], math.log(LEAST_SHARE), math.log(LARGEST_SHARE))))
+        share = float(np.exp(theta[0]).clip(MIN_SHARE, MAX_SHARE))
+        mean_s = float(np.exp(theta[1]).clip(MIN_MEAN_S, MAX_MEAN_S))
         return Interruptions(rate_hz=share / mean_s, duration=RandomTime(mean_s=mean_s, variation="exponential"))
 
     def errors(interruptions: Interruptions | None) -> list[tuple[float, float]]:
         pairs = []
         for point in points:
             stretch = interruptions.stretch if interruptions else 1.0
-            router = point.router(wakeup(alone.completion_s / stretch, is_quiet=interruptions is None), interruptions)
+            router = point.router(wakeup(sparse.completion_s / stretch, is_quiet=interruptions is None), interruptions)
             for seed in SEEDS:
                 simulated = simulated_quantiles_s(router, point.load, duration_s, seed)
                 pairs += [
-                    (weight, math.log(max(simulated[place], 1e-9) / max(point.quantiles_s[place], 1e-9)))
-                    for place, weight in MATCHED
+                    (weight, math.log(max(simulated[index], 1e-9) / max(point.quantiles_s[index], 1e-9)))
+                    for index, weight in MATCHED
                 ]
         return pairs
 
     def loss(theta: NDArray[np.float64]) -> float:
         return sum(weight * error**2 for weight, error in errors(interruptions(theta)))
 
-    guesses = [np.log(np.array([share, mean_s])) for share in GRID_SHARES for mean_s in GRID_MEANS_S]
-    best = min(guesses, key=loss)
+    best = min((np.log([share, mean_s]) for share in GRID_SHARES for mean_s in GRID_MEANS_S), key=loss)
     simplex = best + np.array([[0.0, 0.0], [0.7, 0.0], [0.0, 0.7]])
     solution = minimize(
         loss,
@@ -141,18 +138,18 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
         method="Nelder-Mead",
         options={"maxfev": 50, "xatol": 0.05, "fatol": 0.01, "initial_simplex": simplex},
     )
-    with_them = interruptions(solution.x)
-    chosen = with_them if solution.fun < sum(weight * error**2 for weight, error in errors(None)) else None
+    loss_without = sum(weight * error**2 for weight, error in errors(None))
+    chosen = interruptions(solution.x) if solution.fun < loss_without else None
     pairs = errors(chosen)
     return FittedWakeup(
-        wakeup=wakeup(alone.completion_s / (chosen.stretch if chosen else 1.0), is_quiet=chosen is None),
+        wakeup=wakeup(sparse.completion_s / (chosen.stretch if chosen else 1.0), is_quiet=chosen is None),
         interruptions=chosen,
         misfit_ratio=math.sqrt(sum(weight * error**2 for weight, error in pairs) / sum(weight for weight, _ in pairs)),
     )
 
 
 def simulated_quantiles_s(router: RouterModel, load: OfferedLoad, duration_s: float, seed: int) -> tuple[float, ...]:
-    """Return the simulated latency at the probabilities :data:`QUANTILES`; zeros if nothing gets through."""
+    """Return the simulated latency at the probabilities :data:`QUANTILES`; zeros if no frame is forwarded."""
     from routecast import _core
 
     trial = Simulate(router, seed=seed, steady_state=False).trial(load, duration_s)
