@@ -52,8 +52,8 @@ def test_half_the_clock_forwards_half(half: Path) -> None:
     change = carry(read_hardware(HOST), read_hardware(half), FRAMES, function=read_function("l2_switch"))
     assert math.exp(change.log_ratio) == pytest.approx(2.0, rel=0.05)
     moved = carried(fit(POINTS), change)
-    for made, point in zip(moved.predict(POINTS), POINTS, strict=True):
-        assert made.throughput_pps == pytest.approx(point.throughput_pps / math.exp(change.log_ratio), rel=0.03)
+    for prediction, point in zip(moved.predict(POINTS), POINTS, strict=True):
+        assert prediction.throughput_pps == pytest.approx(point.throughput_pps / math.exp(change.log_ratio), rel=0.03)
     assert moved.service_s(1, 64.0) == pytest.approx(math.exp(change.log_ratio) / 1.7e6, rel=0.03)
 
 
@@ -73,8 +73,8 @@ def test_a_host_of_the_catalogue_carries_what_both_hosts_state_costs_of() -> Non
 def test_what_a_link_carries_does_not_change_with_the_host(half: Path) -> None:
     slow = [Point(cores=k, frame_bytes=1518.0, throughput_pps=min(k * 5e5, 1.6e6), link_bps=1e10) for k in (1, 2, 4, 8)]
     moved = carried(fit(slow), carry(read_hardware(HOST), read_hardware(half), FRAMES))
-    (made,) = moved.predict([Point(cores=64, frame_bytes=1518.0, throughput_pps=math.nan, link_bps=1e10)])
-    assert made.high_pps < 1.7e6  # two links of 812.7 kpps
+    (prediction,) = moved.predict([Point(cores=64, frame_bytes=1518.0, throughput_pps=math.nan, link_bps=1e10)])
+    assert prediction.high_pps < 1.7e6  # two links of 812.7 kpps
 
 
 def test_the_command_asks_for_more_cores_on_a_slower_host_and_for_two_measurements_there(

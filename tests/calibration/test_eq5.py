@@ -33,9 +33,9 @@ def test_the_mean_error_over_table_2_is_that_of_the_paper(tables: Tables) -> Non
 def test_links_limit_where_the_paper_says(flows: int, frame_bytes: int, tables: Tables) -> None:
     calibrating, held_out = tables
     point = next(p for p in held_out if (p.flows, p.frame_bytes) == (flows, frame_bytes))
-    (made,) = fit_eq5(calibrating).predict([point])
-    assert made.limit == ("link" if flows == 1 else "link and cpu")
-    assert abs(made.error_ratio) < 0.011
+    (prediction,) = fit_eq5(calibrating).predict([point])
+    assert prediction.limit == ("link" if flows == 1 else "link and cpu")
+    assert abs(prediction.error_ratio) < 0.011
 
 
 def test_the_service_time_is_eq_7(tables: Tables) -> None:

@@ -25,8 +25,8 @@ def test_a_queue_of_which_nobody_says_whether_it_is_shared_is_asked_for() -> Non
     now, no = fact.interval_pps, fact.intervals_pps["no"]
     # Cores that cannot collapse forward at least what fewer did: the interval loses its lower part.
     assert no[0] > now[0]
-    (made,) = fit(with_shared_queue(POINTS, False)).predict(ASKED)
-    assert no == pytest.approx((made.low_pps, made.high_pps))
+    (prediction,) = fit(with_shared_queue(POINTS, False)).predict(ASKED)
+    assert no == pytest.approx((prediction.low_pps, prediction.high_pps))
     assert all(part in fact.text for part in ("shared_queue = no", "shared_queue = yes", "8 cores forward"))
 
 

@@ -29,8 +29,8 @@ def machine(cores: int, frame_bytes: float = 64.0, sigma: float = 0.05, alpha: f
 
 def test_one_point_decides_one_parameter_and_predicts_itself() -> None:
     fitted = fit([machine(1)])
-    (made,) = fitted.predict([machine(1)])
-    assert abs(made.error_ratio) < 2e-3
+    (prediction,) = fitted.predict([machine(1)])
+    assert abs(prediction.error_ratio) < 2e-3
     assert fitted.effective_parameters <= 1.0 + 1e-6
 
 
@@ -43,10 +43,10 @@ def test_the_points_never_decide_more_parameters_than_there_are_points(points: i
 def test_rates_that_follow_a_law_are_predicted_by_it() -> None:
     fitted = fit([machine(1), machine(4), machine(1, 1518.0)], laws=["serial"])
     held_out = [machine(2), machine(3), machine(4, 1518.0), machine(8, 512.0)]
-    for made in fitted.predict(held_out):
+    for prediction in fitted.predict(held_out):
         # Beyond what was measured a machine may stray from its law, so the law is not all that decides there.
-        assert abs(made.error_ratio) < (0.002 if made.point.cores <= 4 else 0.02)
-        assert made.low_pps < made.point.throughput_pps < made.high_pps
+        assert abs(prediction.error_ratio) < (0.002 if prediction.point.cores <= 4 else 0.02)
+        assert prediction.low_pps < prediction.point.throughput_pps < prediction.high_pps
     sigma = fitted.parameters["serial.sigma"]
     assert abs(sigma.value - 0.05) < 3.0 * sigma.standard_error
 
@@ -70,16 +70,16 @@ def test_intervals_widen_away_from_the_points() -> None:
 def test_beyond_the_points_a_router_may_lose_more_than_between_them_but_never_gain_on_its_cores() -> None:
     fitted = fit([machine(1), machine(4)])
     between, *beyond = fitted.predict([machine(2), machine(8), machine(64)])
-    for made in beyond:
-        assert made.throughput_pps / made.low_pps > between.throughput_pps / between.low_pps
-        linear = machine(4).throughput_pps / 4 * made.point.cores
-        assert made.high_pps < linear * (1.0 + 3.0 * fitted.noise_ratio)
+    for prediction in beyond:
+        assert prediction.throughput_pps / prediction.low_pps > between.throughput_pps / between.low_pps
+        linear = machine(4).throughput_pps / 4 * prediction.point.cores
+        assert prediction.high_pps < linear * (1.0 + 3.0 * fitted.noise_ratio)
 
 
 def test_growth_faster_than_the_cores_is_followed_where_it_was_measured() -> None:
     quick = [Point(cores=k, frame_bytes=64.0, throughput_pps=1e6 * k**1.2) for k in (1, 2, 4)]
-    (made,) = fit(quick).predict([replace(quick[0], cores=8)])
-    assert made.high_pps > 8 * quick[-1].throughput_pps / 4
+    (prediction,) = fit(quick).predict([replace(quick[0], cores=8)])
+    assert prediction.high_pps > 8 * quick[-1].throughput_pps / 4
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_the_interval_of_a_point_does_not_depend_on_what_else_is_asked() -> None
     fitted = fit([machine(1), machine(2), machine(8)])
     (alone,) = fitted.predict([machine(5)])
     among = fitted.predict([machine(k, size) for size in (64.0, 1518.0) for k in range(1, 33)])
-    result = next(made for made in among if made.point == alone.point)
+    result = next(prediction for prediction in among if prediction.point == alone.point)
     # NumPy's exponentials of a long and of a short row may differ in their last bit, by the vectors of the CPU.
     assert result.throughput_pps == pytest.approx(alone.throughput_pps, rel=1e-12)
     assert result.limit == alone.limit
@@ -105,7 +105,7 @@ def test_more_cores_forward_less_only_where_a_collapse_is_possible_and_that_is_s
     own, unstated = (
         fit([queued(k, shared=shared) for k in calibrated_cores], noise_ratio=0.01) for shared in (False, None)
     )
-    lows = [made.low_pps for made in own.predict([queued(k, shared=False) for k in (4, *predicted_cores)])]
+    lows = [prediction.low_pps for prediction in own.predict([queued(k, shared=False) for k in (4, *predicted_cores)])]
     assert own.remarks([queued(12, shared=False)]) == ()
     assert all(more >= 0.99 * fewer for fewer, more in itertools.pairwise(lows))
     (remark,) = unstated.remarks([queued(12, shared=None)])
@@ -117,8 +117,8 @@ def test_more_cores_forward_less_only_where_a_collapse_is_possible_and_that_is_s
 def test_a_queue_that_cores_share_is_foretold_to_collapse() -> None:
     fitted = fit([queued(k, shared=True) for k in (1, 2, 4)])
     assert list(fitted.law_weights) == ["lock"]
-    made = {each.point.cores: each for each in fitted.predict([queued(k, shared=True) for k in (4, 32)])}
-    assert made[32].throughput_pps < 0.8 * made[4].throughput_pps
+    few, many = fitted.predict([queued(k, shared=True) for k in (4, 32)])
+    assert many.throughput_pps < 0.8 * few.throughput_pps
 
 
 def test_a_lock_passes_what_its_time_and_its_handovers_allow() -> None:
@@ -142,8 +142,8 @@ def test_foreign_rings_cost_where_the_card_and_the_driver_deal_differently() -> 
         k: Point(cores=k, frame_bytes=64.0, throughput_pps=1e6 * rate, layout=ring) for k, rate in measured.items()
     }
     fitted = fit([points[k] for k in (1, 3, 8)])
-    for made in fitted.predict([points[k] for k in (2, 4, 5, 12)]):
-        assert abs(made.error_ratio) < 0.03
+    for prediction in fitted.predict([points[k] for k in (2, 4, 5, 12)]):
+        assert abs(prediction.error_ratio) < 0.03
     blind = fit([replace(points[k], layout=Layout()) for k in (1, 3, 8)])
     (worse,) = blind.predict([replace(points[4], layout=Layout())])
     assert abs(worse.error_ratio) > 0.06
@@ -184,10 +184,10 @@ def test_many_repetitions_tell_how_a_machine_strays_that_is_fast_or_slow_and_sel
         ]
 
     point = machine(1)
-    (made,) = fit([replace(point, throughput_pps=rate) for rate in rates(100)]).predict([point])
-    inside = [made.low_pps <= rate <= made.high_pps for rate in rates(1000)]
+    (prediction,) = fit([replace(point, throughput_pps=rate) for rate in rates(100)]).predict([point])
+    inside = [prediction.low_pps <= rate <= prediction.high_pps for rate in rates(1000)]
     assert np.mean(inside) >= 0.92
-    assert made.high_pps / made.low_pps < math.exp(0.6)  # a normal law of the same deviation is 0.9 wide
+    assert prediction.high_pps / prediction.low_pps < math.exp(0.6)  # a normal law of the same deviation is 0.9 wide
 
 
 @pytest.mark.slow
@@ -197,8 +197,8 @@ def test_an_outlier_is_named_and_decides_nothing() -> None:
     fitted = fit(points)
     assert [point.cores for point in fitted.outliers] == [6]
     assert any("6 cores" in text and "outlier" in text for text in fitted.warnings)
-    (made,) = fitted.predict([machine(6)])
-    assert abs(made.error_ratio) < 0.02
+    (prediction,) = fitted.predict([machine(6)])
+    assert abs(prediction.error_ratio) < 0.02
 
 
 def test_points_that_agree_with_a_law_have_neither_outliers_nor_warnings() -> None:
@@ -220,8 +220,8 @@ def test_the_discrepancy_covers_what_no_law_explains_between_two_points() -> Non
         replace(machine(k), throughput_pps=machine(k).throughput_pps * (1.05 if k % 2 else 0.95)) for k in range(1, 13)
     ]
     fitted = fit([jagged[k - 1] for k in (1, 2, 5, 8, 11, 12)])
-    made = fitted.predict([point for point in jagged if point.cores in (3, 4, 6, 7, 9, 10)])
-    assert sum(item.low_pps < item.point.throughput_pps < item.high_pps for item in made) >= 5
+    predictions = fitted.predict([point for point in jagged if point.cores in (3, 4, 6, 7, 9, 10)])
+    assert sum(row.low_pps < row.point.throughput_pps < row.high_pps for row in predictions) >= 5
 
 
 @pytest.mark.slow
@@ -256,7 +256,7 @@ def test_a_fitted_router_crosses_process_borders() -> None:
 def test_table_2_is_predicted_from_table_1_with_any_seed(seed: int, tables: Tables) -> None:
     # Linear contention alone, fitted by hand, errs by 0.74 % on average; eqs. 5-7 by 1.75 % on the same 16 rows.
     calibrating, held_out = tables
-    errors = [abs(made.error_ratio) for made in fit(calibrating, seed=seed).predict(held_out)]
+    errors = [abs(prediction.error_ratio) for prediction in fit(calibrating, seed=seed).predict(held_out)]
     assert sum(errors) / len(errors) <= 0.007
     assert max(errors) <= 0.015
 
@@ -283,9 +283,9 @@ def test_the_next_point_of_a_router_known_on_1_and_4_cores_lies_between_them(tab
 
 def test_a_known_cap_limits_and_is_named() -> None:
     fitted = fit([machine(1)])
-    (made,) = fitted.predict([replace(machine(8), nic_cap_pps=4e6)])
-    assert made.limit == "nic"
-    assert made.throughput_pps == pytest.approx(4e6, rel=0.02)
+    (prediction,) = fitted.predict([replace(machine(8), nic_cap_pps=4e6)])
+    assert prediction.limit == "nic"
+    assert prediction.throughput_pps == pytest.approx(4e6, rel=0.02)
 
 
 def test_unusable_calibrations_are_refused() -> None:
@@ -395,9 +395,9 @@ def test_no_law_grows_faster_than_its_cores_whatever_its_prior_allows(law: Law) 
 
 def test_a_flat_series_is_fitted_without_a_warning_and_stays_flat() -> None:
     flat = [Point(cores=k, frame_bytes=64.0, throughput_pps=1e6) for k in (1, 2, 4, 8)]
-    (made,) = fit(flat).predict([replace(flat[0], cores=16)])  # pytest turns NumPy's warnings into errors
-    assert abs(made.error_ratio) < 0.05
-    assert made.limit == "shared"
+    (prediction,) = fit(flat).predict([replace(flat[0], cores=16)])  # pytest turns NumPy's warnings into errors
+    assert abs(prediction.error_ratio) < 0.05
+    assert prediction.limit == "shared"
 
 
 @pytest.mark.parametrize(
@@ -436,8 +436,8 @@ def test_a_point_prediction_lies_inside_its_own_interval_even_if_only_collapsing
     likely = replace(
         fitted, fitted=tuple(replace(each, weight=0.99 if each.law.collapses else 0.01) for each in fitted.fitted)
     )
-    for made in likely.predict([replace(points[0], cores=k) for k in (3, 8, 16, 32)]):
-        assert made.low_pps < made.throughput_pps < made.high_pps
+    for prediction in likely.predict([replace(points[0], cores=k) for k in (3, 8, 16, 32)]):
+        assert prediction.low_pps < prediction.throughput_pps < prediction.high_pps
 
 
 @pytest.mark.parametrize("share", [0.9, 0.75])
@@ -461,10 +461,10 @@ def test_knowing_a_link_that_does_not_bind_does_not_worsen_a_calibration(
         return results
 
     with_link, without = table(10e9), table(None)
-    for made in fit(with_link).predict(with_link):
-        assert abs(made.error_ratio) < 0.01
-        assert made.low_pps <= made.point.throughput_pps <= made.high_pps
-    assert all(abs(made.error_ratio) < 0.01 for made in fit(without).predict(without))
+    for prediction in fit(with_link).predict(with_link):
+        assert abs(prediction.error_ratio) < 0.01
+        assert prediction.low_pps <= prediction.point.throughput_pps <= prediction.high_pps
+    assert all(abs(prediction.error_ratio) < 0.01 for prediction in fit(without).predict(without))
 
 
 def test_what_a_link_loses_at_one_point_it_does_not_lose_far_from_there() -> None:
@@ -475,7 +475,9 @@ def test_what_a_link_loses_at_one_point_it_does_not_lose_far_from_there() -> Non
     last = Point(cores=4, frame_bytes=1518.0, throughput_pps=math.nan, link_bps=10e9)
     fitted = fit([*points, replace(last, throughput_pps=0.9 * last.line_rate_pps)])
     near, far = replace(last, frame_bytes=1500.0), replace(last, frame_bytes=9000.0, cores=32)
-    lost, whole = (made.throughput_pps / made.point.line_rate_pps for made in fitted.predict([near, far]))
+    lost, whole = (
+        prediction.throughput_pps / prediction.point.line_rate_pps for prediction in fitted.predict([near, far])
+    )
     assert lost == pytest.approx(0.9, abs=0.02)
     assert whole == pytest.approx(1.0, abs=0.02)
 

@@ -116,8 +116,8 @@ def test_measuring_stops_when_every_rate_is_known_as_well_as_asked() -> None:
     assert known.half_width_ratio <= 0.05
     assert len(known.measured) < 16
     assert sum(each.frame_bytes == 64.0 for each in known.measured) >= 8
-    made = known.fitted.predict([replace(each, throughput_pps=measure(each)) for each in able])
-    assert all(abs(each.error_ratio) < 0.05 for each in made)
+    predictions = known.fitted.predict([replace(each, throughput_pps=measure(each)) for each in able])
+    assert all(abs(prediction.error_ratio) < 0.05 for prediction in predictions)
     more = measure_until(
         measure, able, until_ratio=0.001, known=known.measured, most=len(known.measured) + 2, spread_s=0.0
     )

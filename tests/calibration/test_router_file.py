@@ -67,8 +67,8 @@ def test_the_closed_form_of_the_file_is_the_calibrated_prediction_at_every_numbe
     fitted = fit(points, laws=laws)
     predicted = [replace(points[0], cores=k, throughput_pps=float("nan")) for k in range(1, 13)]
     text = saved(fitted, predicted).text
-    for made in fitted.predict(predicted):
-        assert solved_pps(text, made.point.cores) == pytest.approx(made.throughput_pps, rel=1e-5)
+    for prediction in fitted.predict(predicted):
+        assert solved_pps(text, prediction.point.cores) == pytest.approx(prediction.throughput_pps, rel=1e-5)
 
 
 @pytest.mark.slow
@@ -77,24 +77,26 @@ def test_meyers_router_is_the_same_within_half_a_percent_at_every_frame_size(tab
     fitted = fit(calibrating)
     file = saved(fitted, held_out)
     assert file.warnings == ()
-    for made in fitted.predict([*calibrating, *held_out]):
-        flows, k = made.point.flows, made.point.cores
+    for prediction in fitted.predict([*calibrating, *held_out]):
+        flows, k = prediction.point.flows, prediction.point.cores
         assert flows is not None
         model, _ = build_router({**tomllib.loads(file.text), "cores": k})
         load = OfferedLoad(
-            rate_pps=made.point.line_rate_pps,
-            frames=FrameMix.fixed(round(made.point.frame_bytes)),
+            rate_pps=prediction.point.line_rate_pps,
+            frames=FrameMix.fixed(round(prediction.point.frame_bytes)),
             flows=FlowSet.crafted(flows, ports=2),
         )
         solved = Solve(model=model).trial(load, 1.0).forwarded_pps
-        assert solved == pytest.approx(made.throughput_pps, rel=0.005)
+        assert solved == pytest.approx(prediction.throughput_pps, rel=0.005)
     # The laws alone, without the factors on top, are that near too.
     document = tomllib.loads(file.text)
-    (made,) = fitted.predict([replace(calibrating[0], cores=4, flows=4, frame_bytes=64.0)])
+    (prediction,) = fitted.predict([replace(calibrating[0], cores=4, flows=4, frame_bytes=64.0)])
     del document["contention"]["discrepancy"]
     model, load_of_file = build_router(document)
     assert load_of_file is not None
-    assert Solve(model=model).trial(load_of_file, 1.0).forwarded_pps == pytest.approx(made.throughput_pps, rel=0.005)
+    assert Solve(model=model).trial(load_of_file, 1.0).forwarded_pps == pytest.approx(
+        prediction.throughput_pps, rel=0.005
+    )
 
 
 @pytest.mark.slow
@@ -103,8 +105,8 @@ def test_what_few_cores_or_polled_queues_cost_is_in_the_factors() -> None:
     points = [replace(point(k, rate), layout=layout) for k, rate in ((1, 2.0), (2, 4.2), (4, 8.0))]
     fitted = fit(points)
     text = saved(fitted).text
-    for made in fitted.predict(points):
-        assert solved_pps(text, made.point.cores) == pytest.approx(made.throughput_pps, rel=1e-5)
+    for prediction in fitted.predict(points):
+        assert solved_pps(text, prediction.point.cores) == pytest.approx(prediction.throughput_pps, rel=1e-5)
 
 
 @pytest.mark.slow
@@ -150,9 +152,9 @@ def test_validate_saves_a_router_that_solves_and_simulates(
     assert f"wrote {path}" in capsys.readouterr().err.replace("\n", "")
     model, load = read_router_and_load(path)
     assert load is not None
-    (made,) = fit(tables[0]).predict([replace(tables[0][0], cores=4, flows=4, frame_bytes=64.0)])
-    assert Solve(model=model).trial(load, 1.0).forwarded_pps == pytest.approx(made.throughput_pps, rel=0.005)
-    assert Simulate(model=model).trial(load, 2e-3).forwarded_pps == pytest.approx(made.throughput_pps, rel=0.01)
+    (prediction,) = fit(tables[0]).predict([replace(tables[0][0], cores=4, flows=4, frame_bytes=64.0)])
+    assert Solve(model=model).trial(load, 1.0).forwarded_pps == pytest.approx(prediction.throughput_pps, rel=0.005)
+    assert Simulate(model=model).trial(load, 2e-3).forwarded_pps == pytest.approx(prediction.throughput_pps, rel=0.01)
     assert run(["solve", str(path), "--load", "5 Mpps"]) == 0
 
 

@@ -25,9 +25,9 @@ def poller(cores: int, *, service_s: float = 100e-9, sigma: float = 0.0, poll: f
 def test_a_second_core_can_add_more_than_the_first_where_it_takes_a_port_over() -> None:
     calibrating = [poller(cores) for cores in (1, 4)]
     poll = replace(POLL_SHAPE, mean=0.06, sd=0.005)
-    (made,) = fit(calibrating, poll=poll).predict([poller(2)])
-    assert made.throughput_pps > 2.0 * calibrating[0].throughput_pps
-    assert abs(made.error_ratio) < 0.02
+    (prediction,) = fit(calibrating, poll=poll).predict([poller(2)])
+    assert prediction.throughput_pps > 2.0 * calibrating[0].throughput_pps
+    assert abs(prediction.error_ratio) < 0.02
 
 
 @pytest.mark.slow

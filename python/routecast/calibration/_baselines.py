@@ -30,7 +30,7 @@ import numpy as np
 
 from routecast.calibration._discrepancy import REPEATABILITY_RATIO
 from routecast.calibration.eq5 import fit_eq5
-from routecast.calibration.forward import flow_groups
+from routecast.calibration.forward import cap_pps, flow_groups
 from routecast.calibration.score import intervals
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
@@ -53,7 +53,7 @@ def predict_baselines(
     calibrating: Sequence[Point], points: Sequence[Point]
 ) -> dict[str, list[tuple[float, Intervals]]]:
     """Predict frames per second at ``points``, with intervals, by every baseline that the calibration points allow."""
-    core_limited = [p for p in calibrating if p.throughput_pps < _CAPPED_RATIO * _cap_pps(p)] or list(calibrating)
+    core_limited = [p for p in calibrating if p.throughput_pps < _CAPPED_RATIO * cap_pps(p)] or list(calibrating)
     frame_bytes = min(point.frame_bytes for point in core_limited)
     smallest = [point for point in core_limited if point.frame_bytes == frame_bytes]
     predictions = {
@@ -90,10 +90,6 @@ def bootstrap(
     logs = np.repeat(np.log(predict(disturbed, points)), _NOISE_COPIES, axis=0)
     logs = logs + sd * random.standard_normal(logs.shape)
     return list(zip(map(float, predict(measured[None], points)[0]), intervals(logs, np.ones(len(logs))), strict=True))
-
-
-def _cap_pps(point: Point) -> float:
-    return min(point.line_rate_pps, point.nic_cap_pps or math.inf)
 
 
 def _predict(core_pps: CorePps, calibrating: Sequence[Point], rates: Floats, points: Sequence[Point]) -> Floats:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from routecast.calibration.forward import cap_pps
 from routecast.evaluate.points import Point
 
 if TYPE_CHECKING:
@@ -262,4 +263,4 @@ class Discrepancy:
 
 def is_capped(point: Point) -> bool:
     """Whether links or cards limit a measured rate."""
-    return point.throughput_pps >= _CAPPED_RATIO * min(point.line_rate_pps, point.nic_cap_pps or math.inf)
+    return point.throughput_pps >= _CAPPED_RATIO * cap_pps(point)

@@ -62,8 +62,8 @@ def weighted_quantiles(samples: Floats, weights: Floats, probabilities: Sequence
     ranked = np.take_along_axis(samples, order, axis=0)
     share = weights[order]
     position = np.cumsum(share, axis=0) - 0.5 * share
-    wanted = np.asarray(probabilities) * weights.sum()
-    columns = [np.interp(wanted, *column) for column in zip(position.T, ranked.T, strict=True)]
+    positions = np.asarray(probabilities) * weights.sum()
+    columns = [np.interp(positions, *column) for column in zip(position.T, ranked.T, strict=True)]
     return np.stack(columns, axis=1) if columns else np.empty((len(probabilities), 0))
 
 

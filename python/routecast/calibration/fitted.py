@@ -176,14 +176,12 @@ class FittedRouter:
         quantiles: Floats = np.exp(weighted_quantiles(measured, weights, probabilities)).T
         return quantiles
 
-    def least_cores(
-        self, point: Point, goal_pps: float, *, confidence_ratio: float = CONFIDENCE_RATIO, most: int = MOST_CORES
-    ) -> int | None:
-        """Return the fewest cores, 1 to ``most``, that forward a rate with a probability, or None if no number does.
+    def least_cores(self, point: Point, goal_pps: float, *, confidence_ratio: float = CONFIDENCE_RATIO) -> int | None:
+        """Return the fewest cores, 1 to 4096, that forward a rate with a probability, or None if no number does.
 
         The other conditions are those of ``point``.
         """
-        counts = sparse_counts(most)
+        counts = sparse_counts(MOST_CORES)
         chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
         position = next((i for i, chance in enumerate(chances) if chance >= confidence_ratio), None)
         if position is None:
@@ -299,7 +297,7 @@ class FittedRouter:
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """Parameters of all laws, then the shapes of the heaviest law (named ``law.shape``)."""
-        weights = self._weights()
+        weights = np.concatenate([np.full(len(law.cells), law.weight / len(law.cells)) for law in self.fitted])
         theta = np.concatenate([fitted_law.posterior.samples[1:, :2] for fitted_law in self.fitted])
         per_packet = np.exp(theta[:, 0])
         per_byte = np.exp(theta[:, 0] + theta[:, 1]) / REFERENCE_BYTES
@@ -308,10 +306,11 @@ class FittedRouter:
             _parameter("T_d", per_byte, weights, "s/B", "time per byte"),
         ]
         for k in sorted({point.working_cores for point in self.points} - {1}):
-            factor = np.concatenate([self._factor(fitted_law, float(k)) for fitted_law in self.fitted])
-            parameters.append(
-                _parameter(f"c({k})", factor, weights, "1", f"factor on the service time with {k} busy cores")
-            )
+            busy = np.array([1.0, float(k)])
+            rates = np.concatenate([self.log_core_rates(law, busy, REFERENCE_BYTES) for law in self.fitted])
+            factor = np.exp(rates[:, 0] - rates[:, 1])
+            meaning = f"factor on the service time with {k} busy cores"
+            parameters.append(_parameter(f"c({k})", factor, weights, "1", meaning))
         best = self.fitted[0]
         equal_weights = np.full(len(best.posterior.samples) - 1, 1.0)
         for column, shape in enumerate(best.law.shapes, start=2):
@@ -371,9 +370,9 @@ class FittedRouter:
         rates, target_rates = self._candidate_and_target_rates(possible, list(targets) or possible, goal_pps)
         return tuple(rank(possible, rates, target_rates, n, noise_ratio=self.noise_ratio))
 
-    def candidates(self, most_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
-        """Return possible measurements on up to ``most_cores`` cores, with calibrated frames and ``frames``."""
-        return candidates(self.points, most_cores, frames)
+    def candidates(self, max_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
+        """Return possible measurements on up to ``max_cores`` cores, with calibrated frames and ``frames``."""
+        return candidates(self.points, max_cores, frames)
 
     def half_width_ratio(self, targets: Sequence[Point], *, goal_pps: float | None = None) -> float:
         """Return half the 95 % interval of the rate over the rate, at the least precise target.
@@ -493,9 +492,6 @@ class FittedRouter:
         )
         return math.inf if grew else float(core_rates[-1][0])
 
-    def _weights(self) -> Floats:
-        return np.concatenate([np.full(len(law.cells), law.weight / len(law.cells)) for law in self.fitted])
-
     def _service_s(self, cores: int, frame_bytes: float) -> Floats:
         """Return the seconds per frame of a core with 1, 2, …, ``cores`` busy cores, averaged over laws.
 
@@ -521,11 +517,7 @@ class FittedRouter:
     def typical_weights(self) -> list[float]:
         """Weights of the laws for a point prediction; laws with a collapse count only if it was measured or stated."""
         calm = [fitted_law.weight * (not fitted_law.law.collapses) for fitted_law in self.fitted]
-        return [fitted_law.weight for fitted_law in self.fitted] if self._falls or not any(calm) else calm
-
-    @property
-    def _falls(self) -> bool:
-        return any(True for _ in _falls(self.points))
+        return [fitted_law.weight for fitted_law in self.fitted] if any(_falls(self.points)) or not any(calm) else calm
 
     def log_core_rates(self, fitted_law: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
         """Return the logarithm of the rate of one core while ``busy`` cores work, (J, n) for the draws of a law."""
@@ -535,11 +527,6 @@ class FittedRouter:
         rates = busy_rate(fitted_law.law, self._on_predicted_host(fitted_law.posterior.samples[1:]), busy[None], sizes)
         log_rates: Floats = np.log(rates) + np.clip(mean, low, high)
         return log_rates
-
-    def _factor(self, fitted_law: FittedLaw, k: float) -> Floats:
-        rates = self.log_core_rates(fitted_law, np.array([1.0, k]), REFERENCE_BYTES)
-        ratio: Floats = np.exp(rates[:, 0] - rates[:, 1])
-        return ratio
 
 
 def _log_rates_with_discrepancy(
@@ -593,17 +580,17 @@ def at_cores(point: Point, cores: int) -> Point:
     return replace(point, cores=cores, flows=None if point.flows is None else cores)
 
 
-def sparse_counts(most: int) -> list[int]:
-    """Return all numbers of cores up to 24, then increasingly sparse ones, up to ``most``.
+def sparse_counts(max_count: int) -> list[int]:
+    """Return all numbers of cores up to 24, then increasingly sparse ones, up to ``max_count``.
 
     Examples
     --------
     >>> sparse_counts(3), sparse_counts(60)[-5:]
     ([1, 2, 3], [38, 43, 48, 54, 60])
     """
-    counts = list(range(1, min(most, _CONSECUTIVE_CORES) + 1))
-    while counts[-1] < most:
-        counts.append(min(most, max(counts[-1] + 1, round(counts[-1] * _COUNT_GROWTH))))
+    counts = list(range(1, min(max_count, _CONSECUTIVE_CORES) + 1))
+    while counts[-1] < max_count:
+        counts.append(min(max_count, max(counts[-1] + 1, round(counts[-1] * _COUNT_GROWTH))))
     return counts
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "REFERENCE_BYTES",
     "Conditions",
     "busy_rate",
+    "cap_pps",
     "flow_groups",
     "log_cap",
     "log_throughput",
@@ -199,7 +200,7 @@ class Conditions:
         """
         measured = cls.of(points)
         is_core_limited = np.array(
-            [len(flow_groups(point)) == 1 and _is_far_below_caps(point) for point in points], dtype=bool
+            [len(flow_groups(p)) == 1 and p.throughput_pps < _UNLIMITED_RATIO * cap_pps(p) for p in points], dtype=bool
         )
         return replace(
             measured,
@@ -208,8 +209,9 @@ class Conditions:
         )
 
 
-def _is_far_below_caps(point: Point) -> bool:
-    return point.throughput_pps < _UNLIMITED_RATIO * min(point.line_rate_pps, point.nic_cap_pps or math.inf)
+def cap_pps(point: Point) -> float:
+    """Return the rate of the links or cards at a point, frames/s."""
+    return min(point.line_rate_pps, point.nic_cap_pps or math.inf)
 
 
 def _bus_byte_per_s(point: Point) -> float:
