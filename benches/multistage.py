@@ -173,7 +173,7 @@ def alone(text: str) -> None:
         inward = [_frame(host + member, "198.19.1.2", "198.18.1.2", 1024 + number) for number in range(FLOWS)]
         ways = (("outward", "e0", "i0", outward), ("inward", "i0", "e0", inward))
         sinks = [
-            inside(layout.switch, lambda: attach(sink(outer + host), "l0")),
+            inside(layout.inside_switch, lambda: attach(sink(outer + host), "l0")),
             inside(layout.netns("left"), lambda: attach(sink(host + member), "h0")),
         ]
         indices = inside(place, lambda: {name: socket.if_nametoindex(name) for name in ("e0", "i0")})

@@ -67,8 +67,9 @@ def send_request(name: str, request: str, **arguments: Any) -> Any:
     if answer is None:
         raise EnvironmentProblem(f"{name}: the process that holds the router ended before it answered")
     if "refused" in answer:
-        kind = QuantityProblem if answer["exit_code"] == QuantityProblem.exit_code else None
-        raise kind("", answer["refused"]) if kind else EnvironmentProblem(answer["refused"])
+        if answer["exit_code"] == QuantityProblem.exit_code:
+            raise QuantityProblem("", answer["refused"])
+        raise EnvironmentProblem(answer["refused"])
     return answer["result"]
 
 

@@ -56,29 +56,24 @@ class Layout:
     outside: Outside | None = None
 
     @property
-    def name(self) -> str:
-        """Name of the router."""
-        return self.file.name
-
-    @property
-    def is_doubled(self) -> bool:
-        """Whether a second load balancer stands by."""
+    def has_standby(self) -> bool:
+        """Whether there is a standby load balancer."""
         return len(self.file.balancer) > 1
 
     def netns(self, element: str) -> str:
         """Return the network namespace of an element."""
-        if self.outside is not None and not self.is_doubled and element == self.file.balancer[0].name:
+        if self.outside is not None and not self.has_standby and element == self.file.balancer[0].name:
             return self.outside.netns
-        return f"rc-{self.name}-{element}"
+        return f"rc-{self.file.name}-{element}"
 
     @property
-    def switch(self) -> str:
+    def inside_switch(self) -> str:
         """Namespace of the switch between load balancers and back-end routers."""
         return self.netns("inside-switch")
 
     @property
-    def net(self) -> str:
-        """Namespace of the outside networks' switches, where there are two load balancers."""
+    def outside_switch(self) -> str:
+        """Namespace of the switches of the outside networks, which connect two load balancers."""
         return self.netns("outside-switch") if self.outside is None else self.outside.netns
 
     def balancers(self) -> list[str]:
@@ -88,7 +83,11 @@ class Layout:
     def base_namespaces(self) -> list[str]:
         """Return all namespaces except those of the back-end routers."""
         hosts = [segment.name for segment in self.file.segment] if self.outside is None else []
-        names = [self.switch, *([self.net] if self.is_doubled else []), *map(self.netns, [*self.balancers(), *hosts])]
+        names = [
+            self.inside_switch,
+            *([self.outside_switch] if self.has_standby else []),
+            *map(self.netns, [*self.balancers(), *hosts]),
+        ]
         return [name for name in names if self.outside is None or name != self.outside.netns]
 
     @property
@@ -98,7 +97,7 @@ class Layout:
 
     def port(self, segment: int) -> str:
         """Return the interface of a load balancer on an outside network."""
-        return f"e{segment}" if self.outside is None or self.is_doubled else self.outside.interfaces[segment]
+        return f"e{segment}" if self.outside is None or self.has_standby else self.outside.interfaces[segment]
 
     def router_mac(self, segment: int) -> str:
         """Return the MAC address of the router on an outside network."""
@@ -136,27 +135,30 @@ class Layout:
             host = (self.netns(segment.name), "h0", self.host_mac(s))
             ends = [(self.netns(name), f"e{s}", self.caller_mac(n, s)) for n, name in enumerate(self.balancers())]
             if self.outside is None:
-                far, count = ((self.net, f"h{s}", ""), 1) if self.is_doubled else (ends[0], queues[0])
+                far, count = ((self.outside_switch, f"h{s}", ""), 1) if self.has_standby else (ends[0], queues[0])
                 yield Wire(host, far, segment.mtu, count)
-            for n, end in enumerate(ends if self.is_doubled else []):
-                yield Wire(end, (self.net, f"l{s}{n}", ""), segment.mtu, queues[n])
+            for n, end in enumerate(ends if self.has_standby else []):
+                yield Wire(end, (self.outside_switch, f"l{s}{n}", ""), segment.mtu, queues[n])
         for n, name in enumerate(self.balancers()):
             yield Wire(
-                (self.netns(name), "i0", self.inside_mac(n)), (self.switch, f"l{n}", ""), self.inside_mtu, queues[n]
+                (self.netns(name), "i0", self.inside_mac(n)),
+                (self.inside_switch, f"l{n}", ""),
+                self.inside_mtu,
+                queues[n],
             )
 
     def wire_of(self, router: str, number: int) -> Wire:
         """Return the wire of a back-end router."""
         near = (self.netns(router), "b0", self.member_mac(number))
-        return Wire(near, (self.switch, f"p{number}", ""), self.inside_mtu)
+        return Wire(near, (self.inside_switch, f"p{number}", ""), self.inside_mtu)
 
     def bridges(self) -> Iterator[tuple[str, str, list[str]]]:
         """Yield the switches: namespace, bridge, and initial ports."""
-        yield self.switch, "sw0", [f"l{n}" for n in range(len(self.file.balancer))]
-        if self.is_doubled:
+        yield self.inside_switch, "sw0", [f"l{n}" for n in range(len(self.file.balancer))]
+        if self.has_standby:
             for s in range(len(self.file.segment)):
                 far = f"h{s}" if self.outside is None else self.outside.interfaces[s]
-                yield self.net, f"s{s}", [far, *(f"l{s}{n}" for n in range(len(self.file.balancer)))]
+                yield self.outside_switch, f"s{s}", [far, *(f"l{s}{n}" for n in range(len(self.file.balancer)))]
 
     def host_commands(self, s: int, segment: SegmentTable) -> Iterator[str]:
         """Yield the commands of `ip -batch` for the host of an outside network."""

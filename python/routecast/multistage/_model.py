@@ -1,7 +1,7 @@
-"""The simulator's model of a router of many machines, from the same file, and its failures as events of a trial.
+"""The simulator's model of a router of many machines, from its file, and its failures as events of a trial.
 
-The file does not give the time of a machine for a frame, so that a back-end router needs a ``cap``. Load balancers,
-links and switches take no time in the model, unless the cost of a load balancer is given.
+The file gives no service time of a machine, so that every back-end router needs a ``cap``. Load balancers, links and
+switches take no time in the model.
 """
 
 from __future__ import annotations
@@ -27,76 +27,65 @@ _UDP = 17
 _FIRST_PORT, _ECHO_PORT = 1024, 7
 _LINK_BPS = 1e12
 _QUEUE_FRAMES = 65_536
-"""Of what is not limited by the file: load balancers and links."""
+"""Queue of load balancers and links, which the file does not limit."""
 
 
 @value
 class FlowChoices:
-    """The back-end routers of the flows of a load: a pure function of the file, known before any frame is sent."""
+    """The back-end routers of the flows of a load, which follow from the file alone."""
 
     choices: tuple[tuple[str, ...], ...] = field("Back-end routers of each flow, in order of preference")
 
     @classmethod
     def of(cls, file: MultistageFile, flows: Iterable[Mapping[str, object]]) -> FlowChoices:
-        """Return the choices of UDP flows.
+        """Return the choices for UDP flows.
 
-        ``flows``: ``source_address``, ``destination_address``, ``source_port``, ``destination_port``, as the tester has
-        them.
+        ``flows``: ``source_address``, ``destination_address``, ``source_port`` and ``destination_port`` of each, with
+        the keys of the tester.
         """
-        rows = [
-            flow_row(
-                str(flow["source_address"]),
-                str(flow["destination_address"]),
-                _UDP,
-                (int(str(flow["source_port"])), int(str(flow["destination_port"]))),
-                False,
-            )
-            for flow in flows
-        ]
-        weights = [(number, table.weight) for number, table in enumerate(file.router)]
-        names = [table.name for table in file.router]
-        return cls(
-            choices=tuple(tuple(names[number] for number in order) for order in flow_table(weights, file.seed, rows))
-        )
+        rows = []
+        for flow in flows:
+            ports = int(str(flow["source_port"])), int(str(flow["destination_port"]))
+            rows.append(flow_row(str(flow["source_address"]), str(flow["destination_address"]), _UDP, ports, False))
+        weights = [(number, router.weight) for number, router in enumerate(file.router)]
+        orders = flow_table(weights, file.seed, rows)
+        return cls(choices=tuple(tuple(file.router[number].name for number in order) for order in orders))
 
     def chosen(self, dead: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the router of each flow while some are known to be dead; if all are, none is left out."""
-        away = {*dead}
-        return tuple(next((name for name in order if name not in away), order[0]) for order in self.choices)
+        """Return the router of each flow after verdicts on ``dead`` routers; the first choice if all are dead."""
+        dead = {*dead}
+        return tuple(next((name for name in order if name not in dead), order[0]) for order in self.choices)
 
     def share(self, name: str) -> float:
         """Return the share of the flows that goes to a back-end router."""
         return Counter(self.chosen())[name] / len(self.choices)
 
 
-def model_of(file: MultistageFile, flows: FlowChoices, *, balancer_s: float = 0.0) -> RouterModel:
-    """Return the model of a router of many machines for the flows of a load.
+def model_of(file: MultistageFile, flows: FlowChoices) -> RouterModel:
+    """Return the model of a router of many machines with its active load balancer, for the flows of a load.
 
-    It has the active load balancer; a standby does nothing.
-
-    ``flows``: of the load's flows, by their numbers; ``balancer_s``: what a load balancer takes for a frame, each way,
-    s. Raises ModelProblem: a back-end router has no ``cap``, or the scheme is not ``flow_hash``: what it forwards is
-    not known.
+    ``flows``: by the numbers of the load's flows. Raises ModelProblem: a back-end router has no ``cap``, or the scheme
+    is not ``flow_hash``.
     """
     problems = [
-        Problem(f"router[{n}].cap", "is missing: what the machine forwards is not known; give its cap")
-        for n, table in enumerate(file.router)
-        if not table.cap
+        Problem(f"router[{n}].cap", "is missing: the model needs the forwarding rate of the machine")
+        for n, router in enumerate(file.router)
+        if not router.cap
     ]
     if file.scheme != "flow_hash":
-        problems.append(Problem("scheme", f'"{file.scheme}" has no model: flow_hash has'))
+        problems.append(Problem("scheme", f'"{file.scheme}" has no model: only flow_hash has one'))
     if problems:
         raise ModelProblem(f"model of {file.name!r}", problems)
     balancer = file.balancer[0].name
-    works = {"balance": ServiceCost(per_packet_s=balancer_s), "return": ServiceCost(per_packet_s=balancer_s)}
-    servers = [Server(name=balancer, cores=1, technology=_technology(balancer, _QUEUE_FRAMES, works))]
-    for table in file.router:
-        forward = {"forward": ServiceCost(per_packet_s=1.0 / (table.cap or math.nan))}
-        servers.append(Server(name=table.name, cores=1, technology=_technology(table.name, table.queue, forward)))
+    no_time = {"balance": ServiceCost(), "return": ServiceCost()}
+    servers = [Server(name=balancer, cores=1, technology=_technology(balancer, _QUEUE_FRAMES, no_time))]
+    for router in file.router:
+        forward = {"forward": ServiceCost(per_packet_s=1.0 / (router.cap or math.nan))}
+        servers.append(Server(name=router.name, cores=1, technology=_technology(router.name, router.queue, forward)))
     model = multistage_router(
         servers,
         [Machine(name=balancer, server=balancer)],
-        [Machine(name=table.name, server=table.name) for table in file.router],
+        [Machine(name=router.name, server=router.name) for router in file.router],
         interconnect=Interconnect(link_bps=_LINK_BPS, link_queue_frames=_QUEUE_FRAMES),
         balancing="flow_hash",
         ports_per_balancer=len(file.segment),
@@ -104,12 +93,16 @@ def model_of(file: MultistageFile, flows: FlowChoices, *, balancer_s: float = 0.
         tx_ring_frames=_QUEUE_FRAMES,
         name=file.name,
     )
-    return replace(model, tasks=tuple(_with_flow_routes(task, file, flows) for task in model.tasks))
+    if len(file.router) == 1:
+        return model
+    balance = model.task(_balance_task(file))
+    with_route = replace(balance, route=_flow_route(balance, file, flows.chosen()))
+    return replace(model, tasks=tuple(with_route if task is balance else task for task in model.tasks))
 
 
 @value
 class PredictedFailures:
-    """Elements that die at the same instant, and the predicted loss."""
+    """Elements that fail at the same instant, and the predicted loss."""
 
     events: tuple[Event, ...] = field("Events for the simulator")
     predicted: Mapping[str, PredictedDeath] = field("Detection and loss, by element")
@@ -121,7 +114,7 @@ class PredictedFailures:
 
 
 def death_of(file: MultistageFile, flows: FlowChoices, name: str, *, rate_pps: float) -> PredictedDeath:
-    """Predict the death of one back-end router at a load of the whole router, frames/s; see :func:`predicted_death`."""
+    """Predict the death of a back-end router at a load of the whole router, frames/s; see :func:`predicted_death`."""
     return predicted_death(
         rate_pps=flows.share(name) * rate_pps,
         silence_s=file.detector.silence,
@@ -139,62 +132,58 @@ def deaths_of(
     at_s: float,
     back_s: float = math.inf,
 ) -> PredictedFailures:
-    """Predict the death of back-end routers at one instant, and perhaps their return.
+    """Predict the death of back-end routers at one instant, and their return if ``back_s`` is finite.
 
-    Each is detected by its own silence; from then on each of its flows goes to its next choice. It has its flows again
-    at ``back_s``: how long own frames take to be answered is not in the model.
+    The detector finds each dead router by its silence, and then moves each of its flows to its next choice. At
+    ``back_s`` the router has its flows again: the model leaves out the time in which it answers probe frames.
 
-    ``model``: of :func:`model_of`; ``victims``: back-end routers; another one has flows too; ``rate_pps``: of the load,
-    frames/s, in equal shares of all flows; ``at_s`` and ``back_s``: instants of the trial, s. Raises ModelProblem:
-    there is no such back-end router, it has no flow, or no other has any: nothing can be predicted.
+    ``model``: of :func:`model_of`; ``victims``: back-end routers, but not all that have flows; ``rate_pps``: of the
+    load, frames/s, in equal shares of all flows; ``at_s`` and ``back_s``: instants of the trial, s. Raises
+    ModelProblem: a victim is no back-end router or has no flow, or the victims have all flows.
     """
     victims = list(dict.fromkeys(victims))
-    names = [table.name for table in file.router]
+    names = [router.name for router in file.router]
     problems = [Problem(name, f"is no back-end router: there are {', '.join(names)}") for name in {*victims} - {*names}]
     if not problems and math.fsum(map(flows.share, victims)) > 1.0 - 1e-9:
-        problems.append(
-            Problem("victims", "have all flows: without another that returns frames the time is another one")
-        )
+        problems.append(Problem("victims", "have all flows: silence shows only while another router returns frames"))
     problems += [Problem(name, "has none of the flows") for name in victims if name in names and not flows.share(name)]
     if problems:
         raise ModelProblem(f"failure of {file.name!r}", problems)
     predicted = {name: death_of(file, flows, name, rate_pps=rate_pps) for name in victims}
     events: list[Event] = [Outage(task=f"{name} forward", from_s=at_s, until_s=back_s) for name in victims]
-    balance = _balance(file)
-    next_tasks = _next_tasks(model.task(balance), file)
-    known: list[str] = []
+    balance = model.task(_balance_task(file))
+    detected: list[str] = []
     for name in sorted(victims, key=lambda victim: predicted[victim].detection_s):
-        known.append(name)
-        route = _route(next_tasks, flows.chosen(known))
-        events.append(Reroute(task=balance, at_s=at_s + predicted[name].detection_s, route=route))
+        detected.append(name)
+        route = _flow_route(balance, file, flows.chosen(detected))
+        events.append(Reroute(task=balance.name, at_s=at_s + predicted[name].detection_s, route=route))
     if math.isfinite(back_s):
-        events.append(Reroute(task=balance, at_s=back_s, route=_route(next_tasks, flows.chosen())))
+        events.append(Reroute(task=balance.name, at_s=back_s, route=_flow_route(balance, file, flows.chosen())))
     return PredictedFailures(events=tuple(events), predicted=predicted)
 
 
 def takeover_of(file: MultistageFile, *, rate_pps: float, at_s: float) -> PredictedFailures:
-    """Predict the death of the active load balancer and the takeover by the second one; see :func:`deaths_of`.
+    """Predict the death of the active load balancer and the takeover by the standby; see :func:`deaths_of`.
 
-    Raises ModelProblem: there is no second one, so that all frames are lost until the first is back.
+    Raises ModelProblem: there is no standby, so that all frames are lost until the load balancer is back.
     """
     if len(file.balancer) < 2:
         raise ModelProblem(f"failure of {file.name!r}", [Problem("balancer", "is one: none can take over")])
     predicted = predicted_takeover(rate_pps=rate_pps)
     name = file.balancer[0].name
     until_s = at_s + predicted.detection_s
-    # The second one has the same tables and does the same from then on, so in the model the first is back.
-    tasks = (f"{name} balance", f"{name} return")
-    outages = tuple(Outage(task=task, from_s=at_s, until_s=until_s) for task in tasks)
+    # The standby has the same tables and does the same work, so that in the model the first load balancer returns.
+    outages = tuple(Outage(task=f"{name} {work}", from_s=at_s, until_s=until_s) for work in ("balance", "return"))
     return PredictedFailures(events=outages, predicted={name: predicted})
 
 
 def udp_flows(file: MultistageFile, count: int) -> list[dict[str, object]]:
-    """Return flows from the host of the first network to that of the second, with source ports from 1024 on."""
-    near, far = file.segment[:2]
+    """Return flows from the host of the first network to the host of the second, with source ports from 1024."""
+    left, right = file.segment[:2]
     return [
         {
-            "source_address": near.host_ipv4,
-            "destination_address": far.host_ipv4,
+            "source_address": left.host_ipv4,
+            "destination_address": right.host_ipv4,
             "source_port": _FIRST_PORT + number,
             "destination_port": _ECHO_PORT,
         }
@@ -203,35 +192,33 @@ def udp_flows(file: MultistageFile, count: int) -> list[dict[str, object]]:
 
 
 def failures_of(file: MultistageFile, flows: FlowChoices, *, rate_pps: float) -> dict[str, Any]:
-    """Return the predictions for a router at a load: its forwarded rate, and the loss by the failure of each element.
+    """Predict the forwarded rate of a router at a load, frames/s, and the loss by the failure of each element.
 
-    ``forwarded_pps`` is None where a back-end router has no cap. Of a back-end router that has no flow, or all of them
-    (its silence is told by what the others return), nothing is known: NaN.
+    ``forwarded_pps`` is None without a model (:func:`model_of`). ``away_s`` and ``lost_frames`` are NaN for a load
+    balancer without a standby, and for a back-end router that has no flow or all flows, because silence shows only
+    while another router returns frames.
     """
-    rows = []
-    for table in file.router:
-        share = flows.share(table.name)
-        is_known = 0.0 < share < 1.0
-        dead = death_of(file, flows, table.name, rate_pps=rate_pps) if is_known else None
-        rows.append(_failure(table.name, share, rate_pps, dead))
-    first = file.balancer[0].name
-    rows.append(
-        _failure(first, 1.0, rate_pps, predicted_takeover(rate_pps=rate_pps) if len(file.balancer) > 1 else None)
-    )
-    forwarded_pps = None
-    if all(table.cap for table in file.router) and file.scheme == "flow_hash":
-        forwarded_pps = math.fsum(min(table.cap or 0.0, flows.share(table.name) * rate_pps) for table in file.router)
-    return {"load_pps": rate_pps, "forwarded_pps": forwarded_pps, "failures": rows}
-
-
-def _failure(element: str, share: float, rate_pps: float, dead: PredictedDeath | None) -> dict[str, object]:
-    return {
-        "element": element,
-        "share": share,
-        "rate_pps": share * rate_pps,
-        "away_s": dead.detection_s if dead else math.nan,
-        "lost_frames": dead.lost_frames if dead else math.nan,
+    shares = {router.name: flows.share(router.name) for router in file.router}
+    deaths = {
+        name: death_of(file, flows, name, rate_pps=rate_pps) if 0.0 < share < 1.0 else None
+        for name, share in shares.items()
     }
+    balancer = file.balancer[0].name
+    deaths[balancer] = predicted_takeover(rate_pps=rate_pps) if len(file.balancer) > 1 else None
+    forwarded_pps = None
+    if all(router.cap for router in file.router) and file.scheme == "flow_hash":
+        forwarded_pps = math.fsum(min(router.cap or 0.0, shares[router.name] * rate_pps) for router in file.router)
+    failures = [
+        {
+            "element": name,
+            "share": share,
+            "rate_pps": share * rate_pps,
+            "away_s": death.detection_s if (death := deaths[name]) else math.nan,
+            "lost_frames": death.lost_frames if death else math.nan,
+        }
+        for name, share in {**shares, balancer: 1.0}.items()
+    ]
+    return {"load_pps": rate_pps, "forwarded_pps": forwarded_pps, "failures": failures}
 
 
 def _technology(name: str, queue_frames: int, functions: Mapping[str, ServiceCost]) -> Technology:
@@ -245,28 +232,16 @@ def _technology(name: str, queue_frames: int, functions: Mapping[str, ServiceCos
     )
 
 
-def _balance(file: MultistageFile) -> str:
+def _balance_task(file: MultistageFile) -> str:
     return f"{file.balancer[0].name} balance"
 
 
-def _next_tasks(task: TaskUnit, file: MultistageFile) -> Mapping[str, str]:
-    """Return the task unit towards each back-end router, by its name, of a task that chooses among all."""
-    to = dict.fromkeys(task.route.to)
+def _flow_route(balance: TaskUnit, file: MultistageFile, routers: Iterable[str]) -> Route:
+    """Return the route of the balancing task that sends each flow to its back-end router."""
     balancer = file.balancer[0].name
-    return {
-        table.name: next(failure for failure in to if failure.startswith(f"{balancer} to {table.name} ("))
-        for table in file.router
+    targets = {
+        router.name: next(task for task in balance.route.to if task.startswith(f"{balancer} to {router.name} ("))
+        for router in file.router
     }
-
-
-def _route(next_tasks: Mapping[str, str], chosen: Iterable[str]) -> Route:
-    return Route(kind="per_flow", to=tuple(next_tasks[name] for name in chosen))
-
-
-def _with_flow_routes(task: TaskUnit, file: MultistageFile, flows: FlowChoices) -> TaskUnit:
-    """Return a task of the model; the balancing one gets the route of each flow."""
-    if task.name != _balance(file) or len(file.router) == 1:
-        return task
-    next_tasks = _next_tasks(task, file)
-    # All next_tasks stay known, also those that no flow takes at first.
-    return replace(task, route=_route(next_tasks, flows.chosen()))
+    # All targets follow after those of the flows, so that a back-end router without flows stays part of the model.
+    return Route(kind="per_flow", to=(*map(targets.__getitem__, routers), *targets.values()))

@@ -84,17 +84,17 @@ def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
 
 def routers_table(status: Mapping[str, Any]) -> Table:
     """Return the table of the back-end routers with their rates."""
-    caps = any(router["cap_pps"] for router in status["routers"])
-    others = any(router["forwarding"] != "linux" for router in status["routers"])
+    has_caps = any(router["cap_pps"] for router in status["routers"])
+    has_other_forwarding = any(router["forwarding"] != "linux" for router in status["routers"])
     return Table.of(
         status["routers"],
         Column.text("Router", lambda row: row["name"]),
         Column.text("State", lambda row: row["state"]),
-        others and Column.text("Forwards by", lambda row: row["forwarding"]),
+        has_other_forwarding and Column.text("Forwards by", lambda row: row["forwarding"]),
         Column("Weight", getter=lambda row: row["weight"]),
         Column("In", "frames/s", getter=lambda row: row["in_pps"]),
         Column("Out", "frames/s", getter=lambda row: row["out_pps"]),
-        caps and Column("Emulated cap", "frames/s", getter=lambda row: row["cap_pps"]),
+        has_caps and Column("Emulated cap", "frames/s", getter=lambda row: row["cap_pps"]),
         Column("Deaths", getter=lambda row: row["deaths"]),
         Column("Back again", getter=lambda row: row["revivals"]),
         name="routers",
@@ -142,7 +142,7 @@ def failures_table(rows: Sequence[Mapping[str, Any]], load: str) -> Table:
         rows,
         Column.text("Element", lambda row: row["element"]),
         Column("Share of flows", "%", ".1f", lambda row: 100.0 * row["share"]),
-        Column("Gets", "frames/s", ".0f", lambda row: row["rate_pps"]),
+        Column("Rate", "frames/s", ".0f", lambda row: row["rate_pps"]),
         Column("Away", "ms", ".1f", lambda row: 1e3 * row["away_s"]),
         Column("Lost", "frames", ".0f", lambda row: row["lost_frames"]),
         name="failures",

@@ -76,7 +76,7 @@ def make_base(layout: Layout) -> None:
     for name in dict.fromkeys([*layout.base_namespaces(), *balancers]):
         _configure_namespace(name, ipv4_forwards=False, ipv6_forwards=False, is_without_ipv6=name in balancers)
     _make_wires(layout.wires())
-    if layout.outside is not None and layout.is_doubled:
+    if layout.outside is not None and layout.has_standby:
         # A bridge would keep frames to the router if its port had the router's MAC address.
         lines = [f"link set {name} address {layout.host_mac(s)}" for s, name in enumerate(layout.outside.interfaces)]
         ip(layout.outside.netns, lines)
@@ -135,18 +135,18 @@ def add_router(layout: Layout, router: str, number: int) -> None:
     """Make a back-end router and connect it to the switch; :func:`set_router_up` sets it up."""
     netns = layout.netns(router)
     # The kernel removes a namespace some time after its name, so an earlier wire of this number may still exist.
-    run_command(["ip", "-n", layout.switch, "link", "del", f"p{number}"], check=False)
+    run_command(["ip", "-n", layout.inside_switch, "link", "del", f"p{number}"], check=False)
     ip(None, [f"netns add {netns}"])
     _configure_namespace(netns, ipv4_forwards=True, ipv6_forwards=True, is_without_ipv6=False)
     _make_wires([layout.wire_of(router, number)])
     inside(netns, _report_neighbour_lookups)
     port = f"p{number}"
-    ip(layout.switch, [f"link set {port} master sw0", f"link set {port} up"])
+    ip(layout.inside_switch, [f"link set {port} master sw0", f"link set {port} up"])
     # The switch knows the routers from the start, and they neither get each other's frames nor exchange frames.
     flags = ("flood off", "mcast_flood off", "bcast_flood off", "isolated on", "learning off")
     lines = [f"link set dev {port} {' '.join(flags)}"]
     lines.append(f"fdb replace {layout.member_mac(number)} dev {port} master static")
-    run_command(["bridge", "-n", layout.switch, "-batch", "-"], stdin="\n".join(lines) + "\n")
+    run_command(["bridge", "-n", layout.inside_switch, "-batch", "-"], stdin="\n".join(lines) + "\n")
 
 
 def _report_neighbour_lookups() -> None:

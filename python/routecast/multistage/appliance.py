@@ -14,15 +14,16 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from routecast._core import MemberGate, TesterError, flow_row, flow_table
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem
-from routecast.multistage._balancer import COMPARES_EVERY_S, Balancer, NeighbourReport, NeighbourSocket, RouteComparison
+from routecast.multistage._balancer import COMPARES_EVERY_S, Balancer, NeighbourSocket, RouteComparison
 from routecast.multistage._layout import Layout, Outside, octets
-from routecast.multistage._membership import Member, Membership
+from routecast.multistage._membership import MAX_MEMBERS, Member, Membership
 from routecast.multistage._wiring import (
     add_addresses,
     add_router,
@@ -107,7 +108,7 @@ class Appliance:
         self._neighbours: dict[str, tuple[str, int]] = {}
         self._looked_up_s: dict[str, float] = {}
         self._membership = Membership(seed=self.file.seed, active=self.layout.balancers()[0])
-        self._next = {"own": 0.0, "call": 0.0, "announce": 0.0, "counts": 0.0}
+        self._next_s = dict.fromkeys(("probe", "call", "announce", "compare"), 0.0)
         self._announces_until_s = 0.0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -168,12 +169,9 @@ class Appliance:
 
     def _close(self) -> None:
         self._route_comparison.wait()
-        for heard in self._neighbour_sockets.values():
-            heard.close()
-        for gate in self._gates.values():
-            gate.close()
-        for balancer in self._balancers.values():
-            balancer.close()
+        handles: list[NeighbourSocket | MemberGate | Balancer] = [*self._neighbour_sockets.values()]
+        for handle in [*handles, *self._gates.values(), *self._balancers.values()]:
+            handle.close()
         self._neighbour_sockets, self._gates, self._balancers = {}, {}, {}
 
     def _release(self) -> None:
@@ -246,20 +244,14 @@ class Appliance:
         self._write_state()
         self.on_remark(f"taking over {self.name!r}, whose process has ended")
         self._open_programs()
-        for name in [*self._membership.members]:
-            member = self._membership.members[name]
-            if not member.fault:
-                self._set_up(member)
-            else:
-                self._set_gate(member)
+        for member in self._membership.members.values():
+            (self._set_gate if member.fault else self._set_up)(member)
         if self._membership.active not in self._balancers:
             self._membership.active = next(iter(self._balancers))
         self._activate(self._membership.active)
-        for balancer in self._balancers.values():
-            audit = json.loads(balancer.plane.audit())
-            if audit["rows"] != audit["expected"] or audit["epoch"] != self._membership.epoch:
-                self._publish()
-                break
+        audits = [json.loads(balancer.plane.audit()) for balancer in self._balancers.values()]
+        if any((audit["rows"], audit["epoch"]) != (audit["expected"], self._membership.epoch) for audit in audits):
+            self._publish()
         self._find_hosts()
 
     def _open_programs(self) -> None:
@@ -278,14 +270,13 @@ class Appliance:
             raise EnvironmentProblem(f"the eBPF programs cannot be used: {error_text(problem)}") from problem
 
     def _open_member(self, member: Member) -> None:
-        place = self.layout.netns(member.name)
+        namespace = self.layout.netns(member.name)
         pins = self.folder / "pins" / member.name
-        self._gates[member.name] = MemberGate("b0", str(netns.FOLDER / place), str(pins))
+        self._gates[member.name] = MemberGate("b0", str(netns.FOLDER / namespace), str(pins))
         self._probe_states[member.name] = _ProbeState()
-        self._neighbour_sockets[member.name] = NeighbourSocket(place)
+        self._neighbour_sockets[member.name] = NeighbourSocket(namespace)
         for balancer in self._balancers.values():
-            known = {member["number"] for member in balancer.status()["members"]}
-            if member.number not in known:
+            if member.number not in {row["number"] for row in balancer.status()["members"]}:
                 balancer.plane.set_member(member.number, octets(self.layout.member_mac(member.number)))
 
     def _set_up(self, member: Member) -> None:
@@ -303,7 +294,7 @@ class Appliance:
         )
 
     def _activate(self, name: str) -> None:
-        """Activate one load balancer and let the others stand by."""
+        """Activate a load balancer and make the other the standby."""
         for other in self._balancers.values():
             if other.name != name and self._membership.balancer_faults.get(other.name) != "hang":
                 other.plane.set_role("stands_by")
@@ -370,11 +361,11 @@ class Appliance:
                 except TesterError as problem:
                     self.on_remark(f"{self.name}: {error_text(problem)}")
 
-    def _is_due(self, what: str, every_s: float) -> bool:
+    def _is_due(self, task: str, interval_s: float) -> bool:
         now = time.monotonic()
-        if now < self._next[what] - _TICK_S / 2:
+        if now < self._next_s[task] - _TICK_S / 2:
             return False
-        self._next[what] = max(self._next[what] + every_s, now)
+        self._next_s[task] = max(self._next_s[task] + interval_s, now)
         return True
 
     def _tick(self) -> None:
@@ -382,22 +373,21 @@ class Appliance:
         for balancer in self._balancers.values():
             balancer.plane.beat()
         self._read_neighbours()
-        if self._is_due("counts", COMPARES_EVERY_S):
+        if self._is_due("compare", COMPARES_EVERY_S):
             numbers = {member["number"]: member for member in active.status()["members"]}
             self._route_comparison.compare(
                 {
-                    member.name: (numbers[member.number]["sent_frames"], numbers[member.number]["returned_frames"])
+                    member.name: (counted["sent_frames"], counted["returned_frames"])
                     for member in self._membership.members.values()
-                    if member.number in numbers and not member.fault
+                    if (counted := numbers.get(member.number)) and not member.fault
                 }
             )
-        if self._is_due("own", _PROBES_EVERY_S):
+        if self._is_due("probe", _PROBES_EVERY_S):
             self._judge_members(active)
             for balancer in self._balancers.values():
                 balancer.send_probes([member.number for member in self._membership.members.values()])
         else:
-            dead = [member["number"] for member in active.status()["members"] if member["is_dead"]]
-            active.send_probes(dead)
+            active.send_probes([member["number"] for member in active.status()["members"] if member["is_dead"]])
         if len(self._balancers) > 1 and self._is_due("call", CALL_EVERY_S):
             self._call(active)
         if time.monotonic() < self._announces_until_s:
@@ -408,52 +398,52 @@ class Appliance:
     def _judge_members(self, active: Balancer) -> None:
         """Mark members silent that do not answer probes while others do, and recovered members not silent."""
         now = time.monotonic()
-        members = {member["number"]: member for member in active.status()["members"]}
-        for member in self._membership.members.values():
-            watched, status = self._probe_states[member.name], members.get(member.number)
-            if status is None:
-                continue
-            answered = status["probes_returned"] + status["returned_frames"]
-            if answered != watched.answered:
-                watched.answered, watched.answered_s = answered, now
-                watched.in_a_row += 1
+        counts = {counted["number"]: counted for counted in active.status()["members"]}
+        judged = [
+            (member, self._probe_states[member.name], counts[member.number])
+            for member in self._membership.members.values()
+            if member.number in counts
+        ]
+        for _, probes, counted in judged:
+            answered = counted["probes_returned"] + counted["returned_frames"]
+            if answered != probes.answered:
+                probes.answered, probes.answered_s = answered, now
+                probes.in_a_row += 1
             else:
-                watched.in_a_row = 0
-        last = max((watched.answered_s for watched in self._probe_states.values()), default=now)
-        for member in self._membership.members.values():
-            watched, status = self._probe_states[member.name], members.get(member.number)
-            if status is None:
-                continue
+                probes.in_a_row = 0
+        last_s = max((probes.answered_s for probes in self._probe_states.values()), default=now)
+        for member, probes, counted in judged:
             # Measured from the last answer of any member, because this process or all members may have stood still.
-            if last - watched.answered_s > _SILENT_AFTER_S:
-                watched.is_silent = True
-            elif watched.in_a_row >= _ANSWERS_TO_COME_BACK:
-                watched.is_silent = False
-            if watched.differs != self._route_comparison.differs(member.name):
-                watched.differs = not watched.differs
+            if last_s - probes.answered_s > _SILENT_AFTER_S:
+                probes.is_silent = True
+            elif probes.in_a_row >= _ANSWERS_TO_COME_BACK:
+                probes.is_silent = False
+            if probes.differs != self._route_comparison.differs(member.name):
+                probes.differs = not probes.differs
                 state = (
                     "differs from the others in addresses, routes or neighbours: they get its flows"
-                    if watched.differs
+                    if probes.differs
                     else "is like the others again"
                 )
                 self.on_remark(f"{member.name} {state}")
             for balancer in self._balancers.values():
                 # A standby takes over the verdicts of the active load balancer.
-                is_silent = watched.is_silent or (balancer is not active and status["is_dead"])
-                balancer.plane.set_silent(member.number, is_silent or watched.differs)
+                is_silent = probes.is_silent or (balancer is not active and counted["is_dead"])
+                balancer.plane.set_silent(member.number, is_silent or probes.differs)
 
     def _call(self, active: Balancer) -> None:
         for balancer in self._balancers.values():
             if balancer is active:
                 continue
             balancer.call(active)
-            if max(balancer.missed) >= MISSED_CALLS and self._can_work(balancer):
-                place = balancer.interfaces[balancer.missed.index(max(balancer.missed))]
-                self.on_remark(f"{active.name} does not answer on {place}: {balancer.name} takes over")
+            missed = max(balancer.missed)
+            if missed >= MISSED_CALLS and self._can_take_over(balancer):
+                interface = balancer.interfaces[balancer.missed.index(missed)]
+                self.on_remark(f"{active.name} does not answer on {interface}: {balancer.name} takes over")
                 self._activate(balancer.name)
                 return
 
-    def _can_work(self, balancer: Balancer) -> bool:
+    def _can_take_over(self, balancer: Balancer) -> bool:
         """Return whether a standby can take over: its interfaces are up, and back-end routers answer it."""
         before = sum(member["probes_returned"] for member in balancer.status()["members"])
         balancer.send_probes([member.number for member in self._membership.members.values()])
@@ -466,12 +456,14 @@ class Appliance:
 
     def _read_neighbours(self) -> None:
         new: dict[str, tuple[str, int]] = {}
-        for element, source in [*self._neighbour_sockets.items()]:
-            for heard in source.reports():
-                if element in self._balancers:
-                    self._learn_neighbour(element, heard, new)
-                elif heard.mac is None:
-                    self._look_up(heard.address)
+        for element, neighbours in [*self._neighbour_sockets.items()]:
+            for report in neighbours.reports():
+                if report.mac is None and element not in self._balancers:
+                    self._look_up(report.address)
+                elif report.mac is not None and element == self._membership.active:
+                    segment = self._segment_of(report.address)
+                    if segment is not None and self._neighbours.get(report.address) != (report.mac, segment):
+                        self._neighbours[report.address] = new[report.address] = (report.mac, segment)
         self._set_neighbours(new)
 
     def _set_neighbours(self, new: Mapping[str, tuple[str, int]]) -> None:
@@ -487,30 +479,23 @@ class Appliance:
                 balancer.plane.set_neighbour(octets(mac), self.layout.port(segment))
         self._balancers[self._membership.active].announce_inside([mac for mac, _ in new.values()])
 
-    def _learn_neighbour(self, element: str, heard: NeighbourReport, new: dict[str, tuple[str, int]]) -> None:
-        segment = self._segment_of(heard.address)
-        if element != self._membership.active or heard.mac is None or segment is None:
-            return
-        learned = (heard.mac, segment)
-        if self._neighbours.get(heard.address) != learned:
-            self._neighbours[heard.address] = new[heard.address] = learned
-
     def _look_up(self, address: str) -> None:
         now = time.monotonic()
         segment = self._segment_of(address)
         if segment is None or now - self._looked_up_s.get(address, -1.0) < _LOOKS_UP_AGAIN_AFTER_S:
             return
         self._looked_up_s[address] = now
-        place = self._balancers[self._membership.active].netns
         with contextlib.suppress(EnvironmentProblem):
-            ip(place, [f"neighbour replace {address} dev {self.layout.port(segment)} use"])
+            command = f"neighbour replace {address} dev {self.layout.port(segment)} use"
+            ip(self._balancers[self._membership.active].netns, [command])
 
     def _segment_of(self, address: str) -> int | None:
-        wanted = ipaddress.ip_address(address)
+        """Return the number of the outside network of a neighbour; None for an own or other address."""
+        neighbour = ipaddress.ip_address(address)
         for s, segment in enumerate(self.file.segment):
             for text in filter(None, (segment.ipv4, segment.ipv6)):
                 interface = ipaddress.ip_interface(text)
-                if wanted in interface.network and wanted != interface.ip:
+                if neighbour in interface.network and neighbour != interface.ip:
                     return s
         return None
 
@@ -591,7 +576,7 @@ class Appliance:
                 if kind == "hang":
                     self._set_gate(member)
             self._write()
-        # Without the lock, so that the watching thread does not wait for the fault.
+        # The lock is free here, so that the watching thread does not wait for the fault.
         if kind == "link":
             interfaces = ["b0"] if balancer is None else balancer.interfaces
             set_links(self.layout.netns(element), interfaces, "down")
@@ -617,9 +602,9 @@ class Appliance:
 
     def drain(self, element: str, *, idle_s: float = 5.0, deadline_s: float = 60.0) -> None:
         """Give a back-end router no new flows; it keeps active flows until they are idle or the deadline passes."""
-        for what, time_s in (("idle time", idle_s), ("deadline", deadline_s)):
+        for name, time_s in (("idle time", idle_s), ("deadline", deadline_s)):
             if not 0.0 < time_s <= _MAX_DRAIN_S:
-                raise QuantityProblem("", f"{what} {time_s:g} s: above 0 and up to {_MAX_DRAIN_S:g} s is allowed")
+                raise QuantityProblem("", f"{name} {time_s:g} s: above 0 and up to {_MAX_DRAIN_S:g} s is allowed")
         with self._lock:
             member = self._member(element)
             self._refuse_while_draining(but=element)
@@ -694,36 +679,31 @@ class Appliance:
             (order,) = flow_table(weights, self._membership.seed, [row])
             states = {router["name"]: router["state"] for router in self.status()["routers"]}
             names = [member.name for number in order if (member := self._membership.by_number(number))]
-        skipped = []
-        for name in names:
-            if states[name] in ("active", "draining"):
-                break
-            skipped.append(name)
-        chosen = next((name for name in names if name not in skipped), None)
-        because = [f"row {row} of 65536 goes to {', then '.join(names[:3])}" if names else "there is no member"]
-        because += [f"{name} is {states[name]}" for name in skipped]
+        skipped = list(takewhile(lambda name: states[name] not in ("active", "draining"), names))
+        reasons = [f"row {row} of 65536 goes to {', then '.join(names[:3])}" if names else "there is no member"]
+        reasons += [f"{name} is {states[name]}" for name in skipped]
         if self.file.scheme != "flow_hash":
-            because.append(f"the scheme is {self.file.scheme}: the flow does not decide")
-        draining = [name for name, is_in in states.items() if is_in == "draining"]
+            reasons.append(f"the scheme {self.file.scheme} does not choose by the flow")
+        draining = [name for name, state in states.items() if state == "draining"]
         if draining:
-            because.append(f"a row that {draining[0]} had, and that has frames, stays there while it drains")
-        return {"row": row, "router": chosen, "order": names, "because": because}
+            reasons.append(f"{draining[0]} drains and keeps its rows that have frames")
+        return {"row": row, "router": next(iter(names[len(skipped) :]), None), "order": names, "because": reasons}
 
     def audit(self) -> dict[str, Any]:
         """Return digests of the tables of each element, and their differences as problems."""
         with self._lock:
-            balancers = {name: json.loads(running.plane.audit()) for name, running in self._balancers.items()}
+            balancers = {name: json.loads(balancer.plane.audit()) for name, balancer in self._balancers.items()}
             up = [member.name for member in self._membership.members.values() if member.fault != "link"]
             routers = {name: routes_digest(self.layout.netns(name)) for name in up}
         problems = []
-        for name, audited in balancers.items():
-            if audited["rows"] != audited["expected"]:
-                problems.append(f"{name}: its table is {audited['rows']}, it should be {audited['expected']}")
-            if audited["epoch"] != self._membership.epoch:
-                problems.append(f"{name}: its table is of epoch {audited['epoch']}, not {self._membership.epoch}")
-        for what in ("rows", "neighbours"):
-            if len({audited[what] for audited in balancers.values()}) > 1:
-                problems.append(f"load balancers differ in their {what}")
+        for name, audit in balancers.items():
+            if audit["rows"] != audit["expected"]:
+                problems.append(f"{name}: its table is {audit['rows']}, it should be {audit['expected']}")
+            if audit["epoch"] != self._membership.epoch:
+                problems.append(f"{name}: its table is of epoch {audit['epoch']}, not {self._membership.epoch}")
+        for key in ("rows", "neighbours"):
+            if len({audit[key] for audit in balancers.values()}) > 1:
+                problems.append(f"load balancers differ in their {key}")
         if len(set(routers.values())) > 1:
             problems.append("back-end routers differ in addresses, routes or neighbours")
         return {"is_equal": not problems, "problems": problems, "balancers": balancers, "routers": routers}
@@ -755,10 +735,9 @@ class Appliance:
         _require_programs([table])
         element = table.name
         number = self._membership.free_number()
-        taken = [*self._balancers, *(table.name for table in self.file.segment)]
-        if number is None or element in taken:
-            why = "64 are members already" if number is None else "an element has this name"
-            raise QuantityProblem(element, f"{element} cannot be added: {why}")
+        if number is None or element in {*self._balancers, *(segment.name for segment in self.file.segment)}:
+            reason = f"the router has {MAX_MEMBERS} members already" if number is None else "an element has this name"
+            raise QuantityProblem(element, f"{element} cannot be added: {reason}")
         member = Member.of(table, number, takes=False)
         self._state.namespaces.append(self.layout.netns(element))
         self._state.write()
@@ -780,11 +759,13 @@ class Appliance:
             members = {member["number"]: member for member in active.status()["members"]}
             if members[member.number]["probes_returned"] > 0:
                 return
-        raise EnvironmentProblem(f"{member.name} does not forward; `routecast multistage remove {member.name}`")
+        raise EnvironmentProblem(
+            f"{member.name} does not forward: `routecast multistage remove {member.name}` removes it"
+        )
 
 
 _INSIDE_PORT = "to-routers"
-"""Name of the interface to the back-end routers among those of the outside networks, which permit no hyphen."""
+"""Name of the interface to the back-end routers; names of outside networks have no hyphen."""
 _DROPS = ("no_member", "no_room", "malformed", "unknown_neighbour")
 _COUNTS = (
     "sent_frames",

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "audit", "down", "drain", "fail", "predict", "remove", "restore", "status", "trace", "up", "weight"]
 
-_LISTENS_EVERY_S = 0.1
-_COMES_UP_WITHIN_S = 30.0
-_GOES_DOWN_WITHIN_S = 30.0
-_RATES_OVER_S = 0.2
-_HOLDERS: list[object] = []
-"""Processes that were started to hold a router: they outlive this one."""
+_POLLS_EVERY_S = 0.1
+_TIMEOUT_S = 30.0
+"""Longest time in which a router comes up or goes down, s."""
+_RATE_INTERVAL_S = 0.2
+_BACKGROUND_PROCESSES: list[object] = []
+"""Processes that hold a router after the end of this one; a reference to each, because its deletion would warn."""
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A *.multistage.toml.")]
 Router = Annotated[str, typer.Argument(metavar="ROUTER", help="A back-end router.", show_default=False)]
@@ -29,11 +29,10 @@ Element = Annotated[
     str, typer.Argument(metavar="ELEMENT", help="A back-end router or a load balancer.", show_default=False)
 ]
 Name = Annotated[
-    str | None,
-    typer.Option("--name", metavar="NAME", help="Which router of many machines; needed where several stand."),
+    str | None, typer.Option("--name", metavar="NAME", help="Name of the router; required if this machine has several.")
 ]
 WeightOption = Annotated[
-    float | None, typer.Option("--weight", metavar="W", help="Its share of the flows, relative; 1 if not given.")
+    float | None, typer.Option("--weight", metavar="W", help="Relative share of the flows; 1 if not given.")
 ]
 
 
@@ -41,23 +40,22 @@ def up(
     file: FileArgument,
     *,
     background: Annotated[
-        bool, typer.Option("--background", help="Leave it to a process of its own; `down` takes it down.")
+        bool, typer.Option("--background", help="Hold the router in another process; `down` takes it down.")
     ] = False,
     prometheus: Annotated[
         int | None,
         typer.Option("--prometheus", metavar="PORT", min=0, max=65_535, help="Serve http://127.0.0.1:PORT/metrics."),
     ] = None,
 ) -> None:
-    """Set up a router and hold it: Ctrl-C takes it down.
+    """Set up a router and hold it until Ctrl-C takes it down.
 
-    A router whose process was killed continues to forward; `up` with the same file takes it over, without losing a
-    frame.
+    If the process of a router is killed, the router continues to forward. `up` with the same file then takes it over
+    without losing a frame.
     """
     from routecast.multistage.appliance import Appliance
     from routecast.quantity.bounded_file import read_text
 
-    text = read_text(file, kind="multistage router")
-    router = Appliance(text, subject=str(file), on_remark=remark)
+    router = Appliance(read_text(file, kind="multistage router"), subject=str(file), on_remark=remark)
     if background:
         _start_in_background(file, router.name, prometheus)
         return
@@ -68,31 +66,28 @@ def up(
 
 def _hold(router: Appliance, prometheus: int | None) -> None:
     import threading
+    from contextlib import ExitStack, closing
 
     from routecast.multistage._control import ControlServer
     from routecast.multistage._tables import metrics
     from routecast.testbed.metrics_server import MetricsServer
 
-    ends = threading.Event()
-    pages = None if prometheus is None else MetricsServer(prometheus, lambda: metrics(router.status()))
-    server = ControlServer(router, ends.set)
-    try:
-        if pages is not None:
+    stopped = threading.Event()
+    with ExitStack() as servers:
+        if prometheus is not None:
+            pages = servers.enter_context(closing(MetricsServer(prometheus, lambda: metrics(router.status()))))
             remark(f"http://127.0.0.1:{pages.port}/metrics")
+        servers.enter_context(closing(ControlServer(router, stopped.set)))
         hosts = ", ".join(f"{wire.host_ipv4} in {router.layout.netns(wire.name)}" for wire in router.file.segment)
         remark(f"{router.name} is up; hosts: {hosts}; Ctrl-C takes it down")
-        while not ends.wait(_LISTENS_EVERY_S):
-            pass
-    finally:
-        server.close()
-        if pages is not None:
-            pages.close()
+        stopped.wait()
 
 
 def _start_in_background(file: Path, name: str, prometheus: int | None) -> None:
     import subprocess
     import tempfile
     import time
+    from contextlib import suppress
 
     from routecast.errors import EnvironmentProblem
     from routecast.multistage._control import send_request
@@ -106,17 +101,15 @@ def _start_in_background(file: Path, name: str, prometheus: int | None) -> None:
             stderr=log,
             start_new_session=True,
         )
-        deadline = time.monotonic() + _COMES_UP_WITHIN_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while process.poll() is None and time.monotonic() < deadline:
-            try:
+            with suppress(EnvironmentProblem):
                 send_request(name, "status")
-            except EnvironmentProblem:
-                time.sleep(_LISTENS_EVERY_S)
-                continue
-            if process.poll() is None:
-                _HOLDERS.append(process)
-                remark(f"{name} is up, held by process {process.pid}; `routecast multistage down` takes it down")
-                return
+                if process.poll() is None:  # else another process answered
+                    _BACKGROUND_PROCESSES.append(process)
+                    remark(f"{name} is up, held by process {process.pid}; `routecast multistage down` takes it down")
+                    return
+            time.sleep(_POLLS_EVERY_S)
         log.seek(0)
         message = log.read().strip().rpartition("routecast: ")[2] or "it left no message"
         if process.poll() is None:
@@ -128,14 +121,14 @@ def status(
     name: Name = None,
     *,
     once: Annotated[
-        bool, typer.Option("--once", help="Print one table and end; the default where stdout is no terminal.")
+        bool, typer.Option("--once", help="Print once and exit; the default if stdout is no terminal.")
     ] = False,
     interval: Annotated[
-        float, typer.Option("--interval", metavar="S", min=0.05, max=60.0, help="Time over which rates are taken, s.")
+        float, typer.Option("--interval", metavar="S", min=0.05, max=60.0, help="Interval of the rates, s.")
     ] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show the elements with their rates, again and again until Ctrl-C."""
+    """Show the states and rates of all elements, repeatedly until Ctrl-C."""
     import time
 
     from routecast.multistage._control import chosen_router, send_request
@@ -164,18 +157,18 @@ def drain(
     router: Router,
     *,
     idle: Annotated[
-        str, typer.Option("--idle", metavar="TIME", help="A flow that has no frame for so long has ended.")
+        str, typer.Option("--idle", metavar="TIME", help="Time without a frame after which a flow has ended.")
     ] = "5 s",
     deadline: Annotated[
-        str, typer.Option("--deadline", metavar="TIME", help="After this time the remaining flows go to others.")
+        str, typer.Option("--deadline", metavar="TIME", help="Time after which other routers get the remaining flows.")
     ] = "60 s",
     name: Name = None,
 ) -> None:
-    """Give a back-end router no new flows, and let it keep those that it has until they end."""
+    """Give a back-end router no new flows; it keeps its present flows until they end."""
     from routecast.quantity import parse_duration_s
 
     _request(name, "drain", element=router, idle_s=parse_duration_s(idle), deadline_s=parse_duration_s(deadline))
-    remark(f"{router} drains; `routecast multistage status` shows when it gets nothing any more")
+    remark(f"{router} drains; `routecast multistage status` shows when it is drained")
 
 
 def add(
@@ -183,34 +176,33 @@ def add(
     *,
     weight: WeightOption = None,
     cap: Annotated[
-        str, typer.Option("--cap", metavar="RATE", help="Emulate a machine that forwards so much, such as 50 kpps.")
-    ] = "",
+        str | None,
+        typer.Option("--cap", metavar="RATE", help="Highest forwarding rate of an emulated machine, such as 50 kpps."),
+    ] = None,
     forwarding: Annotated[
-        str, typer.Option("--forwarding", metavar="linux|nftables|xdp", help="What forwards in it.")
+        str, typer.Option("--forwarding", metavar="linux|nftables|xdp", help="Program that forwards the frames.")
     ] = "linux",
-    rules: Annotated[int | None, typer.Option("--rules", metavar="N", help="Rules of nftables.", min=0)] = None,
+    rules: Annotated[int | None, typer.Option("--rules", metavar="N", help="Number of nftables rules.", min=0)] = None,
     name: Name = None,
 ) -> None:
-    """Add a back-end router, or give one that was drained its flows again."""
-    settings = {"cap": cap or None, "forwarding": forwarding, "rules": rules}
-    values = {key: value for key, value in settings.items() if value is not None}
-    _request(name, "add", element=router, weight=weight, **values)
+    """Add a back-end router, or give a drained back-end router its flows again."""
+    _request(name, "add", element=router, weight=weight, cap=cap, forwarding=forwarding, rules=rules)
     remark(f"{router} takes flows")
 
 
 def remove(router: Router, *, name: Name = None) -> None:
-    """Remove a back-end router: its flows go to others, and what is on its way arrives."""
+    """Remove a back-end router: other routers get its flows, and frames in flight still arrive."""
     _request(name, "remove", element=router)
-    remark(f"{router} is out")
+    remark(f"{router} is removed")
 
 
 def weight(
     router: Router,
-    share: Annotated[float, typer.Argument(metavar="W", help="Its share of the flows, relative.", show_default=False)],
+    share: Annotated[float, typer.Argument(metavar="W", help="Relative share of the flows.", show_default=False)],
     *,
     name: Name = None,
 ) -> None:
-    """Give a back-end router another share of the flows."""
+    """Set the weight of a back-end router, and thereby its share of the flows."""
     _request(name, "set_weight", element=router, weight=share)
     remark(f"{router} has weight {share:g}")
 
@@ -218,16 +210,16 @@ def weight(
 def predict(
     file: FileArgument,
     *,
-    load: Annotated[str, typer.Option("--load", metavar="RATE", help="What comes in, such as 80 kpps.")],
+    load: Annotated[str, typer.Option("--load", metavar="RATE", help="Offered load, such as 80 kpps.")],
     flows: Annotated[
-        int, typer.Option("--flows", metavar="N", min=1, max=64_511, help="UDP flows that it has.")
+        int, typer.Option("--flows", metavar="N", min=1, max=64_511, help="Number of UDP flows of the load.")
     ] = 1024,
     as_json: AsJson = False,
 ) -> None:
-    """Print the throughput of a router, and the loss at the failure of each element; nothing is put up.
+    """Predict the throughput of a router, and the loss by the failure of each element, without setting it up.
 
-    The flows go from the host of the first network to that of the second, with source ports from 1024 on. What is
-    forwarded is known where each back-end router has a cap.
+    The flows go from the host of the first network to the host of the second, with source ports from 1024. The
+    throughput is known if every back-end router has a cap and the scheme is flow_hash.
     """
     from routecast.evaluate.plain import plain
     from routecast.multistage._model import FlowChoices, failures_of, udp_flows
@@ -236,19 +228,19 @@ def predict(
     from routecast.quantity import format_pps, parse_rate_pps
 
     rate_pps = parse_rate_pps(load)
-    read = read_multistage(file)
-    deaths = failures_of(read, FlowChoices.of(read, udp_flows(read, flows)), rate_pps=rate_pps)
+    router = read_multistage(file)
+    prediction = failures_of(router, FlowChoices.of(router, udp_flows(router, flows)), rate_pps=rate_pps)
     if as_json:
-        print_json(plain(deaths))
+        print_json(plain(prediction))
         return
-    print_table(data(), failures_table(deaths["failures"], format_pps(rate_pps)))
-    forwarded = deaths["forwarded_pps"]
-    text = "not known: not every back-end router has a cap" if forwarded is None else format_pps(forwarded)
-    data().print(f"Forwarded: {text}", markup=False, highlight=False)
+    print_table(data(), failures_table(prediction["failures"], format_pps(rate_pps)))
+    pps = prediction["forwarded_pps"]
+    unknown = "unknown without the scheme flow_hash and a cap of every back-end router"
+    data().print(f"Forwarded: {unknown if pps is None else format_pps(pps)}", markup=False, highlight=False)
 
 
 def _describe_predicted_loss(name: str | None, element: str) -> str:
-    """Return a sentence on the loss by the failure of an element at the current rates."""
+    """Return the predicted loss by the failure of an element at the current rates; empty without such an element."""
     import time
 
     from routecast.multistage._control import chosen_router, send_request
@@ -257,28 +249,27 @@ def _describe_predicted_loss(name: str | None, element: str) -> str:
 
     router = chosen_router(name)
     before = send_request(router, "status")
-    time.sleep(_RATES_OVER_S)
-    rates = with_rates(before, send_request(router, "status"))
-    for machine in rates["routers"]:
-        if machine["name"] != element:
+    time.sleep(_RATE_INTERVAL_S)
+    status = with_rates(before, send_request(router, "status"))
+    for member in status["routers"]:
+        if member["name"] != element:
             continue
-        others = [other for other in rates["routers"] if other is not machine and other["out_pps"] > 0.0]
-        if machine["in_pps"] <= 0.0 or not others:
-            return "not known: it has no traffic, or no other router returns any"
-        detector = rates["detector"]
-        dead = predicted_death(
-            rate_pps=machine["in_pps"], silence_s=detector["silence_s"], unanswered_frames=detector["unanswered"]
+        if member["in_pps"] <= 0.0 or not any(row["out_pps"] > 0.0 for row in status["routers"] if row is not member):
+            return "unknown: the router has no traffic, or no other router returns frames"
+        detector = status["detector"]
+        death = predicted_death(
+            rate_pps=member["in_pps"], silence_s=detector["silence_s"], unanswered_frames=detector["unanswered"]
         )
-        return f"its flows are away for {dead.detection_s * 1e3:.1f} ms, {dead.lost_frames:.0f} frames"
-    for machine in rates["balancers"]:
-        if machine["name"] != element:
+        return f"its flows are lost for {death.detection_s * 1e3:.1f} ms: {death.lost_frames:.0f} frames"
+    for balancer in status["balancers"]:
+        if balancer["name"] != element:
             continue
-        if machine["state"] != "active":
-            return "nothing is lost: it stands by"
-        if not any(other["state"] != "active" and not other["fault"] for other in rates["balancers"]):
-            return "everything is lost until it is mended: no second load balancer stands by"
-        dead = predicted_takeover(rate_pps=sum(port["in_pps"] for port in machine["ports"].values()))
-        return f"everything is away for about {dead.detection_s * 1e3:.0f} ms, {dead.lost_frames:.0f} frames"
+        if balancer["state"] != "active":
+            return "no frame is lost: the load balancer is a standby"
+        if not any(row["state"] != "active" and not row["fault"] for row in status["balancers"]):
+            return "all frames are lost until the load balancer is restored: there is no standby"
+        death = predicted_takeover(rate_pps=sum(port["in_pps"] for port in balancer["ports"].values()))
+        return f"all frames are lost for about {death.detection_s * 1e3:.0f} ms: {death.lost_frames:.0f} frames"
     return ""
 
 
@@ -286,22 +277,22 @@ def fail(
     element: Element,
     *,
     kind: Annotated[
-        str, typer.Option("--kind", metavar="link|hang", help="Its links go down; or it drops all without a word.")
+        str,
+        typer.Option("--kind", metavar="link|hang", help="Its interfaces go down, or it silently drops all frames."),
     ] = "link",
     name: Name = None,
 ) -> None:
-    """Let an element fail, to see what that costs; its prediction is printed before."""
-    foretold = _describe_predicted_loss(name, element)
-    if foretold:
-        remark(f"predicted: {foretold}")
+    """Inject a fault into an element, after a prediction of the loss."""
+    if prediction := _describe_predicted_loss(name, element):
+        remark(f"predicted: {prediction}")
     _request(name, "fail", element=element, kind=kind)
-    remark(f"{element} has failed ({kind}); `routecast multistage restore {element}` mends it")
+    remark(f"{element} has failed ({kind}); `routecast multistage restore {element}` restores it")
 
 
 def restore(element: Element, *, name: Name = None) -> None:
-    """Mend an element that failed: it is set up anew, and takes frames once it has answered."""
+    """Remove the fault of an element: it is set up again, and gets frames after it has answered probe frames."""
     _request(name, "restore", element=element)
-    remark(f"{element} is mended")
+    remark(f"{element} is restored")
 
 
 def trace(
@@ -312,7 +303,7 @@ def trace(
     name: Name = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the back-end router of a flow, and the reason."""
+    """Print the back-end router of a flow, and the reasons."""
     path = _request(name, "trace", protocol=protocol, source=source, destination=destination)
     if as_json:
         print_json(path)
@@ -321,7 +312,7 @@ def trace(
 
 
 def audit(name: Name = None, *, as_json: AsJson = False) -> None:
-    """Compare what all elements know: tables, addresses, routes, neighbours; leaves with 1 where something differs."""
+    """Compare the tables, addresses, routes and neighbours of all elements; exit with 1 if they differ."""
     from routecast.errors import CriterionFailed
     from routecast.multistage._tables import audit_table
 
@@ -333,7 +324,7 @@ def audit(name: Name = None, *, as_json: AsJson = False) -> None:
     if result["problems"]:
         raise CriterionFailed("; ".join(result["problems"]))
     if not as_json:
-        remark("all elements know the same")
+        remark("the tables of all elements agree")
 
 
 def down(name: Name = None) -> None:
@@ -349,15 +340,15 @@ def down(name: Name = None) -> None:
         send_request(router, "down")
     except EnvironmentProblem:
         state.remove(router)
-    deadline = time.monotonic() + _GOES_DOWN_WITHIN_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while router in standing_routers():
         if time.monotonic() > deadline:
-            raise EnvironmentProblem(f"{router} does not go down within {_GOES_DOWN_WITHIN_S:g} s")
-        time.sleep(_LISTENS_EVERY_S)
+            raise EnvironmentProblem(f"{router} does not go down within {_TIMEOUT_S:g} s")
+        time.sleep(_POLLS_EVERY_S)
     remark(f"{router} is down")
 
 
-def _request(name: str | None, what: str, **arguments: Any) -> Any:
+def _request(name: str | None, request: str, **arguments: Any) -> Any:
     from routecast.multistage._control import chosen_router, send_request
 
-    return send_request(chosen_router(name), what, **arguments)
+    return send_request(chosen_router(name), request, **arguments)

@@ -6,30 +6,15 @@ from routecast.wings import CommandGroup, FileKind, Wing
 
 __all__ = ["WING"]
 
+_COMMANDS = ("predict", "up", "status", "drain", "add", "remove", "weight", "fail", "restore", "trace", "audit", "down")
+
 WING = Wing(
     package="routecast.multistage",
     commands={
         "Measure": {
             "multistage": CommandGroup(
-                "A router of many machines in network namespaces: set it up, watch it, change it, and "
-                "let its elements fail.",
-                {
-                    name: f"commands:{name}"
-                    for name in (
-                        "predict",
-                        "up",
-                        "status",
-                        "drain",
-                        "add",
-                        "remove",
-                        "weight",
-                        "fail",
-                        "restore",
-                        "trace",
-                        "audit",
-                        "down",
-                    )
-                },
+                "Set up a router of many machines in network namespaces, change it, and inject faults.",
+                {name: f"commands:{name}" for name in _COMMANDS},
             )
         }
     },
@@ -40,7 +25,7 @@ WING = Wing(
     },
     schemas={"multistage": "reading:multistage_schema"},
     studies={"multistage": "study:MultistageStudy"},
-    questions={"What of a router of many machines?": "multistage"},
+    questions={"How do many machines route as one?": "multistage"},
     examples={
         "multistage predict": 'examples/demo.multistage.toml --load "20 kpps"',
         "multistage up": "examples/demo.multistage.toml --background",

@@ -2,8 +2,8 @@
 
 ::
 
-    one uncapped BR, measured ─► latency ┐
-    file ─► model ─► simulate ───────────┴─► OUT/prediction.json ─► trials, failures ─► both, side by side
+    trials of a BR without a cap ─► latency ┐
+    file ─► model ─► simulation ────────────┴─► OUT/prediction.json ─► trials, failures ─► comparison
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from statistics import median
 from typing import Any, ClassVar, Literal, Protocol
@@ -28,11 +28,13 @@ from routecast.evaluate.trial import Moment, Trial
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.multistage._model import FlowChoices, PredictedFailures, deaths_of, model_of, takeover_of
+from routecast.multistage._model import FlowChoices, deaths_of, model_of, takeover_of
 from routecast.multistage.device import MultistageDevice
 from routecast.multistage.reading import MultistageFile
 from routecast.multistage.study.document import FailureTable, MultistageStudy
 from routecast.quantity.whole_file import write_whole
+from routecast.router.events import Event
+from routecast.router.model import RouterModel
 from routecast.study.engine import StudyRun
 from routecast.study.result import NOT_MEASURED, Criterion, Measured, RepeatedRow, StudyResult, criteria_of
 from routecast.testbed.opening import make_bed, open_testbed
@@ -41,12 +43,12 @@ from routecast.testbed.streams import Addressing, streams_of
 __all__ = ["FailureRow", "MultistageLatency", "MultistageResult", "ThroughputRow", "answer"]
 
 PREDICTION = "prediction.json"
-"""The file in the folder of results that stands before anything fails."""
+"""File of the predictions, which is written before the first failure."""
 
 _PART_S = 0.005
-"""Rates over time are those of parts of this length."""
+"""Interval of rates over time, s."""
 _TIME_TOLERANCE_S = 0.002
-"""A detection time that is met so closely is met."""
+"""Error of a detection time that counts as no error, s."""
 
 Kind = Literal["calibration", "throughput", "latency", "failure"]
 
@@ -74,8 +76,7 @@ class RouterSetting:
 
     def options(self) -> dict[str, object]:
         """Return the options of the device."""
-        options: dict[str, object] = {"routers": self.routers, "balancers": self.balancers, "cap_pps": self.cap_pps}
-        return options | ({"away_ms": self.away_ms} if self.away_ms else {})
+        return {key: value for key, value in asdict(self).items() if value or key != "away_ms"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,7 @@ class TrialPoint:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def load(self, study: MultistageStudy) -> OfferedLoad:
-        """Return the load: constant bit rate from port 0 to port 1, in equal shares of all flows."""
+        """Return the load: a constant rate from port 0 to port 1 with equal shares of all flows."""
         one_way = tuple(Flow(rss_hash=number % 128, ingress=0, egress=1) for number in range(self.flows))
         return OfferedLoad(
             rate_pps=self.load_pps,
@@ -106,8 +107,8 @@ class TrialPoint:
 
     def title(self) -> str:
         """Return the name of the trial for progress messages."""
-        what = self.failure.name if self.failure else self.kind
-        return f"{what}, {self.setting.routers} back-end routers, trial {self.repeat}"
+        subject = self.failure.name if self.failure else self.kind
+        return f"{subject}, {self.setting.routers} back-end routers, trial {self.repeat}"
 
 
 class Router(Evaluator, Resettable, Protocol):
@@ -125,7 +126,7 @@ class Bench(Protocol):
 class TestbedBench:
     """A test bed of namespaces."""
 
-    __test__ = False  # no test, whatever pytest takes the name for
+    __test__ = False  # pytest would collect it by its name
 
     def __init__(self, study: MultistageStudy, folder: Path) -> None:
         bed = study.trials.testbed
@@ -150,13 +151,13 @@ class ThroughputRow(RepeatedRow[int]):
 
     @property
     def over_the_sum(self) -> float:
-        """Measured throughput over the sum of caps; an empty queue takes its length in addition."""
+        """Measured throughput over the sum of caps; above 1, because the queues fill during a trial."""
         return self.measured / self.sum_of_caps_pps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultistageLatency(RepeatedRow[int]):
-    """Median latency of a router of n machines at a load that it carries, s."""
+    """Median latency of a router of n machines at a load below the sum of caps, s."""
 
     SUMMARY: ClassVar = (
         *("routers=conditions", "load_pps", "predicted_p50_s=predicted", "predicted_p99_s", "p50_s=repeats", "p99_s"),
@@ -170,7 +171,7 @@ class MultistageLatency(RepeatedRow[int]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRow(RepeatedRow[FailureTable]):
-    """A failure with its predicted and its measured loss, frames."""
+    """A failure with its predicted and measured loss, frames."""
 
     SUMMARY: ClassVar = (
         *("load_pps", "victims", "share", "predicted_away_s", "predicted_frames=predicted", "simulated_frames"),
@@ -197,7 +198,7 @@ class FailureRow(RepeatedRow[FailureTable]):
 
     @property
     def missed_ratio(self) -> float:
-        """The size of the error, 0 where the time is met within two milliseconds."""
+        """Absolute error of the loss; 0 if the error of the time is at most 2 ms."""
         is_close = abs(self.predicted_away_s - self.away_s) <= _TIME_TOLERANCE_S
         return 0.0 if is_close else abs(self.error_ratio)
 
@@ -218,13 +219,13 @@ class MultistageResult(StudyResult[MultistageStudy]):
 
     @property
     def max_distance_from_sum(self) -> float:
-        """Largest distance of a throughput from the sum of caps; NaN where one was not measured."""
-        return _largest(row.over_the_sum - 1.0 for row in self.throughput)
+        """Largest distance of a throughput from the sum of caps; NaN if a throughput was not measured."""
+        return _largest_error(row.over_the_sum - 1.0 for row in self.throughput)
 
     @property
     def throughput_error_ratio(self) -> float:
         """Largest error of a throughput."""
-        return _largest(row.error_ratio for row in self.throughput)
+        return _largest_error(row.error_ratio for row in self.throughput)
 
     @property
     def latency_error_ratio(self) -> float:
@@ -235,35 +236,35 @@ class MultistageResult(StudyResult[MultistageStudy]):
     @property
     def deaths(self) -> tuple[FailureRow, ...]:
         """Failures of back-end routers."""
-        return tuple(row for row in self.failures if row.conditions.of != "balancer")
+        return tuple(row for row in self.failures if row.conditions.elements != "balancer")
 
     @property
     def takeovers(self) -> tuple[FailureRow, ...]:
-        """Failures of the load balancer that works."""
-        return tuple(row for row in self.failures if row.conditions.of == "balancer")
+        """Failures of the active load balancer."""
+        return tuple(row for row in self.failures if row.conditions.elements == "balancer")
 
 
 def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> MultistageResult:
     """Predict, write the prediction, measure, compare.
 
-    ``bench``: where routers are made; the study's test bed if not given. Raises RoutecastError: the test bed cannot be
-    made, or the machine lacks something.
+    ``bench``: makes the routers; the study's test bed if not given. Raises RoutecastError: the test bed cannot be made,
+    or a privilege or a program is missing.
     """
     study = run.study
-    place = TestbedBench(study, run.folder)
-    first, later = list(_calibration(study)), list(_points(study))
-    run.trials = run.work = len(first) + len(later)
+    testbed = TestbedBench(study, run.folder)
+    calibration, points = list(_calibration(study)), list(_points(study))
+    run.trials = run.work = len(calibration) + len(points)
     with run.ledger(COLUMNS) as ledger:
-        run.resumed = sum(point.key(study) in ledger.rows for point in (*first, *later))
-        measuring = _Measuring(run=run, ledger=ledger, bench=bench or place, facts={})
-        calibration_rows = measuring.rows(first)
+        run.resumed = sum(point.key(study) in ledger.rows for point in (*calibration, *points))
+        measuring = _Measuring(run=run, ledger=ledger, bench=bench or testbed, facts={})
+        calibration_rows = measuring.rows(calibration)
         run.tell("predict")
-        predicting = _Predicting(study=study, testbed=place.testbed)
+        predicting = _Predicting(study=study, testbed=testbed.testbed)
         throughput = [predicting.throughput(count) for count in study.routers.count]
         latency = [_latency(study, count, calibration_rows) for count in study.routers.count]
         failures = [predicting.failure(failure) for failure in study.failure]
         written = _write_prediction(run, throughput, latency, failures)
-        rows = measuring.rows(later)
+        rows = measuring.rows(points)
     result = MultistageResult(
         study=study,
         out=run.out,
@@ -279,12 +280,8 @@ def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> Mul
     return replace(result, criteria=_criteria(result))
 
 
-def _setting(study: MultistageStudy, routers: int, **other: int) -> RouterSetting:
-    return RouterSetting(routers=routers, cap_pps=round(study.routers.cap), **other)
-
-
 def _calibration(study: MultistageStudy) -> Iterator[TrialPoint]:
-    """Yield trials of one back-end router without a cap, at the load of each router that is made."""
+    """Yield the trials of a single back-end router without a cap, at the latency load of each router."""
     for repeat in range(1, study.trials.repeats + 1):
         for count in study.routers.count:
             yield TrialPoint(
@@ -297,34 +294,34 @@ def _calibration(study: MultistageStudy) -> Iterator[TrialPoint]:
 
 
 def _points(study: MultistageStudy) -> Iterator[TrialPoint]:
-    """Yield all other trials, grouped by router, because making a router takes longer than measuring it."""
+    """Yield all other trials, grouped by router, because making a router takes longer than a trial."""
     repeats = range(1, study.trials.repeats + 1)
+    cap_pps = round(study.routers.cap)
     for count in study.routers.count:
-        flows = count * study.routers.flows
-        for repeat in repeats:
-            for kind, load_pps in (
-                ("throughput", study.trials.overload * count * study.routers.cap),
-                ("latency", _latency_pps(study, count)),
-            ):
-                yield TrialPoint(
-                    kind="latency" if kind == "latency" else "throughput",
-                    setting=_setting(study, count),
-                    load_pps=load_pps,
-                    flows=flows,
-                    repeat=repeat,
-                )
-    for failure in study.failure:
-        for repeat in repeats:
+        overload_pps = study.trials.overload * count * study.routers.cap
+        loads: tuple[tuple[Kind, float], ...] = (("throughput", overload_pps), ("latency", _latency_pps(study, count)))
+        for repeat, (kind, load_pps) in product(repeats, loads):
             yield TrialPoint(
-                kind="failure",
-                setting=_setting(
-                    study, failure.routers, balancers=failure.balancers, away_ms=max(round(1e3 * failure.away), 1)
-                ),
-                load_pps=failure.load * failure.routers * study.routers.cap,
-                flows=failure.routers * failure.flows,
+                kind=kind,
+                setting=RouterSetting(routers=count, cap_pps=cap_pps),
+                load_pps=load_pps,
+                flows=count * study.routers.flows,
                 repeat=repeat,
-                failure=failure,
             )
+    for failure, repeat in product(study.failure, repeats):
+        yield TrialPoint(
+            kind="failure",
+            setting=RouterSetting(
+                routers=failure.routers,
+                balancers=2 if failure.elements == "balancer" else 1,
+                cap_pps=cap_pps,
+                away_ms=max(round(1e3 * failure.away), 1),
+            ),
+            load_pps=failure.load * failure.routers * study.routers.cap,
+            flows=failure.routers * failure.flows,
+            repeat=repeat,
+            failure=failure,
+        )
 
 
 def _latency_pps(study: MultistageStudy, routers: int) -> float:
@@ -341,23 +338,22 @@ class _Measuring:
     def rows(self, points: Sequence[TrialPoint]) -> list[Row]:
         """Measure the points that the ledger lacks, and return the rows of all points, in order."""
         study, rows = self.run.study, self.ledger.rows
-        calibration_rows = self.run.done
-        done = 0
+        done = self.run.done
         for setting, group in groupby(points, key=lambda point: point.setting):
-            waiting = list(group)
-            missing = [point for point in waiting if point.key(study) not in rows]
+            trials = list(group)
+            missing = [point for point in trials if point.key(study) not in rows]
             if missing:
-                self.run.done = calibration_rows + done
+                self.run.done = done
                 self.run.tell(f"make a router of {setting.routers}")
                 with self.bench.device(setting) as evaluator:
                     if isinstance(evaluator, Described):
                         self.facts = dict(evaluator.facts())
                     for point in missing:
-                        self.run.done = calibration_rows + done + waiting.index(point)
+                        self.run.done = done + trials.index(point)
                         self.run.tell(point.title())
                         self.ledger.add(_row(study, point, evaluator))
-            done += len(waiting)
-        self.run.done = calibration_rows + done
+            done += len(trials)
+        self.run.done = done
         return [rows[point.key(study)] for point in points]
 
 
@@ -369,7 +365,7 @@ def _row(study: MultistageStudy, point: TrialPoint, evaluator: Router) -> Row:
     else:
         trial = evaluator.reset_trial(load, duration_s, kind=failure.kind, at_s=failure.at)
     latency = trial.latency
-    course = _rate_course(trial.over_time, _PART_S) if failure else ()
+    course = _rate_course(trial.over_time) if failure else ()
     return {
         "task": point.key(study),
         "kind": point.kind,
@@ -388,14 +384,14 @@ def _row(study: MultistageStudy, point: TrialPoint, evaluator: Router) -> Row:
         "loss_from_s": _loss_from_s(trial.over_time) if failure else math.nan,
         "latency_p50_s": latency.p50_s if latency else None,
         "latency_p99_s": latency.p99_s if latency else None,
-        "over_time": json.dumps([[round(at_s, 6), round(rate_pps, 1)] for at_s, rate_pps in course]),
+        "over_time": json.dumps([[round(time_s, 6), round(rate_pps, 1)] for time_s, rate_pps in course]),
         "invalid": "; ".join(trial.invalid),
         "notes": "; ".join(trial.notes),
     }
 
 
 def _loss_from_s(moments: Sequence[Moment]) -> float:
-    """Return the begin of the interval with the most loss, s; NaN without loss. A stall may lose frames before it."""
+    """Return the start of the spell with the most loss, s; NaN without loss. A stall may lose frames before it."""
     spells: list[tuple[float, list[Moment]]] = []
     for moment in moments:
         if not moment.dropped_pps:
@@ -407,13 +403,13 @@ def _loss_from_s(moments: Sequence[Moment]) -> float:
     return max(spells, key=lambda spell: sum(moment.dropped_pps for moment in spell[1]), default=(math.nan, []))[0]
 
 
-def _rate_course(moments: Sequence[Moment], part_s: float) -> tuple[tuple[float, float], ...]:
-    """Return forwarded rates of parts of about ``part_s``: the middle of each, s, and its rate, frames/s."""
+def _rate_course(moments: Sequence[Moment]) -> tuple[tuple[float, float], ...]:
+    """Return forwarded rates over time: the middle of each interval of :data:`_PART_S`, s, and its rate, frames/s."""
     if len(moments) < 2:
         return ()
     moment_s = moments[1].time_s - moments[0].time_s
-    together = max(round(part_s / moment_s), 1)
-    parts = [moments[at : at + together] for at in range(0, len(moments), together)]
+    length = max(round(_PART_S / moment_s), 1)
+    parts = [moments[start : start + length] for start in range(0, len(moments), length)]
     return tuple(
         (part[0].time_s + len(part) * moment_s / 2.0, math.fsum(moment.forwarded_pps for moment in part) / len(part))
         for part in parts
@@ -426,18 +422,19 @@ class _Predicting:
     testbed: str
 
     def _router_and_flows(self, point: TrialPoint) -> tuple[MultistageFile, FlowChoices]:
-        """Return the router of a trial, and the back-end router of each flow of the tester."""
+        """Return the router of a trial, and the back-end routers of the tester's flows."""
         bed = make_bed(self.testbed, device=MultistageDevice.name, options=point.setting.options())
-        device = bed.device
-        assert isinstance(device, MultistageDevice)
-        file = device.planned()
-        sent = streams_of(point.load(self.study), bed.ports, Addressing(layer=bed.layer)).streams
-        return file, FlowChoices.of(file, [flow for stream in sent for flow in stream["flows"]])
+        assert isinstance(bed.device, MultistageDevice)
+        file = bed.device.planned()
+        streams = streams_of(point.load(self.study), bed.ports, Addressing(layer=bed.layer)).streams
+        return file, FlowChoices.of(file, [flow for stream in streams for flow in stream["flows"]])
 
     def throughput(self, count: int) -> ThroughputRow:
         """Predict the throughput of a router of ``count`` machines in overload."""
-        point = next(point for point in _points(self.study) if point.setting == _setting(self.study, count))
-        trial = self._simulate(point, model_and_flows=self._router_and_flows(point))
+        point = next(
+            point for point in _points(self.study) if (point.kind, point.setting.routers) == ("throughput", count)
+        )
+        trial = self._simulate(point, model_of(*self._router_and_flows(point)))
         assert trial.offered_frames is not None
         assert trial.dropped_frames is not None
         return ThroughputRow(
@@ -448,27 +445,20 @@ class _Predicting:
         )
 
     def failure(self, failure: FailureTable) -> FailureRow:
-        """Predict a failure: closed form, and the course of the rate by the simulator."""
+        """Predict a failure: the loss in closed form, and the rate over time by the simulator."""
         point = next(point for point in _points(self.study) if point.failure == failure)
         file, flows = self._router_and_flows(point)
-        names = [table.name for table in file.router]
+        model = model_of(file, flows)
         rate_pps = point.load_pps
-        if failure.of == "balancer":
+        if failure.elements == "balancer":
             victims, share = [file.balancer[0].name], 1.0
             deaths = takeover_of(file, rate_pps=rate_pps, at_s=failure.at)
         else:
-            victims = names[-1:] if failure.of == "router" else names[-2:]
+            victims = [router.name for router in file.router][-1 if failure.elements == "router" else -2 :]
             share = math.fsum(map(flows.share, victims))
-            deaths = deaths_of(
-                model_of(file, flows),
-                file,
-                flows,
-                victims,
-                rate_pps=rate_pps,
-                at_s=failure.at,
-                back_s=failure.at + failure.away,
-            )
-        trial = self._simulate(point, model_and_flows=(file, flows), deaths=deaths)
+            back_s = failure.at + failure.away
+            deaths = deaths_of(model, file, flows, victims, rate_pps=rate_pps, at_s=failure.at, back_s=back_s)
+        trial = self._simulate(point, model, deaths.events)
         return FailureRow(
             conditions=failure,
             load_pps=rate_pps,
@@ -477,30 +467,22 @@ class _Predicting:
             predicted_away_s=deaths.lost_frames / (share * rate_pps),
             predicted=deaths.lost_frames,
             simulated_frames=float(trial.dropped_frames or 0),
-            predicted_rates=_relative_to(_rate_course(trial.over_time, _PART_S), failure.at),
+            predicted_rates=_relative_to(_rate_course(trial.over_time), failure.at),
         )
 
-    def _simulate(
-        self,
-        point: TrialPoint,
-        *,
-        model_and_flows: tuple[MultistageFile, FlowChoices],
-        deaths: PredictedFailures | None = None,
-    ) -> Trial:
-        model = model_of(*model_and_flows)
-        events = deaths.events if deaths else ()
+    def _simulate(self, point: TrialPoint, model: RouterModel, events: tuple[Event, ...] = ()) -> Trial:
         simulate = Simulate(model, events=events, steady_state=False, over_time=True)
         return simulate.trial(point.load(self.study), self.study.trials.duration)
 
 
 def _latency(study: MultistageStudy, count: int, calibration_rows: Sequence[Row]) -> MultistageLatency:
-    """Predict the latency: that of one back-end router without a cap at the same load.
+    """Predict the latency as that of a single back-end router without a cap at the same load.
 
-    A frame passes one load balancer twice and one back-end router, however many there are; the emulated cap drops and
-    does not delay; and machines that share these cores are busy with the same number of frames.
+    A frame passes the load balancer twice and one of any number of back-end routers. The emulated cap drops without
+    delay. All machines share the cores of this machine, which process the same number of frames.
     """
     load_pps = _latency_pps(study, count)
-    matching = [row for row in calibration_rows if row["load_pps"] == load_pps and not row["invalid"]]
+    matching = _valid_rows(calibration_rows, load_pps=load_pps)
     return MultistageLatency(
         conditions=count,
         load_pps=load_pps,
@@ -515,7 +497,7 @@ def _write_prediction(
     latency: Sequence[MultistageLatency],
     failures: Sequence[FailureRow],
 ) -> str:
-    """Write the prediction if it is not yet there, and return the time at which it was written."""
+    """Write the prediction unless the same is in the file, and return the time of its writing."""
     path = run.out / PREDICTION
     document = plain(
         {
@@ -564,47 +546,45 @@ def _now() -> str:
 
 
 def _measured(rows: Iterable[Row], name: str) -> Measured:
-    values = [row[name] for row in rows if not row["invalid"]]
-    return Measured(values=tuple(float(value) for value in values if isinstance(value, int | float)))
+    return Measured(values=tuple(float(value) for row in rows if isinstance(value := row[name], int | float)))
 
 
-def _rows_of(rows: Iterable[Row], kind: Kind, routers: int) -> list[Row]:
-    return [row for row in rows if (row["kind"], row["routers"]) == (kind, routers)]
+def _valid_rows(rows: Iterable[Row], **values: object) -> list[Row]:
+    """Return the rows of valid trials that have the given values."""
+    return [row for row in rows if not row["invalid"] and all(row[name] == value for name, value in values.items())]
 
 
 def _with_throughput(row: ThroughputRow, rows: Sequence[Row]) -> ThroughputRow:
-    matching = [point for point in _rows_of(rows, "throughput", row.conditions) if not point["invalid"]]
-    # What waits at the end of a trial still arrives: all that is not lost is forwarded.
-    rates = [
-        (float(row["offered_frames"] or 0) - float(row["dropped_frames"] or 0)) / _duration(row) for row in matching
-    ]
-    return row.measured_as(Measured(values=tuple(rates)))
-
-
-def _duration(row: Row) -> float:
-    return float(row["duration_s"] or math.nan)
+    # Frames that wait at the end of a trial still arrive: all frames that are not lost are forwarded.
+    rates = tuple(
+        (float(trial["offered_frames"] or 0) - float(trial["dropped_frames"] or 0))
+        / float(trial["duration_s"] or math.nan)
+        for trial in _valid_rows(rows, kind="throughput", routers=row.conditions)
+    )
+    return row.measured_as(Measured(values=rates))
 
 
 def _with_latency(row: MultistageLatency, rows: Sequence[Row]) -> MultistageLatency:
-    matching = _rows_of(rows, "latency", row.conditions)
+    matching = _valid_rows(rows, kind="latency", routers=row.conditions)
     return replace(row.measured_as(_measured(matching, "latency_p50_s")), p99_s=_measured(matching, "latency_p99_s"))
 
 
 def _with_losses(row: FailureRow, rows: Sequence[Row]) -> FailureRow:
-    matching = [measured for measured in rows if measured["failure"] == row.conditions.name and not measured["invalid"]]
+    matching = _valid_rows(rows, failure=row.conditions.name)
     measured_rates = []
-    for measured in matching:
-        course = [(float(at_s), float(rate_pps)) for at_s, rate_pps in json.loads(str(measured["over_time"]))]
-        from_s = float(measured["loss_from_s"] if measured["loss_from_s"] is not None else math.nan)
-        measured_rates.append(_relative_to(course, from_s if math.isfinite(from_s) else row.conditions.at))
+    for trial in matching:
+        course = [(float(time_s), float(rate_pps)) for time_s, rate_pps in json.loads(str(trial["over_time"]))]
+        from_s = trial["loss_from_s"]
+        failure_s = from_s if isinstance(from_s, float) and math.isfinite(from_s) else row.conditions.at
+        measured_rates.append(_relative_to(course, failure_s))
     return replace(row.measured_as(_measured(matching, "dropped_frames")), measured_rates=tuple(measured_rates))
 
 
 def _relative_to(course: Sequence[tuple[float, float]], at_s: float) -> tuple[tuple[float, float], ...]:
-    return tuple((when_s - at_s, rate_pps) for when_s, rate_pps in course)
+    return tuple((time_s - at_s, rate_pps) for time_s, rate_pps in course)
 
 
-def _largest(errors: Iterable[float]) -> float:
+def _largest_error(errors: Iterable[float]) -> float:
     sizes = [abs(error) for error in errors]
     return math.nan if not sizes or any(map(math.isnan, sizes)) else max(sizes)
 
@@ -615,6 +595,10 @@ def _criteria(result: MultistageResult) -> tuple[Criterion, ...]:
         ("largest distance of a throughput from the sum of caps", bounds.sum_of_caps, result.max_distance_from_sum),
         ("largest error of a throughput", bounds.throughput, result.throughput_error_ratio),
         ("median error of median latencies", bounds.latency_median, result.latency_error_ratio),
-        ("largest error of the loss of a death", bounds.loss, _largest(row.missed_ratio for row in result.deaths)),
-        ("longest takeover, s", bounds.takeover, _largest(row.away_s for row in result.takeovers)),
+        (
+            "largest error of the loss by a death",
+            bounds.loss,
+            _largest_error(row.missed_ratio for row in result.deaths),
+        ),
+        ("longest takeover, s", bounds.takeover, _largest_error(row.away_s for row in result.takeovers)),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from routecast.multistage.study.run import PREDICTION, FailureRow, MultistageResult, ThroughputRow
@@ -17,9 +16,9 @@ __all__ = ["page", "terminal_summary"]
 MEASURED, PREDICTED, SUM_OF_CAPS = palette(3, ordered=False)
 
 EMULATION = (
-    "**The caps are an emulation.** Each back-end router has an XDP program that drops what comes faster than a "
-    "constant service time and a finite queue allow, so that scaling can be shown on fewer cores than machines. "
-    "It does not delay.",
+    "**The caps are an emulation.** An XDP program in each back-end router drops frames that arrive faster than a "
+    "constant service time and a finite queue allow. It does not delay frames. This shows scaling on fewer cores than "
+    "machines.",
 )
 _BEFORE_S, _AFTER_S = 0.1, 0.35
 
@@ -29,7 +28,7 @@ _ms = scaled(1e3, ".1f")
 
 
 def throughput_table(result: MultistageResult) -> Table:
-    """Return the throughput in overload over the number of back-end routers."""
+    """Return the table of throughput in overload by the number of back-end routers."""
     return Table.of(
         result.throughput,
         Column("Back-end routers", "", "d", "conditions"),
@@ -42,12 +41,12 @@ def throughput_table(result: MultistageResult) -> Table:
         Column("Error", "%", signed_percent, "error_ratio"),
         name="throughput",
         title="Throughput in overload",
-        caption="An empty queue takes its length once more than the cap: the prediction has it, the sum has not.",
+        caption="Frames that fill the queues add to the caps: they are in the prediction, but not in the sum of caps.",
     )
 
 
 def latency_table(result: MultistageResult) -> Table:
-    """Return the latency at loads without loss."""
+    """Return the table of latency at loads below the sum of caps."""
     return Table.of(
         result.latency,
         Column("Back-end routers", "", "d", "conditions"),
@@ -59,28 +58,28 @@ def latency_table(result: MultistageResult) -> Table:
         Column("p99 measured", "us", _us, "p99_s.median"),
         name="latency",
         title="Latency below the caps",
-        caption="Medians of the trials. Predicted is what one back-end router without a cap has at the same load.",
+        caption="Medians of the trials. Predicted: the latency of one back-end router without a cap at the same load.",
     )
 
 
 def failures_table(result: MultistageResult) -> Table:
-    """Return the predicted and the measured loss of each failure."""
+    """Return the table of the predicted and the measured loss of each failure."""
     return Table.of(
         result.failures,
         Column.text("Failure", "conditions.title", wrap=True),
-        Column.text("Who", lambda row: ", ".join(row.victims)),
-        Column("Sent to them", "kpps", _kpps, "victims_pps"),
+        Column.text("Failed", lambda row: ", ".join(row.victims)),
+        Column("Rate to them", "kpps", _kpps, "victims_pps"),
         Column("Away predicted", "ms", _ms, "predicted_away_s"),
         Column("Away measured", "ms", _ms, "away_s"),
         Column("Lost predicted", "frames", ".0f", "predicted"),
         Column("Simulated", "frames", ".0f", "simulated_frames", wide=True),
         Column("Lost measured", "frames", ".0f", "measured"),
-        Column("Least", "frames", ".0f", "repeats.least", wide=True),
-        Column("Most", "frames", ".0f", "repeats.most", wide=True),
+        Column("Minimum", "frames", ".0f", "repeats.least", wide=True),
+        Column("Maximum", "frames", ".0f", "repeats.most", wide=True),
         Column("Error", "%", signed_percent, "error_ratio"),
         name="failures",
         title="Failures under load",
-        caption="Away: frames lost over the rate at which they were sent to who failed.",
+        caption="Away: lost frames over the rate to the failed elements.",
     )
 
 
@@ -96,7 +95,7 @@ def terminal_summary(result: MultistageResult) -> TerminalSummary:
 
 
 def throughput_figure(result: MultistageResult) -> Figure:
-    """Return throughput over the number of back-end routers."""
+    """Return the figure of throughput over the number of back-end routers."""
     rows = result.throughput
 
     def routers(row: ThroughputRow) -> float:
@@ -104,8 +103,8 @@ def throughput_figure(result: MultistageResult) -> Figure:
 
     return Figure(
         name="throughput",
-        title="Throughput of one to many back-end routers, with an emulated cap each",
-        caption="Points are medians of the trials, their bars the extremes.",
+        title="Throughput over the number of back-end routers with an emulated cap",
+        caption="Points are medians of the trials, and bars their extremes.",
         x=Axis(title="back-end routers", low=0.0),
         y=Axis(title="forwarded in overload [kpps]", low=0.0),
         marks=(
@@ -124,56 +123,53 @@ def throughput_figure(result: MultistageResult) -> Figure:
 
 
 def failure_figure(row: FailureRow) -> Figure:
-    """Return the rate over time through a failure, predicted and measured."""
-    marks: list[Line | Points] = []
-    for number, course in enumerate(row.measured_rates):
-        marks.append(
-            Points.of_pairs(
-                _around_failure(course),
-                name="measured" if number == 0 else f"measured, trial {number + 1}",
-                colour=MEASURED,
-                size_px=4,
-                symbol="circle",
-                legend=number == 0,
-            )
+    """Return the figure of the predicted and measured rate over time around a failure."""
+    measured = [
+        Points.of_pairs(
+            _around_failure(course),
+            name="measured" if number == 1 else f"measured, trial {number}",
+            colour=MEASURED,
+            size_px=4,
+            symbol="circle",
+            legend=number == 1,
         )
-    marks.append(Line.of_pairs(_around_failure(row.predicted_rates), name="predicted", colour=PREDICTED))
-    trials = f"{len(row.measured_rates)} trial{'s' if len(row.measured_rates) != 1 else ''}"
+        for number, course in enumerate(row.measured_rates, start=1)
+    ]
+    predicted = Line.of_pairs(_around_failure(row.predicted_rates), name="predicted", colour=PREDICTED)
     return Figure(
         name=f"failure-{row.conditions.name}",
         title=f"{row.conditions.title}: {row.conditions.routers} back-end routers at {row.load_pps / 1e3:g} kpps",
         caption=(
-            f"Rates of parts of 5 ms; {trials}. The line is the simulator's and was written before the first trial; "
-            "a measured time begins where most is lost."
+            f"Rates of intervals of 5 ms in {len(measured)} trial{'s' if len(measured) != 1 else ''}. The line is the "
+            "simulated rate, written before the first trial. A measured course starts at its largest loss."
         ),
         x=Axis(title="time since the failure [ms]", low=-1e3 * _BEFORE_S, high=1e3 * _AFTER_S),
         y=Axis(title="forwarded [kpps]", low=0.0),
-        marks=tuple(marks),
+        marks=(*measured, predicted),
         height_px=340,
     )
 
 
 def _around_failure(course: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the part of a course that is drawn: ms since the failure, kpps."""
-    return [(1e3 * at_s, rate_pps / 1e3) for at_s, rate_pps in course if -_BEFORE_S <= at_s <= _AFTER_S]
+    """Return the drawn part of a course: ms since the failure, kpps."""
+    return [(1e3 * time_s, rate_pps / 1e3) for time_s, rate_pps in course if -_BEFORE_S <= time_s <= _AFTER_S]
 
 
 def page(result: MultistageResult) -> Page:
     """Return the page of the study."""
-    study, made = result.study, result.provenance
-    most = max(result.throughput, key=lambda row: row.conditions)
+    largest = max(result.throughput, key=lambda row: row.conditions)
     answer = (
-        f"**{most.conditions} back-end routers forward {format_percent(most.over_the_sum, 1)} of the sum of their "
-        f"caps**; throughput is predicted within {format_percent(result.throughput_error_ratio)}."
+        f"**{largest.conditions} back-end routers forward {format_percent(largest.over_the_sum, 1)} of their caps**; "
+        f"throughput is predicted within {format_percent(result.throughput_error_ratio)}."
     )
     if result.deaths:
-        error = max((abs(row.error_ratio) for row in result.deaths), default=math.nan)
-        answer += f" What the death of back-end routers loses was predicted within **{format_percent(error, 1)}**."
+        error = max(abs(row.error_ratio) for row in result.deaths)
+        answer += f" The loss by the death of back-end routers is predicted within **{format_percent(error, 1)}**."
     return result.page(
         answer,
         (_overview(result), _throughput(result), _latency(result), _failures(result)),
-        made.trials_row(result.invalid_trials),
-        ("Length of a trial", format_duration(study.trials.duration)),
+        result.provenance.trials_row(result.invalid_trials),
+        ("Length of a trial", format_duration(result.study.trials.duration)),
         ("Prediction", f"{PREDICTION}, written {result.prediction_written}; {_describe_order(result)}"),
         ("Machine", _machine(result)),
     )
@@ -181,7 +177,7 @@ def page(result: MultistageResult) -> Page:
 
 def _describe_order(result: MultistageResult) -> str:
     if not result.first_failure:
-        return "no failure was tried"
+        return "no failure was measured"
     return f"{PREDICTION} was written {result.prediction_written}, the first failure began {result.first_failure}."
 
 
@@ -195,20 +191,18 @@ def _machine(result: MultistageResult) -> str:
 def _overview(result: MultistageResult) -> Section:
     tiles = [
         Tile(
-            format_percent(result.max_distance_from_sum, 1),
-            "furthest from the sum of caps",
-            "a queue's length included",
+            format_percent(result.max_distance_from_sum, 1), "largest distance from the sum of caps", "with the queues"
         ),
         Tile(format_percent(result.throughput_error_ratio), "largest error of a predicted throughput"),
     ]
-    if result.deaths:
-        most_s = max(row.away_s for row in result.deaths)
-        tiles.append(Tile(format_duration(float(f"{most_s:.3g}")), "longest time without the flows of who died"))
-    if result.takeovers:
-        most_s = max(row.away_s for row in result.takeovers)
-        tiles.append(Tile(format_duration(float(f"{most_s:.3g}")), "until the second load balancer had taken over"))
+    for rows, meaning in (
+        (result.deaths, "longest loss of the flows of dead back-end routers"),
+        (result.takeovers, "longest time until the standby load balancer took over"),
+    ):
+        if rows:
+            tiles.append(Tile(format_duration(float(f"{max(row.away_s for row in rows):.3g}")), meaning))
     return Section.of(
-        "answer", "Said first, measured then", _describe_order(result), Tiles(tuple(tiles)), Prose(EMULATION)
+        "answer", "Prediction and measurement", _describe_order(result), Tiles(tuple(tiles)), Prose(EMULATION)
     )
 
 
@@ -216,7 +210,7 @@ def _throughput(result: MultistageResult) -> Section:
     return Section.of(
         "throughput",
         "Scaling",
-        "Each flow goes to the machine that the real table gives it; the simulator serves it there.",
+        "The table of the load balancer gives each flow its back-end router; the simulator serves the flow there.",
         throughput_figure(result),
         throughput_table(result),
     )
@@ -226,7 +220,7 @@ def _latency(result: MultistageResult) -> Section:
     return Section.of(
         "latency",
         "Latency",
-        "However many back-end routers there are, a frame passes one of them, and a load balancer twice.",
+        "A frame passes the load balancer twice and one of any number of back-end routers.",
         latency_table(result),
     )
 
@@ -237,7 +231,7 @@ def _failures(result: MultistageResult) -> Section | None:
     return Section.of(
         "failures",
         "Failures",
-        "The flows of a dead back-end router are lost for T + N / rate; then the others have them.",
+        "The flows of a dead back-end router are lost for T + N / rate; then the other routers take them.",
         failures_table(result),
         *map(failure_figure, result.failures),
     )

@@ -73,6 +73,15 @@ def test_a_death_costs_the_flows_of_the_dead_what_is_predicted_and_others_nothin
     assert dead.predicted["br1"].detection_s == pytest.approx(0.05 + 64.5 / (flows.share("br1") * 12e3))
 
 
+def test_back_end_routers_without_flows_stay_in_the_model() -> None:
+    file = file_of(8)
+    flows = FlowChoices.of(file, udp_flows(file, 3))
+    victim = flows.chosen()[0]
+    dead = deaths_of(model_of(file, flows), file, flows, [victim], rate_pps=3e3, at_s=0.3)
+    result = trial(file, flows, 3e3, dead.events)
+    assert result.dropped_frames == pytest.approx(dead.lost_frames, rel=0.03)
+
+
 def test_a_takeover_costs_everything_for_a_while() -> None:
     file = file_of(2)
     flows = choices(file)

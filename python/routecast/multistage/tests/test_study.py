@@ -143,7 +143,7 @@ def test_a_killed_study_goes_on_and_keeps_its_prediction(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "new", "place"),
     [
-        ("[1, 2]", "[1, 1]", r"routers\.count\[1\]: 1 stands there twice"),
+        ("[1, 2]", "[1, 1]", r"routers\.count\[1\]: 1 is listed twice"),
         ("[1, 2]", "[65]", r"routers\.count\[0\]"),
         ("flows = 256", "flows = 4096\n[routers.x]", r"routers\.x"),
         ("count = [1, 2]", "count = [64]", None),
@@ -174,7 +174,7 @@ def test_a_wrong_study_is_refused_with_its_place(tmp_path: Path, text: str, new:
 def test_the_shipped_study_has_every_kind_of_element_fail() -> None:
     study = read_study(find_study("multistage_real")).study
     assert isinstance(study, MultistageStudy)
-    assert {failure.of for failure in study.failure} == {"router", "routers", "balancer"}
+    assert {failure.elements for failure in study.failure} == {"router", "routers", "balancer"}
 
 
 @pytest.mark.wire
