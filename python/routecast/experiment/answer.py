@@ -212,18 +212,6 @@ def _loss_points(trial: Trial) -> tuple[str, ...]:
     return () if trial.evaluator == "measure" else tuple(dict.fromkeys(points))
 
 
-def _entries_of(of: str) -> tuple[str, ...]:
-    """Return the part of a trial at the start of a path, and the entries that the path names in it.
-
-    Examples
-    --------
-    >>> _entries_of("energy_j[cpu][active]"), _entries_of("latency.p99_s")
-    (('energy_j', 'cpu', 'active'), ('latency',))
-    """
-    key, entries = _steps(of)[0]
-    return (key, *entries)
-
-
 @lru_cache(maxsize=256)
 def _steps(of: str) -> list[tuple[str, list[str]]]:
     steps: list[tuple[str, list[str]]] = []
@@ -591,8 +579,8 @@ def unchecked_responses(experiment: Experiment) -> tuple[str, ...]:
 def _entries_by_response(experiment: Experiment) -> dict[int, tuple[str, ...]]:
     """Return, by number of the response, the part of a trial and the entries that its path names."""
     numbered = enumerate(experiment.responses)
-    by_response = {number: _entries_of(response.of) for number, response in numbered if response.of not in SOLVED}
-    return {number: entries for number, entries in by_response.items() if len(entries) > 1}
+    first_steps = {number: _steps(response.of)[0] for number, response in numbered if response.of not in SOLVED}
+    return {number: (part, *entries) for number, (part, entries) in first_steps.items() if entries}
 
 
 def _rows_to_check(experiment: Experiment) -> Iterator[int]:

@@ -279,7 +279,7 @@ class Fraction:
         group: list[tuple[int, int]] = [(0, 1)]
         for mask, sign in words:
             group += [(mask ^ other_mask, sign * other_sign) for other_mask, other_sign in group]
-        defining = sorted(group[1:], key=lambda word: (word[0].bit_count(), _letter_numbers(word[0])))
+        defining = sorted(group[1:], key=_word_order)
         for mask, _ in defining:
             if mask.bit_count() < 3:
                 pair = " and ".join(format_word(mask, letters))
@@ -329,10 +329,7 @@ class Fraction:
             The effect is not a word of the factors' letters.
         """
         mask, sign = (0, 1) if effect == "I" else parse_word(effect, self.letters)
-        others = sorted(
-            ((mask ^ word, sign * word_sign) for word, word_sign in self.defining),
-            key=lambda pair: (pair[0].bit_count(), _letter_numbers(pair[0])),
-        )
+        others = sorted(((mask ^ word, sign * word_sign) for word, word_sign in self.defining), key=_word_order)
         return tuple(format_word(other, self.letters, other_sign) for other, other_sign in others)
 
     def alias_chains(self, max_letters: int = 2) -> tuple[tuple[str, ...], ...]:
@@ -361,8 +358,7 @@ class Fraction:
                 continue
             coset = [(mask, 1), *((mask ^ word, sign) for word, sign in self.defining)]
             seen |= {word for word, _ in coset}
-            listed = [word for word in coset if word[0].bit_count() <= max_letters]
-            listed.sort(key=lambda pair: (pair[0].bit_count(), _letter_numbers(pair[0])))
+            listed = sorted((word for word in coset if word[0].bit_count() <= max_letters), key=_word_order)
             chains.append(tuple(format_word(word, self.letters, sign) for word, sign in listed))
         return tuple(chains)
 
@@ -374,8 +370,10 @@ def fraction_of(design: Design, factors: Sequence[Factor]) -> Fraction | None:
     return Fraction.of([factor.letter for factor in factors], design.generators)
 
 
-def _letter_numbers(mask: int) -> tuple[int, ...]:
-    return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
+def _word_order(word: tuple[int, int]) -> tuple[int, tuple[int, ...]]:
+    """Return the sort key of a word: shorter words first, then by alphabet."""
+    mask = word[0]
+    return mask.bit_count(), tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
 
 
 def _parse_generator(text: str, letters: tuple[str, ...]) -> tuple[int, int, int]:

@@ -36,10 +36,7 @@ def wire_order(seed: int, count: int) -> list[int]:
 
 def wire_positions(seed: int, count: int) -> list[int]:
     """Return the position of each run in the order on the wire, from 0: the inverse of :func:`wire_order`."""
-    positions = [0] * count
-    for position, run in enumerate(wire_order(seed, count)):
-        positions[run] = position
-    return positions
+    return sorted(range(count), key=wire_order(seed, count).__getitem__)
 
 
 _FILE_NAME = re.compile(r".{1,255}\.[A-Za-z]\w{0,7}")

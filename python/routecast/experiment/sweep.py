@@ -277,7 +277,7 @@ WRITES_AFTER_S = 0.2
 """Longest wait of an answer for others that are written with it."""
 
 
-class AnswerStore:
+class AnswerStore(dict[str, Answer]):
     """Answers by the key of their run.
 
     ``existing``: answers of earlier runs; ``ledger``: keeps further answers; None: they stay in memory; ``folder``:
@@ -287,20 +287,14 @@ class AnswerStore:
     def __init__(
         self, existing: Mapping[str, Answer], ledger: Ledger | None = None, folder: Path | None = None
     ) -> None:
-        self._answers = dict(existing)
+        super().__init__(existing)
         self._ledger = ledger
         self._folder = folder
         self._unwritten_since: float | None = None
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._answers
-
-    def __getitem__(self, key: str) -> Answer:
-        return self._answers[key]
-
     def add(self, run: Run, answer: Answer) -> None:
         """Add the answer of a run."""
-        self._answers[run.key] = answer
+        self[run.key] = answer
         if self._ledger is not None:
             self._unwritten_since = self._unwritten_since or time.monotonic()
             with _raise_if_full(self._folder):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.experiment._factors import label_of
-from routecast.experiment.analysis.outcome import AnovaRow, Effect, Lenth, LevelEffect, Mean, Means
+from routecast.experiment.analysis.outcome import AnovaRow, Effect, LackOfFit, Lenth, LevelEffect, Mean, Means
 from routecast.experiment.model import Factor
 from routecast.quantity.schema import field, value
 
@@ -47,6 +47,7 @@ __all__ = [
     "fit_columns",
     "interval_about",
     "is_sample_design",
+    "lack_of_fit",
     "lenth",
     "mark_exact",
     "means_of",
@@ -636,12 +637,35 @@ def mark_exact(fit: Fit, points: Floats, y: Floats) -> Fit:
     return replace(fit, is_exact=True) if fit.sse > 0 and df > 0 and ss == 0.0 else fit
 
 
-def anova_table(effects: Sequence[Effect], fit: Fit, points: Floats, y: Floats) -> tuple[AnovaRow, ...]:
+def lack_of_fit(fit: Fit, points: Floats, y: Floats, confidence: float) -> LackOfFit | None:
+    """Test whether a fit misses the means of repeated runs; None without repeated runs or degrees of freedom."""
+    from scipy.stats import f as fisher
+
+    pure_ss, pure_df = pure_error(points, y)
+    df, ss = fit.error_df - pure_df, max(fit.sse - pure_ss, 0.0)
+    if pure_df == 0 or df <= 0:
+        return None
+    if pure_ss == 0:
+        f = p_value = None
+        verdict = "repeated runs have the same answer, so all residuals are lack of fit"
+    else:
+        f = ss / df / (pure_ss / pure_df)
+        p_value = float(fisher.sf(f, df, pure_df))
+        verdict = (
+            "the response has curvature for which the model has no terms"
+            if p_value < 1 - confidence
+            else "the model misses the means of repeated runs by no more than their noise"
+        )
+    return LackOfFit(df=df, pure_df=pure_df, ss=ss, pure_ss=pure_ss, f=f, p_value=p_value, verdict=verdict)
+
+
+def anova_table(
+    effects: Sequence[Effect], fit: Fit, points: Floats, y: Floats, confidence: float
+) -> tuple[AnovaRow, ...]:
     """Return the table of the analysis of variance (Jain, sec. 20.5).
 
     Its rows are the effects, the errors, which repeated runs divide into lack of fit and pure error, and the total.
     """
-    from scipy.stats import f as fisher
 
     def row(component: str, df: int, ss: float, f: float | None = None, p_value: float | None = None) -> AnovaRow:
         return AnovaRow(component=component, df=df, ss=ss, ms=ss / df, f=f, p_value=p_value)
@@ -654,12 +678,9 @@ def anova_table(effects: Sequence[Effect], fit: Fit, points: Floats, y: Floats) 
     ]
     if fit.error_df > 0:
         rows.append(row("errors", fit.error_df, fit.sse))
-        pure_ss, pure_df = pure_error(points, y)
-        lack_df, lack_ss = fit.error_df - pure_df, max(fit.sse - pure_ss, 0.0)
-        if pure_df > 0 and lack_df > 0:
-            f = lack_ss / lack_df / (pure_ss / pure_df) if pure_ss > 0 else None
-            p_value = None if f is None else float(fisher.sf(f, lack_df, pure_df))
-            rows += [row("lack of fit", lack_df, lack_ss, f, p_value), row("pure error", pure_df, pure_ss)]
+        if lack := lack_of_fit(fit, points, y, confidence):
+            rows.append(row("lack of fit", lack.df, lack.ss, lack.f, lack.p_value))
+            rows.append(row("pure error", lack.pure_df, lack.pure_ss))
     return (*rows, AnovaRow(component="total", df=len(y) - 1, ss=fit.sst))
 
 

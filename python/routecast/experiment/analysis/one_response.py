@@ -27,6 +27,7 @@ from routecast.experiment.analysis._linear_model import (
     fit_columns,
     interval_about,
     is_sample_design,
+    lack_of_fit,
     lenth,
     mark_exact,
     means_of,
@@ -40,7 +41,6 @@ from routecast.experiment.analysis.outcome import (
     Analysis,
     Cell,
     Effect,
-    LackOfFit,
     Screening,
     StationaryPoint,
     Surface,
@@ -183,31 +183,9 @@ def fit_surface(data: Observations, order: int, confidence: float) -> Surface | 
         error_df=fit.error_df,
         confidence=confidence,
         inverse=tuple(map(tuple, fit.inverse.tolist())),
-        lack_of_fit=_lack_of_fit(fit, points, data.y, confidence),
+        lack_of_fit=lack_of_fit(fit, points, data.y, confidence),
         stationary=_stationary_point(surface_terms, points) if order == 2 else None,
     )
-
-
-def _lack_of_fit(fit: Fit, points: Floats, y: Floats, confidence: float) -> LackOfFit | None:
-    """Test whether a fit misses the means of repeated runs; None without repeated runs or degrees of freedom."""
-    from scipy.stats import f as fisher
-
-    pure_ss, pure_df = pure_error(points, y)
-    df, ss = fit.error_df - pure_df, max(fit.sse - pure_ss, 0.0)
-    if pure_df == 0 or df <= 0:
-        return None
-    if pure_ss == 0:
-        f = p_value = None
-        verdict = "repeated runs have the same answer, so all residuals are lack of fit"
-    else:
-        f = ss / df / (pure_ss / pure_df)
-        p_value = float(fisher.sf(f, df, pure_df))
-        verdict = (
-            "the response has curvature for which the model has no terms"
-            if p_value < 1 - confidence
-            else "the model misses the means of repeated runs by no more than their noise"
-        )
-    return LackOfFit(df=df, pure_df=pure_df, ss=ss, pure_ss=pure_ss, f=f, p_value=p_value, verdict=verdict)
 
 
 def _surface_terms(
@@ -356,7 +334,7 @@ def analyse(results: Results, response: str, *, confidence: float = 0.95, order:
         adjusted_r2_ratio=fit.adjusted_r2_ratio,
         predicted_r2_ratio=fit.predicted_r2_ratio,
         noise=_noise(data, choice, fit, points, has_margins=margins is not None),
-        anova=anova_table(effects, fit, points, data.y),
+        anova=anova_table(effects, fit, points, data.y, confidence),
         lenth=margins,
         residuals=residuals_of(data, fit, np.hstack([np.ones((len(data.y), 1)), *columns]), confidence),
         cells=_cells(data, choice, fit, confidence),

@@ -7,6 +7,7 @@ of a variation of zero.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Literal
 
 from routecast.evaluate.plain import plain
@@ -244,13 +245,7 @@ class Surface:
         return centre - half_width, centre + half_width
 
     def _row(self, coded: tuple[float, ...]) -> list[float]:
-        row = []
-        for term in self.terms:
-            value = 1.0
-            for level, power in zip(coded, term.powers, strict=True):
-                value *= level**power
-            row.append(value)
-        return row
+        return [prod(level**power for level, power in zip(coded, term.powers, strict=True)) for term in self.terms]
 
 
 @value

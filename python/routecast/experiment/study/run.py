@@ -269,7 +269,7 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
 def value_of_fact(fact: Fact, results: Results) -> float:
     """Return the model's value of a fact in the stated unit; NaN if no run has an answer.
 
-    Raises RoutecastError: the experiment has no such response, effect, factor or level.
+    Raises RoutecastError: the analysis has no such effect.
     """
     known = [value for value in results.values(fact.response) if not math.isnan(value)]
     if not known:
@@ -299,23 +299,13 @@ def mean(values: Sequence[float]) -> float:
 
 
 def cells(results: Results, response: str, at: Mapping[str, str]) -> tuple[float, ...]:
-    """Return the values of a response in the runs at given levels; ``at``: labels of levels by factor.
-
-    Raises RoutecastError: there is no such response, factor or level.
-    """
+    """Return the values of a response in the runs at given levels; ``at``: labels of levels by factor."""
     experiment = results.experiment
-    coded_by_column: dict[int, float] = {}
-    names = [factor.name for factor in experiment.factors]
-    for name, label in at.items():
-        if name not in names:
-            raise RoutecastError(f'{experiment.name}: there is no factor "{name}"; {did_you_mean(name, names)}')
-        column = names.index(name)
-        labels = {level.label: level.coded for level in experiment.factors[column].levels}
-        if label not in labels:
-            raise RoutecastError(
-                f'{experiment.name}, {name}: there is no level "{label}"; {did_you_mean(label, labels)}'
-            )
-        coded_by_column[column] = labels[label]
+    coded_by_column = {
+        column: next(level.coded for level in factor.levels if level.label == at[factor.name])
+        for column, factor in enumerate(experiment.factors)
+        if factor.name in at
+    }
     coded = experiment.design.coded
     return tuple(
         value
@@ -327,13 +317,10 @@ def cells(results: Results, response: str, at: Mapping[str, str]) -> tuple[float
 def series(results: Results, response: str, factor: str, at: Mapping[str, str]) -> tuple[tuple[float, float], ...]:
     """Return the mean response at each level of a factor, with the number at the start of its label ("4 engines").
 
-    Raises RoutecastError: there is no such response, factor or level, or a label does not begin with a number.
+    Raises RoutecastError: a label does not begin with a number.
     """
     experiment = results.experiment
-    levels = next((declared.levels for declared in experiment.factors if declared.name == factor), None)
-    if levels is None:
-        names = [declared.name for declared in experiment.factors]
-        raise RoutecastError(f'{experiment.name}: there is no factor "{factor}"; {did_you_mean(factor, names)}')
+    levels = next(declared.levels for declared in experiment.factors if declared.name == factor)
     points = []
     for level in levels:
         try:

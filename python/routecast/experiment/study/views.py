@@ -113,10 +113,7 @@ def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
 
 
 def lines_figure(table: FigureTable, result: ExperimentsResult) -> Figure:
-    """Return a figure of lines over a factor.
-
-    Raises RoutecastError: a line names a response, factor or level that its experiment does not have.
-    """
+    """Return a figure of lines over a factor."""
     marks: list[Mark] = []
     for line, colour in zip(table.line, cycle(CURVE_COLOURS), strict=False):
         points = [

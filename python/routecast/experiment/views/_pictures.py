@@ -94,10 +94,7 @@ _MAX_LINES = 6
 
 def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
     """Return a figure of means for each factor, all on one scale, the largest effect first."""
-    by_letters: dict[tuple[str, ...], Means] = {
-        means.letters: means for means in _comparable_means(experiment, analysis) if len(means.letters) == 1
-    }
-    chosen = [by_letters[letters] for letters in _by_share(analysis, list(by_letters))]
+    chosen = _means_by_share(experiment, analysis, factors=1)
     if not chosen:
         return ()
     factors = {factor.letter: factor for factor in experiment.factors}
@@ -152,10 +149,7 @@ def _comparable_means(experiment: Experiment, analysis: Analysis) -> Sequence[Me
 
 def interaction_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
     """Return a figure for each pair of factors, the strongest first, with a line for each level of the second."""
-    pairs: dict[tuple[str, ...], Means] = {
-        means.letters: means for means in _comparable_means(experiment, analysis) if len(means.letters) == 2
-    }
-    chosen = [pairs[letters] for letters in _by_share(analysis, list(pairs))[:_MAX_PAIRS]]
+    chosen = _means_by_share(experiment, analysis, factors=2)[:_MAX_PAIRS]
     if not chosen:
         return ()
     factors = {factor.letter: factor for factor in experiment.factors}
@@ -223,12 +217,13 @@ def _axis_of_means(chosen: Sequence[Means], scale: Scale) -> Axis:
     return _axis_over(scale.axis, [*values, *(end for p in points for end in scale.ends(p.low, p.high) or ())])
 
 
-def _by_share(analysis: Analysis, groups: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return groups of letters by the share of their effect, the largest first, groups without an effect last."""
+def _means_by_share(experiment: Experiment, analysis: Analysis, factors: int) -> list[Means]:
+    """Return the means over one or two factors, the largest share first, means without an effect last."""
     shares: dict[tuple[str, ...], float] = {}
     for effect in analysis.effects:
         shares[effect.letters] = shares.get(effect.letters, 0.0) + (effect.share_ratio or 0.0)
-    return sorted(groups, key=lambda letters: -shares.get(letters, -1.0))
+    chosen = [means for means in _comparable_means(experiment, analysis) if len(means.letters) == factors]
+    return sorted(chosen, key=lambda means: -shares.get(means.letters, -1.0))
 
 
 STRONG_COLOUR, WEAK_COLOUR, NOISE_COLOUR = "#3f6fb5", "#9db9e0", "#9aa1ab"

@@ -75,10 +75,6 @@ class Scale:
             return f"ln {self.name}"
         return f"1 / {self.name}" if self.transform == "reciprocal" else self.axis
 
-    def shown(self, base: float) -> float:
-        """Return a value of the response in the shown unit."""
-        return base / self.step
-
     def untransformed(self, analysed: float) -> float:
         """Return the value of the response, in the shown unit, for an analysed number."""
         if self.transform == "log":

@@ -363,7 +363,7 @@ def runs_table(results: Results, scales: Mapping[str, Scale]) -> Table:
     def response(name: str, scale: Scale) -> Column:
         def value(row: tuple[int, Run, Answer]) -> float | None:
             base = row[2].values.get(name)
-            return None if base is None else scale.shown(base)
+            return None if base is None else base / scale.step
 
         return Column(scale.name, scale.unit, getter=value)
 
