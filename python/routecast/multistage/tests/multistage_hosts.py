@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,20 +53,20 @@ class Hosts:
         self._tester = open_tester({"ports": ports, "send_cpu": None})
 
     def send(self, duration_s: float, *, rate_pps: float = RATE_PPS, **values: Any) -> dict[str, Any]:
-        """Send from left to right; what became of it."""
+        """Send a stream from left to right, and return its result."""
         stream = {"port": 0, "to_port": 1, "rate_pps": rate_pps, "sizes": [{"bytes": 64}], "flows": flows(), **values}
         (result,) = self.send_all(duration_s, [stream])
         return result
 
     def send_all(self, duration_s: float, streams: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Send several streams at once; what became of each."""
+        """Send several streams at once, and return the result of each."""
         request = {"duration_s": duration_s, "trial_id": 7, "wait_s": 0.1, "streams": streams}
         result: list[dict[str, Any]] = json.loads(self._tester.trial(json.dumps(request)))["streams"]
-        assert all(item["sent_frames"] == item["received_frames"] + item["lost_frames"] for item in result)
+        assert all(stream["sent_frames"] == stream["received_frames"] + stream["lost_frames"] for stream in result)
         return result
 
     def close(self) -> None:
-        """Let go of the hosts' interfaces."""
+        """Release the interfaces of the hosts."""
         self._tester.close()
 
 
@@ -77,6 +78,18 @@ def hosts_of(router: Appliance) -> Iterator[Hosts]:
         yield result
     finally:
         result.close()
+
+
+def states(router: Appliance) -> dict[str, str]:
+    """Return the state of each back-end router."""
+    return {row["name"]: row["state"] for row in router.status()["routers"]}
+
+
+def wait_for(is_so: Callable[[], bool], within_s: float = 30.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def icmp_errors(router: Appliance, to: str, *, limit: int = 64, octets: int = 0) -> list[tuple[str, int, int]]:
@@ -92,17 +105,17 @@ def icmp_errors(router: Appliance, to: str, *, limit: int = 64, octets: int = 0)
 
     def work() -> list[tuple[str, int, int]]:
         with (
-            socket.socket(family, socket.SOCK_RAW, protocol) as heard,
-            socket.socket(family, socket.SOCK_DGRAM) as item,
+            socket.socket(family, socket.SOCK_RAW, protocol) as receiver,
+            socket.socket(family, socket.SOCK_DGRAM) as sender,
         ):
-            heard.settimeout(0.5)
-            item.setsockopt(level, hops, limit)
-            item.setsockopt(level, discover, 2)  # IP_MTU_DISCOVER, IPV6_MTU_DISCOVER: never fragment
-            item.sendto(bytes(octets), (to, 33_434))
+            receiver.settimeout(0.5)
+            sender.setsockopt(level, hops, limit)
+            sender.setsockopt(level, discover, 2)  # IP_MTU_DISCOVER, IPV6_MTU_DISCOVER: never fragment
+            sender.sendto(bytes(octets), (to, 33_434))
             results = []
             while True:
                 try:
-                    data, (address, *_) = heard.recvfrom(2000)
+                    data, (address, *_) = receiver.recvfrom(2000)
                 except TimeoutError:
                     return results
                 kind, code = data[20:22] if is_4 else data[:2]

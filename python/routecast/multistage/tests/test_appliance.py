@@ -21,30 +21,28 @@ from routecast.errors import EnvironmentProblem, QuantityProblem
 from routecast.multistage._model import FlowChoices
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.prediction import predicted_death
-from routecast.multistage.tests.multistage_hosts import HOST, Hosts, Steady, flows, hosts_of, icmp_errors
+from routecast.multistage.tests.multistage_hosts import (
+    HOST,
+    Hosts,
+    Steady,
+    flows,
+    hosts_of,
+    icmp_errors,
+    states,
+    wait_for,
+)
 from routecast.testbed import netns, state
 from routecast.testbed.netns import inside
 
 pytestmark = pytest.mark.wire
 
 
-def states(router: Appliance) -> dict[str, str]:
-    return {item["name"]: item["state"] for item in router.status()["routers"]}
-
-
-def counted(router: Appliance, name: str, what: str) -> int:
-    return sum(int(item[what]) for item in router.status()["routers"] if item["name"] == name)
+def counted(router: Appliance, name: str, key: str) -> int:
+    return next(int(row[key]) for row in router.status()["routers"] if row["name"] == name)
 
 
 def active(router: Appliance) -> str:
-    return next(item["name"] for item in router.status()["balancers"] if item["state"] == "active")
-
-
-def wait_for(is_so: Callable[[], bool], within_s: float = 10.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    return next(row["name"] for row in router.status()["balancers"] if row["state"] == "active")
 
 
 def during(hosts: Hosts, duration_s: float, change: Callable[[], object]) -> dict[str, Any]:
@@ -267,8 +265,8 @@ def test_a_hundred_tables_switched_under_load_lose_nothing(router: Appliance, ho
         worker.join()
         assert router.status()["epoch"] == epoch + 100
         return {
-            "lost_frames": sum(entry["lost_frames"] for entry in trials),
-            "unsent_frames": sum(item["unsent_frames"] for item in trials),
+            "lost_frames": sum(trial["lost_frames"] for trial in trials),
+            "unsent_frames": sum(trial["unsent_frames"] for trial in trials),
             "latest_s": max(trial["latest_s"] for trial in trials),
         }
 
@@ -291,8 +289,8 @@ def test_a_drain_keeps_flows_that_have_frames(router: Appliance, hosts: Hosts) -
     before = counted(router, "br2", "sent_frames")
     result = hosts.send(1.5)
     timer.join()
-    kept = counted(router, "br2", "sent_frames") - before
-    assert kept > 0.3 * result["sent_frames"], "half of the flows are its own, and have frames all the time"
+    kept_frames = counted(router, "br2", "sent_frames") - before
+    assert kept_frames > 0.3 * result["sent_frames"], "half of the flows are its own, and have frames all the time"
     with pytest.raises(QuantityProblem, match="br2 drains for"):
         router.set_weight("br0", 2.0)
     time.sleep(0.6)
@@ -342,8 +340,8 @@ def test_the_router_outlives_its_process(text: str, steady: Steady) -> None:
             assert again[0].status()["epoch"] == epoch
             assert again[0].audit()["problems"] == []
     finally:
-        for item in again or [Appliance(text).__enter__()]:
-            item.end()
+        for router in again or [Appliance(text).__enter__()]:
+            router.end()
 
 
 _CHANGES = """
@@ -387,7 +385,7 @@ def test_nothing_is_left_behind(text: str) -> None:
         router.fail("br0", "link")
         router.fail("lb0", "hang")
     # Other tests put up and take down their own at the same time.
-    left = [item for item in (*netns.named(), *state.beds(), *_mounts()) if router.name in item]
+    left = [name for name in (*netns.named(), *state.beds(), *_mounts()) if router.name in name]
     assert left == []
     wait_for(lambda: _programs() <= programs)
 
@@ -411,7 +409,7 @@ def test_one_that_cannot_come_up_leaves_nothing(text: str, element: str) -> None
     try:
         with pytest.raises(EnvironmentProblem, match="exists and is no router's"):
             Appliance(text).__enter__()
-        left = [item for item in (*netns.named(), *state.beds(), *_mounts()) if router.name in item]
+        left = [name for name in (*netns.named(), *state.beds(), *_mounts()) if router.name in name]
         assert left == [name]
     finally:
         subprocess.run(["ip", "netns", "del", name], check=True)

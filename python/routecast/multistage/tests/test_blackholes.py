@@ -9,15 +9,15 @@ import pytest
 
 from routecast.multistage._balancer import RouteComparison
 from routecast.multistage.appliance import Appliance
-from routecast.multistage.tests.multistage_hosts import Hosts
+from routecast.multistage.tests.multistage_hosts import Hosts, states
 
 
 def after(looks: list[dict[str, tuple[int, int]]], digests: dict[str, str]) -> RouteComparison:
-    suspects = RouteComparison(digests.__getitem__)
+    comparison = RouteComparison(digests.__getitem__)
     for counts in looks:
-        suspects.compare(counts)
-        suspects.wait()
-    return suspects
+        comparison.compare(counts)
+        comparison.wait()
+    return comparison
 
 
 def looks(returned: dict[str, int], times: int = 4) -> list[dict[str, tuple[int, int]]]:
@@ -42,12 +42,12 @@ def test_a_flood_of_what_is_rightly_dropped_is_compared_less_and_less() -> None:
         compared.append(name)
         return "a"
 
-    suspects = RouteComparison(digest)
+    comparison = RouteComparison(digest)
     for counts in looks({"br0": 1000, "br1": 0}, times=64):
-        suspects.compare(counts)
-        suspects.wait()
+        comparison.compare(counts)
+        comparison.wait()
     assert 2 <= compared.count("br1") <= 8
-    assert not suspects.differs("br1")
+    assert not comparison.differs("br1")
 
 
 def test_who_differs_and_drops_nothing_is_left_alone() -> None:
@@ -58,16 +58,16 @@ def test_who_differs_and_drops_nothing_is_left_alone() -> None:
 def test_one_look_decides_nothing_and_one_that_is_mended_is_back() -> None:
     digests = {"br0": "a", "br1": "b"}
     counts = looks({"br0": 1000, "br1": 500}, times=5)
-    suspects = after(counts[:2], digests)
-    assert not suspects.differs("br1")
+    comparison = after(counts[:2], digests)
+    assert not comparison.differs("br1")
     for count in counts[2:4]:
-        suspects.compare(count)
-        suspects.wait()
-    assert suspects.differs("br1")
+        comparison.compare(count)
+        comparison.wait()
+    assert comparison.differs("br1")
     digests["br1"] = "a"
-    suspects.compare(counts[4])
-    suspects.wait()
-    assert not suspects.differs("br1")
+    comparison.compare(counts[4])
+    comparison.wait()
+    assert not comparison.differs("br1")
 
 
 def test_where_all_drop_most_are_right_or_nobody_is() -> None:
@@ -80,22 +80,19 @@ def test_where_all_drop_most_are_right_or_nobody_is() -> None:
 
 @pytest.mark.wire
 def test_on_the_wire_its_flows_go_to_others_until_it_is_mended(router: Appliance, hosts: Hosts) -> None:
-    def state() -> str:
-        return str(next(entry["state"] for entry in router.status()["routers"] if entry["name"] == "br1"))
-
-    def until(wanted: str) -> None:
+    def send_until(state: str) -> None:
         deadline = time.monotonic() + 30.0
-        while state() != wanted:
+        while states(router)["br1"] != state:
             assert time.monotonic() < deadline, router.status()
             hosts.send(0.3, rate_pps=5e3)
 
     route = ["ip", "-n", router.layout.netns("br1"), "route"]
-    shown = subprocess.run([*route, "show", "198.19.1.0/24"], check=True, capture_output=True, text=True).stdout
+    route_text = subprocess.run([*route, "show", "198.19.1.0/24"], check=True, capture_output=True, text=True).stdout
     subprocess.run([*route, "del", "198.19.1.0/24"], check=True)
     assert hosts.send(0.2, rate_pps=5e3)["lost_frames"] > 0
-    until("differs")
+    send_until("differs")
     assert hosts.send(0.2, rate_pps=5e3)["lost_frames"] == 0
-    assert sum(item["deaths"] for item in router.status()["routers"]) == 0
-    subprocess.run([*route, "add", *shown.split()], check=True)
-    until("active")
+    assert sum(row["deaths"] for row in router.status()["routers"]) == 0
+    subprocess.run([*route, "add", *route_text.split()], check=True)
+    send_until("active")
     assert hosts.send(0.2, rate_pps=5e3)["lost_frames"] == 0

@@ -26,8 +26,8 @@ from routecast.testbed import netns
 Start = Callable[..., Any]
 
 
-def told(*arguments: str) -> str:
-    """What a command prints that must succeed."""
+def printed(*arguments: str) -> str:
+    """Return what a command prints, which succeeds."""
     done = completed("multistage", *arguments)
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
@@ -43,24 +43,24 @@ def file(text: str, tmp_path: Path) -> Path:
 @pytest.mark.wire
 def test_a_router_in_the_background(file: Path, text: str) -> None:
     name = parse_multistage(text).name
-    of = ("--name", name)
-    told("up", str(file), "--background")
+    options = ("--name", name)
+    printed("up", str(file), "--background")
     try:
         again = completed("multistage", "up", str(file))
         assert again.returncode == 3
         assert "is in use by" in again.stderr
-        status = json.loads(told("status", "--json", "--interval", "0.1", *of))
-        assert [item["name"] for item in status["routers"]] == ["br0", "br1", "br2"]
-        told("drain", "br0", "--idle", "100 ms", *of)
-        told("remove", "br0", *of)
-        told("add", "br7", "--cap", "20 kpps", "--weight", "2", *of)
-        refused = completed("multistage", "fail", "br0", *of)
+        status = json.loads(printed("status", "--json", "--interval", "0.1", *options))
+        assert [row["name"] for row in status["routers"]] == ["br0", "br1", "br2"]
+        printed("drain", "br0", "--idle", "100 ms", *options)
+        printed("remove", "br0", *options)
+        printed("add", "br7", "--cap", "20 kpps", "--weight", "2", *options)
+        refused = completed("multistage", "fail", "br0", *options)
         assert (refused.returncode, "there is no element 'br0'" in refused.stderr) == (2, True)
-        traced = told("trace", "udp", "198.18.1.2:1", "198.19.1.2:2", "--json", *of)
-        assert json.loads(traced)["router"] in {"br1", "br2", "br7"}
-        told("audit", *of)
+        path = printed("trace", "udp", "198.18.1.2:1", "198.19.1.2:2", "--json", *options)
+        assert json.loads(path)["router"] in {"br1", "br2", "br7"}
+        printed("audit", *options)
     finally:
-        told("down", *of)
+        printed("down", *options)
     assert name not in standing_routers()
     assert not [entry for entry in netns.named() if entry.startswith(f"rc-{name}-")]
 
@@ -82,7 +82,7 @@ def test_ctrl_c_takes_it_down_and_leaves_nothing(file: Path, text: str, start: S
     process.send_signal(signal.SIGINT)
     process.communicate()
     assert process.returncode == 130
-    assert not [item for item in netns.named() if item.startswith(f"rc-{name}-")]
+    assert not [entry for entry in netns.named() if entry.startswith(f"rc-{name}-")]
     assert name not in standing_routers()
 
 
@@ -100,7 +100,7 @@ def test_ctrl_c_leaves_nothing_however_early_and_often(file: Path, text: str, st
     while process.poll() is None:  # as a terminal does it: to the commands that it runs as well
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.01)
-    assert not [item for item in netns.named() if item.startswith(f"rc-{name}-")]
+    assert not [entry for entry in netns.named() if entry.startswith(f"rc-{name}-")]
     assert name not in standing_routers()
 
 

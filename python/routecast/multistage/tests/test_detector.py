@@ -15,25 +15,28 @@ from typing import Any
 import pytest
 
 from routecast.multistage.appliance import Appliance
-from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, Hosts, Steady, flows, hosts_of
+from routecast.multistage.tests.multistage_hosts import (
+    HOST,
+    HOST_MAC,
+    ROUTER_MAC,
+    Hosts,
+    Steady,
+    flows,
+    hosts_of,
+    states,
+    wait_for,
+)
 from routecast.testbed.netns import inside
 
 pytestmark = pytest.mark.wire
 
 
-def states(router: Appliance) -> dict[str, str]:
-    return {item["name"]: item["state"] for item in router.status()["routers"]}
-
-
 def deaths(router: Appliance) -> dict[str, int]:
-    return {item["name"]: item["deaths"] for item in router.status()["routers"]}
+    return {row["name"]: row["deaths"] for row in router.status()["routers"]}
 
 
 def wait_until_all_are_active(router: Appliance) -> None:
-    deadline = time.monotonic() + 30.0
-    while set(states(router).values()) != {"active"}:
-        assert time.monotonic() < deadline, states(router)
-        time.sleep(0.02)
+    wait_for(lambda: set(states(router).values()) == {"active"})
 
 
 def test_one_that_flaps_stays_away_for_longer_each_time(text: str) -> None:
@@ -65,7 +68,7 @@ def both_ways(hosts: Hosts, duration_s: float, rate_pps: float) -> list[dict[str
 def together(streams: list[dict[str, Any]]) -> dict[str, Any]:
     counts = ("sent_frames", "received_frames", "lost_frames", "unsent_frames")
     return {
-        **{name: sum(item[name] for item in streams) for name in counts},
+        **{name: sum(stream[name] for stream in streams) for name in counts},
         "latest_s": max(stream["latest_s"] for stream in streams),
     }
 
@@ -117,14 +120,14 @@ def test_frames_on_two_cores_at_once_are_counted_and_a_death_is_found(router: Ap
 
     def blast_both() -> None:
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda item: blast(item[0], item[2], item[3]), ways))
+            list(pool.map(lambda way: blast(way[0], way[2], way[3]), ways))
 
     receivers = [inside(netns, partial(open_receiver, address)) for netns, address, _, _ in ways]
     try:
         blast_both()
         status = router.status()
         came = sum(port["in_frames"] for port in status["balancers"][0]["ports"].values())
-        assert came == sum(entry["sent_frames"] for entry in status["routers"]) > 0.5 * 2 * count
+        assert came == sum(row["sent_frames"] for row in status["routers"]) > 0.5 * 2 * count
         assert deaths(router) == {"br0": 0, "br1": 0, "br2": 0}
         router.fail("br2", "hang")
         blast_both()

@@ -12,7 +12,7 @@ import pytest
 from routecast.errors import FileProblem
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.reading import parse_multistage
-from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, flows, hosts_of, icmp_errors
+from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, flows, hosts_of, icmp_errors, states
 
 pytestmark = pytest.mark.wire
 
@@ -32,14 +32,12 @@ def made_of(text: str, forwarding: str, more: str = "") -> str:
 def test_whatever_forwards_it_is_one_router(text: str, forwarding: str) -> None:
     with Appliance(made_of(text, forwarding)) as router, hosts_of(router) as hosts:
         for version in (4, 6):
-            values = {"flows": flows()}
-            if version == 6:
-                values["flows"] = flows(source_address=HOST_IPV6[0], destination_address=HOST_IPV6[1])
-            result = hosts.send(0.2, rate_pps=5e3, sizes=[{"bytes": 84}], **values)
+            source, destination = HOST if version == 4 else HOST_IPV6
+            stream = flows(source_address=source, destination_address=destination)
+            result = hosts.send(0.2, rate_pps=5e3, sizes=[{"bytes": 84}], flows=stream)
             assert result["received_frames"] == result["sent_frames"], result
         routers = router.status()["routers"]
-        assert all(member["returned_frames"] for member in routers)
-        assert all(bool(item["in_xdp"]) == (forwarding == "xdp") for item in routers)
+        assert all(row["returned_frames"] and bool(row["in_xdp"]) == (forwarding == "xdp") for row in routers)
         # One hop for IPv6, too: it, then the host; errors carry its address; a path MTU is found.
         assert icmp_errors(router, HOST_IPV6[1], limit=1) == [(ROUTER_IPV6, TIME_EXCEEDED, 0)]
         assert icmp_errors(router, HOST_IPV6[1], limit=2) == [(HOST_IPV6[1], UNREACHABLE, 4)]
@@ -48,7 +46,7 @@ def test_whatever_forwards_it_is_one_router(text: str, forwarding: str) -> None:
         # A death is found whatever forwards.
         router.fail("br1", "hang")
         hosts.send(0.4)
-        assert {entry["name"]: entry["state"] for entry in router.status()["routers"]}["br1"] == "dead"
+        assert states(router)["br1"] == "dead"
 
 
 @needs_nft
@@ -61,19 +59,19 @@ def test_rules_of_nftables_stand_before_what_is_forwarded(text: str) -> None:
         accepted = sum(
             rule["counter"]["packets"] for rule in rules if rule.get("counter", {}).get("name") == "accepted"
         )
-        returned = next(item["returned_frames"] for item in router.status()["routers"] if item["name"] == "br0")
+        returned = next(row["returned_frames"] for row in router.status()["routers"] if row["name"] == "br0")
         assert accepted >= returned > 0
         router.add("br7", forwarding="xdp", cap="5 kpps")
-        assert next(entry for entry in router.status()["routers"] if entry["name"] == "br7")["cap_pps"] == 5e3
+        assert next(row for row in router.status()["routers"] if row["name"] == "br7")["cap_pps"] == 5e3
 
 
 def test_round_robin_spreads_one_flow_over_all(text: str) -> None:
     with Appliance('scheme = "round_robin"\n' + text) as router, hosts_of(router) as hosts:
         result = hosts.send(0.3, rate_pps=10e3, flows=flows(1))
         assert result["lost_frames"] == 0
-        sent = [item["sent_frames"] for item in router.status()["routers"]]
+        sent = [row["sent_frames"] for row in router.status()["routers"]]
         weights = [table.weight for table in router.file.router]
-        assert [entry / sum(sent) for entry in sent] == pytest.approx([w / sum(weights) for w in weights], abs=0.03)
+        assert [n / sum(sent) for n in sent] == pytest.approx([w / sum(weights) for w in weights], abs=0.03)
 
 
 def test_local_only_goes_by_the_network_that_a_frame_came_from(text: str) -> None:
@@ -81,14 +79,14 @@ def test_local_only_goes_by_the_network_that_a_frame_came_from(text: str) -> Non
     local = "[[segment]]".join([head, *(f'\nlocal = "br{n}"{item}' for n, item in enumerate(segments))])
     with Appliance('scheme = "local_only"\n' + local) as router, hosts_of(router) as hosts:
         assert hosts.send(0.1)["lost_frames"] == 0
-        sent = {member["name"]: member["sent_frames"] for member in router.status()["routers"]}
+        sent = {row["name"]: row["sent_frames"] for row in router.status()["routers"]}
         assert sent["br0"] > 0
         assert sent["br1"] == sent["br2"] == 0
         back = flows(
             source_mac=HOST_MAC[1], destination_mac=ROUTER_MAC[1], source_address=HOST[1], destination_address=HOST[0]
         )
         assert hosts.send(0.1, port=1, to_port=0, flows=back)["lost_frames"] == 0
-        assert {entry["name"]: entry["sent_frames"] for entry in router.status()["routers"]}["br1"] > 0
+        assert {row["name"]: row["sent_frames"] for row in router.status()["routers"]}["br1"] > 0
 
 
 @pytest.mark.parametrize(

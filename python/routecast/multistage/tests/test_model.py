@@ -25,8 +25,8 @@ def file_of(routers: int, *, cap: str = "10 kpps", more: str = "") -> Multistage
 
 
 def trial(file: MultistageFile, flows: FlowChoices, rate_pps: float, events: tuple[Event, ...] = ()) -> Trial:
-    of = FlowSet(name="flows", flows=tuple(Flow(rss_hash=0, ingress=0, egress=1) for _ in flows.choices))
-    load = OfferedLoad(rate_pps=rate_pps, frames=FrameMix.fixed(64), flows=of)
+    flow_set = FlowSet(name="flows", flows=tuple(Flow(rss_hash=0, ingress=0, egress=1) for _ in flows.choices))
+    load = OfferedLoad(rate_pps=rate_pps, frames=FrameMix.fixed(64), flows=flow_set)
     return Simulate(model_of(file, flows), events=events, steady_state=False).trial(load, 1.0)
 
 

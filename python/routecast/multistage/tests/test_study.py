@@ -62,7 +62,7 @@ def study_file(text: str = STUDY, folder: Path = Path()) -> StudyFile[Multistage
 
 @dataclass
 class SimulatedRouter:
-    """A router whose flows are others than those of the study: what is predicted of it is not what it is made of."""
+    """A router with other flows than those of the study, so that the prediction is of another router."""
 
     setting: RouterSetting
     reset_kinds: tuple[str, ...] = ("router-hang",)
@@ -86,16 +86,16 @@ class SimulatedRouter:
 
 
 class SimulatedBench:
-    """Simulated routers; stops after some of them where it is told to."""
+    """Simulated routers; the bench is interrupted after ``max_routers`` of them."""
 
-    def __init__(self, most: int = 100) -> None:
-        self.most = most
+    def __init__(self, max_routers: int = 100) -> None:
+        self.routers_left = max_routers
 
     @contextmanager
     def device(self, setting: RouterSetting) -> Iterator[SimulatedRouter]:
-        if self.most == 0:
+        if self.routers_left == 0:
             raise KeyboardInterrupt
-        self.most -= 1
+        self.routers_left -= 1
         yield SimulatedRouter(setting)
 
 
@@ -131,7 +131,7 @@ def test_its_folder_has_the_rate_through_the_failure(result: MultistageResult) -
 
 def test_a_killed_study_goes_on_and_keeps_its_prediction(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run_study(study_file(), tmp_path, bench=SimulatedBench(most=2))
+        run_study(study_file(), tmp_path, bench=SimulatedBench(max_routers=2))
     written = json.loads((tmp_path / "prediction.json").read_text())["written"]
     kept = len(polars.read_parquet(tmp_path / "results.parquet"))
     assert 0 < kept < 14
