@@ -52,7 +52,7 @@ def test_a_sound_model_is_accepted():
         ({"needs": (Need(pool="cpu", units=2),)}, "task[0].needs[0].units", "needs 2 units"),
         ({"needs": (Need(pool="cpu"), Need(pool="cpu"))}, "task[0].needs[1].pool", "twice"),
         ({"parallel": 2}, "task[0].parallel", "has 1"),
-        ({"pin": (1,)}, "task[0].pin[0]", "numbered from 0"),
+        ({"pin": (1,)}, "task[0].pin[0]", '"cpu" has 1 unit'),
         ({"queue_frames": 0}, "task[0].queue_frames", "got 0"),
         ({"batch_frames": 0}, "task[0].batch_frames", "got 0"),
         ({"weight": math.nan}, "task[0].weight", "finite"),
