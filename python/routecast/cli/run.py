@@ -29,7 +29,7 @@ def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda
     ``begin`` receives the handler of SIGINT after the command is imported and before it starts.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # File names and texts of JSON may have bytes that are no characters; as escapes they remain valid JSON.
+        # A file name may have undecodable bytes, a JSON text half a surrogate pair: as escapes they can be printed.
         sys.stdout.reconfigure(errors="backslashreplace")
     words = [argument for argument in arguments if argument != "--debug"]
     debug = len(words) < len(arguments)
