@@ -95,7 +95,7 @@ def test_every_line_has_the_watts_of_its_load_and_idle_is_the_meter_alone() -> N
     # A search that tolerates no loss ends at most one width below what the router forwards.
     assert CAPACITY_PPS * (1.0 - width) <= table.throughput_pps <= CAPACITY_PPS
     assert (base.power_w, base.not_measured) == (42.0, "")
-    assert "told by the user" in base.state
+    assert "given by the user" in base.state
     assert (idle.power_w, idle.intended_pps, idle.forwarded_pps) == (IDLE_W, 0.0, 0.0)
     assert plus.intended_pps == 2.0  # a frame a second on both ports
     assert plus.power_w == pytest.approx(IDLE_W + 2 * FRAME_J)
@@ -124,7 +124,7 @@ def test_the_search_is_not_metered_and_the_table_says_how_it_was_done() -> None:
         "width 2 %",
         "idle: no frame was sent",
         "meter fake, scope wall, a sample each 100 ms",
-        "the watts are those of both",
+        "the watts include both",
     ):
         assert words in text
     assert math.isnan(table.rows[0].power_w)

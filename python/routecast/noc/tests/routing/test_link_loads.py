@@ -49,13 +49,13 @@ def test_no_path_loads_nothing() -> None:
 @pytest.mark.slow
 def test_the_cache_drops_routes_that_are_deleted() -> None:
     gc.collect()
-    before = len(model._KNOWN)
+    before = len(model._HOPS_OF_ROUTES)
     result = routes("xy", replace(MESH, kind=TopologyKind.TORUS))
     link_loads(result, np.ones((12, 12)))
-    assert len(model._KNOWN) == before + 1
+    assert len(model._HOPS_OF_ROUTES) == before + 1
     del result
     gc.collect()
-    assert len(model._KNOWN) == before
+    assert len(model._HOPS_OF_ROUTES) == before
 
 
 def test_routes_can_be_pickled() -> None:
