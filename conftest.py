@@ -51,9 +51,9 @@ PATIENCE_S = 120.0
 @cache
 def missing_for_the_wire() -> str:
     """Return what keeps this process from test beds of network namespaces; empty if nothing does."""
-    from routecast.testbed.checks import FOR_NAMESPACES, missing
+    from routecast.testbed.checks import NAMESPACE_CAPABILITIES, missing
 
-    if lacking := missing(FOR_NAMESPACES):
+    if lacking := missing(NAMESPACE_CAPABILITIES):
         return f"needs root: this process lacks {', '.join(lacking)}"
     return "" if shutil.which("ip") else "needs iproute2: apt install iproute2"
 

@@ -25,7 +25,7 @@ from scenarios import random_router
 from routecast.errors import RoutecastError
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
-from routecast.evaluate.sweep import past_the_transient
+from routecast.evaluate.sweep import trial_past_transient
 from routecast.evaluate.trial import Trial
 
 __all__ = ["Verdict", "judge"]
@@ -70,7 +70,7 @@ def judge(seed: int, builder: str = "") -> Verdict:
     except RoutecastError as problem:
         return Verdict(seed, builder, ("not solved",), str(problem)[:160])
     try:
-        simulated = past_the_transient(Simulate(model, seed=1), load, max(FRAMES / load.rate_pps, 2e-3))
+        simulated = trial_past_transient(Simulate(model, seed=1), load, max(FRAMES / load.rate_pps, 2e-3))
     except RoutecastError as problem:
         return Verdict(seed, builder, ("not simulated",), str(problem)[:160])
     kinds = tuple(_kinds(solved, simulated))

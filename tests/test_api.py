@@ -108,7 +108,7 @@ def test_predictions_have_intervals_and_the_next_measurement_is_named(table: Pat
         lambda: rc.solve(EXAMPLE, True, frames=True),
     ],
 )
-def test_a_wrong_type_is_told_in_words(wrong: object) -> None:
+def test_a_wrong_type_is_reported_in_words(wrong: object) -> None:
     with pytest.raises(TypeError, match="got a"):
         wrong()  # type: ignore[operator]
 

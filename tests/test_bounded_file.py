@@ -103,7 +103,7 @@ def test_commands_leave_with_2_where_a_file_has_no_end(
     assert "it is a device" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_folder_is_told_as_one(tmp_path: Path) -> None:
+def test_a_folder_is_reported_as_a_folder(tmp_path: Path) -> None:
     assert "it is a folder, no study" in refusal(lambda: read_text(tmp_path, kind="study"))
 
 
@@ -116,7 +116,7 @@ def test_a_pipe_says_what_its_writer_does(pipe: Path) -> None:
 
 def test_a_pipe_without_end_is_cut_off_at_the_bound(pipe: Path) -> None:
     writer = start_writer(pipe, b"y\n" * 10_000, times=10**9)
-    assert "larger than 1,000 bytes: no study" in refusal(lambda: read_bytes(pipe, kind="study", largest_bytes=1000))
+    assert "larger than 1,000 bytes: no study" in refusal(lambda: read_bytes(pipe, kind="study", max_file_bytes=1000))
     writer.join()
 
 
@@ -134,7 +134,7 @@ def test_a_size_that_the_file_system_denies_does_not_deceive(tmp_path: Path) -> 
     assert Path("/proc/self/status").stat().st_size == 0
     assert "Pid:" in read_text(Path("/proc/self/status"), kind="status")
     assert "larger than 100 bytes" in refusal(
-        lambda: read_text(Path("/proc/self/status"), kind="status", largest_bytes=100)
+        lambda: read_text(Path("/proc/self/status"), kind="status", max_file_bytes=100)
     )
     with (tmp_path / "holes.toml").open("wb") as file:
         file.truncate(1 << 40)

@@ -197,7 +197,7 @@ except SystemExit:
     assert "routecast.evaluate.simulate" not in loaded
 
 
-def test_every_package_that_is_asked_for_is_imported() -> None:
+def test_every_package_that_is_requested_is_imported() -> None:
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)["project"]
     wanted = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import routecast
-from routecast.testbed.checks import FOR_NAMESPACES, missing
+from routecast.testbed.checks import NAMESPACE_CAPABILITIES, missing
 
 PACKAGE = Path(routecast.__file__).parent
 ROUTER = Path(__file__).parents[1] / "examples" / "multicore.router.toml"
@@ -265,7 +265,7 @@ def test_a_new_device_is_one_file(package: Path, tmp_path: Path) -> None:
     assert {"name": "calm", "title": "calm Linux forwarding"}.items() <= next(
         device for device in devices if device["name"] == "calm"
     ).items()
-    lacking = missing(FOR_NAMESPACES)
+    lacking = missing(NAMESPACE_CAPABILITIES)
     if lacking:
         pytest.skip(f"needs root ({', '.join(lacking)}): no frame passes the new device")
     load = ("--load", "1 kpps", "--duration", "200 ms", "--json")

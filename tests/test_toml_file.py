@@ -12,7 +12,7 @@ from routecast.errors import FileProblem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
-from routecast.quantity.toml_file import parse_toml, shown, toml_string, validated
+from routecast.quantity.toml_file import format_value, parse_toml, toml_string, validated
 
 
 class Part(FileModel):
@@ -65,7 +65,7 @@ def test_a_list_whose_entries_are_wrong_is_not_called_too_short_as_well() -> Non
 
 
 @pytest.mark.parametrize("text", ["name = ", "a = 1\na = 2", "x = " + "[" * 5000, "\0"])
-def test_what_is_no_toml_is_said_so(text: str) -> None:
+def test_what_is_no_toml_is_reported_so(text: str) -> None:
     with pytest.raises(FileProblem, match="is no TOML"):
         parse_toml(text, "file")
 
@@ -81,7 +81,7 @@ def test_files_that_cannot_be_read_are_faults_of_the_file(tmp_path: Path) -> Non
         (".", "cannot be read|larger"),
     ):
         with pytest.raises(FileProblem, match=words):
-            read_text(tmp_path / name, kind="study", largest_bytes=10)
+            read_text(tmp_path / name, kind="study", max_file_bytes=10)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ class Counted(FileModel):
     more: dict[str, int] = Field(default={}, description="More of it")
 
 
-def test_a_value_of_another_kind_is_told_the_kind_in_words_of_toml() -> None:
+def test_a_value_of_another_kind_is_reported_with_the_kind_in_words_of_toml() -> None:
     text = 'count = "four"\non = "maybe"\nmore = "file.toml"\n'
     with pytest.raises(FileProblem) as caught:
         validated(Counted, parse_toml(text, "file"), "file")
@@ -138,7 +138,7 @@ class NeverWritten(list):
     ids=["short", "nested", "lists", "long", "number", "numbers", "text"],
 )
 def test_a_wrong_value_is_shown_in_a_line_whatever_it_holds(value, text):
-    assert shown(value) == text
+    assert format_value(value) == text
 
 
 @pytest.mark.parametrize("text", ["", 'a "b" \\', "\x00\t\r\n\x1f\x7f\x85", "\N{GRINNING FACE}é\u2028", "\u202e"])

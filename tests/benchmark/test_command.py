@@ -119,7 +119,7 @@ def test_the_profile_of_all_procedures_says_itself_how_long_its_dry_run_is(capsy
         (("--testbed", "namespaces", "--dut", "linx"), 'did you mean "linux"'),
     ],
 )
-def test_what_is_wrong_is_said_with_what_to_do(
+def test_what_is_wrong_is_reported_with_what_to_do(
     arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(*arguments) == 2

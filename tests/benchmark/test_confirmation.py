@@ -186,7 +186,7 @@ def test_a_rate_that_the_new_search_does_not_confirm_falls_to_what_was_confirmed
     assert row.throughput_pps >= 0.49 * CAPACITY_PPS
 
 
-def test_one_stall_in_a_latency_trial_is_asked_about_again_and_lowers_nothing() -> None:
+def test_one_stall_in_a_latency_trial_is_repeated_and_lowers_nothing() -> None:
     class Once(Tiring):
         """Loses in its first long trial alone."""
 

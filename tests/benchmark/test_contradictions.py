@@ -85,7 +85,7 @@ def test_a_result_that_agrees_has_none() -> None:
         ),
     ],
 )
-def test_each_is_said_with_its_numbers(result: BenchmarkResult, sentence: str) -> None:
+def test_each_is_reported_with_its_numbers(result: BenchmarkResult, sentence: str) -> None:
     outcome = contradictions(result)
     assert sentence in outcome
     page = render_page(benchmark_page(replace(result, contradictions=outcome)))

@@ -17,7 +17,7 @@ from routecast.errors import FileProblem
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_format_is_told_by_its_keys(name: str, tmp_path: Path) -> None:
+def test_a_format_is_reported_by_its_keys(name: str, tmp_path: Path) -> None:
     assert same(read(SAMPLES[name](), tmp_path)) == same(read(SAMPLES[name](), tmp_path, format_name=name))
 
 

@@ -66,7 +66,7 @@ def test_the_facts_of_a_mix_are_its_genome_and_its_sizes() -> None:
     assert genome.mean_bytes == (3 * 64 + 1280 + 1518) / 5
 
 
-def test_mixes_and_a_fixed_size_of_the_same_mean_are_told_apart() -> None:
+def test_mixes_and_a_fixed_size_of_the_same_mean_are_distinguished() -> None:
     # (64 + 128) / 2 = 96
     result = benchmark("throughput", frames=(96,), mixes=("1x64, 1x128", "2x64, 2x128"))
     rows = {row.stream: row.frame_bytes for row in result.found["throughput"].rows}

@@ -267,7 +267,7 @@ def test_bursts_need_a_queue_as_long_as_they_are() -> None:
 
 
 @pytest.mark.slow
-def test_what_a_model_cannot_be_asked_is_listed_as_not_run() -> None:
+def test_what_a_model_cannot_answer_is_listed_as_not_run() -> None:
     streams = (Stream(name="IPv4"), Stream(name="IPv6", protocol="IPv6"), Stream(name="f", modifier="25 filters"))
     result = benchmark(one_core(), "throughput", streams=streams)
     assert result.throughput is not None

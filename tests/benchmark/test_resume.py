@@ -99,7 +99,7 @@ def test_the_unfinished_trials_of_another_benchmark_are_not_mixed_in(tmp_path: P
     assert resumed.resumed_trials == 5
 
 
-def test_a_full_disk_is_said_and_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from routecast.evaluate import ledger
 
     written = 0

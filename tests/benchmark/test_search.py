@@ -221,7 +221,7 @@ def test_the_longest_burst_is_found_within_its_step(longest: int, most: int, hin
         assert burst.frames <= longest <= burst.frames + max(round(0.0101 * (longest + 1)), 1)
 
 
-def test_a_tester_that_fails_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_of_a_tester_that_fails_once_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     class Starved(Fluid):
         def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
             trial = Fluid.trial(self, load, duration_s)
@@ -239,7 +239,7 @@ def test_a_tester_that_fails_once_is_asked_again(monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_a_device_that_ends_is_not_asked_again() -> None:
+def test_a_device_that_ends_gets_no_further_request() -> None:
     class Dying(Fluid):
         def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
             trial = Fluid.trial(self, load, duration_s)

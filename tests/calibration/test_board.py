@@ -117,7 +117,7 @@ def test_every_pack_names_its_source_and_licence(board: Board) -> None:
 
 
 @pytest.mark.thorough
-def test_the_board_says_what_it_said(board: Board) -> None:
+def test_the_board_prints_what_the_corpus_holds(board: Board) -> None:
     hold(HERE / "board.txt", f"$ routecast board --json\n{json.dumps(plain(board.to_json()), indent=1)}\n")
 
 

@@ -18,7 +18,7 @@ POINTS = [Point(cores=k, frame_bytes=64.0, throughput_pps=1.7e6 * k**0.95, calib
 ASKED = [replace(POINTS[0], cores=8, throughput_pps=math.nan)]
 
 
-def test_a_queue_of_which_nobody_says_whether_it_is_shared_is_asked_for() -> None:
+def test_the_sharing_of_a_queue_is_requested_where_no_one_states_it() -> None:
     fitted = fit(POINTS)
     (fact,) = open_facts(fitted, ASKED)
     assert (fact.name, fact.cores) == ("shared_queue", 8)
@@ -30,7 +30,7 @@ def test_a_queue_of_which_nobody_says_whether_it_is_shared_is_asked_for() -> Non
     assert all(part in fact.text for part in ("shared_queue = no", "shared_queue = yes", "8 cores forward"))
 
 
-def test_what_is_stated_or_decides_nothing_is_not_asked_for() -> None:
+def test_stated_or_irrelevant_facts_are_not_requested() -> None:
     assert open_facts(fit(with_shared_queue(POINTS, False)), ASKED) == ()
     assert open_facts(fit(POINTS), []) == ()
     assert open_facts(fit(POINTS), POINTS[:1]) == ()  # that rate was measured

@@ -83,7 +83,7 @@ def test_growth_faster_than_the_cores_is_followed_where_it_was_measured() -> Non
 
 
 @pytest.mark.slow
-def test_the_interval_of_a_point_does_not_depend_on_what_else_is_asked() -> None:
+def test_the_interval_of_a_point_does_not_depend_on_other_points() -> None:
     fitted = fit([machine(1), machine(2), machine(8)])
     (alone,) = fitted.predict([machine(5)])
     among = fitted.predict([machine(k, size) for size in (64.0, 1518.0) for k in range(1, 33)])
@@ -100,7 +100,7 @@ def queued(cores: int, *, shared: bool | None) -> Point:
 
 
 @pytest.mark.slow
-def test_more_cores_forward_less_only_where_a_collapse_is_possible_and_that_is_said() -> None:
+def test_more_cores_forward_less_only_where_a_collapse_is_possible_and_a_note_follows() -> None:
     calibrated_cores, predicted_cores = [1, 2, 4], [5, 6, 8, 12]
     own, unstated = (
         fit([queued(k, shared=shared) for k in calibrated_cores], noise_ratio=0.01) for shared in (False, None)
@@ -207,7 +207,7 @@ def test_points_that_agree_with_a_law_have_neither_outliers_nor_warnings() -> No
     assert fitted.warnings == ()
 
 
-def test_a_collapse_is_said_in_words() -> None:
+def test_a_collapse_is_reported_in_words() -> None:
     # RSS++ (Barbette et al. 2019), software queues: more cores forward less beyond four or five.
     fallen = [Point(cores=k, frame_bytes=64.0, throughput_pps=pps) for k, pps in ((1, 1e6), (4, 2e6), (8, 1e6))]
     assert any("8 cores" in text and "fall further" in text for text in fit(fallen).warnings)
@@ -409,7 +409,7 @@ def test_a_flat_series_is_fitted_without_a_warning_and_stays_flat() -> None:
         ([(1, 64, 1e6), (1, 1518, 0.9e6)], ""),
     ],
 )
-def test_a_table_that_cannot_be_is_told(rows: list[tuple[int, float, float]], cannot: str) -> None:
+def test_a_table_that_cannot_be_is_reported(rows: list[tuple[int, float, float]], cannot: str) -> None:
     points = [Point(cores=k, frame_bytes=size, throughput_pps=rate) for k, size, rate in rows]
     contradictions = [warning for warning in fit(points).warnings if "contradicts" in warning]
     assert bool(contradictions) is bool(cannot)

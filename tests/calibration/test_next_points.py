@@ -49,7 +49,7 @@ def test_what_tells_two_explanations_apart_is_preferred_to_what_narrows_each() -
 
 
 @pytest.mark.slow
-def test_the_target_itself_is_asked_for_where_it_can_be_measured_and_what_is_left_is_then_narrow() -> None:
+def test_the_target_itself_is_the_next_measurement_where_possible_and_narrows_the_interval() -> None:
     fitted = fit([point(1, 1.7e6), point(2, 3.3e6), point(4, 6.3e6)])
     target = [point(16)]
     (best,) = fitted.next_points(1, targets=target)
@@ -65,7 +65,7 @@ def test_least_cores_for_a_goal_are_a_target() -> None:
     assert 6 <= best.point.cores <= 12
 
 
-def test_a_goal_beyond_what_was_measured_is_looked_for_beyond_it_and_the_least_cores_are_told() -> None:
+def test_a_goal_beyond_the_measurements_is_searched_beyond_them_and_the_least_cores_are_reported() -> None:
     own = Layout(shared_queue=False)
     rows = [replace(point(k, rate), layout=own) for k, rate in ((1, 1.7e6), (2, 3.3e6), (4, 6.4e6))]
     (goal,) = advise(rows, AdviceQuestion(goal=IntendedRate(amount=12e6, unit="frames/s")), n=1)
@@ -94,7 +94,7 @@ def test_the_least_cores_are_those_of_the_first_count_that_is_probable_enough() 
 
 
 @pytest.mark.slow
-def test_advice_goes_by_the_rows_that_do_not_calibrate_or_by_what_is_asked() -> None:
+def test_advice_follows_the_rows_that_do_not_calibrate_or_the_question() -> None:
     rows = [point(1, 1.7e6), point(2, 3.3e6), point(8)]
     (by_rows,) = advise(rows)
     assert [each.cores for each in by_rows.targets] == [8]
@@ -104,7 +104,7 @@ def test_advice_goes_by_the_rows_that_do_not_calibrate_or_by_what_is_asked() -> 
 
 
 @pytest.mark.slow
-def test_measuring_stops_when_every_rate_is_known_as_well_as_asked() -> None:
+def test_measuring_stops_when_every_rate_is_known_as_well_as_requested() -> None:
     random = default_rng(3)
 
     def measure(point: Point) -> float:
@@ -164,7 +164,7 @@ def test_the_command_names_points_and_says_when_to_stop(tmp_path: Path, capsys: 
         assert "routecast:" in capsys.readouterr().err
 
 
-def test_a_goal_out_of_reach_is_said_to_be_and_has_no_table_of_zeros(
+def test_a_goal_out_of_reach_is_reported_and_has_no_table_of_zeros(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = tmp_path / "rates.csv"

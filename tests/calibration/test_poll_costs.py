@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.calibration.activation_costs import PollCosts, PollManner, fit_poll_costs
+from routecast.calibration.activation_costs import PollCosts, PollRule, fit_poll_costs
 from routecast.errors import FitProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import TaskActivity, Trial
@@ -22,7 +22,7 @@ def seen(costs: PollCosts, rate_pps: float, arrivals: Arrivals | None = None) ->
     return trial, next(each for each in trial.activity if each.name == "core 0")
 
 
-def paper(manner: PollManner = "until_empty", per_interrupt_s: float = 0.2e-6) -> PollCosts:
+def paper(manner: PollRule = "until_empty", per_interrupt_s: float = 0.2e-6) -> PollCosts:
     return fit_poll_costs(
         maximum_pps=MAXIMUM_PPS, saturation_pps=SATURATION_PPS, manner=manner, per_interrupt_s=per_interrupt_s
     )
@@ -34,7 +34,7 @@ def paper(manner: PollManner = "until_empty", per_interrupt_s: float = 0.2e-6) -
     st.integers(4, 300),
     st.sampled_from(["until_empty", "until_short", "exhaustive"]),
 )
-def test_the_costs_give_back_both_rates(maximum_pps: float, ratio: float, budget: int, manner: PollManner) -> None:
+def test_the_costs_give_back_both_rates(maximum_pps: float, ratio: float, budget: int, manner: PollRule) -> None:
     costs = fit_poll_costs(
         maximum_pps=maximum_pps, saturation_pps=ratio * maximum_pps, manner=manner, budget_frames=budget
     )

@@ -238,7 +238,7 @@ def test_an_interrupt_leaves_with_130_and_one_line_wherever_it_strikes(where: st
     assert (done.returncode, done.stderr) == (INTERRUPTED, "routecast: interrupted\n")
 
 
-def test_an_error_that_an_interrupt_has_become_is_told_as_the_interrupt(
+def test_an_error_that_an_interrupt_has_become_is_reported_as_the_interrupt(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken_off(*_: object) -> int:

@@ -195,7 +195,7 @@ def test_what_is_nested_deeply_is_compared_or_refused(depth: int, trials: Path) 
     assert done.returncode == 0 or "nested too deeply" in done.stderr
 
 
-def test_what_is_a_table_on_one_side_and_a_number_on_the_other_is_told(trials: Path) -> None:
+def test_what_is_a_table_on_one_side_and_a_number_on_the_other_is_reported(trials: Path) -> None:
     document = json.loads((trials / "solved.json").read_text())
     (trials / "bent.json").write_text(json.dumps(document | {"loss_ratio": {"a": 1}, "bottleneck": [1.0, 2.0]}))
     (trials / "numbers.json").write_text(json.dumps(document | {"loss_ratio": 0.0, "bottleneck": [1.0, math.nan]}))

@@ -101,7 +101,9 @@ def test_a_changed_file_is_kept_unless_forced(empty_folder: Path, capsys: pytest
     assert mine.read_bytes() == SHIPPED["green.router.toml"].read_bytes()
 
 
-def test_a_folder_in_the_way_is_told_whatever_is_forced(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_in_the_way_is_reported_whatever_is_forced(
+    empty_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (empty_folder / "examples" / "green.router.toml").mkdir(parents=True)
     assert run(["examples", "green", "--force"]) == 2
     assert "is a folder" in capsys.readouterr().err

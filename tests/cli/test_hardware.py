@@ -75,7 +75,7 @@ def test_the_schema_of_hardware_is_printed(capsys: pytest.CaptureFixture[str]) -
     assert read_hardware(XEON).name == XEON
 
 
-def test_costs_that_no_function_can_use_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_costs_that_no_function_can_use_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shipped_hardware()[XEON].read_text(encoding="utf-8")
     own = tmp_path / "own.hardware.toml"
     own.write_text(

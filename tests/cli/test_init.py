@@ -127,7 +127,7 @@ def answered(
     return completed("init", *arguments, folder=folder)
 
 
-def test_answers_become_a_router_and_wrong_ones_are_asked_for_again(
+def test_answers_become_a_router_and_wrong_ones_are_requested_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = ("my router", "mine", "none", "0", "6", "", "fast", "25 Gbit/s", "1", "128 B", "1.5 Mpps")
@@ -229,7 +229,7 @@ def test_rates_of_which_no_router_can_be_made_are_refused_in_words(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["points.csv"]
 
 
-def test_answers_of_which_no_router_can_be_made_are_asked_for_again(
+def test_answers_of_which_no_router_can_be_made_are_requested_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = ("mine", "4", "2", "1e300 bit/s", "1 bit/s", "64 B", "1e-300 pps", "1e300 pps", "1e-5 pps")

@@ -33,7 +33,7 @@ def test_a_burst_out_of_range_is_refused_whatever_the_arrivals(
 
 @pytest.mark.parametrize("arrivals", [[], ["--arrivals", "poisson"]])
 @pytest.mark.parametrize("option", ["--burst-frames", "--peak-ratio"])
-def test_a_burst_beside_other_arrivals_has_no_effect_and_that_is_said(
+def test_a_burst_beside_other_arrivals_has_no_effect_and_a_note_follows(
     router: str, option: str, arrivals: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["solve", router, "--load", "100 kpps", option, "8", *arrivals]) == 0

@@ -143,7 +143,7 @@ def test_a_file_of_another_kind_is_recognised(arguments: tuple[str | Path, ...],
     assert message.format(path) in done.stderr
 
 
-def test_the_kind_is_told_by_what_is_in_a_file(tmp_path: Path) -> None:
+def test_the_kind_follows_from_the_content_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text("# measured\ncores,throughput (Mpps)\n1,1.8\n")
     assert "is a table of measured points" in completed("solve", path).stderr

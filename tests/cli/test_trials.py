@@ -194,7 +194,7 @@ def test_validate_leaves_with_1_when_the_error_is_larger_than_allowed(
 
 
 @pytest.mark.slow
-def test_rows_without_a_rate_are_predicted_and_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_without_a_rate_are_predicted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "points.csv"
     path.write_text("cores,throughput (Mpps)\n1,1.0\n2,1.9\n4,3.5\n8,\n")
     document = json_of(["validate", str(path)], capsys)
@@ -294,7 +294,7 @@ def test_a_load_in_bit_s_of_a_file_is_of_the_frames_of_the_command_line(
     assert json_of(["solve", router, "--frame", "512 B"], capsys)["intended_pps"] == 3e6
 
 
-def test_a_load_that_is_no_rate_is_told_both_units(router: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_load_that_is_no_rate_is_reported_with_both_units(router: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", router, "--load", "10 Gbit"]) == 2
     assert run(["measure", "--testbed", "namespaces", "--load", "10 Gbit"]) == 2
     message = capsys.readouterr().err

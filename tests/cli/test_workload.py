@@ -23,7 +23,7 @@ def test_the_list_tells_every_kernel(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.slow
-def test_a_kernel_is_told_with_what_a_line_rate_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kernel_is_reported_with_what_a_line_rate_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figure = tmp_path / "misses.svg"
     command = ["workload", "frag", *QUICK, "--line-rate", "10 Gbit/s", "--frequency", "1.4 GHz"]
     assert run([*command, "--figure", str(figure)]) == 0
@@ -74,7 +74,7 @@ def test_without_valgrind_the_second_opinion_names_the_package_before_anything_r
 
 
 @pytest.mark.slow
-def test_work_that_no_size_changes_is_told_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_work_that_no_size_changes_is_reported_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # TCP to port 80 with payloads of 0 and 400 B: the filter reads headers only.
     capture = tmp_path / "web.pcap"
     frames = []

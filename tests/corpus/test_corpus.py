@@ -40,7 +40,7 @@ LONG = {"experiment/multicore_lhs": pytest.mark.thorough} | dict.fromkeys(
     "page", [pytest.param(page, marks=LONG.get(page.name, ())) for page in commands()], ids=lambda page: page.name
 )
 @pytest.mark.slow
-def test_a_command_says_what_it_said(page: Page, tmp_path: Path) -> None:
+def test_a_command_prints_what_the_corpus_holds(page: Page, tmp_path: Path) -> None:
     hold(page.path, recorded(page, tmp_path / "out"), page.digits)
 
 
@@ -73,7 +73,7 @@ def test_a_short_study_finds_and_shows_what_it_did(page: Page, tmp_path: Path) -
 
 @pytest.mark.parametrize("file", files(), ids=subject)
 @pytest.mark.slow
-def test_a_faulty_file_is_told_what_it_was(file: Path, tmp_path: Path) -> None:
+def test_a_faulty_file_gets_the_messages_of_the_corpus(file: Path, tmp_path: Path) -> None:
     hold(HERE / f"{subject(file)}.txt", faults(file, tmp_path))
 
 

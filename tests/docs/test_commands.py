@@ -27,7 +27,7 @@ from typing import Any
 import pytest
 from in_process import completed, copy_to_go_on
 
-from routecast.testbed.checks import FOR_NAMESPACES, missing
+from routecast.testbed.checks import NAMESPACE_CAPABILITIES, missing
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -185,7 +185,7 @@ def run_page(page: Path, work: Path, typed: Typed) -> None:
     for name, content in files_of(text).items():
         (work / name).parent.mkdir(exist_ok=True)
         (work / name).write_text(content, encoding="utf-8")
-    lacking = missing(FOR_NAMESPACES)
+    lacking = missing(NAMESPACE_CAPABILITIES)
     skipped = []
     for step in steps_of(text):
         command = step.command.replace(".venv/bin/", "")

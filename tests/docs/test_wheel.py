@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from test_commands import files_of, steps_of
 
-from routecast.testbed.checks import FOR_NAMESPACES, missing
+from routecast.testbed.checks import NAMESPACE_CAPABILITIES, missing
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```\S+\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -144,7 +144,7 @@ def test_every_command_of_the_readme_runs_from_the_wheel(command: str, typed_in:
 @pytest.mark.alone
 @pytest.mark.parametrize("command", ON_THE_WIRE, ids=lambda command: " ".join(command.split()[2:4]))
 def test_every_measurement_of_the_readme_runs_from_the_wheel(command: str, typed_in: Typed, tmp_path: Path) -> None:
-    lacking = missing(FOR_NAMESPACES)
+    lacking = missing(NAMESPACE_CAPABILITIES)
     if lacking:
         pytest.skip(f"needs root ({', '.join(lacking)}): {command} does not run")
     done = typed_in(tmp_path, command.removeprefix("sudo "))
@@ -157,7 +157,7 @@ def test_every_measurement_of_the_readme_runs_from_the_wheel(command: str, typed
 
 @pytest.mark.thorough
 def test_the_wheel_measures_where_the_checkout_does(typed_in: Typed, tmp_path: Path) -> None:
-    lacking = missing(FOR_NAMESPACES)
+    lacking = missing(NAMESPACE_CAPABILITIES)
     if lacking:
         pytest.skip(f"needs root ({', '.join(lacking)}): {TRIAL} does not run")
     here = [sys.executable, "-m", "routecast", *shlex.split(TRIAL)[1:]]

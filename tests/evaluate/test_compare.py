@@ -142,7 +142,7 @@ def test_any_two_documents_can_be_compared_and_either_way_round_as_much_differs(
     assert len(there.only_a) == len(back.only_b)
 
 
-def test_a_value_that_is_the_same_within_another_interval_is_told() -> None:
+def test_a_value_that_is_the_same_within_another_interval_is_reported() -> None:
     wider = compared(rate(100.0, 3.0), rate(100.0, 30.0))
     assert [each.verdict for each in wider.differences] == ["interval"]
     assert wider.same == 0
@@ -157,7 +157,7 @@ def test_the_answer_counts_what_differs_only_in_its_interval() -> None:
     assert len(comparison_tables(wider)[0].rows) == 1
 
 
-def test_a_difference_beyond_what_percent_can_say_is_told_in_words() -> None:
+def test_a_difference_beyond_what_percent_can_say_is_reported_in_words() -> None:
     (table,) = comparison_tables(compared({"x_ratio": 1e-5}, {"x_ratio": 1e308}))
     table_text = str(table.rows)
     assert "inf" not in table_text

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from routecast.evaluate import Simulate
-from routecast.evaluate.sweep import past_the_transient
+from routecast.evaluate.sweep import trial_past_transient
 from routecast.load import Arrivals, OfferedLoad
 from routecast.router import RouterModel, ServiceCost, multicore
 
@@ -49,7 +49,7 @@ def test_a_trial_that_is_too_short_has_no_interval_and_says_so() -> None:
     short = [trial for trial in trials if "latency.mean_s" not in trial.interval]
     assert short
     assert all(any("interval" in note or "transient" in note for note in trial.notes) for trial in short)
-    longer = past_the_transient(Simulate(router, seed=1), load, None)
+    longer = trial_past_transient(Simulate(router, seed=1), load, None)
     assert "latency.mean_s" in longer.interval
 
 

@@ -159,7 +159,7 @@ def test_flows_are_counted_apart_during_events_and_outlive_a_journal() -> None:
     assert (copy.flows, copy.over_time) == (trial.flows, trial.over_time)
 
 
-def test_without_events_rates_over_time_are_kept_where_asked() -> None:
+def test_without_events_rates_over_time_are_kept_on_request() -> None:
     router = balanced()
     assert Simulate(router).trial(load(0.5e6), DURATION_S).over_time == ()
     trial = Simulate(router, over_time=True).trial(load(0.5e6), DURATION_S)

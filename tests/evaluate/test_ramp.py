@@ -7,9 +7,9 @@ import math
 import pytest
 
 from routecast.errors import QuantityProblem
-from routecast.evaluate.ramp import Climb, Ramp
+from routecast.evaluate.ramp import Ramp, RampResult
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.views import describe_climb, ramp_table
+from routecast.evaluate.views import describe_ramp, ramp_table
 from routecast.load import Arrivals, FlowSet, OfferedLoad
 from routecast.router import ServiceCost, multicore
 
@@ -34,12 +34,12 @@ def test_the_first_loss_is_found_where_the_core_is_full() -> None:
     ramp = Ramp.parse("0.5 Mpps..1.5 Mpps over 100 ms")
     load = ramp.of(OfferedLoad(rate_pps=1.0, flows=FlowSet.crafted(1), arrivals=Arrivals.cbr()))
     trial = Simulate(router, over_time=True, steady_state=False).trial(load, ramp.duration_s)
-    climb = Climb.of(trial, ramp)
+    climb = RampResult.of(trial, ramp)
     assert climb.lossless_pps == pytest.approx(1e6 + math.sqrt(2.0 * 64 * 1e7), rel=0.01)
     assert climb.lossless_pps <= climb.first_loss_pps
     assert climb.most_forwarded_pps == pytest.approx(1e6, rel=0.02)
     assert [rung.dropped_pps > 0.0 for rung in climb.rungs] == sorted(rung.dropped_pps > 0.0 for rung in climb.rungs)
-    assert "no loss up to" in describe_climb(climb)
+    assert "no loss up to" in describe_ramp(climb)
     assert len(ramp_table(climb).rows) == len(climb.rungs) == 20
 
 
@@ -47,7 +47,7 @@ def test_a_ramp_without_loss_says_that_it_ended() -> None:
     router = multicore(1, ServiceCost(per_packet_s=1e-7), link_bps=100e9)
     ramp = Ramp.parse("100 kpps..200 kpps over 20 ms")
     load = ramp.of(OfferedLoad(rate_pps=1.0))
-    climb = Climb.of(Simulate(router, over_time=True, steady_state=False).trial(load, ramp.duration_s), ramp)
+    climb = RampResult.of(Simulate(router, over_time=True, steady_state=False).trial(load, ramp.duration_s), ramp)
     assert climb.lossless_pps == pytest.approx(2e5)
     assert math.isnan(climb.first_loss_pps)
-    assert "the end of the ramp" in describe_climb(climb)
+    assert "the end of the ramp" in describe_ramp(climb)

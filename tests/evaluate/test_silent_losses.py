@@ -248,8 +248,8 @@ def test_who_decides_by_loss_takes_what_overload_alone_takes_where_it_is_not_kno
     router = multicore(1, ServiceCost(per_packet_s=1e-6), activation=moderated, queue_frames=32)
     below, beyond = (Solve(model=router).trial(OfferedLoad(rate_pps=rate), 1.0) for rate in (0.5e6, 2e6))
     assert math.isnan(below.loss_ratio)
-    assert below.least_loss_ratio == 0.0
-    assert beyond.least_loss_ratio == pytest.approx(0.5, abs=0.02)
+    assert below.min_loss_ratio == 0.0
+    assert beyond.min_loss_ratio == pytest.approx(0.5, abs=0.02)
     assert below.to_json()["loss_ratio"] is None
 
 

@@ -221,12 +221,12 @@ def test_errors_cross_processes() -> None:
 
 def test_every_bad_setting_is_reported_at_once() -> None:
     simulator = Simulate(
-        station(MICROSECOND), seed=-1, replications=0, most_replications=0, target_relative_half_width=1.0
+        station(MICROSECOND), seed=-1, replications=0, max_replications=0, target_relative_half_width=1.0
     )
     with pytest.raises(ModelProblem) as caught:
         simulator.trial(queue_of_one(0.5e6), float("nan"))
     places = {problem.place for problem in caught.value.problems}
-    assert places == {"duration_s", "seed", "replications", "most_replications", "target_relative_half_width"}
+    assert places == {"duration_s", "seed", "replications", "max_replications", "target_relative_half_width"}
 
 
 @pytest.mark.parametrize("duration_s", [0.0, -1.0, float("inf"), 1e7])
@@ -339,8 +339,8 @@ def test_replications_are_added_until_the_mean_is_sure_enough() -> None:
     assert trial.offered_frames < 64 * 0.05 * 0.8e6
 
 
-def test_replications_end_where_they_are_told_to() -> None:
-    simulator = Simulate(station(EXPONENTIAL), target_relative_half_width=1e-6, most_replications=5)
+def test_replications_end_at_their_limit() -> None:
+    simulator = Simulate(station(EXPONENTIAL), target_relative_half_width=1e-6, max_replications=5)
     trial = simulator.trial(queue_of_one(0.8e6), 0.01)
     assert any(note.startswith("5 independent replications") for note in trial.notes)
 
@@ -356,7 +356,7 @@ def test_replications_differ_and_do_not_depend_on_how_many_there_are() -> None:
     assert four.offered_frames != 4 * item.offered_frames
 
 
-def test_progress_is_told_and_grows() -> None:
+def test_progress_is_reported_and_grows() -> None:
     shares: list[float] = []
 
     class Enough(Exception):

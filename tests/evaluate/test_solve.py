@@ -329,7 +329,7 @@ def test_any_multicore_router_conserves_frames(
     trial = solve(router, rate, flows=FlowSet.random(flows, seed=2), frames=FrameMix.imix(), arrivals=arrivals)
     # S12; and nothing works more than all the time.
     assert trial.offered_pps == pytest.approx(trial.forwarded_pps + sum(trial.drops_pps.values()))
-    assert 0.0 <= trial.least_loss_ratio <= 1.0
+    assert 0.0 <= trial.min_loss_ratio <= 1.0
     assert all(drop >= -1e-9 for drop in trial.drops_pps.values())
     assert all(0.0 <= resource.utilisation_ratio <= 1.0 + 1e-9 for resource in trial.resources)
     assert trial.offered_pps <= trial.intended_pps * (1 + 1e-9)
@@ -393,7 +393,7 @@ def meshed_tasks(count: int, seed: int) -> RouterModel:
 
 
 @given(seed=st.integers(0, 10_000), lost=st.lists(st.integers(0, 11), min_size=1, unique=True))
-def test_losses_told_one_by_one_give_the_rates_that_all_of_them_give(seed: int, lost: list[int]) -> None:
+def test_losses_reported_singly_give_the_same_rates_as_all_together(seed: int, lost: list[int]) -> None:
     graph = flow_graph(meshed_tasks(12, seed), OfferedLoad(rate_pps=1e6))
     offered, admitted = graph.offered(1e6), np.ones(graph.exit + 1)
     rates_under_loss = RatesUnderLoss(graph, offered, admitted)

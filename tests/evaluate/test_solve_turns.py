@@ -199,7 +199,7 @@ def test_two_thousand_random_routers_lose_nothing_up_to_their_rate_and_conserve_
         check_lossless_and_conserving(seed)
 
 
-def test_a_poll_that_brings_more_than_the_next_queue_holds_is_told_of():
+def test_a_poll_that_brings_more_than_the_next_queue_holds_is_reported():
     def notes(ring):
         softirq = step("softirq", 1.0, "next", activation=NAPI, priority=1000)
         after = step("next", 1.0, activation=THREAD, queue_frames=ring)

@@ -21,9 +21,9 @@ from routecast.evaluate.steadiness import (
     mser5,
     reading,
     sampled_sojourn_s,
-    steadied,
     steadiness,
     steadiness_of,
+    with_steady_rates,
 )
 from routecast.load import Arrivals, OfferedLoad
 from routecast.router import ServiceCost, multicore
@@ -202,12 +202,12 @@ def test_drops_begin_when_the_queue_is_full_and_are_steady_from_then_on() -> Non
     assert verdict.is_steady
     assert verdict.from_s == pytest.approx(10e-3, abs=0.6e-3)
     assert verdict.mean == pytest.approx(1e6, rel=1e-3)
-    once = steadied(trial, verdict)
+    once = with_steady_rates(trial, verdict)
     assert once.loss_ratio == pytest.approx(0.5, abs=1e-3)
     assert once.offered_frames == trial.offered_frames
     assert once.measured_s == pytest.approx(90e-3, abs=0.6e-3)
     unsteady = replace(verdict, is_steady=False)
-    assert steadied(trial, unsteady) is trial
+    assert with_steady_rates(trial, unsteady) is trial
 
 
 def test_what_never_changes_is_steady_from_the_start_without_any_doubt_left() -> None:
@@ -225,7 +225,7 @@ def test_what_never_changes_is_steady_from_the_start_without_any_doubt_left() ->
         ([1e6] * 39, 1.0, "too few parts for a verdict: 39, at least 40"),
     ],
 )
-def test_too_little_to_say_is_said(rates: Sequence[float], part_s: float, reason: str) -> None:
+def test_too_little_to_say_is_reported(rates: Sequence[float], part_s: float, reason: str) -> None:
     verdict = steadiness(rates, part_s)
     assert not verdict.is_steady
     assert reason in verdict.reason

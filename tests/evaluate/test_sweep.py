@@ -79,7 +79,7 @@ def test_flows_that_follow_fill_every_core_alike(cores: int, ports: int) -> None
     assert point.lossless_pps == pytest.approx(cores * 1e6)
 
 
-def test_flows_that_are_fixed_leave_cores_idle_and_it_is_said() -> None:
+def test_flows_that_are_fixed_leave_cores_idle_and_a_note_follows() -> None:
     followed, fixed = swept("cores=1,8"), swept("cores=1,8", keeps_flows=True)
     assert "Flows follow the cores" in followed.notes[0]
     assert "Flows do not follow the cores" in fixed.notes[0]

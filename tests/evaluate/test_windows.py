@@ -169,7 +169,7 @@ def test_whole_network_processors_give_one_trace_both_ways(name):
     both_ways(model, load, 2000 / load.rate_pps)
 
 
-def test_a_trace_tells_of_units_asked_for_granted_and_given_back():
+def test_a_trace_lists_requests_grants_and_releases_of_units():
     load = OfferedLoad(rate_pps=0.1e6)
     trace = Simulate(block(threads=1, waits=1)).trace(load, 4e-5)
     messages = [(round(message.at_s * 1e6, 1), message.kind) for message in trace.messages if message.pool == "threads"]

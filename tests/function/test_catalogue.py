@@ -76,7 +76,7 @@ def test_the_frame_that_leaves_may_hold_a_longer_header() -> None:
     assert parse_function(text).directions[0].frame_growth_bytes == 28
 
 
-def test_every_fault_is_told_at_once_whether_of_shape_or_of_sense() -> None:
+def test_every_fault_is_reported_at_once_whether_of_shape_or_of_sense() -> None:
     problems = problems_of(
         HEAD + step("ht_lokup", "") + step("parse", "b = 6", "often = 2") + step("sum", "") + "[[direction]]\n"
     )

@@ -157,7 +157,7 @@ def test_stations_are_sources_and_destinations(small_host: Hardware) -> None:
     assert many.stall_cycles > 2 * 120 * 0.8  # 8000 lines, of which 1024 stay
 
 
-def test_flows_that_are_not_told_are_the_entries_of_the_functions_table(small_host: Hardware) -> None:
+def test_the_default_flows_are_the_entries_of_the_functions_table(small_host: Hardware) -> None:
     named = replace(SWITCH, flows_of="mac")
     for entries in (500, 5000):
         sizes = {"mac": entries}

@@ -110,7 +110,9 @@ def test_what_is_no_arithmetic_is_refused_as_it_is_made(text: str) -> None:
         ("(0 - b) ** 0.5", {"b": 2}, "finite number"),
     ],
 )
-def test_a_value_that_is_no_cost_is_told_with_the_variables(text: str, values: dict[str, float], words: str) -> None:
+def test_a_value_that_is_no_cost_is_reported_with_the_variables(
+    text: str, values: dict[str, float], words: str
+) -> None:
     with pytest.raises(ModelProblem) as caught:
         Formula(text).evaluate(values)
     assert words in str(caught.value)

@@ -230,13 +230,13 @@ def test_coefficients_and_costs_of_levels_are_read() -> None:
         ),
     ],
 )
-def test_a_fault_is_told_with_its_place_and_what_is_allowed(good: str, bad: str, place: str, words: str) -> None:
+def test_a_fault_is_reported_with_its_place_and_what_is_allowed(good: str, bad: str, place: str, words: str) -> None:
     assert good in SMALL
     result = problems(SMALL.replace(good, bad, 1))
     assert words in result[place], result
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_every_fault_is_reported_at_once() -> None:
     text = SMALL.replace("2 GHz", "0 Hz").replace('"32 KiB"', "32").replace('of = "table"', 'of = "x"')
     assert set(problems(text)) == {"cpu.frequency", "level[0].size", "operation.ht_lookup.access[0].of"}
 

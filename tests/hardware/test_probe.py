@@ -66,7 +66,7 @@ def test_a_processor_that_is_not_there_is_refused() -> None:
         probe(quick=True, cpu=100_000)
 
 
-def test_errors_of_the_core_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_core_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     class ProbeError(Exception):
         pass
 

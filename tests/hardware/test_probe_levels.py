@@ -55,7 +55,7 @@ def test_noise_does_not_put_a_level_before_the_one_above() -> None:
     assert costs == sorted(costs)
 
 
-def test_normal_pages_are_told_and_do_not_count() -> None:
+def test_normal_pages_are_reported_and_do_not_count() -> None:
     fit = fit_levels(sample(scatter=0.0), CLOCK_HZ)
     assert any("+50%" in note and "4 KiB" in note for note in fit.notes)
 

@@ -77,7 +77,7 @@ def test_no_coefficient_is_negative() -> None:
     assert "-" not in costs["checksum"].cycles.text
 
 
-def test_a_shape_that_does_not_fit_is_told() -> None:
+def test_a_shape_that_does_not_fit_is_reported() -> None:
     odd = KnownOperation(
         name="mem_io", cycles=lambda p: 5.0 + p["data"], grid=tuple({"hdr": 64, "data": d} for d in (0, 50, 99))
     )
@@ -85,7 +85,7 @@ def test_a_shape_that_does_not_fit_is_told() -> None:
     assert any("mem_io: its formula misses" in note for note in notes)
 
 
-def test_an_operation_that_was_not_measured_is_told() -> None:
+def test_an_operation_that_was_not_measured_is_reported() -> None:
     _, notes = fit_operations(sample()["operations"])
     assert "operation aes_gcm was not measured" in notes
 

@@ -38,7 +38,7 @@ def test_a_bit_rate_counts_gap_and_preamble_of_the_frames_offered(text, frames, 
     assert round(IntendedRate.parse(text).pps(frames)) == rate_pps
 
 
-def test_what_is_no_rate_is_told_both_kinds_of_units():
+def test_what_is_no_rate_is_reported_with_both_kinds_of_units():
     for text in ("64 B", "10", "3 s", "10 Gbut/s"):
         with pytest.raises(QuantityProblem, match=r"expected a frame rate such as .* or a bit rate such as"):
             IntendedRate.parse(text)

@@ -49,7 +49,7 @@ def test_bits_of_each_interval_are_divided_by_its_length(tmp_path: Path) -> None
     assert read_series(path, unit="byte per step").l2_bps == (8e7, 16e7)
 
 
-def test_bits_of_each_interval_stay_the_same_rate_when_another_step_is_asked_for(tmp_path: Path) -> None:
+def test_bits_of_each_interval_stay_the_same_rate_when_another_step_is_requested(tmp_path: Path) -> None:
     path = written(tmp_path, lines([3e9, 6e9, 9e9, 3e9], header="Time,Traffic (in bits)"))
     finer = read_series(path, unit="bit per step", step=100, gaps="hold")
     assert finer.l2_bps[:6] == (1e7, 1e7, 1e7, 2e7, 2e7, 2e7)
@@ -71,7 +71,7 @@ def test_a_header_that_says_no_unit_is_refused_and_the_units_are_listed(tmp_path
     assert '"Mbit/s"' in text
 
 
-def test_among_several_columns_the_one_with_a_unit_is_meant_and_else_the_user_is_asked(tmp_path: Path) -> None:
+def test_of_several_columns_the_one_with_a_unit_counts_and_otherwise_the_user_decides(tmp_path: Path) -> None:
     sndlib = "time,total_MBITPERSEC,n_demands\n20040301-0000,2541.7,132\n20040301-0005,2501.2,131\n"
     assert read_series(written(tmp_path, sndlib)).l2_bps == pytest.approx((2541.7e6, 2501.2e6))
     two = "time,in_bps,out_bps\n20040301-0000,1,2\n20040301-0005,3,4\n"
@@ -96,7 +96,7 @@ def test_times_with_an_offset_stay_local_and_seconds_since_1970_are_known(tmp_pa
     assert read_series(written(tmp_path, epoch)).start == START
 
 
-def test_every_gap_is_listed_with_its_length_and_filled_only_when_asked(tmp_path: Path) -> None:
+def test_every_gap_is_listed_with_its_length_and_filled_only_on_request(tmp_path: Path) -> None:
     rows = lines([1, 2, 3, 4, 5, 6]).splitlines()
     path = written(tmp_path, "\n".join([*rows[:2], *rows[4:6], *rows[6:]]))
     text = faults(path)
@@ -121,7 +121,7 @@ def test_zeros_are_kept_and_reported_with_their_first_time(tmp_path: Path) -> No
     assert any("2 steps with no traffic" in note and "00:05:00" in note for note in series.notes)
 
 
-def test_negative_values_are_refused_with_their_lines_and_count_as_missing_when_asked(tmp_path: Path) -> None:
+def test_negative_values_are_refused_with_their_lines_and_count_as_missing_on_request(tmp_path: Path) -> None:
     path = written(tmp_path, lines([1, -2, 3, -4, 5]))
     text = faults(path)
     assert "line 3" in text

@@ -112,7 +112,7 @@ def test_filling_needs_one_value_and_repeats_it_at_the_ends() -> None:
 
 
 @given(st.floats(1e3, 1e12), st.floats(1.0, 2.0), st.floats(0.0, 23.9), st.sampled_from([300.0, 900.0, 3600.0]))
-def test_the_synthetic_day_has_the_mean_and_the_peak_that_were_asked_for(
+def test_the_synthetic_day_has_the_mean_and_the_peak_that_were_requested(
     mean_bps: float, peak_ratio: float, peak_hour: float, step_s: float
 ) -> None:
     day = synthetic_day(mean_bps=mean_bps, peak_ratio=peak_ratio, peak_hour=peak_hour, step_s=step_s)

@@ -254,7 +254,7 @@ def test_frames_move_in_slow_motion_where_the_simulator_has_them(gallery: Path, 
     assert opened.console == []
 
 
-def test_a_model_too_large_for_the_picture_is_said(gallery: Path, page_of: Callable[[Path], Any]) -> None:
+def test_a_model_too_large_for_the_picture_is_reported(gallery: Path, page_of: Callable[[Path], Any]) -> None:
     opened = page_of(gallery / "smartnic.html")
     wait(opened.page, "globalThis.explorer && explorer.point")
     opened.page.locator(".live-planes summary").click()
@@ -329,7 +329,7 @@ def test_a_fact_that_no_rate_tells_is_a_switch(tmp_path: Path, page_of: Callable
     assert opened.console == []
 
 
-def test_a_long_simulation_is_said_and_can_be_left(gallery: Path, page_of: Callable[[Path], Any]) -> None:
+def test_a_long_simulation_is_reported_and_can_be_left(gallery: Path, page_of: Callable[[Path], Any]) -> None:
     opened = page_of(gallery / "multicore.html")
     page = opened.page
     wait(page, "globalThis.explorer && explorer.points && !explorer.inFlight")

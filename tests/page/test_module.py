@@ -41,7 +41,7 @@ def test_the_module_is_as_new_as_its_sources(recipe: ModuleType, made_with: dict
     assert made_with["module_sha256"] == hashlib.sha256((SHIPPED / "simulator.wasm").read_bytes()).hexdigest()
 
 
-def test_a_change_of_a_source_a_profile_or_a_dependency_is_told(recipe: ModuleType, tmp_path: Path) -> None:
+def test_a_change_of_a_source_a_profile_or_a_dependency_is_reported(recipe: ModuleType, tmp_path: Path) -> None:
     files = ["Cargo.toml", "Cargo.lock", "crates/wasm/compile.py"]
     for crate in ("crates/sim", "crates/wasm"):
         files += [

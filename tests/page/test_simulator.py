@@ -114,7 +114,7 @@ def test_replications_and_their_target_are_those_of_the_core(opened: Opened) -> 
     assert differences(native, page) == []
 
 
-def test_a_difference_is_told() -> None:
+def test_a_difference_is_reported() -> None:
     native = {"frames": 3, "mean_s": 1.0, "rows": [{"at": 1}], "none": None}
     assert differences(native, native | {"mean_s": 1}) == []
     assert differences(native, native | {"mean_s": 1.0 + 1e-12}) == []

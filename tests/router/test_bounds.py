@@ -138,7 +138,7 @@ def test_what_takes_as_long_as_is_allowed_forwards_next_to_nothing() -> None:
         ('functions = { forward = { per_batch = "1e9 s" } }', "technology.functions.forward.per_batch"),
     ],
 )
-def test_what_a_technique_cannot_cost_is_told_where_the_file_says_it(given: str, place: str) -> None:
+def test_what_a_technique_cannot_cost_is_reported_where_the_file_says_it(given: str, place: str) -> None:
     shared = VIRTUAL.replace(' base = "kvm-vhost-2012"', f' base = "kvm-vhost-2012", {given}')
     assert list(file_faults(shared)) == [place]
     table = '{ base = "kvm-vhost-2012", ' + given + " }"

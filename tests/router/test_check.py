@@ -151,7 +151,7 @@ def test_long_chains_of_task_units_are_checked_without_recursion():
 
 
 @pytest.mark.parametrize("wrong", [64.0, "64", [64]])
-def test_a_wrong_value_is_told_beside_a_task_unit_that_is_alike_but_for_it(wrong):
+def test_a_wrong_value_is_reported_beside_a_task_unit_that_is_alike_but_for_it(wrong):
     sound = replace(TASK, queue_frames=64)
     result = faults(tasks=(sound, replace(sound, name="u", queue_frames=wrong)))
     assert "whole number" in result["task[1].queue_frames"]

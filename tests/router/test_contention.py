@@ -53,7 +53,7 @@ def named(law: str, more: str = "") -> str:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_every_law_of_the_registry_can_be_said_in_a_file_and_both_evaluators_run_it(law: str) -> None:
+def test_every_law_of_the_registry_can_be_written_in_a_file_and_both_evaluators_run_it(law: str) -> None:
     model = router(named(law))
     values = np.array([contention_of(model).values])
     k = np.arange(1.0, 7.0)
@@ -129,7 +129,7 @@ def test_sigma_and_kappa_are_the_law_that_is_not_named() -> None:
         ('{ mixture = [{ law = "power", weight = 1 }] }', "contention.mixture[0].alpha", "is missing: exponent"),
     ],
 )
-def test_every_fault_of_contention_is_said_at_its_place(contention: str, place: str, what: str) -> None:
+def test_every_fault_of_contention_is_reported_at_its_place(contention: str, place: str, what: str) -> None:
     with pytest.raises(FileProblem) as problem:
         router(contention)
     places = {item.place.removeprefix("pool[0]."): item.message for item in problem.value.problems}

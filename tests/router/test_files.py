@@ -209,7 +209,7 @@ def test_any_short_file_is_read_or_refused(values):
 
 
 @pytest.mark.parametrize("text", ['name = "r"', 'technology = "kvm"\n[[server]]\ncores = 4\n', "cores = 4"])
-def test_a_file_without_builder_and_tables_is_told_that_one_of_them_is_missing(text):
+def test_a_file_without_builder_and_tables_is_reported_as_missing_one_of_them(text):
     with pytest.raises(FileProblem) as caught:
         parse_router(text)
     (only,) = caught.value.problems

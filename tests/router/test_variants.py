@@ -102,13 +102,13 @@ def test_tables_that_the_file_leaves_out_are_opened() -> None:
         ("router.cores", 'leave out "router.": "cores"'),
     ],
 )
-def test_a_wrong_path_is_told_the_nearest_names(path: str, message: str) -> None:
+def test_a_wrong_path_is_reported_with_the_nearest_names(path: str, message: str) -> None:
     with pytest.raises(ModelProblem) as raised:
         vary(MULTICORE, {path: 1})
     assert message in str(raised.value)
 
 
-def test_a_list_that_the_file_leaves_out_is_told_how_to_write_the_entry() -> None:
+def test_a_list_that_the_file_leaves_out_is_reported_with_how_to_write_the_entry() -> None:
     short = {"builder": "network_processor", "processor": {"base": "ixp2850"}}
     with pytest.raises(ModelProblem) as raised:
         vary(short, {"block[queue manager].stub": True, "processor.memory[dram].latency": "100 ns"})
@@ -116,7 +116,7 @@ def test_a_list_that_the_file_leaves_out_is_told_how_to_write_the_entry() -> Non
     assert 'write memory = [{ name = "dram" }] into it' in str(raised.value)
 
 
-def test_an_unknown_entry_is_told_the_names_that_there_are() -> None:
+def test_an_unknown_entry_is_reported_with_the_names_that_there_are() -> None:
     with pytest.raises(ModelProblem) as raised:
         vary(EXPLICIT, {"task[core 2].queue": "8 frames", "pool[cpuu].units": 2})
     assert [problem.place for problem in raised.value.problems] == ["task[core 2].queue", "pool[cpuu].units"]

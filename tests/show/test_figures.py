@@ -66,7 +66,7 @@ def test_labels_of_points_never_cover_one_another() -> None:
     assert all(right <= left for (_, right), (left, _) in pairwise(ends))
 
 
-def test_labels_are_only_for_those_who_point_unless_they_are_asked_for() -> None:
+def test_labels_appear_under_the_pointer_unless_they_are_requested() -> None:
     points = Points(name="p", x=(1.0, 2.0), y=(1.0, 2.0), labels=("one", "two"))
     assert not {"one", "two"} & {text for _, _, text in texts(draw(figure(points)))}
 

@@ -70,7 +70,7 @@ def test_what_lies_outside_the_measurements_is_marked_count_by_count() -> None:
     assert {count.cores: count.outside for count in result.counts}[9] == ("cores", "frames", "link")
 
 
-def test_a_fact_that_nobody_told_is_asked_for_by_its_name_with_both_answers() -> None:
+def test_an_unstated_fact_is_requested_by_its_name_with_both_answers() -> None:
     result = size(linear((1, 2, 4)), Target.parse("7 Mpps"), counts=range(1, 17))
     (fact,) = result.facts
     assert fact.fact.name == "shared_queue"

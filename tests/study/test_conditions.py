@@ -57,7 +57,7 @@ def test_a_condition_may_be_a_value_or_several() -> None:
         (f"flows = {list(range(1, 10_002))}", "scenario[0]", "10,001 combinations"),
     ],
 )
-def test_a_wrong_condition_is_told_with_its_place(tmp_path: Path, line: str, place: str, message: str) -> None:
+def test_a_wrong_condition_is_reported_with_its_place(tmp_path: Path, line: str, place: str, message: str) -> None:
     (tmp_path / "t.csv").write_text("flows,frame_bytes,throughput_l1_bps\n1,64,1.2e9\n")
     path = tmp_path / "small.study.toml"
     path.write_text(f"""

@@ -8,7 +8,7 @@ import pytest
 
 from routecast.errors import FileProblem
 from routecast.study.engine import run_study, terminal_summary
-from routecast.study.knew import NOT_SAID, Group, Knowledge, group_of, roles_of
+from routecast.study.knew import NOT_SAID, Group, Knowledge, counted_group, roles_of
 from routecast.study.reading import find_study, read_study, shipped_studies
 
 ROLES = {"calibrated on", "chosen in sight of", "predicted"}
@@ -63,8 +63,8 @@ def test_li_2012_and_meyer_2014_are_in_sight_and_only_what_is_measured_afterward
     assert predicted == {"host_functions", "local_router", "multistage_real"}
 
 
-def test_what_nobody_says_is_not_said_and_not_guessed() -> None:
-    groups = [*group_of("a", (2, "rate")), *group_of("b", (0, "rate")), Group(name="c", calibrates="a cost")]
+def test_unstated_facts_are_neither_printed_nor_guessed() -> None:
+    groups = [*counted_group("a", (2, "rate")), *counted_group("b", (0, "rate")), Group(name="c", calibrates="a cost")]
     rows = roles_of(groups, [])
     assert [(row.of, row.role) for row in rows] == [("a", NOT_SAID), ("c", "calibrated on")]
     rest = Knowledge(role="predicted", because="measured later")

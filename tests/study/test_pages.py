@@ -49,7 +49,7 @@ def spoken(page: Page) -> tuple[str, str]:
     ],
 )
 @pytest.mark.slow
-def test_what_is_said_of_a_forecast_is_the_row_of_its_table_with_most_cores_busy(
+def test_the_summary_of_a_forecast_is_the_row_with_most_busy_cores(
     tmp_path: Path, flows: tuple[int, ...], row: int, load: str
 ) -> None:
     result = studied(tmp_path, 6, flows)
@@ -83,7 +83,7 @@ def test_a_statement_of_flows_that_the_scenario_does_not_have_is_not_judged(tmp_
     assert {item.name for item in result.criteria} == {"mean_over_all", "mean_over_held_out", "max_over_held_out"}
 
 
-def test_nothing_is_said_of_the_cost_of_other_cores_where_one_works_or_links_limit(tmp_path: Path) -> None:
+def test_nothing_is_reported_of_the_cost_of_other_cores_where_one_works_or_links_limit(tmp_path: Path) -> None:
     result = studied(tmp_path, 6, (1,))
     assert "c(" not in throughput_figure(result, "fig9", unit="pps").caption
     full = tuple(replace(row, limit="link") for row in result.scenarios["fig9"])

@@ -14,7 +14,7 @@ from routecast.hardware.formula import Formula
 from routecast.noc.study.document import NocStudy
 from routecast.plan.cluster.study.document import ClusterStudy
 from routecast.study.curves.document import CurveStudy
-from routecast.study.document import InWords, Quoted, StudyDocument
+from routecast.study.document import Quoted, SourceStatement, StudyDocument
 from routecast.study.reading import find_study, read_study, shipped_studies
 from routecast.study.tables.document import Study
 
@@ -134,7 +134,7 @@ def test_studies_that_compare_with_published_words_quote_them() -> None:
 
 
 @pytest.mark.parametrize("name", QUOTING)
-def test_whatever_a_source_is_said_to_state_stands_there_in_its_words(name: str) -> None:
+def test_every_stated_value_stands_in_the_words_of_its_source(name: str) -> None:
     assert not [
         place for place, item in quoted(study_of(name)) if not (item.quote and item.section) and not item.read_off
     ]
@@ -142,7 +142,9 @@ def test_whatever_a_source_is_said_to_state_stands_there_in_its_words(name: str)
 
 @pytest.mark.parametrize("name", QUOTING)
 def test_numbers_of_statements_in_words_are_those_of_their_quotations(name: str) -> None:
-    statements = [(place, statement) for place, statement in quoted(study_of(name)) if isinstance(statement, InWords)]
+    statements = [
+        (place, statement) for place, statement in quoted(study_of(name)) if isinstance(statement, SourceStatement)
+    ]
     assert not [place for place, statement in statements if not numbers(statement.stated) <= numbers(statement.quote)]
 
 
@@ -193,7 +195,7 @@ def test_a_number_that_the_quotation_does_not_have_is_found_out(quote: str, valu
         ({"quote": "a", "section": "sec. 1", "words": {"half": 0.5}}, "x.words.half"),
     ],
 )
-def test_fields_of_a_quotation_that_contradict_one_another_are_told(fields: dict[str, object], place: str) -> None:
+def test_fields_of_a_quotation_that_contradict_one_another_are_reported(fields: dict[str, object], place: str) -> None:
     assert place in {problem.place for problem in Quoted.model_validate(fields).quotation_problems("x")}
 
 

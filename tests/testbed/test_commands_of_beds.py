@@ -56,7 +56,7 @@ def run_process(before: Sequence[str], *arguments: str) -> subprocess.CompletedP
 
 def is_gone(bed: str) -> bool:
     name = name_of(bed)
-    return not [namespace for namespace in netns.named() if name in namespace] and name not in state.beds()
+    return not [namespace for namespace in netns.names() if name in namespace] and name not in state.beds()
 
 
 @pytest.mark.wire

@@ -50,7 +50,7 @@ def test_cores_beside_the_generators_sibling_come_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("eight_cores")
-def test_numbers_of_cores_that_cannot_be_given_are_told_before_anything_is_measured() -> None:
+def test_numbers_of_cores_that_cannot_be_given_are_reported_before_anything_is_measured() -> None:
     file = read_testbed("namespaces", device="linux")
     assert possible_counts(file, (1, 2, 4)) == ((1, 2, 4), ())
     possible, refusals = possible_counts(file, (4, 16))

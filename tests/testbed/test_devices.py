@@ -220,7 +220,9 @@ def test_nothing_is_left_of_a_start_that_fails_half_way(
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_a_port_that_is_not_there_is_said_and_nothing_is_left(kind: str, chain: Chain, device: list[Device]) -> None:
+def test_a_port_that_is_not_there_is_reported_and_nothing_is_left(
+    kind: str, chain: Chain, device: list[Device]
+) -> None:
     under_test = make(device, *KINDS[kind])
     before = state_of(chain)
     wrong = dataclasses.replace(chain.site.ports[1], interface="d7")
@@ -271,7 +273,7 @@ def test_what_a_process_cannot_take_in_time_is_counted_as_dropped(
 
 
 @pytest.mark.parametrize("kind", ["openvswitch", "testpmd", "frr"])
-def test_a_process_that_dies_is_reported_with_what_it_said(kind: str, chain: Chain, device: list[Device]) -> None:
+def test_a_process_that_dies_is_reported_with_what_it_printed(kind: str, chain: Chain, device: list[Device]) -> None:
     under_test = make(device, *KINDS[kind])
     before = state_of(chain)
     under_test.start(chain.site)
@@ -304,7 +306,7 @@ def test_rules_are_looked_at_and_counted(chain: Chain, device: list[Device]) -> 
     assert counts["drop"] == 50
 
 
-def test_connections_are_tracked_only_if_asked(chain: Chain, device: list[Device]) -> None:
+def test_connections_are_tracked_only_on_request(chain: Chain, device: list[Device]) -> None:
     tracked = {}
     for conntrack in (False, True):
         under_test = make(device, "nftables", {"conntrack": conntrack, "rules": 1})

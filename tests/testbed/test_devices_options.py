@@ -92,7 +92,7 @@ def test_options_made_in_code_are_held_to_the_same_ranges() -> None:
         ("testpmd", "needs dpdk-testpmd: apt install dpdk-dev"),
     ],
 )
-def test_a_missing_program_is_said_with_its_package(
+def test_a_missing_program_is_reported_with_its_package(
     name: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", "")

@@ -104,7 +104,7 @@ def test_loss_at_idle_cores_is_no_result(core: KnownCore) -> None:
     assert evaluator.trial(OfferedLoad(rate_pps=20e6), 0.1).is_valid
 
 
-def test_drops_are_told_by_their_reason(core: KnownCore) -> None:
+def test_drops_are_reported_by_their_reason(core: KnownCore) -> None:
     core.denied_ratio = 0.25
     trial = InMemory(function="acl_firewall").trial(OfferedLoad(rate_pps=1e6), 1.0)
     assert trial.drops_pps == {"denied": pytest.approx(0.25e6)}

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.wire
 @pytest.fixture
 def lab() -> Iterator[str]:
     """A namespace "lab" with e0 and e1, cabled to a router in the namespace "lab-dut"."""
-    for name in netns.named():  # left by a test run that was killed
+    for name in netns.names():  # left by a test run that was killed
         owner = name.removeprefix("rct-").partition("-")[0] if name.startswith("rct-") else ""
         if owner.isdecimal() and not Path("/proc", owner).exists():
             run_command(["ip", "netns", "del", name], check=False)

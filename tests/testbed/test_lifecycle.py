@@ -74,7 +74,7 @@ def up(start: Start) -> Up:
 
 def left(name: str) -> dict[str, list[str]]:
     """Return the namespaces, processes, state files and pins of a bed."""
-    namespaces = [namespace for namespace in netns.named() if namespace.startswith(f"rc-{name}-")]
+    namespaces = [namespace for namespace in netns.names() if namespace.startswith(f"rc-{name}-")]
     return {
         "namespaces": namespaces,
         "processes": [str(pid) for namespace in namespaces for pid in netns.process_ids(namespace)],
@@ -375,7 +375,7 @@ def test_the_device_has_a_core_of_its_own_wherever_there_is_one(
     assert (result.tester, result.dut) == cores
 
 
-def test_one_core_for_generator_and_device_is_said() -> None:
+def test_one_core_for_generator_and_device_is_reported() -> None:
     allowed = os.sched_getaffinity(0)
     from routecast.testbed.placement import assign_cores
 

@@ -31,7 +31,7 @@ def read(port: int, path: str = "/metrics") -> str:
         return str(page.read().decode())
 
 
-def test_each_slice_is_told_as_it_ends_and_the_sums_are_the_trials() -> None:
+def test_each_slice_is_reported_as_it_ends_and_the_sums_are_the_trials() -> None:
     measurement, rates = RunningMeasurement(), []
 
     def add(part: Slice) -> None:
@@ -49,7 +49,7 @@ def test_each_slice_is_told_as_it_ends_and_the_sums_are_the_trials() -> None:
     assert 'routecast_measure_latency_seconds{quantile="0.99"}' in page
 
 
-def test_a_trial_that_is_run_again_is_told() -> None:
+def test_a_trial_that_is_run_again_is_reported() -> None:
     tester = FakeTester(lambda outcome: outcome.update(stopped=True))
     measurement, repetitions = RunningMeasurement(), []
 
@@ -62,7 +62,7 @@ def test_a_trial_that_is_run_again_is_told() -> None:
     assert repetitions == [False, False, True, False]
 
 
-def test_a_page_is_served_while_it_is_open_and_a_port_in_use_is_said() -> None:
+def test_a_page_is_served_while_it_is_open_and_a_port_in_use_is_reported() -> None:
     measurement = RunningMeasurement()
     server = MetricsServer(0, measurement.exposition)
     try:

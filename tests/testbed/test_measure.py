@@ -276,7 +276,7 @@ def test_what_the_kernel_says_against_a_trial_makes_it_invalid(
     assert any(words in reason for reason in trial.invalid)
 
 
-def test_a_wall_clock_that_is_set_during_a_trial_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wall_clock_that_is_set_during_a_trial_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeSnapshotReader, "clock_step_s", -3.0)
     with measure(FakeTester()) as evaluator:
         trial = evaluator.trial(load(), 0.5)
@@ -343,7 +343,7 @@ def test_an_invalid_trial_is_run_again_and_given_up_with_its_reasons() -> None:
         (bent(late_frames=10_000, latest_s=0.001), "followed faster than planned"),
     ],
 )
-def test_what_a_device_does_wrong_is_said_and_the_trial_stays_a_result(
+def test_what_a_device_does_wrong_is_reported_and_the_trial_stays_a_result(
     change: Callable[[dict[str, Any]], None], words: str
 ) -> None:
     with measure(FakeTester(change)) as evaluator:

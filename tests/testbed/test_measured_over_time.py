@@ -17,7 +17,7 @@ from testbed_fakes import FakeBed, FakeSnapshotReader, FakeTester
 
 from routecast.cli.run import run
 from routecast.errors import RoutecastError
-from routecast.evaluate.steadiness import steadied, steadiness_of
+from routecast.evaluate.steadiness import steadiness_of, with_steady_rates
 from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.experiment.file import parse_experiment
 from routecast.experiment.run import run_experiment
@@ -62,7 +62,7 @@ def test_a_slice_without_parts_leaves_the_trial_without() -> None:
     assert over_time_of([], 0.2) == ()
 
 
-def test_the_tester_is_asked_for_parts_only_by_who_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_a_trial_are_requested_only_where_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("routecast.testbed.measure.SnapshotReader", FakeSnapshotReader)
     load = OfferedLoad(rate_pps=1e5, flows=ONE)
     for wanted in (False, True):
@@ -92,7 +92,7 @@ def test_a_device_that_stops_is_not_steady_whenever_it_does(stops_at: int, says:
     assert not verdict.is_steady
     assert says in verdict.reason
     assert math.isnan(verdict.low)
-    assert steadied(trial, verdict) is trial
+    assert with_steady_rates(trial, verdict) is trial
     simulated = steadiness_of(replace(trial, evaluator="simulate"))
     assert simulated.is_steady is (stops_at != 700)
 
@@ -130,7 +130,7 @@ def test_a_wire_is_steady_and_its_parts_add_up(tmp_path: Path, undisturbed: Undi
         verdict = steadiness_of(trial)
         assert verdict.is_steady, verdict.reason
         assert verdict.mean == pytest.approx(50e3, rel=0.01)
-        assert steadied(trial, verdict).forwarded_pps == pytest.approx(50e3, rel=0.01)
+        assert with_steady_rates(trial, verdict).forwarded_pps == pytest.approx(50e3, rel=0.01)
         assert verdict.low <= verdict.mean <= verdict.high
 
     with opened(tmp_path, retries=0) as evaluator:
@@ -166,7 +166,7 @@ def test_a_router_that_stops_half_way_is_not_steady(tmp_path: Path, undisturbed:
         assert frames(trial, "forwarded_pps") == pytest.approx(trial.forwarded_frames, rel=0.01)
         assert trial.over_time[0].offered_pps == trial.over_time[-1].dropped_pps == pytest.approx(50e3)
         assert trial.over_time[-1].forwarded_pps == 0.0
-        assert steadied(trial, steadiness_of(trial)) is trial
+        assert with_steady_rates(trial, steadiness_of(trial)) is trial
 
     undisturbed(run, judge)
 

@@ -151,7 +151,7 @@ def test_a_device_that_forwards_nothing_is_a_result_that_says_where_frames_stopp
         undisturbed(run, judge)
 
 
-def test_a_device_that_sends_frames_back_is_said_to(opened: Opened, undisturbed: Undisturbed) -> None:
+def test_a_device_that_sends_frames_back_is_reported(opened: Opened, undisturbed: Undisturbed) -> None:
     def run() -> Trial:
         with opened(retries=0) as evaluator, attached(evaluator, reflect=True):
             trial = evaluator.trial(load(), 0.1)

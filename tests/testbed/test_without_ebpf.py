@@ -157,7 +157,7 @@ def wire() -> Iterator[str]:
         yield name
     finally:
         subprocess.run(["ip", "netns", "del", name], check=False)
-    assert name not in netns.named()
+    assert name not in netns.names()
 
 
 TRIAL = """

@@ -76,8 +76,8 @@ def counts_of(trial: Trial, duration_s: float) -> Counts:
     if trial.offered_frames is None:
         offered = round(trial.offered_pps * duration_s)
         # A closed form's loss below capacity is a rounding error, or far less than a frame.
-        is_lossy = trial.least_loss_ratio > 1e-9
-        lost = round(trial.least_loss_ratio * trial.offered_pps * duration_s) if is_lossy else 0
+        is_lossy = trial.min_loss_ratio > 1e-9
+        lost = round(trial.min_loss_ratio * trial.offered_pps * duration_s) if is_lossy else 0
     else:
         offered, lost = trial.offered_frames, trial.dropped_frames or 0
     missing = intended - offered

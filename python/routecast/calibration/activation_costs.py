@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ActivationCosts", "FittedActivation", "PollCosts", "PollManner", "fit_activation_costs", "fit_poll_costs"]
+__all__ = ["ActivationCosts", "FittedActivation", "PollCosts", "PollRule", "fit_activation_costs", "fit_poll_costs"]
 
 
-PollManner = Literal["until_empty", "until_short", "exhaustive"]
+PollRule = Literal["until_empty", "until_short", "exhaustive"]
 
 AT_ONCE_S = 1e-12
 """Linger that ends at once if no frame waits, so that interrupts are enabled when a poll finds nothing."""
@@ -72,7 +72,7 @@ class PollCosts:
     budget_frames: int = field("Greatest number of frames of a poll")
     # When interrupts are enabled again. The cost of the empty poll is part of the cost of the interrupt, because each
     # interrupt leads to one empty poll.
-    manner: PollManner
+    manner: PollRule
 
     @property
     def maximum_pps(self) -> float:
@@ -112,7 +112,7 @@ def fit_poll_costs(
     *,
     maximum_pps: float,
     saturation_pps: float,
-    manner: PollManner = "until_empty",
+    manner: PollRule = "until_empty",
     per_interrupt_s: float = 0.0,
     budget_frames: int = NAPI_WEIGHT,
     series: str = "",
@@ -131,8 +131,8 @@ def fit_poll_costs(
     >>> round(costs.per_packet_s * 1e9), round(costs.per_poll_s * 1e9)
     (954, 474)
     """
-    if manner not in get_args(PollManner):
-        raise FitProblem(series, f'polls "{manner}": {did_you_mean(str(manner), get_args(PollManner))}')
+    if manner not in get_args(PollRule):
+        raise FitProblem(series, f'polls "{manner}": {did_you_mean(str(manner), get_args(PollRule))}')
     if not (0.0 < saturation_pps < maximum_pps < math.inf):
         message = (
             f"got a saturation rate of {saturation_pps:g} and a maximum rate of {maximum_pps:g} frames/s: the first "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from routecast.calibration._fit import fit
-from routecast.calibration.fitted import CONFIDENCE_RATIO, MOST_CORES, FittedRouter, at_cores, sparse_counts
+from routecast.calibration.fitted import CONFIDENCE_RATIO, MAX_CORES, FittedRouter, at_cores, sparse_counts
 from routecast.calibration.next_points import NextPoint
 from routecast.evaluate.plain import pick
 from routecast.evaluate.points import Point
@@ -61,7 +61,7 @@ class Advice:
         probability = f"with a probability of {CONFIDENCE_RATIO:.0%}"
         if self.least_cores is None:
             hopeless = ": it is out of reach, and no measurement is named" if self.is_hopeless else ""
-            return f"No number of cores up to {MOST_CORES} forwards {goal} {probability}{hopeless}"
+            return f"No number of cores up to {MAX_CORES} forwards {goal} {probability}{hopeless}"
         cores = self.least_cores
         return (
             f"{cores} core{'s' if cores > 1 else ''} {'are' if cores > 1 else 'is'} the least for {goal} {probability}"
@@ -128,7 +128,7 @@ def _advise(fitted: FittedRouter, series_points: Sequence[Point], question: Advi
     least_cores = None if goal_pps is None else fitted.least_cores(targets[0], goal_pps)
     is_hopeless = False
     if goal_pps is not None and least_cores is None:
-        points_by_cores = [at_cores(targets[0], k) for k in sparse_counts(MOST_CORES)]
+        points_by_cores = [at_cores(targets[0], k) for k in sparse_counts(MAX_CORES)]
         is_hopeless = max(fitted.chances(points_by_cores, goal_pps)) < 1.0 - CONFIDENCE_RATIO
     return Advice(
         series=fitted.series,

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["CONFIDENCE_RATIO", "MOST_CORES", "FittedLaw", "FittedRouter", "Parameter", "at_cores", "sparse_counts"]
+__all__ = ["CONFIDENCE_RATIO", "MAX_CORES", "FittedLaw", "FittedRouter", "Parameter", "at_cores", "sparse_counts"]
 
 CONFIDENCE_RATIO = 0.95
-MOST_CORES = 4096
+MAX_CORES = 4096
 _CONSECUTIVE_CORES = 24
 _COUNT_GROWTH = 1.12
 """Ratio of successive numbers of cores beyond the consecutive ones."""
@@ -181,7 +181,7 @@ class FittedRouter:
 
         The other conditions are those of ``point``.
         """
-        counts = sparse_counts(MOST_CORES)
+        counts = sparse_counts(MAX_CORES)
         chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
         position = next((i for i, chance in enumerate(chances) if chance >= confidence_ratio), None)
         if position is None:
@@ -403,7 +403,7 @@ class FittedRouter:
 
     def _counts_around(self, point: Point, goal_pps: float) -> list[int]:
         """Return numbers of cores up to the first at which nearly all draws that can meet the goal meet it."""
-        counts = sparse_counts(MOST_CORES)
+        counts = sparse_counts(MAX_CORES)
         chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
         enough = max(chances) - _MIN_CHANCE
         return counts[: 1 + next(i for i, chance in enumerate(chances) if chance >= enough)]

@@ -161,7 +161,7 @@ def _json_result(path: Path) -> tuple[str, dict[str, Any]]:
     from routecast.quantity.bounded_file import read_text
 
     try:
-        text = read_text(path, kind="result", largest_bytes=_LARGEST_BYTES)
+        text = read_text(path, kind="result", max_file_bytes=_LARGEST_BYTES)
         # A whole number beyond the floats becomes infinite, so that it is no quantity.
         document = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 300 else float(digits))
     except ValueError as problem:

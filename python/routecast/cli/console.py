@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from routecast.show.tables import Table
 
 __all__ = [
+    "check_figure_file",
     "check_output_file",
     "data",
     "make_out_folder",
@@ -38,7 +39,6 @@ __all__ = [
     "print_trial",
     "progress_bar",
     "read_series_points",
-    "refuse_no_figure_file",
     "refuse_two_forms",
     "remark",
     "save_router",
@@ -207,7 +207,7 @@ def share_bar(description: str) -> Iterator[ShareProgress]:
 _OUTPUT_KINDS = {".svg": "a figure is an SVG file", ".html": "a page is an HTML file"}
 
 
-def refuse_no_figure_file(path: Path | None) -> None:
+def check_figure_file(path: Path | None) -> None:
     """Check the path of a figure before the work on it begins.
 
     Raises FileProblem: as :func:`check_output_file`.

@@ -72,7 +72,7 @@ def _kind_of(path: Path) -> str:
     if path.suffix.lower() == ".parquet":
         return "points"
     try:
-        text = read_text(path, kind="file", largest_bytes=_LARGEST_BYTES)
+        text = read_text(path, kind="file", max_file_bytes=_LARGEST_BYTES)
     except FileProblem:
         return ""
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, progress_bar, refuse_no_figure_file, remark
+from routecast.cli.console import check_figure_file, data, print_json, print_table, progress_bar, remark
 from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts, measure_rates
 from routecast.cli.options import AsJson, CoresOption, DeviceOptions, LoadOptions, PowerOption, Seed, grouped
 from routecast.cli.over_time import OverTime, OverTimeOptions
@@ -22,7 +22,7 @@ from routecast.progress import Progress, ShareProgress
 if TYPE_CHECKING:
     from routecast.calibration.until import KnownRouter
     from routecast.evaluate.points import Point
-    from routecast.evaluate.ramp import Climb
+    from routecast.evaluate.ramp import RampResult
     from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
     from routecast.testbed.measure import Measure
@@ -246,12 +246,12 @@ def measure(
     1 after a lower bound, an invalid trial, or too few trials for --until.
     """
     from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
-    from routecast.evaluate.ramp import Climb, Ramp
+    from routecast.evaluate.ramp import Ramp, RampResult
     from routecast.quantity import format_duration, parse_duration_s, parse_ratio
     from routecast.testbed import Phases, open_testbed
     from routecast.testbed.metrics_server import MetricsServer, RunningMeasurement
 
-    refuse_no_figure_file(over_time.figure)
+    check_figure_file(over_time.figure)
     until_ratio = parse_ratio(until) if until else None
     climbing = Ramp.parse(ramp) if ramp else None
     if climbing and (load.load or until_ratio is not None or over_time.is_wanted or slices):
@@ -369,7 +369,7 @@ def measure(
         trial = evaluator.trial(offered, duration_s)
         facts = evaluator.facts()
     course = OverTime.of(trial, instants, is_disturbed=False) if over_time.is_wanted else None
-    climb = Climb.of(trial, climbing) if climbing else None
+    climb = RampResult.of(trial, climbing) if climbing else None
     _print(trial, facts, course, climb, as_json=as_json)
     if course and over_time.figure is not None:
         course.draw(over_time.figure)
@@ -393,7 +393,7 @@ def _one_way(load: OfferedLoad, *, bidirectional: bool) -> OfferedLoad:
     return replace(load, flows=FlowSet(name=f"{len(flows)} flow{'s' if len(flows) > 1 else ''}", flows=flows))
 
 
-def _print(trial: Trial, facts: object, course: OverTime | None, climb: Climb | None, *, as_json: bool) -> None:
+def _print(trial: Trial, facts: object, course: OverTime | None, climb: RampResult | None, *, as_json: bool) -> None:
     from routecast.cli.console import print_trial
     from routecast.evaluate.plain import plain
 
@@ -406,10 +406,10 @@ def _print(trial: Trial, facts: object, course: OverTime | None, climb: Climb | 
         if course:
             course.show()
         if climb:
-            from routecast.evaluate.views import describe_climb, ramp_table
+            from routecast.evaluate.views import describe_ramp, ramp_table
 
             print_table(data(), ramp_table(climb))
-            data().print(describe_climb(climb), markup=False)
+            data().print(describe_ramp(climb), markup=False)
 
 
 def _append_trial(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, refuse_no_figure_file, remark, write_figure
+from routecast.cli.console import check_figure_file, data, print_json, print_table, remark, write_figure
 from routecast.cli.options import AsJson
 from routecast.errors import QuantityProblem
 
@@ -102,7 +102,7 @@ def fit(
 
     if out is not None:
         file_suffix(out)
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     chosen = model.value if model else model_for(samples)
     try:
         fits = fit_file(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import (
+    check_figure_file,
     data,
     print_json,
     print_notes,
     print_table,
     progress_bar,
-    refuse_no_figure_file,
     remark,
     write_figure,
 )
@@ -281,7 +281,7 @@ def power_day_command(
     from routecast.quantity import parse_bit_rate_bps, parse_duration_s
     from routecast.router.files import read_router_and_load
 
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     is_router = not is_power_model(file)
     if is_router and capacity is not None:
         raise QuantityProblem("", "--capacity is of a power model: a router's is what it can carry")
@@ -392,7 +392,7 @@ def optimise(
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
 
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     switching = {"--switch-energy": switch_energy, "--dwell": dwell}
     _check_day_options(day, load.load, of_day.set_options() + [option for option, text in switching.items() if text])
     targets = parse_targets(target or [])

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from routecast.cli.console import (
+    check_figure_file,
     data,
     print_csv,
     print_json,
     print_table,
-    refuse_no_figure_file,
     refuse_two_forms,
     share_bar,
 )
@@ -90,7 +90,7 @@ class FailureOptions:
         Raises RoutecastError: an option is missing, empty, given too often, or no time; or an element fails, or is
         drained, after the end of the trial.
         """
-        from routecast.router.multistage.failures import away_by_plan, failed
+        from routecast.router.multistage.failures import failed, planned_absence
 
         fails, switched_off = self.fail or [], self.switch_off or []
         for option, elements in (("--fail", fails), ("--switch-off", switched_off)):
@@ -121,7 +121,7 @@ class FailureOptions:
                 continue
             drains = f'"{name}" drains for {self.drain} from {start} on'
             _require_before_end(start_s + drain_s, duration_s, drains, "a shorter --drain, an earlier --at")
-            absences.append(away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s))
+            absences.append(planned_absence(name, off_s=start_s, on_s=end_s, drain_s=drain_s))
         return tuple(_without_late_detection(absence, duration_s) for absence in absences)
 
 
@@ -201,7 +201,7 @@ def simulate(
     from routecast.router.multistage.failures import elements, events_of
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
-    refuse_no_figure_file(over_time.figure)
+    check_figure_file(over_time.figure)
     model, default = read_router_and_load(file, frames=frames_option(load.frame))
     offered = load.offered(default, ports=len(model.ports), seed=seed)
     duration_s = parse_duration_s(duration)

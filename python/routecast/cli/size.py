@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import (
+    check_figure_file,
     check_output_file,
     data,
     print_csv,
@@ -18,7 +19,6 @@ from routecast.cli.console import (
     print_table,
     progress_bar,
     read_series_points,
-    refuse_no_figure_file,
     refuse_two_forms,
     remark,
     write_figure,
@@ -143,7 +143,7 @@ def size(
     `validate`. Of a router file, or a function on a host, the description is taken as exact and no probability is
     known: the closed form finds the count, the simulator confirms it.
     """
-    from routecast.calibration.fitted import MOST_CORES
+    from routecast.calibration.fitted import MAX_CORES
     from routecast.power.operating.targets import parse_targets
     from routecast.quantity import parse_ratio
     from routecast.quantity.value_list import parse_counts
@@ -152,14 +152,14 @@ def size(
     from routecast.size.views import probability_figure, rate_figure, size_page
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     check_output_file(out, "--out")
     bounds = parse_targets([latency]) if latency else ()
     if any(bound.quantity == "loss" for bound in bounds):
         raise QuantityProblem(latency or "", "--latency bounds the latency: give the loss with --loss")
     question = _Question(
         target=Target.parse(target, frames, confidence_ratio=parse_ratio(confidence), loss_ratio=loss),
-        counts=parse_counts(cores, most=MOST_CORES),
+        counts=parse_counts(cores, most=MAX_CORES),
         bounds=bounds,
         noise_ratio=noise,
         series=series,

@@ -85,7 +85,7 @@ def workload(
     as_json: AsJson = False,
 ) -> None:
     """Characterise a kernel of CommBench or NpBench: instructions, memory accesses, caches, what a line rate takes."""
-    from routecast.cli.console import print_table, refuse_no_figure_file, write_figure
+    from routecast.cli.console import check_figure_file, print_table, write_figure
     from routecast.evaluate.plain import plain
     from routecast.quantity import parse_bit_rate_bps, parse_frequency_hz
     from routecast.testbed.workload.views import answer_tables, counted_table, miss_figure, required_table
@@ -97,7 +97,7 @@ def workload(
     line_bps = parse_bit_rate_bps(line_rate) if line_rate else None
     frequency_hz = parse_frequency_hz(frequency) if frequency else None
     _check_line_rate(line_bps, frequency_hz, ipc)
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     if cachegrind:
         from routecast.testbed.cachegrind import require_valgrind
 

@@ -21,7 +21,7 @@ from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, line_rate_pps
 from routecast.quantity import parse_bit_rate_bps, parse_rate_pps, parse_ratio, parse_size_bytes
-from routecast.quantity.bounded_file import LARGEST_BYTES, read_parquet, read_text
+from routecast.quantity.bounded_file import MAX_FILE_BYTES, read_parquet, read_text
 from routecast.quantity.schema import field, value
 
 __all__ = [
@@ -372,7 +372,7 @@ def _cells(path: Path) -> list[list[str]]:
     kind = "file of points"
     if path.suffix.lower() != ".parquet":
         return _csv_cells(read_text(path, kind=kind).removeprefix("\ufeff"), str(path))
-    frame = read_parquet(path, kind=kind, largest_bytes=LARGEST_BYTES)
+    frame = read_parquet(path, kind=kind, max_file_bytes=MAX_FILE_BYTES)
     if frame.height * frame.width > _MAX_CELLS:
         message = f"has more than {_MAX_CELLS:,} cells: no {kind}; name another file, or cut this one"
         raise FileProblem(str(path), [Problem("", message)])

@@ -16,7 +16,7 @@ from routecast.load.offered import OfferedLoad, RateStep
 from routecast.quantity import parse_duration_s, parse_rate_pps
 from routecast.quantity.schema import field, value
 
-__all__ = ["Climb", "Ramp", "Rung"]
+__all__ = ["Ramp", "RampResult", "RampStep"]
 
 _PATTERN = re.compile(r"(?P<low>.+?)\.\.(?P<high>.+?)\s+over\s+(?P<time>.+)")
 _STEPS = 100
@@ -65,7 +65,7 @@ class Ramp:
 
 
 @value
-class Rung:
+class RampStep:
     """A part of a ramp: mean rates from ``from_s`` until ``until_s``."""
 
     from_s: float
@@ -82,16 +82,16 @@ class Rung:
 
 
 @value
-class Climb:
+class RampResult:
     """The result of a trial with a ramp."""
 
-    rungs: tuple[Rung, ...]
+    rungs: tuple[RampStep, ...]
     lossless_pps: float = field("Intended rate of the last moment before the first loss; NaN with loss from the start")
     first_loss_pps: float = field("Intended rate of the first moment with loss; NaN without loss")
     most_forwarded_pps: float = field("Greatest mean forwarding rate of a part")
 
     @classmethod
-    def of(cls, trial: Trial, ramp: Ramp) -> Climb:
+    def of(cls, trial: Trial, ramp: Ramp) -> RampResult:
         """Return the result of a trial that offered this ramp and kept its rates over time."""
         moments = trial.over_time
         part_s = trial.duration_s / len(moments) if moments else math.nan
@@ -110,7 +110,7 @@ class Climb:
             }
             until_s = part[-1].time_s + part_s
             middle_s = 0.5 * (part[0].time_s + until_s)
-            rungs.append(Rung(from_s=part[0].time_s, until_s=until_s, intended_pps=ramp.rate_at(middle_s), **mean))
+            rungs.append(RampStep(from_s=part[0].time_s, until_s=until_s, intended_pps=ramp.rate_at(middle_s), **mean))
         return cls(
             rungs=tuple(rungs),
             lossless_pps=lossless_pps,

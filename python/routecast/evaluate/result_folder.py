@@ -27,7 +27,7 @@ def check_folder(out: Path, kind: str, name: str) -> None:
     if not summary.exists():
         return
     try:
-        document = json.loads(read_text(summary, kind="summary", largest_bytes=_LARGEST_BYTES))
+        document = json.loads(read_text(summary, kind="summary", max_file_bytes=_LARGEST_BYTES))
     except (ValueError, RecursionError, FileProblem):
         document = None
     owner = document.get(kind) if isinstance(document, dict) else None

@@ -40,9 +40,9 @@ __all__ = [
     "mser5",
     "reading",
     "sampled_sojourn_s",
-    "steadied",
     "steadiness",
     "steadiness_of",
+    "with_steady_rates",
 ]
 
 
@@ -56,8 +56,8 @@ _MIN_BATCHES_BESIDE_STEP = 3
 """Least number of batches on either side of a step: fewer say nothing about a level."""
 _MSER_BATCH = 5
 """Values per mean in MSER-5."""
-FEWEST_FRAMES = 200
-"""As ``FEWEST_FRAMES`` of ``crates/sim/src/settled.rs``: fewer say nothing about a steady state."""
+MIN_FRAMES = 200
+"""As ``MIN_FRAMES`` of ``crates/sim/src/settled.rs``: fewer say nothing about a steady state."""
 _MIN_PARTS = 40
 """Half of the parts may be the transient, and 20 batches of one part each remain."""
 _DRIFT_LEVEL = 0.05
@@ -274,7 +274,7 @@ class InstantReading:
     counted: float = field("Count until then (frames, where the rates are frames/s)")
 
 
-def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_FRAMES) -> Steadiness:
+def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = MIN_FRAMES) -> Steadiness:
     """Judge a rate over time.
 
     Parameters
@@ -493,7 +493,7 @@ def sampled_sojourn_s(trial: Trial) -> float:
     return fmean(inside[number] for number in evaluated) / throughput_pps if throughput_pps else math.nan
 
 
-def steadied(trial: Trial, verdict: Steadiness) -> Trial:
+def with_steady_rates(trial: Trial, verdict: Steadiness) -> Trial:
     """Return the trial with the rates of its steady part; an unsteady trial stays unchanged.
 
     Offered and forwarded rates, bit rates and loss are those of the part after the transient. Counts stay those of the

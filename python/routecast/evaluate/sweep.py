@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     from routecast.evaluate.simulate import Simulate
 
 __all__ = [
-    "MOST_POINTS",
+    "MAX_POINTS",
     "Routers",
     "Settings",
     "Sweep",
+    "SweepAxis",
     "SweepPoint",
-    "Varied",
     "even_flows",
     "parse_varied",
-    "past_the_transient",
     "sweep",
+    "trial_past_transient",
 ]
 
-MOST_POINTS = 10_000
+MAX_POINTS = 10_000
 """Greatest number of combinations of a sweep."""
 
 Settings = Mapping[str, Plain]
@@ -72,7 +72,7 @@ _LENGTHENING = 4.0
 
 
 @value
-class Varied:
+class SweepAxis:
     """A varied key and its values."""
 
     key: str = field('"cores", "frame", "load", "flows", or a field of the router file such as "service.per_packet"')
@@ -103,7 +103,7 @@ class Sweep:
     """Result of a sweep."""
 
     router: str = field("Name of the router")
-    varied: tuple[Varied, ...]
+    varied: tuple[SweepAxis, ...]
     points: tuple[SweepPoint, ...] = field("Each combination; the last key varies fastest")
     has_load: bool = field("Whether a load is given; without a load the sweep finds the greatest rates")
     is_simulated: bool
@@ -145,7 +145,7 @@ def _bottleneck_fields(bottleneck: Bottleneck | None) -> dict[str, object]:
     return pick(bottleneck, *names) if bottleneck else dict.fromkeys(names)
 
 
-def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: str) -> tuple[Varied, ...]:
+def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: str) -> tuple[SweepAxis, ...]:
     """Parse varied keys from texts ``KEY=VALUES``.
 
     Parameters
@@ -161,7 +161,7 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
     ------
     routecast.errors.RoutecastError
         Nothing varies, a key is unknown or given twice, a value does not suit its key, or there are more than
-        :data:`MOST_POINTS` combinations.
+        :data:`MAX_POINTS` combinations.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
     [(1, 2, 3), ('64 B', 'IMIX')]
     """
     table = router_table(document, subject)
-    varied: list[Varied] = []
+    varied: list[SweepAxis] = []
     for text in texts:
         written, equals, values = text.partition("=")
         key = _ALIASES.get(written.strip(), written.strip())
@@ -180,7 +180,7 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
         if key in (axis.key for axis in varied):
             raise QuantityProblem(text, f"--vary {key} is given twice: give all its values at once")
         try:
-            varied.append(Varied(key=key, values=_values(key, values)))
+            varied.append(SweepAxis(key=key, values=_values(key, values)))
         except RoutecastError as problem:
             raise QuantityProblem(text, f"--vary {key}: {problem}") from problem
         if key not in _LOAD_KEYS:
@@ -188,10 +188,10 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
     if not varied:
         raise QuantityProblem("", "nothing varies: give --vary KEY=VALUES, such as --vary cores=1..16")
     counts = [len(axis.values) for axis in varied]
-    if math.prod(counts) > MOST_POINTS:
+    if math.prod(counts) > MAX_POINTS:
         product_text = " x ".join(map(str, counts))
         message = (
-            f"{product_text} = {math.prod(counts):,} combinations: at most {MOST_POINTS:,}; give --vary fewer values"
+            f"{product_text} = {math.prod(counts):,} combinations: at most {MAX_POINTS:,}; give --vary fewer values"
         )
         raise QuantityProblem("", message)
     return tuple(varied)
@@ -223,7 +223,7 @@ def _instead_of_cores(document: Mapping[str, Any], known: Iterable[str]) -> str:
 
 
 def _values(key: str, text: str) -> tuple[Plain, ...]:
-    values = parse_values(text, most=MOST_POINTS)
+    values = parse_values(text, most=MAX_POINTS)
     if key == "frame":
         sizes = (f"{entry} B" if isinstance(entry, int) else str(entry) for entry in values)
         return tuple(dict.fromkeys(FrameMix.parse(entry).name for entry in sizes))
@@ -237,7 +237,7 @@ def _values(key: str, text: str) -> tuple[Plain, ...]:
 
 def sweep(
     document: Mapping[str, Any],
-    varied: Sequence[Varied],
+    varied: Sequence[SweepAxis],
     load_of: Callable[[Settings, RouterModel, OfferedLoad | None], OfferedLoad],
     *,
     subject: str = "router file",
@@ -259,7 +259,7 @@ def sweep(
     ----------
     document : mapping
         Content of the router file.
-    varied : sequence of Varied
+    varied : sequence of SweepAxis
         As :func:`parse_varied` returns it.
     load_of : callable
         Returns the load of a combination, from its settings, the router, and the load that its file suggests.
@@ -403,7 +403,7 @@ def _simulated(
             if load.arrivals.kind == "trace":
                 raise ModelProblem("offered load", [Problem("arrivals", "a trace cannot be sent at line rate")])
             load = load.at(intended_of(flow_graph(model, load), load, overload=True))
-        trial = past_the_transient(Simulate(model, seed=seed), load, duration_s)
+        trial = trial_past_transient(Simulate(model, seed=seed), load, duration_s)
     except EnvironmentProblem:
         raise
     except RoutecastError as problem:
@@ -412,7 +412,7 @@ def _simulated(
     return replace(point, simulated=trial)
 
 
-def past_the_transient(simulator: Simulate, load: OfferedLoad, duration_s: float | None) -> Trial:
+def trial_past_transient(simulator: Simulate, load: OfferedLoad, duration_s: float | None) -> Trial:
     """Simulate for the given time; for None, until the transient ends and the mean latency has an interval."""
     tried_s = duration_s or _SIMULATED_S
     for _ in range(_MAX_TRIES if duration_s is None else 0):

@@ -18,7 +18,7 @@ from routecast.show.page import Listing, Page, Section
 from routecast.show.tables import Cell, Column, Table, csv_of
 
 if TYPE_CHECKING:
-    from routecast.evaluate.sweep import Sweep, SweepPoint, Varied
+    from routecast.evaluate.sweep import Sweep, SweepAxis, SweepPoint
     from routecast.evaluate.trial import Bottleneck, Trial
 
 __all__ = ["sweep_csv", "sweep_figure", "sweep_notes", "sweep_page", "sweep_table"]
@@ -198,7 +198,7 @@ def _caption(sweep: Sweep, first: str, curves: int, *, has_maximum: bool) -> lis
     return sentences
 
 
-def _numeric_values(varied: Varied) -> tuple[tuple[float, ...], str] | None:
+def _numeric_values(varied: SweepAxis) -> tuple[tuple[float, ...], str] | None:
     """Return the values as numbers of one unit; None if a value is not a number or has another dimension."""
     if varied.key == "frame":
         mixes = [FrameMix.parse(str(entry)) for entry in varied.values]

@@ -199,7 +199,7 @@ class Trial:
         return not self.invalid
 
     @property
-    def least_loss_ratio(self) -> float:
+    def min_loss_ratio(self) -> float:
         """The loss ratio, or where it is unknown its lower bound: the loss by overload alone."""
         if not math.isnan(self.loss_ratio):
             return self.loss_ratio

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
-from routecast.evaluate.ramp import Climb
+from routecast.evaluate.ramp import RampResult
 from routecast.evaluate.trial import Delay, Resource, Trial, TrialPower
 from routecast.quantity import format_bps, format_duration, format_energy, format_power, format_pps, format_ratio
 from routecast.quantity.format import prefixed
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from routecast.router.multistage.failures import Absence
 
 __all__ = [
-    "describe_climb",
+    "describe_ramp",
     "describe_verdict",
     "messages_table",
     "over_time_figure",
@@ -184,7 +184,7 @@ def readings_table(readings: Sequence[InstantReading], verdict: Steadiness) -> T
     )
 
 
-def ramp_table(climb: Climb) -> Table:
+def ramp_table(climb: RampResult) -> Table:
     """Return the table of the parts of a ramp; those that lose frames are strong."""
     return Table.of(
         climb.rungs,
@@ -200,7 +200,7 @@ def ramp_table(climb: Climb) -> Table:
     )
 
 
-def describe_climb(climb: Climb) -> str:
+def describe_ramp(climb: RampResult) -> str:
     """Return a sentence on the greatest rate without loss."""
     greatest = f"at most {format_pps(climb.most_forwarded_pps)} were forwarded"
     if not climb.rungs:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from routecast.errors import RoutecastError
 from routecast.experiment.model import Factor, FileValue, Level
 from routecast.quantity.amount import amount_of, between
-from routecast.quantity.toml_file import shown
+from routecast.quantity.toml_file import format_value
 
 __all__ = ["coded_of", "label_for", "label_of", "level_at", "lowest_number", "rounded"]
 
@@ -79,9 +79,9 @@ def coded_of(factor: Factor, value: object) -> float:
         if abs(coded) <= _MAX_CODED and not (factor.is_log and amount.number <= 0.0):
             return coded
         ends = f"{factor.levels[0].label} and {factor.levels[-1].label}"
-        raise ValueError(f"got {shown(value)}: it is too far from the levels {ends}")
+        raise ValueError(f"got {format_value(value)}: it is too far from the levels {ends}")
     levels = ", ".join(f'"{level.label}"' for level in factor.levels)
-    raise ValueError(f"got {shown(value)}: levels are {levels}")
+    raise ValueError(f"got {format_value(value)}: levels are {levels}")
 
 
 def label_of(factor: Factor, coded: float) -> str:

@@ -477,13 +477,13 @@ def _answer_of_trial(run: Run, trial: Trial) -> Answer:
     unsteady = ""
     steady_trial = trial
     if run.is_steadied:
-        from routecast.evaluate.steadiness import latency_unsteady, steadied, steadiness_of
+        from routecast.evaluate.steadiness import latency_unsteady, steadiness_of, with_steady_rates
 
         verdict = steadiness_of(trial)
         unsteady = verdict.reason
         if not unsteady and any(response.of.startswith(_QUEUE_RESPONSES) for response in run.responses):
             unsteady = latency_unsteady(trial)
-        steady_trial = steadied(trial, verdict)
+        steady_trial = with_steady_rates(trial, verdict)
 
     def read(response: Response) -> float:
         if response.read_at_s is None:

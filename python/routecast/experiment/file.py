@@ -46,7 +46,7 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileTable
-from routecast.quantity.toml_file import fields_at, parse_toml, shown, validated
+from routecast.quantity.toml_file import fields_at, format_value, parse_toml, validated
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -249,7 +249,7 @@ def _point_count(points: object, replications: int) -> int:
     if points is None:
         raise design_problem("points", "is missing: give the number of points, such as points = 100")
     if isinstance(points, bool) or not isinstance(points, int) or not 2 <= points * replications <= MAX_RUNS:
-        message = f"got {shown(points)}: write a whole number, with all replications from 2 to {MAX_RUNS:,}"
+        message = f"got {format_value(points)}: write a whole number, with all replications from 2 to {MAX_RUNS:,}"
         raise design_problem("points", message)
     return points
 
@@ -378,7 +378,8 @@ def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseMode
         step = 2.0 / (len(levels) - 1)
         coded = [min(-1.0 + step * number, 1.0) for number in range(len(levels))]
     elif amounts is None:
-        message = f"{shown(values[0])} … {shown(values[-1])}: are not of one kind, so no value lies between them"
+        ends = f"{format_value(values[0])} … {format_value(values[-1])}"
+        message = f"{ends}: are not of one kind, so no value lies between them"
         raise ModelProblem("factor", [Problem(f"{place}.{key}", message)])
     else:
         levels, amounts = _in_order(levels, amounts)
@@ -428,12 +429,12 @@ def _parse_level(value: Any, paths: tuple[str, ...]) -> LabelledOverrides:
             overrides = {**dict.fromkeys(paths, value["value"]), **overrides}
         label = value.get("label", "")
         if not isinstance(label, str):
-            raise ValueError(f"label is {shown(label)}: write a text")
+            raise ValueError(f"label is {format_value(label)}: write a text")
         return label or label_for(value.get("value", overrides)), overrides
     if not paths:
         if not isinstance(value, dict) or not value:
             raise ValueError(
-                f"got {shown(value)}: the factor has no path, so write {{ label = …, set = {{ path = value }} }}"
+                f"got {format_value(value)}: the factor has no path, so write {{ label = …, set = {{ path = value }} }}"
             )
         return label_for(value), value
     return label_for(value), dict.fromkeys(paths, value)
@@ -654,7 +655,7 @@ def _load_document(table: ExperimentFile, subject: str, folder: Path) -> tuple[d
         exists = False
     if not exists:
         names = [path.name for path in sorted(folder.glob("*.router.toml"))]
-        message = f"there is no file {shown(source)} beside the experiment: {did_you_mean(source, names)}"
+        message = f"there is no file {format_value(source)} beside the experiment: {did_you_mean(source, names)}"
         raise FileProblem(subject, [Problem("router", message)])
     return parse_toml(read_text(path, kind="router file"), str(path)), path.parent
 
@@ -674,7 +675,7 @@ def _path_problems(
         except ModelProblem as error:
             faults = error.problems
         for fault in faults:
-            problems.setdefault(fault.place, Problem(f"{place}.path", f"{shown(fault.place)}: {fault.message}"))
+            problems.setdefault(fault.place, Problem(f"{place}.path", f"{format_value(fault.place)}: {fault.message}"))
     return list(problems.values())
 
 
@@ -685,7 +686,7 @@ def _table_problems(table: ExperimentTable, factors: Sequence[Factor]) -> list[P
     for key, entries in (("factor", table.factor), ("response", table.response)):
         names = [entry.name for entry in entries]
         problems += [
-            Problem(f"{key}[{number}].name", f"{shown(name)} is taken already")
+            Problem(f"{key}[{number}].name", f"{format_value(name)} is taken already")
             for number, name in enumerate(names)
             if name in names[:number]
         ]
@@ -698,14 +699,14 @@ def _table_problems(table: ExperimentTable, factors: Sequence[Factor]) -> list[P
         if problem := reading_problem(response.of, table.evaluator, response.read_at, table.duration):
             problems.append(Problem(f"{place}.read_at", problem))
         if response.name in factor_names:
-            message = f"{shown(response.name)} is the name of a factor: give the response another name"
+            message = f"{format_value(response.name)} is the name of a factor: give the response another name"
             clashes.append(Problem(f"{place}.name", message))
     owners: dict[str, str] = {}
     for factor in factors:
         for path in dict.fromkeys(path for level in factor.levels for path in level.overrides):
             hidden = [owner for owner in owners if owner == path or owner.startswith(f"{path}.")]
             if hidden:
-                message = f'overrides {shown(hidden[0])}, which "{owners[hidden[0]]}" varies already'
+                message = f'overrides {format_value(hidden[0])}, which "{owners[hidden[0]]}" varies already'
                 problems.append(Problem(f'factor "{factor.name}"', message))
             owners[path] = factor.name
     if table.steady and table.evaluator == "solve":

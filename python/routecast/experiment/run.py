@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routecast.errors import FileProblem, Problem
-from routecast.evaluate.executor import MOST_WORKERS, check_executor, chosen_executor, cores, open_executor
+from routecast.evaluate.executor import MAX_WORKERS, check_executor, chosen_executor, cores, open_executor
 from routecast.evaluate.plain import plain
 from routecast.evaluate.result_folder import versions
 from routecast.experiment.answer import answer, import_evaluator
@@ -194,7 +194,7 @@ def _worker_count(workers: int | None, runs: int) -> int | None:
     """Return the number of workers to start, at most the number of runs; a number out of range stays as it is."""
     if workers is None:
         workers = cores()
-    return workers if workers < 1 or workers > MOST_WORKERS else min(workers, max(runs, 1))
+    return workers if workers < 1 or workers > MAX_WORKERS else min(workers, max(runs, 1))
 
 
 def join_experiment(experiment: Experiment, out: Path) -> Results:

@@ -11,7 +11,7 @@ from typing import Any
 
 from routecast.evaluate.plain import plain
 from routecast.evaluate.simulate.scenario import load_of, model_of
-from routecast.evaluate.sweep import Routers, Varied, even_flows
+from routecast.evaluate.sweep import Routers, SweepAxis, even_flows
 from routecast.explore.changes import Path, at_path
 from routecast.explore.panel import Control, Panel, make_panel
 from routecast.load.arrivals import Arrivals
@@ -39,7 +39,7 @@ _P_STATE = "P-state"
 
 
 def panel_of_router(
-    document: Mapping[str, Any], varied: Sequence[Varied] = (), *, subject: str, folder: pathlib.Path | None = None
+    document: Mapping[str, Any], varied: Sequence[SweepAxis] = (), *, subject: str, folder: pathlib.Path | None = None
 ) -> Panel:
     """Return the panel of a router file.
 

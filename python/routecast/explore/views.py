@@ -13,7 +13,7 @@ from routecast.calibration.priors import Priors
 from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point, calibrating
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.sweep import Varied, even_flows, past_the_transient
+from routecast.evaluate.sweep import SweepAxis, even_flows, trial_past_transient
 from routecast.explore.measured import DEFAULT_START, MeasuredPanel, StartConditions, panels_of_points
 from routecast.explore.panel import Panel
 from routecast.explore.router import panel_of_router
@@ -26,14 +26,14 @@ from routecast.router.model import RouterModel
 from routecast.show.figures import Axis, Figure, Line, Points
 from routecast.show.page import Linked, Links, Live, Page, Section
 
-__all__ = ["gallery_page", "live_of_points", "live_of_router", "points_page", "router_page", "turned_section"]
+__all__ = ["changed_values_section", "gallery_page", "live_of_points", "live_of_router", "points_page", "router_page"]
 
 _STATIC_POINTS = 12
 
 
 def router_page(
     document: Mapping[str, Any],
-    varied: Sequence[Varied] = (),
+    varied: Sequence[SweepAxis] = (),
     *,
     subject: str,
     folder: Path | None = None,
@@ -55,7 +55,7 @@ def router_page(
 
 def live_of_router(
     document: Mapping[str, Any],
-    varied: Sequence[Varied] = (),
+    varied: Sequence[SweepAxis] = (),
     *,
     start: StartConditions = DEFAULT_START,
     subject: str,
@@ -158,11 +158,11 @@ def gallery_page(pages: Sequence[tuple[str, str, str]]) -> Page:
     )
 
 
-def turned_section(name: str, document: Mapping[str, Any]) -> Section:
+def changed_values_section(name: str, document: Mapping[str, Any]) -> Section:
     """Return the section of a page with the live panel of a study's router."""
     live, _ = live_of_router(document, subject=f'router "{name}"')
     lead = f'Router "{name}" of this study, simulated in this page: move a control.'
-    return Section(anchor="explore", title="A router to turn", lead=lead, blocks=(live,))
+    return Section(anchor="explore", title="The interactive router", lead=lead, blocks=(live,))
 
 
 def _live_section(live: Live) -> Section:
@@ -197,7 +197,7 @@ def _static_figure(model: RouterModel, load: OfferedLoad) -> Figure:
     points = []
     for rate in rates:
         try:
-            trial = past_the_transient(Simulate(model), load.at(rate), max(20_000 / rate, 1e-4))
+            trial = trial_past_transient(Simulate(model), load.at(rate), max(20_000 / rate, 1e-4))
         except RoutecastError:
             continue
         points.append((rate / 1e6, trial.forwarded_pps / 1e6))

@@ -39,7 +39,7 @@ from routecast.quantity.fields import (
     WholeSize,
 )
 from routecast.quantity.schema import field, value
-from routecast.quantity.toml_file import shown
+from routecast.quantity.toml_file import format_value
 
 __all__ = [
     "Access",
@@ -68,8 +68,8 @@ SOURCE = "Source of the values"
 def _line_cost(text: str) -> tuple[float, float]:
     parts = text.split(" + ") if isinstance(text, str) else [text]
     if len(parts) > 2:
-        message = f'got {shown(text)}: give a cost in cycles, as a time, or both: "3 cycles + 60 ns"'
-        raise QuantityProblem(shown(text), message)
+        message = f'got {format_value(text)}: give a cost in cycles, as a time, or both: "3 cycles + 60 ns"'
+        raise QuantityProblem(format_value(text), message)
     costs = [parse_cost(part) for part in parts]
     return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
 
@@ -101,13 +101,13 @@ def _formula(cost: Any) -> Formula:
     text = repr(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else cost
     try:
         if not isinstance(text, str):
-            raise ModelProblem(shown(cost), [])
+            raise ModelProblem(format_value(cost), [])
         formula = Formula(text)
         if not formula.names:
             formula.evaluate({})
     except ModelProblem as problem:
         faults = "; ".join(str(fault) for fault in problem.problems) or _ALLOWED
-        raise QuantityProblem(shown(text), f"got {shown(text)}: {faults}") from None
+        raise QuantityProblem(format_value(text), f"got {format_value(text)}: {faults}") from None
     return formula
 
 

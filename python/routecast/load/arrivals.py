@@ -191,7 +191,7 @@ def read_trace(path: str | Path) -> Arrivals:
     sizes_bytes: list[int] = []
     flows: list[int] = []
     problems: list[Problem] = []
-    text = read_text(path, kind="trace", largest_bytes=_LARGEST_BYTES)
+    text = read_text(path, kind="trace", max_file_bytes=_LARGEST_BYTES)
     try:
         rows = csv.reader(io.StringIO(text, newline=""))
         header = [name.strip() for name in next(rows, [])]

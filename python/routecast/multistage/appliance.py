@@ -41,7 +41,7 @@ from routecast.multistage.prediction import CALL_EVERY_S, MISSED_CALLS
 from routecast.multistage.reading import BackEndTable, MultistageFile, parse_multistage, problems_of_router
 from routecast.quantity.toml_file import validated
 from routecast.testbed import netns, state
-from routecast.testbed.checks import FOR_NAMESPACES, require
+from routecast.testbed.checks import NAMESPACE_CAPABILITIES, require
 from routecast.testbed.tester import error_text
 
 __all__ = ["FAULTS", "Appliance"]
@@ -124,7 +124,7 @@ class Appliance:
         Raises EnvironmentProblem: a privilege or a program is missing, another process holds the router, or the kernel
         refuses.
         """
-        require(FOR_NAMESPACES, "a router of many machines")
+        require(NAMESPACE_CAPABILITIES, "a router of many machines")
         _require_programs(self.file.router)
         self._bed_lock = state.BedLock(self.name)
         try:
@@ -194,7 +194,7 @@ class Appliance:
 
     def _create(self) -> None:
         namespaces = {*self.layout.base_namespaces(), *(self.layout.netns(table.name) for table in self.file.router)}
-        existing = namespaces & {*netns.named()}
+        existing = namespaces & {*netns.names()}
         if existing:
             raise EnvironmentProblem(
                 f"namespace {sorted(existing)[0]} exists and is no router's: remove it, or give the router another name"
@@ -229,7 +229,7 @@ class Appliance:
             )
         self._membership = Membership.read(self.folder / "membership.json")
         expected = {*self.layout.base_namespaces(), *map(self.layout.netns, self._membership.members)}
-        missing = sorted(expected - {*netns.named()})
+        missing = sorted(expected - {*netns.names()})
         if missing:
             raise EnvironmentProblem(
                 f"{self.name!r} cannot be taken over: {', '.join(missing)} is gone; "
@@ -237,7 +237,7 @@ class Appliance:
             )
         self._is_made = True
         # A router whose addition or removal was not finished is not a member.
-        for name in (set(left.namespaces) - expected) & {*netns.named()}:
+        for name in (set(left.namespaces) - expected) & {*netns.names()}:
             ip(None, [f"netns del {name}"])
         left.pid, left.pid_start_ticks = self._state.pid, state.start_ticks(self._state.pid)
         self._state = left

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import (
+    check_figure_file,
     data,
     make_out_folder,
     print_json,
     print_table,
     progress_bar,
-    refuse_no_figure_file,
     remark,
     write_figure,
 )
@@ -108,7 +108,7 @@ def refuse_no_map_file(path: Path | None, option: str = "--map") -> None:
     Raises FileProblem: the name does not end in ``.svg``, it names a folder, or its folder does not exist.
     """
     try:
-        refuse_no_figure_file(path)
+        check_figure_file(path)
     except FileProblem as problem:
         raise FileProblem(problem.subject, [Problem(option, fault.message) for fault in problem.problems]) from problem
 
@@ -172,7 +172,7 @@ def compare(
     from routecast.noc._views import tables
     from routecast.noc.answer.simulate import compare as comparison_of
 
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     case = _read(file, load, seed, routings=routing)
     make_out_folder(out)
     with progress_bar(f"compare {case.name}") as progress:
@@ -252,7 +252,7 @@ def power(
     from routecast.noc._views import tables
     from routecast.noc.answer.power import power_answer
 
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     refuse_no_map_file(link_map)
     case = _read(file, load, seed, routings=routing)
     with progress_bar(f"power of {case.name}") as progress:
@@ -289,7 +289,7 @@ def simulate(
     from routecast.noc._views import tables
     from routecast.noc.answer.simulate import simulation_answer
 
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     refuse_no_map_file(link_map)
     case = _read(file, load, seed, simulated=routing)
     with progress_bar(f"simulate {case.name}") as progress:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import (
+    check_figure_file,
     data,
     make_out_folder,
     print_json,
     print_table,
     progress_bar,
-    refuse_no_figure_file,
     remark,
     write_figure,
 )
@@ -121,7 +121,7 @@ def cluster(
     from routecast.plan.cluster.reading import TrafficChange, read_cluster
     from routecast.quantity import parse_bit_rate_bps, parse_duration_s
 
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     case = read_cluster(
         file,
         budget=budget,
@@ -230,7 +230,7 @@ def mapping(
     from routecast.plan.mapping.answer import answer
     from routecast.plan.mapping.reading import read_mapping
 
-    refuse_no_figure_file(figure)
+    check_figure_file(figure)
     case = read_mapping(file, rings=ring or (), keep=keep or (), keep_all=keep_states)
     make_out_folder(out)
     with progress_bar(f"map {case.problem.name}") as progress:

@@ -21,7 +21,7 @@ from routecast.power.csv_file import CsvFile, CsvRow
 from routecast.power.port import PortClass, PortPower
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import shown
+from routecast.quantity.toml_file import format_value
 
 _TERMS = {
     "P_BASE": "base_w",
@@ -48,7 +48,7 @@ def read_netpowerbench(path: str | Path) -> PortPower:
 
     Raises FileProblem: as :func:`parse_netpowerbench`, or the file cannot be read.
     """
-    text = read_text(Path(path), kind="NetPowerBench power model", largest_bytes=MAX_FILE_BYTES)
+    text = read_text(Path(path), kind="NetPowerBench power model", max_file_bytes=MAX_FILE_BYTES)
     return parse_netpowerbench(text, subject=str(path))
 
 
@@ -190,12 +190,12 @@ def _port_class_tables(document: Mapping[Any, Any], problems: list[Problem]) -> 
         children = []
         for name, table in level:
             if not isinstance(table, dict):
-                problems.append(Problem(name, f"got {shown(table)}: give a table of {step}"))
+                problems.append(Problem(name, f"got {format_value(table)}: give a table of {step}"))
                 continue
             children += [(f"{name}/{key}".removeprefix("/"), value) for key, value in table.items()]
         level = children
     problems += [
-        Problem(name, f"got {shown(value)}: give a table of {', '.join(_TERMS)}")
+        Problem(name, f"got {format_value(value)}: give a table of {', '.join(_TERMS)}")
         for name, value in level
         if not isinstance(value, dict)
     ]
@@ -210,7 +210,7 @@ def _port_class(values: Mapping[Any, Any], place: str, problems: list[Problem]) 
         value = values.get(key, math.nan)
         where = f"{place}.{key}".removeprefix(".")
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
-            problems.append(Problem(where, f"got {shown(value)}: it must be a number, or .nan"))
+            problems.append(Problem(where, f"got {format_value(value)}: it must be a number, or .nan"))
         else:
             values_by_key[key] = None if math.isnan(value) else float(value)
     base = values_by_key.get("P_BASE")
@@ -251,7 +251,7 @@ def read_power_data(path: str | Path) -> CsvFile:
     places.
     """
     subject = str(path)
-    text = read_text(Path(path), kind="NetPowerBench table of measurements", largest_bytes=MAX_FILE_BYTES)
+    text = read_text(Path(path), kind="NetPowerBench table of measurements", max_file_bytes=MAX_FILE_BYTES)
     document = parse_yaml(text, subject)
     if not isinstance(document, dict):
         raise FileProblem(subject, [Problem("", "is no NetPowerBench table of measurements")])
@@ -263,7 +263,7 @@ def read_power_data(path: str | Path) -> CsvFile:
         values = power if isinstance(power, list) else []
         watts = [value for value in values if isinstance(value, int | float) and math.isfinite(value) and value >= 0.0]
         if not values or len(watts) < len(values):
-            problems.append(Problem(place, f"got {shown(power)}: power is a list of watts, not negative"))
+            problems.append(Problem(place, f"got {format_value(power)}: power is a list of watts, not negative"))
             continue
         mean_w = sum(watts) / len(watts)
         cells = {"device": device, "path": place, "n": str(len(watts)), "mean_w": repr(mean_w)}

@@ -292,7 +292,7 @@ def read_csv(path: str | Path, *, kind: str) -> CsvFile:
 
     Raises FileProblem: the file cannot be read, is empty, or a row has more or fewer cells than the header.
     """
-    text = read_text(Path(path), kind=kind, largest_bytes=100_000_000)
+    text = read_text(Path(path), kind=kind, max_file_bytes=100_000_000)
     lines = csv.reader(io.StringIO(text))
     header: tuple[str, ...] = ()
     rows, problems = [], []

@@ -162,8 +162,8 @@ class TrialWatts:
         if trial.power is None:
             raise ModelProblem("power of a day", [Problem("power", NO_WATTS)])
         self.scope, self.source = trial.power.scope, trial.power.source
-        if trial.least_loss_ratio > 1e-6:
-            self.losses.append((l2_bps, trial.least_loss_ratio))
+        if trial.min_loss_ratio > 1e-6:
+            self.losses.append((l2_bps, trial.min_loss_ratio))
         return trial.power.mean_w
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["open_file", "read_bytes", "read_parquet", "read_text"]
 
-LARGEST_BYTES = 10_000_000
+MAX_FILE_BYTES = 10_000_000
 """Largest file by default. Files that people write by hand are far smaller."""
 
 _CHUNK_BYTES = 1 << 20
@@ -40,13 +40,13 @@ _MAX_VALUES = 20_000_000
 """Most values of a Parquet table: a few kilobytes can encode billions of equal values."""
 
 
-def read_text(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> str:
+def read_text(path: Path, *, kind: str, max_file_bytes: int = MAX_FILE_BYTES) -> str:
     """Return the text of a file, without a leading byte order mark.
 
     ``kind`` names the expected kind of file in messages, such as ``"router file"``. Files of more than
-    ``largest_bytes`` are refused unread. Raises FileProblem as :func:`read_bytes` does, or if the text is not UTF-8.
+    ``max_file_bytes`` are refused unread. Raises FileProblem as :func:`read_bytes` does, or if the text is not UTF-8.
     """
-    content = read_bytes(path, kind=kind, largest_bytes=largest_bytes)
+    content = read_bytes(path, kind=kind, max_file_bytes=max_file_bytes)
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as problem:
@@ -54,7 +54,7 @@ def read_text(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> s
         raise FileProblem(str(path), [Problem("", message)]) from problem
 
 
-def read_bytes(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
+def read_bytes(path: Path, *, kind: str, max_file_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Return the content of a file or a pipe.
 
     Raises FileProblem: the path cannot be read, is neither a file nor a pipe, is too large, or the pipe stays empty.
@@ -62,22 +62,22 @@ def read_bytes(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> 
     with _os_errors_as_problems(path), _opened(path, kind, pipes=True) as file:
         is_pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
         if not is_pipe:
-            _check_size(path, os.fstat(file.fileno()).st_size, kind, largest_bytes)
+            _check_size(path, os.fstat(file.fileno()).st_size, kind, max_file_bytes)
         content = bytearray()
         for chunk in _pipe_chunks(file, path) if is_pipe else _file_chunks(file):
             content += chunk
-            _check_size(path, len(content), kind, largest_bytes)
+            _check_size(path, len(content), kind, max_file_bytes)
         return bytes(content)
 
 
-def read_parquet(path: Path, *, kind: str, largest_bytes: int = 500_000_000) -> polars.DataFrame:
+def read_parquet(path: Path, *, kind: str, max_file_bytes: int = 500_000_000) -> polars.DataFrame:
     """Return the table of a Parquet file.
 
     Raises FileProblem as :func:`read_bytes` does, or if the content is not Parquet or has more than 20 million values.
     """
     import polars
 
-    content = read_bytes(path, kind=kind, largest_bytes=largest_bytes)
+    content = read_bytes(path, kind=kind, max_file_bytes=max_file_bytes)
     try:
         columns = len(polars.read_parquet_schema(io.BytesIO(content)))
         max_rows = _MAX_VALUES // max(columns, 1)
@@ -92,7 +92,7 @@ def read_parquet(path: Path, *, kind: str, largest_bytes: int = 500_000_000) -> 
 
 
 @contextmanager
-def open_file(path: Path, *, kind: str, largest_bytes: int | None = None) -> Iterator[io.FileIO]:
+def open_file(path: Path, *, kind: str, max_file_bytes: int | None = None) -> Iterator[io.FileIO]:
     """Open a file, but not a pipe, to seek in it or to read a part.
 
     Raises FileProblem: the path cannot be opened, is not a file, or is too large.
@@ -100,8 +100,8 @@ def open_file(path: Path, *, kind: str, largest_bytes: int | None = None) -> Ite
     with _os_errors_as_problems(path):
         file = _opened(path, kind, pipes=False)
     with file:
-        if largest_bytes is not None:
-            _check_size(path, os.fstat(file.fileno()).st_size, kind, largest_bytes)
+        if max_file_bytes is not None:
+            _check_size(path, os.fstat(file.fileno()).st_size, kind, max_file_bytes)
         yield file
 
 
@@ -126,9 +126,9 @@ def _check_kind(path: Path, mode: int, kind: str, *, pipes: bool) -> None:
     raise FileProblem(str(path), [Problem("", f"cannot be read: it is {actual}, no {kind}: name {allowed}")])
 
 
-def _check_size(path: Path, size_bytes: int, kind: str, largest_bytes: int) -> None:
-    if size_bytes > largest_bytes:
-        message = f"has at least {size_bytes:,} bytes, larger than {largest_bytes:,} bytes: no {kind}"
+def _check_size(path: Path, size_bytes: int, kind: str, max_file_bytes: int) -> None:
+    if size_bytes > max_file_bytes:
+        message = f"has at least {size_bytes:,} bytes, larger than {max_file_bytes:,} bytes: no {kind}"
         raise FileProblem(str(path), [Problem("", f"{message}; name another file, or cut this one")])
 
 

@@ -82,12 +82,12 @@ class Range(NamedTuple):
 
     def problem(self, actual: object) -> str:
         """Describe a value that is outside the range."""
-        from routecast.quantity.toml_file import shown
+        from routecast.quantity.toml_file import format_value
 
         if self.is_whole and (isinstance(actual, bool) or not isinstance(actual, int)):
-            return f"got {shown(actual)}: must be a whole number"
+            return f"got {format_value(actual)}: must be a whole number"
         is_number = self.unit and isinstance(actual, int | float) and math.isfinite(self.maximum)
-        return f"got {shown(actual)}{f' {self.unit}' if is_number else ''}: allowed is {self}"
+        return f"got {format_value(actual)}{f' {self.unit}' if is_number else ''}: allowed is {self}"
 
     def __str__(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
@@ -603,13 +603,13 @@ class OrBase:
     def _table(table: Any) -> Any:
         from pydantic_core import PydanticCustomError
 
-        from routecast.quantity.toml_file import shown
+        from routecast.quantity.toml_file import format_value
 
         if isinstance(table, str):
             return {"base": table}
         if isinstance(table, dict):
             return table
-        message = f'got {shown(table)}: give a name or a file in quotes, or a table {{ base = "…", … }}'
+        message = f'got {format_value(table)}: give a name or a file in quotes, or a table {{ base = "…", … }}'
         raise PydanticCustomError("value", "{message}", {"message": message})
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from routecast.quantity.schema import KnownKey, Range
 
-__all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "shown", "toml_string", "validated"]
+__all__ = ["fields_at", "format_value", "names_own_keys", "parse_toml", "place_of", "toml_string", "validated"]
 
 _SHOWN_CHARACTERS = 60
 _MAX_WRITTEN_BITS = 4096
@@ -96,12 +96,12 @@ def place_of(location: Sequence[int | str]) -> str:
     return place
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Write a wrong value for a message, in the notation of a file and shortened to one line.
 
     Examples
     --------
-    >>> shown("two"), shown(True), shown({"count": 2})
+    >>> format_value("two"), format_value(True), format_value({"count": 2})
     ('"two"', 'true', 'a table')
     """
     if isinstance(value, dict):
@@ -149,7 +149,7 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
             message = f"is missing: {key.meaning if key and key.meaning else 'give it'}"
         elif kind == "literal_error":
             expected = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected", "")))
-            message = f"got {shown(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
+            message = f"got {format_value(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
         elif kind in {"quantity", "value"}:
             message = fault["msg"]
         elif kind in _OUT_OF_RANGE and (allowed := _range_at(model, location)):
@@ -163,7 +163,7 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
             message = f"is one table, but the key is a list: write [[{last}]] for [{last}], or [{{ … }}] in a line"
         else:
             text = _TOML_MESSAGES.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
-            message = f"got {shown(fault['input'])}: {text}"
+            message = f"got {format_value(fault['input'])}: {text}"
         problems.append(Problem(place_of(location), message))
     return list(dict.fromkeys(problems))  # two fields may be read from one key
 

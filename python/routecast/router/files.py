@@ -15,7 +15,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import extended, field, key_of, schema_of, value
-from routecast.quantity.toml_file import parse_toml, shown, validated
+from routecast.quantity.toml_file import format_value, parse_toml, validated
 from routecast.router.check_load import check_load
 from routecast.router.load_table import LoadTable, load_of
 from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
@@ -147,7 +147,7 @@ def router_table(document: Mapping[str, Any], subject: str = "router file") -> t
         return _EXPLICIT
     builder = document["builder"]
     if not isinstance(builder, str) or builder not in _BUILDERS:
-        message = f"got {shown(builder)}: {did_you_mean(str(builder), _BUILDERS)}"
+        message = f"got {format_value(builder)}: {did_you_mean(str(builder), _BUILDERS)}"
         raise FileProblem(subject, [Problem("builder", message)])
     return _kind(builder)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from routecast.errors import FileProblem, FitProblem, Problem, RoutecastError
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
-from routecast.evaluate.sweep import even_flows, past_the_transient
+from routecast.evaluate.sweep import even_flows, trial_past_transient
 from routecast.evaluate.trial import Trial
 from routecast.function.estimate import estimate
 from routecast.function.model import NetworkFunction
@@ -177,7 +177,7 @@ def confirmed(
         on_progress(done, min(len(sufficient), _MAX_SIMULATED), f"simulating {count.cores} cores")
         model, default = router_of(count)
         try:
-            trial = past_the_transient(Simulate(model), _load(model, default, count.cores, target), None)
+            trial = trial_past_transient(Simulate(model), _load(model, default, count.cores, target), None)
         except RoutecastError as problem:
             notes.append(f"{count.cores} cores are not simulated: {problem}")
             return count, notes

@@ -15,7 +15,14 @@ from routecast.show.page import Section
 from routecast.show.tables import Column, Table
 from routecast.study.document import Quoted, Ratio, problems_at
 
-__all__ = ["Arithmetic", "Calculated", "arithmetic_problems", "arithmetic_section", "arithmetic_table", "calculated"]
+__all__ = [
+    "Arithmetic",
+    "RepeatedCalculation",
+    "arithmetic_problems",
+    "arithmetic_section",
+    "arithmetic_table",
+    "calculated",
+]
 
 Title = Annotated[str, Field(min_length=1)]
 
@@ -32,7 +39,7 @@ class Arithmetic(Quoted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calculated:
+class RepeatedCalculation:
     """A calculation of the source, its value when done again, and whether the two agree."""
 
     SUMMARY: ClassVar = (
@@ -55,16 +62,16 @@ def arithmetic_problems(calculations: Sequence[Arithmetic]) -> Iterator[Problem]
             yield from problems_at(f"arithmetic[{number}].formula", problem)
 
 
-def calculated(calculations: Sequence[Arithmetic]) -> tuple[Calculated, ...]:
+def calculated(calculations: Sequence[Arithmetic]) -> tuple[RepeatedCalculation, ...]:
     """Do the calculations of a source again."""
     values = (Formula(calculation.formula, frozenset()).evaluate({}) for calculation in calculations)
     return tuple(
-        Calculated(arithmetic=stated, value=value, agrees=abs(stated.stated - value) <= stated.within * value)
+        RepeatedCalculation(arithmetic=stated, value=value, agrees=abs(stated.stated - value) <= stated.within * value)
         for stated, value in zip(calculations, values, strict=True)
     )
 
 
-def arithmetic_table(rows: Sequence[Calculated]) -> Table:
+def arithmetic_table(rows: Sequence[RepeatedCalculation]) -> Table:
     """Return the calculations done again, beside the numbers that the source states."""
 
     def number(value: float) -> str:
@@ -86,7 +93,7 @@ def arithmetic_table(rows: Sequence[Calculated]) -> Table:
     )
 
 
-def arithmetic_section(rows: Sequence[Calculated]) -> Section:
+def arithmetic_section(rows: Sequence[RepeatedCalculation]) -> Section:
     """Return the section of the calculations; it has no blocks without calculations."""
     return Section.of(
         "arithmetic",

@@ -18,17 +18,17 @@ from routecast.study.knew import Group, Knowledge, KnownGroup, roles_of
 __all__ = [
     "Count",
     "FrameSize",
-    "InWords",
     "Name",
     "Quoted",
     "Ratio",
     "Seed",
+    "SourceStatement",
     "StudyDocument",
     "StudyFile",
     "missing_files",
-    "missing_testbed",
+    "missing_testbed_problems",
     "problems_at",
-    "taken_names",
+    "repeated_name_problems",
 ]
 
 
@@ -83,7 +83,7 @@ class Quoted(FileModel):
                 yield Problem(f"{place}.words.{word}", "is no part of the quotation")
 
 
-class InWords(Quoted):
+class SourceStatement(Quoted):
     """A statement of a source in words; a kind of study adds the quantity that it compares with the statement."""
 
     says: str = Field(description="Subject of the statement, which opens a row of the table.")
@@ -141,7 +141,7 @@ class _Named(Protocol):
     def name(self) -> str: ...
 
 
-def taken_names(place: str, tables: Iterable[_Named], use: str = "") -> Iterator[Problem]:
+def repeated_name_problems(place: str, tables: Iterable[_Named], use: str = "") -> Iterator[Problem]:
     """Yield a problem for each table with the name of an earlier table; ``use`` states the use of the name."""
     seen: set[str] = set()
     for number, table in enumerate(tables):
@@ -157,7 +157,7 @@ def missing_files(folder: Path, files: Mapping[str, str]) -> Iterator[Problem]:
             yield Problem(place, f"there is no file {name!r}, looked up from the study's folder")
 
 
-def missing_testbed(place: str, folder: Path, name: str) -> Iterator[Problem]:
+def missing_testbed_problems(place: str, folder: Path, name: str) -> Iterator[Problem]:
     """Yield a problem if the study's folder lacks the test bed's file, and it is not ``"namespaces"``."""
     if name != "namespaces" and not (folder / name).is_file():
         yield Problem(place, f'there is no file {name!r} beside the study: name one, or "namespaces"')

@@ -69,7 +69,7 @@ def run_study(
     check_folder(out, "study", study.name)
     run = StudyRun(study=study, folder=file.folder, out=out, on_progress=on_progress, command=command)
     result: StudyResult[Any] = part_of_kind(kind_of(study), "run").answer(run, **options)
-    run.tell("report")
+    run.report_step("report")
     page: Page = part_of_kind(kind_of(study), "views").page(result)
     _write(out, page, result)
     return result
@@ -136,14 +136,14 @@ class StudyRun(Generic[Document]):
     resumed: int = 0
     started_s: float = field(default_factory=time.monotonic)
 
-    def tell(self, step: str) -> None:
+    def report_step(self, step: str) -> None:
         """Report the next step."""
         if self.on_progress:
             self.on_progress(self.done, self.work, step)
 
     def step(self, step: str) -> None:
         """Report the next step, and count it as done afterwards."""
-        self.tell(step)
+        self.report_step(step)
         self.done += 1
 
     def ledger(self, columns: Columns) -> Ledger:
@@ -176,12 +176,12 @@ class StudyRun(Generic[Document]):
         else:
             self.done += len(tasks) - len(missing)
             if tasks:
-                self.tell(tasks[0].title)
+                self.report_step(tasks[0].title)
             futures = {submit(task.call): task for task in missing.values()}
             for future in finished(futures):
                 enter(futures[future], future.result())
                 self.done += 1
-                self.tell(futures[future].title)
+                self.report_step(futures[future].title)
         return [ledger.rows[task.key] for task in tasks]
 
     def provenance(self, *, seed: int = 0) -> Provenance:

@@ -24,7 +24,7 @@ __all__ = [
     "Knowledge",
     "KnownGroup",
     "Role",
-    "group_of",
+    "counted_group",
     "knew_problems",
     "roles_of",
 ]
@@ -72,12 +72,12 @@ class KnownGroup:
     because: str
 
 
-def group_of(name: str, *counted: tuple[int, str], calibrates: str = "") -> Iterator[Group]:
+def counted_group(name: str, *counted: tuple[int, str], calibrates: str = "") -> Iterator[Group]:
     """Yield a group with its values counted by kind, or no group without values.
 
     Examples
     --------
-    >>> [group.values for group in group_of("fig. 4", (2, "rate"), (0, "shape"), (1, "order"))]
+    >>> [group.values for group in counted_group("fig. 4", (2, "rate"), (0, "shape"), (1, "order"))]
     ['2 rates, 1 order']
     """
     values = ", ".join(f"{count} {noun}{'s' if count != 1 else ''}" for count, noun in counted if count)

@@ -348,7 +348,7 @@ class Bed:
             self.on_remark(f"removing what process {own_state.pid} left of test bed {self.name!r}")
             state.clean(own_state)
         state.clean_dead(on_remark=self.on_remark)
-        leftovers = [name for name in self._namespaces() if name in netns.named()]
+        leftovers = [name for name in self._namespaces() if name in netns.names()]
         if leftovers:
             self.on_remark(
                 f"removing network namespaces of test bed {self.name!r} that no run recorded: {', '.join(leftovers)}"

@@ -22,7 +22,7 @@ from routecast.testbed.bed import TesterPort
 
 __all__ = [
     "ENDED_BEFORE_RESET",
-    "FOR_NAMESPACES",
+    "NAMESPACE_CAPABILITIES",
     "SENDING_CAPABILITIES",
     "Limits",
     "TrialRecord",
@@ -39,7 +39,7 @@ _CAPABILITY_BITS = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21,
 SENDING_CAPABILITIES = ("CAP_NET_RAW", "CAP_NET_ADMIN")
 """Capabilities to send and receive frames; with CAP_BPF and CAP_PERFMON, the tester can also use eBPF."""
 
-FOR_NAMESPACES = (*SENDING_CAPABILITIES, "CAP_SYS_ADMIN")
+NAMESPACE_CAPABILITIES = (*SENDING_CAPABILITIES, "CAP_SYS_ADMIN")
 """Capabilities to send frames and to make network namespaces."""
 
 # Phrases by which disturbances() recognises sentences about other work on the machine.

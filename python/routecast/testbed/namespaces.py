@@ -17,7 +17,7 @@ from routecast.errors import EnvironmentProblem
 from routecast.testbed import _napi as napi
 from routecast.testbed.addresses import PortAddresses, port_addresses
 from routecast.testbed.bed import Bed, TesterPort
-from routecast.testbed.checks import FOR_NAMESPACES, require
+from routecast.testbed.checks import NAMESPACE_CAPABILITIES, require
 from routecast.testbed.document import NamespacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.netns import command_inside, inside
@@ -105,7 +105,7 @@ class Namespaces(Bed):
         }
 
     def _require_capabilities(self) -> None:
-        require(FOR_NAMESPACES, "a test bed of namespaces")
+        require(NAMESPACE_CAPABILITIES, "a test bed of namespaces")
 
     def _namespaces(self) -> tuple[str, ...]:
         return (self._gen, self._dut, self._sink)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from routecast.errors import EnvironmentProblem
 
-__all__ = ["FOLDER", "command_inside", "inside", "named", "process_ids"]
+__all__ = ["FOLDER", "command_inside", "inside", "names", "process_ids"]
 
 FOLDER = Path("/run/netns")
 """Folder of the namespaces that iproute2 knows."""
@@ -70,7 +70,7 @@ def command_inside(netns: str | None, *command: str) -> list[str]:
     return list(command) if netns is None else ["ip", "netns", "exec", netns, *command]
 
 
-def named() -> tuple[str, ...]:
+def names() -> tuple[str, ...]:
     """Return the names of the network namespaces that iproute2 knows."""
     return tuple(sorted(path.name for path in FOLDER.iterdir())) if FOLDER.is_dir() else ()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
-from routecast.quantity.toml_file import parse_toml, place_of, shown, validated
+from routecast.quantity.toml_file import format_value, parse_toml, place_of, validated
 
 if TYPE_CHECKING:
     from routecast.testbed.document import InterfacesFile, NamespacesFile
@@ -70,7 +70,7 @@ def parse_testbed(
     }
     if not isinstance(kind, str) or kind not in models:
         message = (
-            f"got {shown(kind)}: allowed are {' and '.join(models)}"
+            f"got {format_value(kind)}: allowed are {' and '.join(models)}"
             if kind
             else 'is missing: write kind = "namespaces" or kind = "interfaces"'
         )

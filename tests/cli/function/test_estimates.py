@@ -77,7 +77,7 @@ def test_a_simulation_loses_what_the_estimate_cannot_carry() -> None:
     assert fitting["simulated"][0]["dropped_frames"] == 0
 
 
-def test_tables_and_traffic_are_asked_for() -> None:
+def test_tables_and_traffic_are_options() -> None:
     small = document("l2_switch", *PAPER, "--table", "mac=4Ki")["estimates"][0]
     assert small["tables"] == {"mac": 4096}
     assert small["dram_accesses"] == 0.0  # 48 KiB are in L1 and L2
@@ -108,7 +108,7 @@ def test_wrong_arguments_are_usage_errors_without_a_traceback(arguments: tuple[s
     assert "Traceback" not in done.stderr
 
 
-def test_a_wrong_file_is_told_with_all_places(tmp_path: Path) -> None:
+def test_a_wrong_file_is_reported_with_all_places(tmp_path: Path) -> None:
     path = tmp_path / "own.function.toml"
     path.write_text(
         'name = "own"\n[[direction]]\nname = "forward"\n'

@@ -245,7 +245,7 @@ def test_a_host_that_knows_no_cost_of_lines_is_refused_before_anything_runs(
 
 @pytest.mark.parametrize("name", [name for name in function_names() if read_function(name).runs_as])
 @pytest.mark.slow
-def test_every_function_that_is_said_to_run_runs_with_its_tables(
+def test_every_function_marked_as_real_runs_with_its_tables(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ROUTECAST_HOST_FILE", str(tmp_path / "none.hardware.toml"))

@@ -116,7 +116,7 @@ def test_a_log_that_stands_still_leaves_with_3(tmp_path: Path, routecast: Routec
         (("--meter", "redfish:http://192.0.2.1"), 3, "in the clear"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_exit_code(
+def test_what_is_wrong_is_reported_with_its_exit_code(
     arguments: tuple[str, ...], code: int, words: str, routecast: Routecast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROUTECAST_POWER_USER", "admin")

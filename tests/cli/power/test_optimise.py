@@ -78,7 +78,7 @@ def test_wrong_options_leave_with_2(
     assert message in capsys.readouterr().err
 
 
-def test_a_file_without_power_states_is_told_what_to_add(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_without_power_states_is_reported_with_what_to_add(capsys: pytest.CaptureFixture[str]) -> None:
     optimise("--target", "p99 < 1 ms", expected=2, router=EXAMPLE.with_name("multicore.router.toml"))
     assert "has no power states" in capsys.readouterr().err
 

@@ -120,7 +120,7 @@ def test_a_card_that_spreads_by_a_table_keeps_its_other_entries(kvm):
     assert min(share) >= 32
 
 
-def test_faults_of_events_are_told_all_at_once(model):
+def test_faults_of_events_are_reported_all_at_once(model):
     with pytest.raises(ModelProblem) as caught:
         events_of(
             model,

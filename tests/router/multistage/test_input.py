@@ -35,7 +35,7 @@ def test_a_local_balancer_without_a_router_beside_it_is_an_error_and_is_named(kv
     assert '"lb 2" balances locally, but no router is on "server 2"' in result["balancer[1]"]
 
 
-def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
+def test_every_fault_is_reported_at_once_and_numbered_by_stage(kvm, physical):
     servers = [
         Server(name="server 1", cores=2, technology=kvm, interrupt_cores=(2,)),
         Server(name="bare", cores=2, technology=physical, speed_ratio=0.0),

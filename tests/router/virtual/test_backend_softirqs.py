@@ -35,7 +35,7 @@ def backend_pins(model: RouterModel) -> set[tuple[int, ...]]:
     ],
     ids=["the cards'", "the first", "all", "its own", "threads: anywhere"],
 )
-def test_softirqs_of_a_backend_run_on_the_interrupt_cores_unless_told_otherwise(
+def test_softirqs_of_a_backend_run_on_the_interrupt_cores_by_default(
     server: Server, machine: Machine, pin: tuple[int, ...]
 ) -> None:
     assert backend_pins(built(server, machine)) == {pin}

@@ -24,7 +24,7 @@ def problems_of(servers, machines, **arguments) -> dict[str, str]:
     return dict(machine_problems(servers, machines, **arguments))
 
 
-def test_what_is_right_is_not_told() -> None:
+def test_valid_values_are_not_reported() -> None:
     assert not machine_problems((HOST,), (replace(VM, vcpu_cores=((0, 3),), backend_cores=((),)),))
 
 
@@ -91,7 +91,7 @@ def test_each_fault_of_a_server_has_its_place(server: Server, place: str, says: 
     assert says in problems[place]
 
 
-def test_names_are_told_apart() -> None:
+def test_names_are_distinguished() -> None:
     assert set(problems_of((HOST, HOST), (VM, VM))) == {"server[1].name", "machine[1].name"}
 
 

@@ -96,7 +96,7 @@ calibrates = { set = ["service.per_packet"], between = ["2 us", "5 us"] }
 
 
 @pytest.mark.slow
-def test_orders_shapes_and_bottlenecks_are_told_apart(tmp_path: Path) -> None:
+def test_orders_shapes_and_bottlenecks_are_distinguished(tmp_path: Path) -> None:
     statements = """
 [[figure.ordered]]
 says = "two cores beat one"
@@ -205,20 +205,20 @@ def problems_of(tmp_path: Path, text: str) -> list[str]:
     return [problem.place for problem in caught.value.problems]
 
 
-def test_a_routers_own_faults_are_told_once_and_with_their_full_places(tmp_path: Path) -> None:
+def test_a_routers_own_faults_are_reported_once_and_with_their_full_places(tmp_path: Path) -> None:
     wrong = STUDY.replace("cores = 2\nservice", 'cors = 2\nqueue = "0 frames"\nservice')
     wrong = wrong.replace("set = { cores = 1 }", 'set = { queue = "0 frames" }')
     assert problems_of(tmp_path, wrong) == ["router.cores.cores", "router.cores.queue", "router.cores.cors"]
 
 
-def test_what_a_curve_sets_wrong_is_told_of_the_curve(tmp_path: Path) -> None:
+def test_what_a_curve_sets_wrong_is_reported_the_curve(tmp_path: Path) -> None:
     zero = STUDY.replace("set = { cores = 1 }", "set = { cores = 0 }")
     assert problems_of(tmp_path, zero) == ["figure[0].curve[1]: router.cores.cores"]
     unknown = STUDY.replace("set = { cores = 1 }", "set = { cors = 1 }")
     assert problems_of(tmp_path, unknown) == ["figure[0].curve[1].set.cors"]
 
 
-def test_traffic_by_ports_that_are_not_there_is_told_of_the_figure(tmp_path: Path) -> None:
+def test_traffic_by_ports_that_are_not_there_is_reported_the_figure(tmp_path: Path) -> None:
     wrong = STUDY.replace("flows = 2 }", "flows = 2, ingress = [7] }")
     assert set(problems_of(tmp_path, wrong)) == {
         "figure[0].traffic.flows[0].ingress",

@@ -98,7 +98,7 @@ def test_where_a_meter_was_wanted_and_none_is_here_the_run_goes_on_with_a_note()
     assert "no power here, because: rapl: …" in result.notes
 
 
-def test_a_meter_asked_for_by_name_that_cannot_be_read_is_a_failure() -> None:
+def test_a_meter_requested_by_name_that_cannot_be_read_is_a_failure() -> None:
     with pytest.raises(EnvironmentProblem, match="gone"):
         trial(FakeMeter((), refusal="gone"))
 
@@ -118,7 +118,7 @@ def test_a_meter_that_saw_nothing_of_the_trial_leaves_a_note_and_no_power() -> N
     assert result.is_valid
 
 
-def test_zones_that_are_not_in_the_sum_are_told() -> None:
+def test_zones_that_are_not_in_the_sum_are_reported() -> None:
     dram = Zone(name="dram", scope="rapl:dram", is_counted=False)
     result = trial(FakeMeter(((0.0, 3.0, 80.0),), others=(dram,)))
     assert result.power is not None

@@ -251,7 +251,7 @@ def test_a_log_that_stands_still_tells_nothing(tmp_path: Path) -> None:
     assert "newest row is 103 s old" in reading.notes[0]
 
 
-def test_a_log_that_begins_anew_or_goes_away_is_told(tmp_path: Path) -> None:
+def test_a_log_that_begins_anew_or_goes_away_is_reported(tmp_path: Path) -> None:
     path, clock = tmp_path / "pdu.csv", Clock(0.0)
     path.write_text("time,watts\n" + "1772366300,50\n" * 9)
     meter = CsvMeter(path, interval_s=math.inf, wait_s=0.0, clock=clock, wall_clock=lambda: clock.now_s + 1_772_366_400)

@@ -177,7 +177,7 @@ def test_a_rate_that_passes_short_trials_alone_is_lowered_until_it_passes_a_line
 
 
 @pytest.mark.slow
-def test_a_router_as_fast_as_the_wires_is_not_said_to_limit_them() -> None:
+def test_a_router_as_fast_as_the_wires_is_not_reported_to_limit_them() -> None:
     router = Router(capacity_pps=1e12)
     table = table_of(router, Wattmeter(router))
     frame_bits = 8 * (FrameMix.imix().mean_bytes + 20)

@@ -98,7 +98,7 @@ def test_memory_mapped_zones_count_where_there_are_no_others(tmp_path: Path) -> 
     assert [zone.name for zone in rapl_zones(write_tree(tmp_path, tree))] == ["package-0"]
 
 
-def test_zones_within_a_package_are_told_and_not_added(tmp_path: Path) -> None:
+def test_zones_within_a_package_are_reported_and_not_added(tmp_path: Path) -> None:
     # 10 s: the package draws 30 W, of which cores 20 W and graphics 5 W; the platform 45 W.
     moved = {
         "intel-rapl:0": 300_000_000,
@@ -122,14 +122,14 @@ def test_the_memory_mapped_duplicate_adds_nothing(tmp_path: Path) -> None:
     assert after(write_tree(tmp_path, CLIENT_MMIO), moved).mean_w == 30.0
 
 
-def test_the_platform_is_told_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_the_platform_is_printed_on_request(tmp_path: Path) -> None:
     moved = {"intel-rapl:0": 300_000_000, "intel-rapl:1": 450_000_000}
     reading = after(write_tree(tmp_path, CLIENT), moved, covers="psys")
     assert (reading.meter, reading.scope, reading.mean_w) == ("rapl:psys", "rapl:psys", 45.0)
 
 
 @pytest.mark.parametrize(("covers", "mean_w"), [("package", 190.0), ("dram", 30.0), ("package+dram", 220.0)])
-def test_sockets_add_up_and_memory_beside_them_only_if_asked_for(tmp_path: Path, covers: str, mean_w: float) -> None:
+def test_sockets_add_up_and_memory_is_added_only_on_request(tmp_path: Path, covers: str, mean_w: float) -> None:
     moved = {
         "intel-rapl:0": 1_000_000_000,
         "intel-rapl:0:0": 200_000_000,
@@ -194,7 +194,7 @@ def test_a_part_of_an_interval_has_the_energy_of_that_part(tmp_path: Path) -> No
     assert metered.reading.between(2.0, 6.0).is_partial
 
 
-def test_a_counter_that_stands_still_is_told(tmp_path: Path) -> None:
+def test_a_counter_that_stands_still_is_reported(tmp_path: Path) -> None:
     reading = after(write_tree(tmp_path, AMD), {})
     assert reading.mean_w == 0.0
     assert any("does not change" in note for note in reading.notes)
@@ -244,7 +244,7 @@ def test_a_scope_that_the_processor_lacks_is_refused_with_those_it_has(tmp_path:
         RaplSource(tmp_path, covers="gpu")
 
 
-def test_what_cannot_be_read_of_a_tree_is_told_and_what_the_sum_lacks(tmp_path: Path) -> None:
+def test_what_cannot_be_read_of_a_tree_is_reported_and_what_the_sum_lacks(tmp_path: Path) -> None:
     root = write_tree(tmp_path, SERVER)
     powercap = root / "sys/class/powercap"
     (powercap / "intel-rapl:1/max_energy_range_uj").write_text("nonsense\n")

@@ -47,7 +47,7 @@ def test_the_older_document_tells_the_whole_and_its_parts_are_not_added() -> Non
 
 
 @pytest.mark.slow
-def test_all_is_asked_over_one_connection() -> None:
+def test_all_requests_use_one_connection() -> None:
     with controller(Mock(RACK)) as mock:
         source = RedfishSource(mock.url, credentials=NOBODY)
         source.open()
@@ -111,7 +111,7 @@ def test_an_enclosure_holds_the_power_of_what_is_in_it_and_neighbours_add_up() -
     }
 
 
-def test_watts_between_samples_lie_on_a_straight_line_and_the_energy_counter_is_told() -> None:
+def test_watts_between_samples_lie_on_a_straight_line_and_the_energy_counter_is_reported() -> None:
     documents = copy.deepcopy(ENVIRONMENT)
     path = "/redfish/v1/Chassis/1U/EnvironmentMetrics"
     clock = Clock()
@@ -138,7 +138,7 @@ def test_a_password_or_a_token_lets_in(credentials: Credentials) -> None:
         assert read_once(mock, credentials) == {"chassis 1U": 344.0}
 
 
-def test_who_is_not_let_in_is_told_where_to_put_the_password() -> None:
+def test_a_refused_login_is_answered_with_the_place_of_the_password() -> None:
     output = refusal(Mock(RACK, needs="basic"))
     assert "401" in output
     assert "ROUTECAST_POWER_PASSWORD" in output
@@ -168,7 +168,7 @@ def test_a_slow_controller_is_given_up_after_the_time_limit() -> None:
 @pytest.mark.parametrize(
     ("raw", "words"), [(b"<html>", "not JSON"), (b"[1]", "not a Redfish resource"), (b'{"a": 1}', "no Members")]
 )
-def test_what_is_no_redfish_is_told(raw: bytes, words: str) -> None:
+def test_what_is_no_redfish_is_reported(raw: bytes, words: str) -> None:
     assert words in refusal(Mock({}, raw={"/redfish/v1/Chassis": raw}))
 
 
@@ -239,7 +239,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_certificate_that_nobody_vouches_for_is_refused_unless_told_or_trusted(
+def test_an_unsigned_certificate_is_refused_unless_verification_is_off_or_it_is_trusted(
     certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with controller(Mock(RACK, needs="basic", certificate=certificate)) as mock:

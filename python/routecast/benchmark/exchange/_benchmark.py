@@ -166,8 +166,8 @@ def _without_overload(records: Sequence[Record]) -> set[tuple[str, float]]:
         if record.goal not in NO_THROUGHPUT and record.trial.is_valid:
             trials.setdefault((record.title, record.frame_bytes), []).append(record.trial)
 
-    def least_loss_ratio(same_conditions: Sequence[Trial]) -> float:
+    def min_loss_ratio(same_conditions: Sequence[Trial]) -> float:
         max_pps = max(trial.offered_pps for trial in same_conditions)
         return min(trial.loss_ratio for trial in same_conditions if trial.offered_pps >= _SAME_RATE_RATIO * max_pps)
 
-    return {key for key, same_conditions in trials.items() if least_loss_ratio(same_conditions) <= PDR_LOSS_RATIO}
+    return {key for key, same_conditions in trials.items() if min_loss_ratio(same_conditions) <= PDR_LOSS_RATIO}

@@ -151,7 +151,7 @@ class Document:
 
 def read_result(path: Path) -> str:
     """Return the text of a tester's file; see :func:`routecast.quantity.bounded_file.read_text` for its faults."""
-    return read_text(path, kind="result of a tester", largest_bytes=MAX_BYTES)
+    return read_text(path, kind="result of a tester", max_file_bytes=MAX_BYTES)
 
 
 def parse_document(text: str, *, name: str) -> Document:

@@ -12,7 +12,7 @@ from routecast.evaluate.executor.workers import Threads, Workers
 from routecast.evaluate.protocol import EvaluatorKind
 from routecast.quantity.did_you_mean import did_you_mean
 
-MOST_WORKERS = 1024
+MAX_WORKERS = 1024
 """Greatest number of workers: a process takes some 100 MB, so more are probably a mistake."""
 EXECUTORS = ("threads", "processes", "dask://HOST:PORT")
 """Names of executors."""
@@ -87,15 +87,15 @@ def open_executor(spec: str = "processes", workers: int | None = None) -> Iterat
     Raises
     ------
     routecast.errors.QuantityProblem
-        There is no such executor, or there are fewer workers than one or more than :data:`MOST_WORKERS`.
+        There is no such executor, or there are fewer workers than one or more than :data:`MAX_WORKERS`.
     routecast.errors.EnvironmentProblem
         The scheduler does not answer or has no workers, or Dask is not installed.
     """
     check_executor(spec)
     if workers is not None and workers < 1:
         raise QuantityProblem(str(workers), f"{workers} workers: at least one is needed")
-    if workers is not None and workers > MOST_WORKERS:
-        raise QuantityProblem(str(workers), f"{workers} workers: at most {MOST_WORKERS} are started on one machine")
+    if workers is not None and workers > MAX_WORKERS:
+        raise QuantityProblem(str(workers), f"{workers} workers: at most {MAX_WORKERS} are started on one machine")
     if match := _DASK.fullmatch(spec):
         from routecast.evaluate.executor.dask_cluster import open_dask
 

@@ -465,7 +465,7 @@ class Simulate:
     * ``replications``: independent replications, run on all cores; a single one has intervals from batch means (S10).
     * ``path``: ``auto`` uses Lindley's recursion where the model allows it and events for the rest; both give the same
       trace.
-    * ``target_relative_half_width``: adds replications, up to ``most_replications``, until the 95 % half-width of the
+    * ``target_relative_half_width``: adds replications, up to ``max_replications``, until the 95 % half-width of the
       mean latency is at most this share of it.
     * ``steady_state``: refuses a trial whose transient has not ended (default). Every other trial is measured after
       its transient.
@@ -495,7 +495,7 @@ class Simulate:
     replications: int = 1
     path: Literal["auto", "recursion", "events"] = "auto"
     target_relative_half_width: float | None = None
-    most_replications: int = 64
+    max_replications: int = 64
     steady_state: bool = True
     per_flow: bool = False
     over_time: bool = False
@@ -565,7 +565,7 @@ class Simulate:
                 json.dumps(scenario),
                 replications=self.replications,
                 target_relative_half_width=self.target_relative_half_width,
-                most=self.most_replications,
+                most=self.max_replications,
                 progress=self.on_progress,
             )
         except _core.SimulationError as error:
@@ -589,7 +589,7 @@ class Simulate:
             problems.append(Problem("duration_s", message))
         if not 0 <= self.seed < 2**64:
             problems.append(Problem("seed", f"got {self.seed}: a whole number from 0 to 2^64 − 1"))
-        for name, value in (("replications", self.replications), ("most_replications", self.most_replications)):
+        for name, value in (("replications", self.replications), ("max_replications", self.max_replications)):
             if not 1 <= value <= 10_000:
                 problems.append(Problem(name, f"got {value}: a whole number from 1 to 10,000"))
         target = self.target_relative_half_width

@@ -22,8 +22,8 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, Number
 from routecast.quantity.file_model import FileModel
 from routecast.study.arithmetic import Arithmetic, arithmetic_problems
-from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, problems_at, taken_names
-from routecast.study.knew import Group, group_of
+from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, problems_at, repeated_name_problems
+from routecast.study.knew import Group, counted_group
 
 __all__ = ["Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment"]
 
@@ -171,9 +171,11 @@ class ExperimentsStudy(StudyDocument):
             paths = dict.fromkeys(path for fact in fitted if fact.calibrates for path in fact.calibrates.set)
             calibrated = " and ".join(paths) or "the values of another fact"
             expected = sum(expectation.experiment == experiment.name for expectation in self.expectation)
-            groups += group_of(f"{experiment.name}: facts that calibrate", (len(fitted), "fact"), calibrates=calibrated)
-            groups += group_of(f"{experiment.name}: facts", (len(facts) - len(fitted), "fact"))
-            groups += group_of(f"{experiment.name}: expectations", (expected, "expectation"))
+            groups += counted_group(
+                f"{experiment.name}: facts that calibrate", (len(fitted), "fact"), calibrates=calibrated
+            )
+            groups += counted_group(f"{experiment.name}: facts", (len(facts) - len(fitted), "fact"))
+            groups += counted_group(f"{experiment.name}: expectations", (expected, "expectation"))
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
@@ -182,7 +184,7 @@ class ExperimentsStudy(StudyDocument):
 
 
 def _problems(study: ExperimentsStudy, folder: Path) -> list[Problem]:
-    problems = [*taken_names("experiment", study.experiment)]
+    problems = [*repeated_name_problems("experiment", study.experiment)]
     experiments: dict[str, Experiment] = {}
     for number, table in enumerate(study.experiment):
         place = f"experiment[{number}]"

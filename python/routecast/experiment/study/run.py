@@ -41,7 +41,7 @@ from routecast.router.files import build_router
 from routecast.router.variants import vary
 from routecast.show.figures import Figure
 from routecast.show.tables import Table
-from routecast.study.arithmetic import Calculated, calculated
+from routecast.study.arithmetic import RepeatedCalculation, calculated
 from routecast.study.engine import StudyRun
 from routecast.study.result import Criterion, StudyResult, criteria_of
 
@@ -240,7 +240,7 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
     over_time: tuple[OverTimeResult, ...]
     facts: tuple[FactCheck, ...]
     expectations: tuple[ExpectationCheck, ...]
-    calculated: tuple[Calculated, ...]
+    calculated: tuple[RepeatedCalculation, ...]
     calibrated_router: Mapping[str, Any]
 
     def _findings(self) -> dict[str, object]:
@@ -402,7 +402,7 @@ def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> Ex
     study = run.study
     run.work = len(study.experiment) + 2
     sweeps = _Sweeps(run, workers)
-    calibrated, setting = calibrate(study, sweeps.facts, run.tell)
+    calibrated, setting = calibrate(study, sweeps.facts, run.report_step)
     run.done = 1
     results = {}
     for experiment in study.experiment:

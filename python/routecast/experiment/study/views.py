@@ -10,7 +10,7 @@ from itertools import cycle
 from routecast.experiment.study.document import Fact, FigureTable
 from routecast.experiment.study.run import ExperimentsResult, FactCheck, series
 from routecast.experiment.views import experiment_sections
-from routecast.explore.views import turned_section
+from routecast.explore.views import changed_values_section
 from routecast.show.figures import CURVE_COLOURS, GREY, Axis, Figure, Line, Mark, Points
 from routecast.show.page import Page, Section
 from routecast.show.tables import Column, Table
@@ -144,7 +144,7 @@ def page(result: ExperimentsResult) -> Page:
     study = result.study
     sections = [
         _summary(result),
-        turned_section(next(iter(study.router)), result.calibrated_router),
+        changed_values_section(next(iter(study.router)), result.calibrated_router),
         Section.of(
             "figures",
             "Responses over factors",

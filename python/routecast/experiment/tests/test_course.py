@@ -42,7 +42,7 @@ def test_the_same_run_goes_the_same_way_again() -> None:
     assert first == second
 
 
-def test_where_nobody_asked_for_steadiness_or_the_router_is_gone_there_is_no_course() -> None:
+def test_there_are_no_rates_over_time_without_a_request_or_a_router() -> None:
     assert rerun_over_time(simulated(is_steadied=False)) is None
     assert rerun_over_time(examples.broken()) is None  # its runs hold no router
 

@@ -113,7 +113,7 @@ def test_a_place_that_loses_nothing_loses_zero(evaluator: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.router.toml")), ids=lambda path: path.name)
 @pytest.mark.slow
-def test_every_entry_of_a_trial_may_be_asked_for(path: Path) -> None:
+def test_every_entry_of_a_trial_may_be_requested(path: Path) -> None:
     """What is foreseen without a packet holds all that the simulator then answers, for every example."""
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     model, load = build_router(document, folder=EXAMPLES)

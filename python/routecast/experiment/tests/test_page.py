@@ -106,7 +106,7 @@ def test_the_paper_s_findings_are_reported_in_its_own_numbers() -> None:
     assert last == "Of little consequence: parse threads (less than 0.1 %)."
 
 
-def test_the_page_says_what_was_asked_what_varied_and_how_it_was_made() -> None:
+def test_the_page_states_question_factors_and_provenance() -> None:
     text = text_of(examples.replicated())
     assert "Which of packet size, queue manager and parse threads limits throughput?" in text
     assert "2 x 2 x 2 = 8. Each was run 3 times, with a seed each" in text
@@ -186,7 +186,7 @@ def test_where_runs_are_missing_a_pair_that_is_not_in_the_model_is_drawn_as_it_w
     assert stub.y == pytest.approx((2.0, 4.0, 6.0))
 
 
-def test_a_pair_that_may_be_another_pair_is_not_told_as_if_it_were_known() -> None:
+def test_a_pair_that_may_be_another_pair_is_not_reported_as_known() -> None:
     # 2^(4-1), I = ABCD: AB and CD are one column, and only C x D is there.
     factors = tuple(examples.factor(letter, f"factor {letter}", "low", "high") for letter in "ABCD")
     coded = [(a, b, c, a * b * c) for c, b, a in product((-1.0, 1.0), repeat=3)]
@@ -199,7 +199,7 @@ def test_a_pair_that_may_be_another_pair_is_not_told_as_if_it_were_known() -> No
     assert "going from" not in answer
 
 
-def test_a_factor_that_may_be_another_factor_is_not_told_as_if_it_were_known() -> None:
+def test_a_factor_that_may_be_another_factor_is_not_reported_as_known() -> None:
     # Every run with both factors at unlike levels failed: what is left moves them together.
     factors = examples.FACTORS[:2]
     results = examples.results_of(

@@ -148,7 +148,7 @@ def read_series_table(path: Path) -> SeriesTable:
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
         return _parquet(path)
-    text = read_text(path, kind="traffic series", largest_bytes=_MAX_BYTES)
+    text = read_text(path, kind="traffic series", max_file_bytes=_MAX_BYTES)
     lines = text.splitlines()
     numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
     # nfdump appends totals to its records.
@@ -190,7 +190,7 @@ def read_series_table(path: Path) -> SeriesTable:
 
 
 def _parquet(path: Path) -> SeriesTable:
-    frame = read_parquet(path, kind="traffic series", largest_bytes=_MAX_BYTES)
+    frame = read_parquet(path, kind="traffic series", max_file_bytes=_MAX_BYTES)
     if frame.height == 0:
         raise FileProblem(str(path), [Problem("", "has no samples")])
     rows = tuple(tuple("" if value is None else str(value) for value in row) for row in frame.iter_rows())

@@ -189,7 +189,7 @@ def _folder_matrices(path: Path, problems: list[Problem]) -> Iterator[tuple[str,
     for file in sorted(paths):
         if file.suffix.lower() in _MATRIX_SUFFIXES:
             try:
-                yield file.name, read_bytes(file, kind="demand matrix", largest_bytes=_MAX_MATRIX_BYTES)
+                yield file.name, read_bytes(file, kind="demand matrix", max_file_bytes=_MAX_MATRIX_BYTES)
             except FileProblem as problem:
                 problems += [Problem(file.name, fault.message) for fault in problem.problems]
 
@@ -198,7 +198,7 @@ def _archive_matrices(path: Path, problems: list[Problem]) -> Iterator[tuple[str
     """Yield the name and content of every file in an archive that may be a matrix."""
     kind = "archive of demand matrices"
     try:
-        with open_file(path, kind=kind, largest_bytes=_MAX_ARCHIVE_BYTES) as file:
+        with open_file(path, kind=kind, max_file_bytes=_MAX_ARCHIVE_BYTES) as file:
             is_packed = file.read(2) == b"\x1f\x8b"
             size_bytes = file.seek(0, io.SEEK_END)
             file.seek(0)

@@ -11,8 +11,15 @@ from pydantic import Field
 from routecast.errors import Problem
 from routecast.quantity.fields import Duration, FrameRate
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import FrameSize, Name, Ratio, StudyDocument, missing_testbed, taken_names
-from routecast.study.knew import Group, group_of
+from routecast.study.document import (
+    FrameSize,
+    Name,
+    Ratio,
+    StudyDocument,
+    missing_testbed_problems,
+    repeated_name_problems,
+)
+from routecast.study.knew import Group, counted_group
 
 __all__ = ["FailureTable", "MultistageCriteria", "MultistageStudy", "RoutersTable", "TrialsTable"]
 
@@ -103,20 +110,20 @@ class MultistageStudy(StudyDocument):
         """Return the groups of compared values."""
         routers = (len(self.routers.count), "router")
         return [
-            *group_of("throughput", routers),
-            *group_of("latency without a cap", (1, "point"), calibrates="the latency of a router without a cap"),
-            *group_of("latency", routers),
-            *group_of("failures", (len(self.failure), "failure")),
+            *counted_group("throughput", routers),
+            *counted_group("latency without a cap", (1, "point"), calibrates="the latency of a router without a cap"),
+            *counted_group("latency", routers),
+            *counted_group("failures", (len(self.failure), "failure")),
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return the contradictions in the document and with the files that it names."""
-        problems = [*missing_testbed("trials.testbed", folder, self.trials.testbed)]
+        problems = [*missing_testbed_problems("trials.testbed", folder, self.trials.testbed)]
         for number, count in enumerate(self.routers.count):
             if count in self.routers.count[:number]:
                 problems.append(Problem(f"routers.count[{number}]", f"{count} is listed twice"))
             problems += _flow_problems(f"routers.count[{number}]", count * self.routers.flows)
-        problems += taken_names("failure", self.failure, "names its figure")
+        problems += repeated_name_problems("failure", self.failure, "names its figure")
         for number, failure in enumerate(self.failure):
             place = f"failure[{number}]"
             min_routers = _MIN_ROUTERS[failure.elements]

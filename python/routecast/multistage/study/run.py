@@ -258,7 +258,7 @@ def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> Mul
         run.resumed = sum(point.key(study) in ledger.rows for point in (*calibration, *points))
         measuring = _Measuring(run=run, ledger=ledger, bench=bench or testbed, facts={})
         calibration_rows = measuring.rows(calibration)
-        run.tell("predict")
+        run.report_step("predict")
         predicting = _Predicting(study=study, testbed=testbed.testbed)
         throughput = [predicting.throughput(count) for count in study.routers.count]
         latency = [_latency(study, count, calibration_rows) for count in study.routers.count]
@@ -344,13 +344,13 @@ class _Measuring:
             missing = [point for point in trials if point.key(study) not in rows]
             if missing:
                 self.run.done = done
-                self.run.tell(f"make a router of {setting.routers}")
+                self.run.report_step(f"make a router of {setting.routers}")
                 with self.bench.device(setting) as evaluator:
                     if isinstance(evaluator, Described):
                         self.facts = dict(evaluator.facts())
                     for point in missing:
                         self.run.done = done + trials.index(point)
-                        self.run.tell(point.title())
+                        self.run.report_step(point.title())
                         self.ledger.add(_row(study, point, evaluator))
             done += len(trials)
         self.run.done = done

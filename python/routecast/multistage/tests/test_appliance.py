@@ -379,13 +379,13 @@ def test_what_is_killed_during_changes_heals(text: str) -> None:
 def test_nothing_is_left_behind(text: str) -> None:
     programs = _programs()
     with Appliance(text) as router:
-        assert set(router.layout.base_namespaces()) <= set(netns.named())
+        assert set(router.layout.base_namespaces()) <= set(netns.names())
         with pytest.raises(EnvironmentProblem, match="in use by"):
             Appliance(text).__enter__()
         router.fail("br0", "link")
         router.fail("lb0", "hang")
     # Other tests put up and take down their own at the same time.
-    left = [name for name in (*netns.named(), *state.beds(), *_mounts()) if router.name in name]
+    left = [name for name in (*netns.names(), *state.beds(), *_mounts()) if router.name in name]
     assert left == []
     wait_for(lambda: _programs() <= programs)
 
@@ -409,13 +409,13 @@ def test_one_that_cannot_come_up_leaves_nothing(text: str, element: str) -> None
     try:
         with pytest.raises(EnvironmentProblem, match="exists and is no router's"):
             Appliance(text).__enter__()
-        left = [name for name in (*netns.named(), *state.beds(), *_mounts()) if router.name in name]
+        left = [name for name in (*netns.names(), *state.beds(), *_mounts()) if router.name in name]
         assert left == [name]
     finally:
         subprocess.run(["ip", "netns", "del", name], check=True)
 
 
-def test_what_cannot_be_done_is_said(router: Appliance) -> None:
+def test_what_cannot_be_done_is_reported(router: Appliance) -> None:
     for ask, message in (
         (lambda: router.fail("br9"), "there is no element 'br9'; there are: br0, br1, br2, lb0, lb1"),
         (lambda: router.fail("br0", "fire"), "a fault is one of link, hang"),

@@ -62,7 +62,7 @@ def test_a_router_in_the_background(file: Path, text: str) -> None:
     finally:
         printed("down", *options)
     assert name not in standing_routers()
-    assert not [entry for entry in netns.named() if entry.startswith(f"rc-{name}-")]
+    assert not [entry for entry in netns.names() if entry.startswith(f"rc-{name}-")]
 
 
 @pytest.mark.wire
@@ -82,7 +82,7 @@ def test_ctrl_c_takes_it_down_and_leaves_nothing(file: Path, text: str, start: S
     process.send_signal(signal.SIGINT)
     process.communicate()
     assert process.returncode == 130
-    assert not [entry for entry in netns.named() if entry.startswith(f"rc-{name}-")]
+    assert not [entry for entry in netns.names() if entry.startswith(f"rc-{name}-")]
     assert name not in standing_routers()
 
 
@@ -100,11 +100,11 @@ def test_ctrl_c_leaves_nothing_however_early_and_often(file: Path, text: str, st
     while process.poll() is None:  # as a terminal does it: to the commands that it runs as well
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.01)
-    assert not [entry for entry in netns.named() if entry.startswith(f"rc-{name}-")]
+    assert not [entry for entry in netns.names() if entry.startswith(f"rc-{name}-")]
     assert name not in standing_routers()
 
 
-def test_what_does_not_stand_cannot_be_asked() -> None:
+def test_a_test_bed_that_is_not_up_cannot_be_queried() -> None:
     result = completed("multistage", "status", "--name", "nosuchrouter")
     assert result.returncode == 2
     assert "no router" in result.stderr

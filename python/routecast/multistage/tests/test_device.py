@@ -53,7 +53,7 @@ def test_it_forwards_between_the_ports_of_a_test_bed(
             undisturbed(partial(view.trial, offered, 0.3), nothing_is_lost)
         counts = evaluator.bed.device.counters()
         assert counts["drop"] == 0
-    assert not [name for name in (*netns.named(), *state.beds()) if f"m{os.getpid()}" in name]
+    assert not [name for name in (*netns.names(), *state.beds()) if f"m{os.getpid()}" in name]
 
 
 @pytest.mark.wire

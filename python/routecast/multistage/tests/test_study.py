@@ -178,7 +178,7 @@ def test_the_shipped_study_has_every_kind_of_element_fail() -> None:
 
 
 @pytest.mark.wire
-def test_on_the_wire_a_death_loses_what_was_said(tmp_path: Path, undisturbed: Callable[..., Any]) -> None:
+def test_on_the_wire_a_death_loses_what_was_predicted(tmp_path: Path, undisturbed: Callable[..., Any]) -> None:
     (tmp_path / "bed.testbed.toml").write_text(f'name = "q{os.getpid() % 100_000}"\nkind = "namespaces"\n')
     text = STUDY.replace("[trials]", '[trials]\ntestbed = "bed.testbed.toml"').replace("[1, 2]", "[2]")
     result = run_study(study_file(text.replace("repeats = 2", "repeats = 1"), tmp_path), tmp_path / "out")

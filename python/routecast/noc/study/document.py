@@ -13,8 +13,8 @@ from routecast.noc.file import NocFile, contradictions, plane_widths, topology_o
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import InWords, Name, Quoted, StudyDocument, taken_names
-from routecast.study.knew import STATEMENTS, Group, group_of
+from routecast.study.document import Name, Quoted, SourceStatement, StudyDocument, repeated_name_problems
+from routecast.study.knew import STATEMENTS, Group, counted_group
 
 __all__ = ["Case", "CurveStatement", "NocStudy", "OwnCriterion", "StatedPower"]
 
@@ -36,7 +36,7 @@ class StatedPower(Quoted):
     at_most: bool = Field(default=False, description="Whether less power than stated meets the criterion too")
 
 
-class CurveStatement(InWords):
+class CurveStatement(SourceStatement):
     """``[[case.statement]]``: a statement of a source, in words, about curves at the highest load."""
 
     of: Literal["less", "more", "times", "factor", "least"] = Field(
@@ -106,9 +106,9 @@ class NocStudy(StudyDocument):
         """Return the groups of values that the study compares."""
         groups: list[Group] = []
         for case in self.case:
-            groups += group_of(f"{case.name}: power", (len(case.stated), "stated power"))
+            groups += counted_group(f"{case.name}: power", (len(case.stated), "stated power"))
         count = sum(len(case.statement) for case in self.case)
-        groups += group_of(STATEMENTS, (count, "statement"))
+        groups += counted_group(STATEMENTS, (count, "statement"))
         if self.flits:
             groups.append(Group(name="flits: ratios of power", values="alpha squared, table 6.1"))
         return groups
@@ -119,7 +119,7 @@ class NocStudy(StudyDocument):
 
 
 def _problems(study: NocStudy, folder: Path) -> list[Problem]:
-    problems = [*taken_names("case", study.case, "it names a figure")]
+    problems = [*repeated_name_problems("case", study.case, "it names a figure")]
     for number, case in enumerate(study.case):
         place = f"case[{number}]"
         case_problems = contradictions(case) or _traffic_problems(case, folder)

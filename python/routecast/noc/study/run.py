@@ -394,10 +394,10 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
     )
     rows: tuple[DvfsRow, ...] = ()
     if study.flits:
-        run.tell("flit by flit")
+        run.report_step("flit by flit")
         flits = SimulationPhases(replications=study.flits.replications, seed=study.flits.seed, drain_cycles=0)
         # With a progress callback the simulator checks for Ctrl-C.
-        rows = table_6_1(flits, on_progress=lambda share: run.tell(f"flit by flit, {share:.0%}"))
+        rows = table_6_1(flits, on_progress=lambda share: run.report_step(f"flit by flit, {share:.0%}"))
         run.done += 1
     result = NocResult(
         study=study,

@@ -36,7 +36,7 @@ from routecast.router.network_processor.model import (
     Reference,
     Stage,
     occupancy_s,
-    steps_of,
+    stage_steps,
 )
 
 __all__ = ["MappingProgram"]
@@ -107,7 +107,7 @@ def _run_s(problem: MappingProblem, span: Span, threads: int) -> float:
     processor = problem.processor
     # The memory of a state or a ring changes waits, not instructions.
     ring = Link(put_cycles=problem.ring.put_cycles, get_cycles=problem.ring.get_cycles)
-    block_steps, put_steps = steps_of(
+    block_steps, put_steps = stage_steps(
         Stage(blocks=tuple(block.name for block in problem.blocks[first : last + 1]), engines=(0,)),
         processor=processor,
         blocks={block.name: block for block in problem.blocks},

@@ -61,11 +61,11 @@ def infeasible_mapping(problem: MappingProblem, default_reason: str = "") -> Inf
                 f'code store: "{block.name}" has {block.code_words} instructions, but a control store holds {store}:'
                 " split the block"
             )
-    largest_bytes = max((memory.capacity_bytes or float("inf") for memory in processor.memories), default=0.0)
+    max_file_bytes = max((memory.capacity_bytes or float("inf") for memory in processor.memories), default=0.0)
     for state in problem.states:
         capacities = {memory.name: memory.capacity_bytes for memory in processor.memories}
         capacity_bytes = (
-            largest_bytes if state.name in problem.movable else capacities.get(state.memory) or float("inf")
+            max_file_bytes if state.name in problem.movable else capacities.get(state.memory) or float("inf")
         )
         if state.size_bytes > capacity_bytes:
             place = "the largest memory" if state.name in problem.movable else f'its memory "{state.memory}"'

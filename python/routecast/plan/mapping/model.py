@@ -13,7 +13,7 @@ from routecast.router.network_processor.model import (
     NetworkProcessor,
     Stage,
     State,
-    steps_of,
+    stage_steps,
 )
 
 __all__ = ["NEXT_NEIGHBOUR", "EngineLoad", "Mapping", "MappingProblem", "MemoryLoad", "engine_loads", "memory_loads"]
@@ -86,7 +86,7 @@ def _times(mapping: Mapping, index: int) -> tuple[float, float, dict[str, float]
     active_threads = sum(
         other.threads or hardware_threads for other in stages if set(other.engines) & set(stage.engines)
     )
-    block_steps, put_steps = steps_of(
+    block_steps, put_steps = stage_steps(
         stage,
         processor=problem.processor,
         blocks={block.name: block for block in problem.blocks},

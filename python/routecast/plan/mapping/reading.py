@@ -20,7 +20,13 @@ from routecast.router.files import router_table
 from routecast.router.load_table import read_load
 from routecast.router.network_processor.check import parts_problems
 from routecast.router.network_processor.model import Link
-from routecast.router.network_processor.reading import NetworkProcessorRouter, Parts, StageTable, in_the_file, parts_of
+from routecast.router.network_processor.reading import (
+    NetworkProcessorRouter,
+    Parts,
+    StageTable,
+    parts_of,
+    place_in_file,
+)
 
 __all__ = ["MappingCase", "mapping_case", "read_mapping", "router_document", "router_text"]
 
@@ -216,7 +222,7 @@ def mapping_case(
 def _parts_problems(parts: Parts, table: NetworkProcessorRouter) -> list[Problem]:
     """Return the problems that exclude any mapping: invalid parts, or no block that works for a frame."""
     problems = [
-        in_the_file(problem, table, parts, ())
+        place_in_file(problem, table, parts, ())
         for problem in parts_problems(parts.processor, parts.blocks, parts.states)
     ]
     if not any(block.cycles or block.cycles_per_byte or block.references for block in parts.blocks):

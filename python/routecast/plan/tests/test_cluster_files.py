@@ -177,7 +177,7 @@ def test_a_series_with_gaps_negatives_or_words_is_refused_with_its_place(
         parse_cluster(small(tmp_path, values))
 
 
-def test_gaps_are_filled_only_when_asked_and_noted(tmp_path: Path) -> None:
+def test_gaps_are_filled_only_on_request_and_noted(tmp_path: Path) -> None:
     values = [*DAY[:5], "", *DAY[6:]]
     case = parse_cluster(small(tmp_path, values, traffic='gaps = "interpolate"'))
     assert case.problem.traffic_bps[5] == pytest.approx(4.5e9)

@@ -40,7 +40,7 @@ class Target:
     def value(self, trial: Trial) -> float:
         """Return the quantity of a trial; NaN if its evaluator does not give it or no frame arrived."""
         if self.quantity == "loss":
-            return trial.least_loss_ratio
+            return trial.min_loss_ratio
         if trial.latency is None:
             return math.nan
         seconds: float = getattr(trial.latency, f"{self.quantity}_s")

@@ -2,18 +2,26 @@
 
 from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing, Control, Interconnect
-from routecast.router.multistage.failures import Absence, away_by_plan, elements, events_of, failed, failover, switched
+from routecast.router.multistage.failures import (
+    Absence,
+    elements,
+    events_of,
+    failed,
+    failover,
+    planned_absence,
+    switched,
+)
 
 __all__ = [
     "Absence",
     "Balancing",
     "Control",
     "Interconnect",
-    "away_by_plan",
     "elements",
     "events_of",
     "failed",
     "failover",
     "multistage_router",
+    "planned_absence",
     "switched",
 ]

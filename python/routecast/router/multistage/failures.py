@@ -18,7 +18,17 @@ from routecast.quantity.schema import field, value
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.model import Route, RouterModel, TaskUnit
 
-__all__ = ["DRAIN_S", "Absence", "away_by_plan", "elements", "events_of", "failed", "failover", "switched", "tasks_of"]
+__all__ = [
+    "DRAIN_S",
+    "Absence",
+    "elements",
+    "events_of",
+    "failed",
+    "failover",
+    "planned_absence",
+    "switched",
+    "tasks_of",
+]
 
 DRAIN_S = 10e-3
 """Time that an element that is switched off by plan has to send its queued frames.
@@ -92,7 +102,7 @@ def switched(
     routecast.errors.ModelProblem
         As :func:`failover`.
     """
-    return events_of(model, (away_by_plan(element, off_s=off_s, on_s=on_s, drain_s=drain_s),))
+    return events_of(model, (planned_absence(element, off_s=off_s, on_s=on_s, drain_s=drain_s),))
 
 
 def failed(element: str, *, at_s: float, until_s: float = math.inf, detection_s: float) -> Absence:
@@ -102,7 +112,7 @@ def failed(element: str, *, at_s: float, until_s: float = math.inf, detection_s:
     )
 
 
-def away_by_plan(element: str, *, off_s: float, on_s: float = math.inf, drain_s: float = DRAIN_S) -> Absence:
+def planned_absence(element: str, *, off_s: float, on_s: float = math.inf, drain_s: float = DRAIN_S) -> Absence:
     """Return the absence of an element that is switched off and on, with the times of :func:`switched`."""
     return Absence(element=element, down_s=off_s + drain_s, up_s=on_s, avoided_s=off_s, used_s=on_s)
 

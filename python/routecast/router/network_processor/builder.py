@@ -36,7 +36,7 @@ from routecast.router.network_processor.model import (
     State,
     Step,
     joined,
-    steps_of,
+    stage_steps,
 )
 
 __all__ = ["flows_of_a_round", "network_processor", "stage_names"]
@@ -484,7 +484,7 @@ class _Assembly:
         chains = []
         put: tuple[Step, ...] = ()
         for ratio in ratios:
-            steps, put = steps_of(
+            steps, put = stage_steps(
                 stage,
                 processor=self._processor,
                 blocks=self._blocks,

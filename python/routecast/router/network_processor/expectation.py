@@ -31,7 +31,7 @@ from routecast.router.network_processor.model import (
     Stage,
     State,
     Step,
-    steps_of,
+    stage_steps,
 )
 
 __all__ = ["Expectation", "ResourceLimit", "expectation"]
@@ -88,7 +88,7 @@ def expectation(
         share = 1.0 / len(stage.engines)
         for engine in stage.engines:
             sharing = [stage for stage in stages if engine in stage.engines]
-            steps, put = steps_of(
+            steps, put = stage_steps(
                 stage,
                 processor=processor,
                 blocks=blocks_by_name,

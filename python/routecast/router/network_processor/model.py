@@ -54,7 +54,7 @@ __all__ = [
     "Step",
     "joined",
     "occupancy_s",
-    "steps_of",
+    "stage_steps",
 ]
 
 MAX_ENGINES: Final = 1024
@@ -291,7 +291,7 @@ def block_cycles(block: Block, processor: NetworkProcessor, active_threads: int)
     return block.cycles + missing * engines.spill_cycles
 
 
-def steps_of(
+def stage_steps(
     stage: Stage,
     *,
     processor: NetworkProcessor,

@@ -40,7 +40,7 @@ from routecast.router.network_processor.model import (
     State,
 )
 
-__all__ = ["NetworkProcessorRouter", "Parts", "in_the_file", "parallel", "parts_of", "pipelined"]
+__all__ = ["NetworkProcessorRouter", "Parts", "parallel", "parts_of", "pipelined", "place_in_file"]
 
 
 def pipelined(
@@ -203,7 +203,7 @@ class NetworkProcessorRouter:
                 name=self.name,
             )
         except ModelProblem as problem:
-            placed = [in_the_file(fault, self, parts, parts.stages) for fault in problem.problems]
+            placed = [place_in_file(fault, self, parts, parts.stages) for fault in problem.problems]
             raise ModelProblem(problem.subject, list(dict.fromkeys(placed))) from problem
 
 
@@ -298,7 +298,7 @@ def _absent(router: NetworkProcessorRouter) -> set[str]:
 _ENTRY = re.compile(r"(?P<list>processor\.memory|block|state|stage)\[(?P<number>\d+)\](?P<rest>.*)")
 
 
-def in_the_file(problem: Problem, router: NetworkProcessorRouter, parts: Parts, stages: Sequence[Stage]) -> Problem:
+def place_in_file(problem: Problem, router: NetworkProcessorRouter, parts: Parts, stages: Sequence[Stage]) -> Problem:
     """Return a fault of the builder with its place in the file.
 
     ``problem``: its place has numbers of memories, blocks and states of ``parts``, and of ``stages``; ``router``:

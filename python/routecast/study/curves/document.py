@@ -33,9 +33,9 @@ from routecast.study.document import (
     Seed,
     StudyDocument,
     problems_at,
-    taken_names,
+    repeated_name_problems,
 )
-from routecast.study.knew import Group, group_of
+from routecast.study.knew import Group, counted_group
 
 __all__ = [
     "Curve",
@@ -254,19 +254,19 @@ class CurveStudy(StudyDocument):
             calibrating = [stated for stated in figure.stated if stated.is_calibrating]
             paths = dict.fromkeys(path for stated in calibrating for path in stated.costs)
             counted = [(len(calibrating), "rate")]
-            groups += group_of(f"{figure.name}: rates that calibrate", *counted, calibrates=" and ".join(paths))
+            groups += counted_group(f"{figure.name}: rates that calibrate", *counted, calibrates=" and ".join(paths))
             rates = (len(figure.stated) - len(calibrating), "rate")
-            groups += group_of(f"{figure.name}: rates", rates)
-            groups += group_of(
+            groups += counted_group(f"{figure.name}: rates", rates)
+            groups += counted_group(
                 f"{figure.name}: shares that pass", (sum(len(passing.ratios) for passing in figure.passing), "share")
             )
             statements = len(figure.ordered) + len(figure.shape) + len(figure.limited)
-            groups += group_of(f"{figure.name}: words", (statements, "statement"))
+            groups += counted_group(f"{figure.name}: words", (statements, "statement"))
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return the contradictions between parts of the study, with their places."""
-        problems = [*taken_names("figure", self.figure, "names its file")]
+        problems = [*repeated_name_problems("figure", self.figure, "names its file")]
         for number, figure in enumerate(self.figure):
             place = f"figure[{number}]"
             if list(figure.offered_pps) != sorted(set(figure.offered_pps)):
@@ -280,7 +280,7 @@ class CurveStudy(StudyDocument):
 
 
 def _curve_problems(study: CurveStudy, figure: FigureTable, place: str, folder: Path) -> list[Problem]:
-    problems = [*taken_names(f"{place}.curve", figure.curve)]
+    problems = [*repeated_name_problems(f"{place}.curve", figure.curve)]
     for number, curve in enumerate(figure.curve):
         at = f"{place}.curve[{number}]"
         if curve.router not in study.router:

@@ -273,11 +273,11 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
         simulations = _Simulations(run, ledger, submit)
         calibrated, setting = calibrate(study, simulations.of_curve, simulations.on_calibrating)
         run.done = rounds
-        run.tell("curves")
+        run.report_step("curves")
         figures = simulations.figures(setting)
         passed = simulations.passed(setting)
         patterns = simulations.patterned(setting)
-        omitted = leave_out(study, setting, simulations.of_curve, run.tell) if study.left_out else ()
+        omitted = leave_out(study, setting, simulations.of_curve, run.report_step) if study.left_out else ()
     judged, rates = statements(figures), compared(figures)
     return CurveResult(
         study=study,
@@ -308,7 +308,7 @@ class _Simulations:
     def on_calibrating(self, rate: str) -> None:
         """Report the next stated rate that calibrates."""
         self._run.done = self._rounds
-        self._run.tell(f"calibrate: {rate}")
+        self._run.report_step(f"calibrate: {rate}")
         self._rounds += 1
 
     def of_curve(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import cycle
 
-from routecast.explore.views import turned_section
+from routecast.explore.views import changed_values_section
 from routecast.quantity import format_duration, format_pps
 from routecast.show.figures import CURVE_COLOURS, GREY, Axis, Figure, Line, Mark, Points
 from routecast.show.page import Folded, Page, Section, Tile, Tiles
@@ -234,7 +234,7 @@ def page(result: CurveResult) -> Page:
         _answer(result),
         (
             _summary(result),
-            turned_section(next(iter(study.router)), result.turned),
+            changed_values_section(next(iter(study.router)), result.turned),
             *(_figure(result, figure) for figure in result.figures),
             bool(result.passed)
             and Section.of(

@@ -18,7 +18,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import FrameSize, Name, Ratio, Seed, StudyDocument
-from routecast.study.knew import Group, group_of
+from routecast.study.knew import Group, counted_group
 
 __all__ = ["FunctionCriteria", "FunctionSeries", "FunctionStudy", "Host", "RefiningPoint", "Runs"]
 
@@ -95,9 +95,9 @@ class FunctionStudy(StudyDocument):
         refining = sum(len(grid.refine) for grid in self.series)
         refined = points - refining if refining else 0
         return [
-            *group_of("estimates from the probe", (points, "point")),
-            *group_of("points that refine", (refining, "point"), calibrates="the costs of the operations"),
-            *group_of("refined estimates", (refined, "point")),
+            *counted_group("estimates from the probe", (points, "point")),
+            *counted_group("points that refine", (refining, "point"), calibrates="the costs of the operations"),
+            *counted_group("refined estimates", (refined, "point")),
         ]
 
     def problems(self, folder: Path) -> list[Problem]:

@@ -299,7 +299,7 @@ def _hardware(run: StudyRun[FunctionStudy], bench: FunctionBench) -> Hardware:
     if path.exists() and not (run.out / "summary.json").exists():
         run.done = 1
         return read_hardware(str(path))
-    hardware = bench.hardware(lambda _share: run.tell("probe the host"))
+    hardware = bench.hardware(lambda _share: run.report_step("probe the host"))
     run.done = 1
     run.out.mkdir(parents=True, exist_ok=True)
     write_hardware(hardware, path)

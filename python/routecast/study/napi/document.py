@@ -16,8 +16,8 @@ from pydantic import Field
 from routecast.errors import Problem
 from routecast.quantity.fields import FrameCount, FrameRate, Frequency, Span
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Name, Ratio, Seed, StudyDocument, missing_files, taken_names
-from routecast.study.knew import Group, group_of
+from routecast.study.document import Name, Ratio, Seed, StudyDocument, missing_files, repeated_name_problems
+from routecast.study.knew import Group, counted_group
 
 __all__ = ["ClockPart", "FormPart", "IdleCurve", "NapiCriteria", "NapiRun", "NapiStudy"]
 
@@ -106,7 +106,7 @@ class NapiStudy(StudyDocument):
         for curve in self.idle:
             groups.append(Group(name=f"{curve.name}: idle time", values=curve.file, calibrates="three costs"))
             groups.append(Group(name=f"{curve.name}: idle time left out of the fit", values="each point in turn"))
-            groups += group_of(f"{curve.name}: maximum rate", (int(curve.maximum is not None), "rate"))
+            groups += counted_group(f"{curve.name}: maximum rate", (int(curve.maximum is not None), "rate"))
         if self.form:
             costs = "the costs of a packet and of a poll"
             groups.append(Group(name="form: maximum and saturation", values="2 rates", calibrates=costs))
@@ -120,7 +120,7 @@ class NapiStudy(StudyDocument):
         files = {f"idle[{number}].file": curve.file for number, curve in enumerate(self.idle)}
         if self.clock and self.clock.samples:
             files["clock.samples"] = self.clock.samples
-        problems = [*missing_files(folder, files), *taken_names("idle", self.idle, "names its figures")]
+        problems = [*missing_files(folder, files), *repeated_name_problems("idle", self.idle, "names its figures")]
         if self.form and self.form.saturation >= self.form.maximum:
             message = "is not below the maximum: the core has no idle time at this rate and forwards still more"
             problems.append(Problem("form.saturation", message))

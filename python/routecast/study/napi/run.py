@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, get_args
 from routecast.calibration.activation_costs import (
     FittedActivation,
     PollCosts,
-    PollManner,
+    PollRule,
     fit_activation_costs,
     fit_poll_costs,
 )
@@ -206,7 +206,7 @@ def explain_form(part: FormPart, run: NapiRun, on_step: Callable[[str], None]) -
     Raises FitProblem: the rates contradict each other.
     """
 
-    def curve(manner: PollManner, per_interrupt_s: float, arrivals: ArrivalKind) -> FormCurve:
+    def curve(manner: PollRule, per_interrupt_s: float, arrivals: ArrivalKind) -> FormCurve:
         on_step(f"polls {manner.replace('_', ' ')}, {arrivals}")
         costs = fit_poll_costs(
             maximum_pps=part.maximum,
@@ -239,7 +239,7 @@ def explain_form(part: FormPart, run: NapiRun, on_step: Callable[[str], None]) -
         part=part,
         curves=tuple(
             curve(manner, part.interrupt if manner == "until_empty" else shared_s, arrivals)
-            for manner in get_args(PollManner)
+            for manner in get_args(PollRule)
             for arrivals in get_args(ArrivalKind)
         ),
         range=tuple(curve("until_empty", cost_s, "cbr") for cost_s in part.interrupt_range),

@@ -18,8 +18,17 @@ from routecast.load.fields import Frames
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Duration, FrameCount, FrameRate
 from routecast.quantity.file_model import FileTable
-from routecast.study.document import Count, Name, Quoted, Ratio, Seed, StudyDocument, missing_files, taken_names
-from routecast.study.knew import STATEMENTS, Group, group_of
+from routecast.study.document import (
+    Count,
+    Name,
+    Quoted,
+    Ratio,
+    Seed,
+    StudyDocument,
+    missing_files,
+    repeated_name_problems,
+)
+from routecast.study.knew import STATEMENTS, Group, counted_group
 
 __all__ = ["Study", "StudyRouter", "several"]
 
@@ -178,7 +187,7 @@ class Study(FileTable, StudyDocument):
         if self.measurements.validate_with != self.measurements.calibrate:
             groups.append(Group(name="held-out points", values=self.measurements.validate_with))
         stated = sum(len(scenario.flows_for_links) for scenario in self.scenario)
-        return [*groups, *group_of(STATEMENTS, (stated, "number of flows"))]
+        return [*groups, *counted_group(STATEMENTS, (stated, "number of flows"))]
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return the contradictions in the document, and the missing files."""
@@ -189,7 +198,7 @@ class Study(FileTable, StudyDocument):
         problems = [*missing_files(folder, files)]
         if left_out and left_out not in sources():
             problems.append(Problem("measurements.left_out", did_you_mean(left_out, sources())))
-        problems += taken_names("scenario", self.scenario, "names its files")
+        problems += repeated_name_problems("scenario", self.scenario, "names its files")
         for number, scenario in enumerate(self.scenario):
             if scenario.count > _MAX_PREDICTIONS:
                 message = f"has {scenario.count:,} combinations: at most {_MAX_PREDICTIONS:,}; give fewer values"

@@ -17,8 +17,16 @@ from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import FrameSize, Name, Ratio, Seed, StudyDocument, missing_testbed, taken_names
-from routecast.study.knew import Group, group_of
+from routecast.study.document import (
+    FrameSize,
+    Name,
+    Ratio,
+    Seed,
+    StudyDocument,
+    missing_testbed_problems,
+    repeated_name_problems,
+)
+from routecast.study.knew import Group, counted_group
 
 __all__ = ["Bed", "Latency", "Loss", "Throughput", "WireCriteria", "WireEvaluation", "WireStudy"]
 
@@ -126,19 +134,19 @@ class WireStudy(StudyDocument):
         calibrating_loads = sum(len(latency.calibrate) for latency in self.latency)
         lossy = sum(len(loss.offered) for loss in self.loss)
         return [
-            *group_of("throughput that calibrates", (calibrating, "point"), calibrates="the time of a frame"),
-            *group_of("throughput", (points - calibrating, "point")),
-            *group_of("loss", (lossy, "point")),
-            *group_of(
+            *counted_group("throughput that calibrates", (calibrating, "point"), calibrates="the time of a frame"),
+            *counted_group("throughput", (points - calibrating, "point")),
+            *counted_group("loss", (lossy, "point")),
+            *counted_group(
                 "latency that calibrates", (calibrating_loads, "point"), calibrates="the wake-up and the interruptions"
             ),
-            *group_of("latency", (loads - calibrating_loads, "point")),
+            *counted_group("latency", (loads - calibrating_loads, "point")),
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return the contradictions in the document, and the missing files."""
-        problems = [*missing_testbed("testbed.file", folder, self.testbed.file)]
-        problems += taken_names("throughput", self.throughput, "names its figures")
+        problems = [*missing_testbed_problems("testbed.file", folder, self.testbed.file)]
+        problems += repeated_name_problems("throughput", self.throughput, "names its figures")
         names = sorted({series.name for series in self.throughput})
         for number, series in enumerate(self.throughput):
             place = f"throughput[{number}]"

@@ -222,7 +222,9 @@ class Measurer:
                         self.facts.setdefault(setting.device, dict(evaluator.facts()))
                     for number, point, key in missing:
                         self.run.done = done_before + len(rows) + number
-                        self.run.tell(f"{point.kind} {point.series} {point.value:g}, load {point.offered_ratio:g}")
+                        self.run.report_step(
+                            f"{point.kind} {point.series} {point.value:g}, load {point.offered_ratio:g}"
+                        )
                         load = load_of(setting, load_pps(point, evaluator))
                         self.ledger.add(row_of(point, key, evaluator.trial(load, bed.duration)))
             rows += [finished[key] for _, key in keyed]

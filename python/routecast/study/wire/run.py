@@ -322,7 +322,7 @@ def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResul
         [row for row in rows if row["kind"] == kind] for kind in ("throughput", "loss", "latency")
     )
     laws = {series.name: calibrate_throughput(series, rates) for series in study.throughput}
-    run.tell("calibrate and predict")
+    run.report_step("calibrate and predict")
     devices = {series.device for series in study.throughput}
     wakeups = {device: calibrate_latency(study, device, laws, latencies) for device in devices}
     laws = {name: replace(law, wakeup=wakeups[law.series.device]) for name, law in laws.items()}

@@ -45,7 +45,7 @@ def test_a_missing_run_is_named_with_its_levels_and_its_reason(results_of: Make,
     assert result.cells[5].predicted == pytest.approx(true(1, -1, 1))
 
 
-def test_with_a_run_missing_the_highest_interaction_is_taken_as_zero_and_said_so(
+def test_with_a_missing_run_the_highest_interaction_is_taken_as_zero_with_a_note(
     results_of: Make, standard_order: Order
 ) -> None:
     # The truth has no three-factor interaction, so seven runs find all its effects.
@@ -73,7 +73,7 @@ def test_fewer_runs_than_effects_say_which_effects_are_mixed(results_of: Make, s
     assert "the estimate of C is that of C + AB" in result.not_told_apart
 
 
-def test_a_factor_that_failed_at_one_level_cannot_be_told_from_the_mean(
+def test_a_factor_that_failed_at_one_level_cannot_be_separated_from_the_mean(
     results_of: Make, standard_order: Order
 ) -> None:
     answers: list[list[float | str]] = [[true(*row)] if row[1] < 0 else [INVALID] for row in standard_order(3)]
@@ -329,7 +329,7 @@ def test_without_a_level_at_which_every_run_failed_effects_are_those_of_a_design
     assert any(note.startswith("no run with factor A at A at") for note in result.notes)
 
 
-def test_a_factor_of_many_levels_that_answered_at_one_cannot_be_told_from_the_mean(results_of: Make) -> None:
+def test_a_factor_of_many_levels_that_answered_at_one_cannot_be_separated_from_the_mean(results_of: Make) -> None:
     rows = [(a, b) for b in (-1.0, 1.0) for a in (-1.0, 0.0, 1.0)]
     answers: list[list[float | str]] = [[INVALID] if a else [7 + b] for a, b in rows]
     result = analyse(results_of(rows, answers, kind="multilevel"), "y")

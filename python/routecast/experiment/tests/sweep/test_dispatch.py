@@ -374,7 +374,7 @@ def test_the_time_left_follows_the_pace_of_the_last_minute() -> None:
 
 
 @given(st.floats(0.0, 1e7))
-def test_a_time_left_is_never_told_as_less_than_it_is(time_s: float) -> None:
+def test_a_time_left_is_never_reported_as_less_than_it_is(time_s: float) -> None:
     units = {"s": 1, "min": 60, "h": 3600, "d": 86400}
     words = format_remaining(time_s).removesuffix(" left").split()
     told_s = sum(int(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))

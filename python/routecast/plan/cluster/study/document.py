@@ -16,8 +16,8 @@ from routecast.plan.cluster.reading import ClusterFile
 from routecast.quantity.fields import Duration, Number, Span
 from routecast.quantity.file_model import FileModel
 from routecast.study.arithmetic import Arithmetic, arithmetic_problems
-from routecast.study.document import InWords, StudyDocument
-from routecast.study.knew import STATEMENTS, Group, group_of
+from routecast.study.document import SourceStatement, StudyDocument
+from routecast.study.knew import STATEMENTS, Group, counted_group
 
 __all__ = ["ClusterCriteria", "ClusterStudy", "DesignStatement", "Mismatch", "Sweep"]
 
@@ -66,7 +66,7 @@ class ClusterCriteria(FileModel):
 DesignName = Literal["Design-I", "Design-II", "Design-III", "Design-IV"]
 
 
-class DesignStatement(InWords):
+class DesignStatement(SourceStatement):
     """``[[statement]]``: a statement of a source on designs, and the quantity of the study to compare with."""
 
     of: Literal[
@@ -105,7 +105,7 @@ class ClusterStudy(StudyDocument, ClusterFile):
     def groups(self) -> Sequence[Group]:
         """Return the groups of values that the study compares."""
         return [
-            *group_of(STATEMENTS, (len(self.statement), "statement")),
+            *counted_group(STATEMENTS, (len(self.statement), "statement")),
             Group(name="on-line against off-line", values="energy and switchings"),
         ]
 

@@ -19,7 +19,7 @@ from routecast.plan.cluster.reading import ClusterCase, cluster_case
 from routecast.plan.cluster.saving import Saving, fewest_joules, online, schedule_power_w
 from routecast.plan.cluster.study.document import ClusterStudy, DesignStatement
 from routecast.quantity.schema import field, value
-from routecast.study.arithmetic import Calculated, calculated
+from routecast.study.arithmetic import RepeatedCalculation, calculated
 from routecast.study.engine import StudyRun
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
@@ -89,7 +89,7 @@ class ClusterResult(StudyResult[ClusterStudy]):
     fleets: tuple[FleetSaving, ...]
     paybacks: tuple[Payback, ...]
     statements: tuple[Statement, ...] = ()
-    calculated: tuple[Calculated, ...] = ()
+    calculated: tuple[RepeatedCalculation, ...] = ()
 
     def sampling_run(self, designed_s: float, run_s: float) -> SamplingRun:
         """Return the run at interval ``run_s`` of the fleet designed for interval ``designed_s``."""
