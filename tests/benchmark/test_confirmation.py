@@ -261,7 +261,7 @@ def test_a_run_that_goes_on_lowers_to_the_same_rate(tmp_path: Path) -> None:
 def test_the_power_tables_rate_wants_two_of_three_trials_without_loss(
     trials: str, passes: bool, attempts_needed: int
 ) -> None:
-    from routecast.power.wire import _most_pass
+    from routecast.power.wire import most_trials_pass
 
     router, kinds = Fluid(CAPACITY_PPS), iter(trials)
     load = OfferedLoad(rate_pps=0.5 * CAPACITY_PPS, frames=FrameMix.fixed(64))
@@ -278,5 +278,5 @@ def test_the_power_tables_rate_wants_two_of_three_trials_without_loss(
             return result
 
     stage: Any = Stage()
-    assert _most_pass(stage, 0.5 * CAPACITY_PPS, 1.0, 0.0) is passes
+    assert most_trials_pass(stage, 0.5 * CAPACITY_PPS, 1.0, 0.0) is passes
     assert stage.count == attempts_needed

@@ -126,10 +126,10 @@ def test_a_run_says_its_own() -> None:
 
 
 def test_a_terminal_shows_them_before_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    from routecast.cli.benchmark import _print
+    from routecast.cli.benchmark import print_result
 
     result = changed("latency", smallest, loss_ratio=0.02)
-    _print(replace(result, contradictions=contradictions(result)))
+    print_result(replace(result, contradictions=contradictions(result)))
     shown = " ".join(capsys.readouterr().out.split())
     assert "Contradiction: IPv4, 64 B: 2,422,481 frames/s are reported as forwarded without loss" in shown
     assert shown.index("Contradiction:") < shown.index("Throughput (RFC 2544 sec. 26.1)")

@@ -254,18 +254,18 @@ def test_a_device_that_ends_gets_no_further_request() -> None:
 
 
 def test_a_goal_that_tolerates_more_is_never_below_a_stricter_one() -> None:
-    from routecast.benchmark.procedures.throughput import _consistent
+    from routecast.benchmark.procedures.throughput import consistent_bounds
     from routecast.benchmark.search import Bounds
 
     def bounds(lower: float, upper: float) -> Bounds:
         return Bounds(lower_pps=lower, upper_pps=upper, conditional_pps=lower, outcome="found")
 
     pdr = replace(LOSSLESS, name="PDR", loss_ratio=0.001)
-    lossless, lossy = _consistent([LOSSLESS, pdr], [bounds(3.0, 4.0), bounds(1.0, 2.0)])
+    lossless, lossy = consistent_bounds([LOSSLESS, pdr], [bounds(3.0, 4.0), bounds(1.0, 2.0)])
     assert (lossless.lower_pps, lossless.upper_pps) == (3.0, 4.0)
     assert (lossy.lower_pps, lossy.upper_pps) == (3.0, 4.0)
-    assert _consistent([LOSSLESS, pdr], [bounds(1.0, 2.0), bounds(3.0, 4.0)])[1] == bounds(3.0, 4.0)
+    assert consistent_bounds([LOSSLESS, pdr], [bounds(1.0, 2.0), bounds(3.0, 4.0)])[1] == bounds(3.0, 4.0)
     # The maximum rate met the stricter goal: no rate is left to miss the other one at.
     at_most = Bounds(lower_pps=3.0, upper_pps=math.nan, conditional_pps=3.0, outcome="maximum")
-    _, lossy = _consistent([LOSSLESS, pdr], [at_most, bounds(1.0, 2.0)])
+    _, lossy = consistent_bounds([LOSSLESS, pdr], [at_most, bounds(1.0, 2.0)])
     assert (lossy.lower_pps, lossy.outcome, math.isnan(lossy.upper_pps)) == (3.0, "maximum", True)

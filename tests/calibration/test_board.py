@@ -11,7 +11,7 @@ import json
 import pytest
 from corpus import HERE, hold, plain
 
-from routecast.calibration.board import Board, PackResult, _packs_without_facts, run_board
+from routecast.calibration.board import Board, PackResult, packs_without_facts, run_board
 from routecast.calibration.packs import read_packs
 from routecast.calibration.views import weakness_table
 
@@ -128,7 +128,7 @@ def test_the_board_is_plain_json(board: Board) -> None:
 
 
 def test_a_fact_about_a_machine_can_be_withheld() -> None:
-    packs, packs_without = read_packs(), _packs_without_facts(["flows", "testbed"])
+    packs, packs_without = read_packs(), packs_without_facts(["flows", "testbed"])
     assert any(pack.testbed for pack in packs)
     assert any(pack.flows("10ge2p1x520-dot1ad-l2xcbase") == 2 for pack in packs)
     assert not any(pack.testbed for pack in packs_without)

@@ -380,7 +380,7 @@ def _record(board: Board) -> None:
     RECORDED.write_text(text + "\n", encoding="utf-8")
 
 
-def _packs_without_facts(keys: Sequence[str]) -> list[Pack]:
+def packs_without_facts(keys: Sequence[str]) -> list[Pack]:
     """Return the packs without the facts of these keys about their machines (``testbed`` is a key)."""
     return [
         replace(
@@ -399,7 +399,7 @@ def _main(arguments: Sequence[str]) -> None:
         write_priors()
     elif "--without" in arguments:
         keys = arguments[arguments.index("--without") + 1].split(",")
-        print(json.dumps(run_board(packs=_packs_without_facts(keys)).to_json(), indent=2))
+        print(json.dumps(run_board(packs=packs_without_facts(keys)).to_json(), indent=2))
     else:
         print(json.dumps(run_board().to_json(), indent=2))
 

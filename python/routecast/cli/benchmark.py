@@ -312,7 +312,7 @@ def rfc2544(
             raise
         results.append(result)
         if not as_json:
-            _print_result(result)
+            print_result(result)
         remark(f"Report: {write_report(result, folder)}")
         points += _write_points(result, count, root, points)
     if as_json:
@@ -359,7 +359,7 @@ def _print_plan(plan: Plan) -> None:
     print_table_to_stderr(plan_table(plan))
 
 
-def _print_result(result: BenchmarkResult) -> None:
+def print_result(result: BenchmarkResult) -> None:
     from routecast.benchmark.procedures import PROCEDURES
     from routecast.benchmark.tables import benchmark_tables
 

@@ -375,7 +375,7 @@ def measure(
         course.draw(over_time.figure)
     if out is not None:
         try:
-            _append_trial(out, trial, offered, evaluator, facts)
+            append_trial(out, trial, offered, evaluator, facts)
         except OSError as problem:
             message = f"{out}: cannot be written: {problem.strerror}; the trial itself is printed above"
             raise EnvironmentProblem(message) from problem
@@ -412,7 +412,7 @@ def _print(trial: Trial, facts: object, course: OverTime | None, climb: RampResu
             data().print(describe_ramp(climb), markup=False)
 
 
-def _append_trial(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
+def append_trial(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
     """Append a row to a table of trials, in the format of `routecast import` and `export`."""
     from routecast.benchmark.exchange import COLUMNS, Record, csv_text, read_csv, read_parquet, write_parquet
     from routecast.evaluate.plain import plain

@@ -203,7 +203,7 @@ def _confirmed_rate(stage: _MixStage, rate_pps: float, line_s: float) -> tuple[f
     length = format_duration(line_s)
     lower_pps = rate_pps
     for step in range(_MAX_STEPS_DOWN):
-        if _most_pass(stage, lower_pps, line_s, tolerated):
+        if most_trials_pass(stage, lower_pps, line_s, tolerated):
             lowering = format_ratio(1.0 - lower_pps / rate_pps)
             note = f"throughput lowered by {lowering}, until most trials of {length} lost nothing"
             return lower_pps, note if lower_pps < rate_pps else ""
@@ -214,7 +214,7 @@ def _confirmed_rate(stage: _MixStage, rate_pps: float, line_s: float) -> tuple[f
     )
 
 
-def _most_pass(stage: _MixStage, rate_pps: float, line_s: float, tolerated: float) -> bool:
+def most_trials_pass(stage: _MixStage, rate_pps: float, line_s: float, tolerated: float) -> bool:
     """Whether two of three valid trials at a rate lose nothing.
 
     An invalid trial does not count, and at most five trials run.

@@ -239,7 +239,7 @@ def test_a_host_that_knows_no_cost_of_lines_is_refused_before_anything_runs(
     copy = tmp_path / "copy.hardware.toml"
     write_hardware(read_hardware("xeon-e5-2690v2"), copy)
     assert run(["function", "l2_switch", "--refine", "--on", str(copy)]) == 2
-    assert "what a line of memory costs" in capsys.readouterr().err
+    assert "does not state the cost of a line of memory" in capsys.readouterr().err
     assert not requests
 
 

@@ -12,7 +12,7 @@ from power_fakes import FakeMeter
 from testbed_fakes import FakeBed, FakeSnapshotReader, FakeTester
 
 from routecast.benchmark.exchange import Record, csv_text, read_csv, read_parquet, write_parquet
-from routecast.cli.measure import _append
+from routecast.cli.measure import append_trial
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.trial import Trial
 from routecast.load.flows import Flow, FlowSet
@@ -224,7 +224,7 @@ def test_a_row_with_watts_is_appended_to_a_table_that_was_begun_without(tmp_path
     evaluator.bed.device.title = "a router"
     metered = trial(FakeMeter(((0.0, 3.0, 80.0),)))
     for _ in range(2):
-        _append(path, metered, LOAD, evaluator, {})
+        append_trial(path, metered, LOAD, evaluator, {})
     old, *new = read_csv(path)
     assert (old.trial.forwarded_pps, old.trial.power) == (9e5, None)
     assert [record.trial.power for record in new] == 2 * [metered.power]

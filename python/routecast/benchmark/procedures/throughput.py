@@ -338,10 +338,10 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
         by_goal[goal.name] = bounds
         if math.isfinite(bounds.lower_pps):
             hint_pps = bounds.lower_pps * (1.0 - 2.0 * goal.width)
-    return _consistent(settings.goal, tuple(by_goal[goal.name] for goal in settings.goal))
+    return consistent_bounds(settings.goal, tuple(by_goal[goal.name] for goal in settings.goal))
 
 
-def _consistent(goals: Sequence[GoalProfile], bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
+def consistent_bounds(goals: Sequence[GoalProfile], bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
     """Return the bounds, raised so that no goal has a lower rate than a stricter one.
 
     A load that meets a stricter goal meets the other goal too, even after a disturbed search. A raised bound keeps its
