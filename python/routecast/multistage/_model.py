@@ -24,6 +24,7 @@ from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.technology import Technology
 
 _UDP = 17
+_TABLE_ROWS = 65_536
 _FIRST_PORT, _ECHO_PORT = 1024, 7
 _LINK_BPS = 1e12
 _QUEUE_FRAMES = 65_536
@@ -32,24 +33,36 @@ _QUEUE_FRAMES = 65_536
 
 @value
 class FlowChoices:
-    """The back-end routers of the flows of a load, which follow from the file alone."""
+    """The back-end routers of a load from the first network, which follow from the file alone."""
 
-    choices: tuple[tuple[str, ...], ...] = field("Back-end routers of each flow, in order of preference")
+    choices: tuple[tuple[str, ...], ...] = field(
+        "Back-end routers in order of preference: of each flow, or with the scheme round_robin of each row of the table"
+    )
 
     @classmethod
     def of(cls, file: MultistageFile, flows: Iterable[Mapping[str, object]]) -> FlowChoices:
         """Return the choices for UDP flows.
 
+        With ``round_robin`` frames take the rows of the table in turn, whatever their flow; with ``local_only`` the
+        router of the first network comes before the others.
+
         ``flows``: ``source_address``, ``destination_address``, ``source_port`` and ``destination_port`` of each, with
         the keys of the tester.
         """
+        weights = [(number, router.weight) for number, router in enumerate(file.router)]
+        names = [router.name for router in file.router]
+        if file.scheme == "round_robin":
+            orders = flow_table(weights, file.seed, list(range(_TABLE_ROWS)))
+            return cls(choices=tuple(tuple(names[number] for number in order) for order in orders))
         rows = []
         for flow in flows:
             ports = int(str(flow["source_port"])), int(str(flow["destination_port"]))
             rows.append(flow_row(str(flow["source_address"]), str(flow["destination_address"]), _UDP, ports, False))
-        weights = [(number, router.weight) for number, router in enumerate(file.router)]
+        local = [names.index(file.segment[0].local)] if file.segment[0].local else []
         orders = flow_table(weights, file.seed, rows)
-        return cls(choices=tuple(tuple(file.router[number].name for number in order) for order in orders))
+        return cls(
+            choices=tuple(tuple(names[number] for number in dict.fromkeys([*local, *order])) for order in orders)
+        )
 
     def chosen(self, dead: Iterable[str] = ()) -> tuple[str, ...]:
         """Return the router of each flow after verdicts on ``dead`` routers; the first choice if all are dead."""
@@ -57,7 +70,7 @@ class FlowChoices:
         return tuple(next((name for name in order if name not in dead), order[0]) for order in self.choices)
 
     def share(self, name: str) -> float:
-        """Return the share of the flows that goes to a back-end router."""
+        """Return the share of the load that goes to a back-end router."""
         return Counter(self.chosen())[name] / len(self.choices)
 
 
@@ -194,7 +207,7 @@ def udp_flows(file: MultistageFile, count: int) -> list[dict[str, object]]:
 def failures_of(file: MultistageFile, flows: FlowChoices, *, rate_pps: float) -> dict[str, Any]:
     """Predict the forwarded rate of a router at a load, frames/s, and the loss by the failure of each element.
 
-    ``forwarded_pps`` is None without a model (:func:`model_of`). ``away_s`` and ``lost_frames`` are NaN for a load
+    ``forwarded_pps`` is None if a back-end router has no cap. ``away_s`` and ``lost_frames`` are NaN for a load
     balancer without a standby, and for a back-end router that has no flow or all flows, because silence shows only
     while another router returns frames.
     """
@@ -206,7 +219,7 @@ def failures_of(file: MultistageFile, flows: FlowChoices, *, rate_pps: float) ->
     balancer = file.balancer[0].name
     deaths[balancer] = predicted_takeover(rate_pps=rate_pps) if len(file.balancer) > 1 else None
     forwarded_pps = None
-    if all(router.cap for router in file.router) and file.scheme == "flow_hash":
+    if all(router.cap for router in file.router):
         forwarded_pps = math.fsum(min(router.cap or 0.0, shares[router.name] * rate_pps) for router in file.router)
     failures = [
         {

@@ -219,7 +219,7 @@ def predict(
     """Predict the throughput of a router, and the loss by the failure of each element, without setting it up.
 
     The flows go from the host of the first network to the host of the second, with source ports from 1024. The
-    throughput is known if every back-end router has a cap and the scheme is flow_hash.
+    throughput is known if every back-end router has a cap.
     """
     from routecast.evaluate.plain import plain
     from routecast.multistage._model import FlowChoices, failures_of, udp_flows
@@ -235,7 +235,7 @@ def predict(
         return
     print_table(data(), failures_table(prediction["failures"], format_pps(rate_pps)))
     pps = prediction["forwarded_pps"]
-    unknown = "unknown without the scheme flow_hash and a cap of every back-end router"
+    unknown = "unknown without a cap of every back-end router"
     data().print(f"Forwarded: {unknown if pps is None else format_pps(pps)}", markup=False, highlight=False)
 
 

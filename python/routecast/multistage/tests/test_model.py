@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from routecast.errors import ModelProblem
@@ -40,6 +42,25 @@ def test_flows_are_shared_by_weight() -> None:
     shares = [flows.share(item.name) for item in file.router]
     assert sum(shares) == pytest.approx(1.0)
     assert shares == pytest.approx([0.25, 0.25, 0.5], abs=4 * (0.25 / FLOWS) ** 0.5)
+
+
+def test_frames_in_turn_are_shared_by_weight_whatever_their_flow() -> None:
+    file = parse_multistage(f'scheme = "round_robin"\n{EXAMPLE}')
+    for count in (1, FLOWS):
+        turns = FlowChoices.of(file, udp_flows(file, count))
+        assert [turns.share(item.name) for item in file.router] == pytest.approx([0.25, 0.25, 0.5], abs=0.01)
+
+
+def test_the_router_of_a_network_gets_all_its_frames_and_its_failure_is_not_known() -> None:
+    local = EXAMPLE.replace('host_ipv4 = "198.18.', 'local = "br1"\nhost_ipv4 = "198.18.').replace(
+        'host_ipv4 = "198.19.', 'local = "br2"\nhost_ipv4 = "198.19.'
+    )
+    file = parse_multistage(f'scheme = "local_only"\n{local}')
+    flows = choices(file)
+    assert [flows.share(item.name) for item in file.router] == [0.0, 1.0, 0.0]
+    assert set(flows.chosen(["br1"])) == {"br0", "br2"}
+    failures = {row["element"]: row for row in failures_of(file, flows, rate_pps=1e3)["failures"]}
+    assert all(math.isnan(failures[name]["lost_frames"]) for name in ("br0", "br1", "br2"))
 
 
 def test_who_is_dead_loses_its_flows_and_nobody_else_does() -> None:
