@@ -213,10 +213,10 @@ def undisturbed() -> Undisturbed:
             try:
                 judge(result)
             except AssertionError:
-                said = [reason for trial in trials(result) for reason in disturbances(trial)]
-                if not said:
+                disturbed = [reason for trial in trials(result) for reason in disturbances(trial)]
+                if not disturbed:
                     raise
-                reasons.append(said[0])
+                reasons.append(disturbed[0])
             else:
                 return result
         pytest.skip(f"disturbed by other work in each of {attempts} attempts: {'; '.join(dict.fromkeys(reasons))}")

@@ -190,7 +190,7 @@ def main() -> int:
     ]
     if chosen.json:
         fields = Row.__dataclass_fields__
-        print(json.dumps([{field: getattr(one, field) for field in fields} for one in rows], indent=2))
+        print(json.dumps([{field: getattr(row, field) for field in fields} for row in rows], indent=2))
     else:
         head = (
             f"{'refused':>7} {'short':>5} {'latency %':>9} {'below %':>7} {'+ %':>6} {'forwarded %':>11} {'loss %':>6}"

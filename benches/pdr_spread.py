@@ -56,7 +56,7 @@ def main() -> int:
     return 0
 
 
-def _measure(found: dict[str, list[float]], goal: GoalProfile, arguments: argparse.Namespace) -> None:
+def _measure(samples: dict[str, list[float]], goal: GoalProfile, arguments: argparse.Namespace) -> None:
     device = {"slowdown": arguments.slowdown}
     with open_testbed("namespaces", device="linux", options=device, on_remark=_remark, retries=_RETRIES) as evaluator:
         rate = measure_forwarding_rate(evaluator, offered(50e3), duration_s=arguments.duration)
@@ -66,12 +66,12 @@ def _measure(found: dict[str, list[float]], goal: GoalProfile, arguments: argpar
                 probe_of(evaluator), [goal], min_pps=0.05 * forwarding_pps, max_pps=OVERLOAD_RATIO * forwarding_pps
             )
             if math.isfinite(bounds.lower_pps):
-                found["PDR"].append(bounds.lower_pps)
+                samples["PDR"].append(bounds.lower_pps)
             else:
                 _remark(f"no PDR: {bounds.outcome} {bounds.reason}")
             trial = evaluator.trial(offered(OVERLOAD_RATIO * forwarding_pps), arguments.duration)
             if trial.is_valid:
-                found["overload"].append(trial.forwarded_pps)
+                samples["overload"].append(trial.forwarded_pps)
             else:
                 _remark(f"no overload rate: {'; '.join(trial.invalid)}")
             _remark(
@@ -100,21 +100,21 @@ def _relative_sd(rates: list[float]) -> float:
     return statistics.stdev(rates) / statistics.mean(rates) if len(rates) > 1 else math.nan
 
 
-def _ratio(found: dict[str, list[float]]) -> float:
-    of_overload = _relative_sd(found["overload"])
-    return _relative_sd(found["PDR"]) / of_overload if of_overload else math.nan
+def _ratio(samples: dict[str, list[float]]) -> float:
+    of_overload = _relative_sd(samples["overload"])
+    return _relative_sd(samples["PDR"]) / of_overload if of_overload else math.nan
 
 
-def _print(found: dict[str, list[float]], arguments: argparse.Namespace) -> None:
+def _print(samples: dict[str, list[float]], arguments: argparse.Namespace) -> None:
     print(
         f"PDR at {LOSS_RATIO:.1%} loss beside the rate at {OVERLOAD_RATIO:g} times the load, in turns: linux "
         f"slowdown={arguments.slowdown}, trials of {arguments.duration:g} s, {arguments.duration_sum:g} s decide"
     )
     print(f"  {'':<10} {'runs':>5} {'mean kpps':>10} {'sd/mean':>9}")
-    for name, rates in found.items():
+    for name, rates in samples.items():
         mean_pps = statistics.mean(rates) if rates else math.nan
         print(f"  {name:<10} {len(rates):>5} {mean_pps / 1e3:>10.2f} {_relative_sd(rates):>9.3%}")
-    ratio = _ratio(found)
+    ratio = _ratio(samples)
     print(f"  ratio {ratio:.2f}, goal <= {GOAL_RATIO:g}: {'met' if ratio <= GOAL_RATIO else 'MISSED'}\n", flush=True)
 
 

@@ -99,7 +99,7 @@ def _ratios(samples: Samples, name: str) -> list[float]:
     return [mine.frames_per_s / its.frames_per_s for mine, its in pairs]
 
 
-def _print_table(workload: Workload, samples: Samples, found: list[str], peers: dict[str, str]) -> None:
+def _print_table(workload: Workload, samples: Samples, disagreements: list[str], peers: dict[str, str]) -> None:
     theory = workload.theory
     print(f"{workload.name}: {workload.title}")
     print(f"  {'':<42} {'min':>8} {'median':>8} {'max':>8} {'ratio':>8}   {'Mpps':>8} {'loss':>8} {'latency':>11}")
@@ -109,7 +109,7 @@ def _print_table(workload: Workload, samples: Samples, found: list[str], peers: 
         print(f"  {name:<42}{row} {statistics.median(_ratios(samples, name)):>8.3g}   {_figures(runs)}")
     exact = (theory.throughput_pps / 1e6, theory.loss_ratio, theory.latency_mean_s * 1e6)
     print(f"  {theory.law:<42} {'':>35}   {exact[0]:>8.5f} {exact[1]:>8.5f} {exact[2]:>8.3f} us")
-    same = "differ, see below" if found else "agree with each other and with theory"
+    same = "differ, see below" if disagreements else "agree with each other and with theory"
     print(f"  throughput, loss and mean latency {same}")
     if workload.target is not None:
         name = next(iter(samples))
@@ -117,12 +117,12 @@ def _print_table(workload: Workload, samples: Samples, found: list[str], peers: 
         met = _met(middle >= workload.target.frames_per_s)
         print(f"  target >= {workload.target.frames_per_s / 1e6:g} million frames per CPU second: {met}")
         rivals = [title for title, short in peers.items() if short == workload.target.peer]
-        told = f"target >= {workload.target.times:g} times {workload.target.peer}"
+        target = f"target >= {workload.target.times:g} times {workload.target.peer}"
         if rivals:
             met = _met(statistics.median(_ratios(samples, rivals[0])) >= workload.target.times)
-            print(f"  {told}: {met}")
+            print(f"  {target}: {met}")
         else:
-            print(f"  {told}: not known, {workload.target.peer} was skipped")
+            print(f"  {target}: not known, {workload.target.peer} was skipped")
     print(flush=True)
 
 
@@ -135,12 +135,12 @@ def _met(yes: bool) -> str:
     return "met" if yes else "MISSED"
 
 
-def _report(workload: Workload, samples: Samples, found: list[str]) -> dict[str, object]:
+def _report(workload: Workload, samples: Samples, disagreements: list[str]) -> dict[str, object]:
     return {
         "title": workload.title,
         "theory": asdict(workload.theory),
         "target": asdict(workload.target) if workload.target else None,
-        "disagreements": found,
+        "disagreements": disagreements,
         "contenders": {
             name: {
                 "frames_per_s": [run.frames_per_s for run in runs],

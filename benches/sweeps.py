@@ -114,7 +114,7 @@ def timed(work: Callable[[], object]) -> Took:
     return Took(time.perf_counter() - wall, cpu_s() - cpu)
 
 
-def asked(evaluator: str, points: int, *, rate: str, duration: str) -> Experiment:
+def experiment_of(evaluator: str, points: int, *, rate: str, duration: str) -> Experiment:
     """Return a Latin hypercube of the multi-core router."""
     text = CUBE.format(router=json.dumps(str(ROUTER)), evaluator=evaluator, points=points, rate=rate, duration=duration)
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +126,7 @@ def asked(evaluator: str, points: int, *, rate: str, duration: str) -> Experimen
 def whole(evaluator: str, points: int, *, rate: str, duration: str, workers: int) -> None:
     """Run an experiment from its file to answers on disk."""
     with tempfile.TemporaryDirectory() as folder:
-        experiment = asked(evaluator, points, rate=rate, duration=duration)
+        experiment = experiment_of(evaluator, points, rate=rate, duration=duration)
         results = run_experiment(experiment, Path(folder), workers=workers)
     failed = sum(bool(item.problem) for item in results.answers)
     if failed:
@@ -150,12 +150,12 @@ def cluster(workers: int) -> Iterator[str]:
     """Run a Dask scheduler and its workers on this machine; yield what the executor is called."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        told = folder / "scheduler.json"
-        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told)]
+        scheduler_file = folder / "scheduler.json"
+        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(scheduler_file)]
         stack.enter_context(started("distributed.cli.dask_scheduler", *where))
-        while not told.exists() or not told.read_text().rstrip().endswith("}"):
+        while not scheduler_file.exists() or not scheduler_file.read_text().rstrip().endswith("}"):
             time.sleep(0.05)
-        address = json.loads(told.read_text())["address"].removeprefix("tcp://")
+        address = json.loads(scheduler_file.read_text())["address"].removeprefix("tcp://")
         how = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder)]
         for _ in range(workers):
             stack.enter_context(started("distributed.cli.dask_worker", address, *how))
@@ -194,7 +194,7 @@ def goals(workers: int) -> None:
 
 def overheads(workers: int, points: int, repetitions: int) -> None:
     """Print what each executor takes for the same runs, beside none; all are open, with everything imported."""
-    runs = runs_of(asked("solve", points, rate="8 Mpps", duration="10 ms"))
+    runs = runs_of(experiment_of("solve", points, rate="8 Mpps", duration="10 ms"))
     expected = alone(runs)
     with ExitStack() as stack:
         dask = stack.enter_context(cluster(workers))
@@ -220,7 +220,7 @@ def overheads(workers: int, points: int, repetitions: int) -> None:
             median(item.cpu_s / other.cpu_s for item, other in zip(mine, taken[base], strict=True))
             for base in ("none", "processes")
         ]
-        wall, cpu = median(one.wall_s for one in mine), median(entry.cpu_s for entry in mine)
+        wall, cpu = median(entry.wall_s for entry in mine), median(entry.cpu_s for entry in mine)
         print(f"{name:12}{starts[name]:9.2f} s{wall:7.2f} s{cpu:7.2f} s{ratios[0]:14.2f}{ratios[1]:14.2f}")
 
 

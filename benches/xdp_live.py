@@ -87,8 +87,8 @@ def attach(program: int, interface: str) -> int:
 
 def attached(interface: str) -> int:
     """Open the program that is attached to an interface of this namespace."""
-    said = subprocess.run(["ip", "-j", "-d", "link", "show", interface], check=True, capture_output=True, text=True)
-    number = json.loads(said.stdout)[0]["xdp"]["prog"]["id"]
+    listing = subprocess.run(["ip", "-j", "-d", "link", "show", interface], check=True, capture_output=True, text=True)
+    number = json.loads(listing.stdout)[0]["xdp"]["prog"]["id"]
     return _bpf(_FD_BY_ID, struct.pack("<III", number, 0, 0))[0]
 
 

@@ -28,9 +28,9 @@ pattern = "uniform"
 
 
 def faults(text: str, folder: Path | None = None) -> dict[str, str]:
-    with pytest.raises(FileProblem) as told:
+    with pytest.raises(FileProblem) as caught:
         parse_noc(text, folder=folder)
-    return {problem.place: problem.message for problem in told.value.problems}
+    return {problem.place: problem.message for problem in caught.value.problems}
 
 
 def bottleneck(case: NocCase, load: float) -> float:
@@ -100,17 +100,17 @@ def test_a_matrix_that_is_not_square_negative_or_of_another_size_is_refused(
     tmp_path: Path, matrix: str, words: tuple[str, ...]
 ) -> None:
     (tmp_path / "wrong.csv").write_text(matrix, encoding="utf-8")
-    with pytest.raises(FileProblem) as told:
+    with pytest.raises(FileProblem) as caught:
         parse_noc(SMALL.replace('pattern = "uniform"', 'matrix = "wrong.csv"'), folder=tmp_path)
-    assert all(word in str(told.value) for word in ("wrong.csv", *words))
+    assert all(word in str(caught.value) for word in ("wrong.csv", *words))
 
 
 @pytest.mark.parametrize("rate", ["1e308", "1e-300"])
 def test_rates_that_no_fabric_has_are_refused_and_do_not_overflow(rate: str) -> None:
     text = SMALL.replace('pattern = "uniform"', f"flows = [{{ from = [0, 0], to = [1, 1], rate = {rate} }}]")
-    with pytest.raises(FileProblem, match="check its units") as told:
+    with pytest.raises(FileProblem, match="check its units") as caught:
         parse_noc(text)
-    assert told.value.problems[0].place == "traffic.flows"
+    assert caught.value.problems[0].place == "traffic.flows"
 
 
 def test_every_fault_is_reported_at_once_with_its_place_and_the_nearest_name() -> None:

@@ -29,14 +29,14 @@ SHORT = "warmup_cycles = 500\nmeasure_cycles = 3000\nreplications = 2\npacket_fl
 
 def test_a_routing_that_can_deadlock_is_refused_with_a_cycle_that_closes() -> None:
     case = parse_noc(GRID + '[simulation]\nrouting = "2p_es"\nvirtual_channels = 1\n')
-    with pytest.raises(FileProblem) as told:
+    with pytest.raises(FileProblem) as caught:
         simulation_answer(case)
-    assert told.value.problems[0].place == "simulation.virtual_channels"
-    links = re.findall(r"\((\d), (\d)\)->\((\d), (\d)\)", told.value.problems[0].message)
+    assert caught.value.problems[0].place == "simulation.virtual_channels"
+    links = re.findall(r"\((\d), (\d)\)->\((\d), (\d)\)", caught.value.problems[0].message)
     assert len(links) >= 4
     for before, after in zip(links, links[1:] + links[:1], strict=True):
         assert before[2:] == after[:2]
-    assert "2 virtual channels" in told.value.problems[0].message
+    assert "2 virtual channels" in caught.value.problems[0].message
     with pytest.raises(FileProblem, match=r"simulation\.queueing"):
         simulation_answer(parse_noc(GRID + '[simulation]\nrouting = "2p_es"\nqueueing = "virtual_output_queues"\n'))
 

@@ -45,11 +45,11 @@ def at_load(traffic, topology, load):
     return normalised(traffic, [routes("xy", topology)], load).between_routers(topology)
 
 
-def assert_is_a_routing(topology, demand, found, widths):
+def assert_is_a_routing(topology, demand, result, widths):
     """Every flow arrives, on one plane all the way, within each plane's capacity at its clock."""
     grid = grid_of(topology)
     entered = np.zeros(demand.shape)
-    for plane, width in zip(found.planes, widths, strict=True):
+    for plane, width in zip(result.planes, widths, strict=True):
         assert (plane.flow >= 0).all()
         assert plane.link_loads.max() <= width / plane.alpha + 1e-9
         net = np.zeros(demand.shape)
@@ -289,22 +289,22 @@ def test_at_the_time_limit_it_answers_with_what_is_proven():
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_best_flows_and_what_is_proven():
     demand = at_load(uniform(FIVE), FIVE, 1.0)
-    told = []
+    reports = []
 
     def interrupt(power, bound):
-        told.append((power, bound))
-        if len(told) == 5:
+        reports.append((power, bound))
+        if len(reports) == 5:
             raise KeyboardInterrupt
 
     kept = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, on_progress=interrupt)
-    assert (kept.power, kept.lower_bound) == pytest.approx(told[-1])
-    for before, after in pairwise(told):
+    assert (kept.power, kept.lower_bound) == pytest.approx(reports[-1])
+    for before, after in pairwise(reports):
         assert after[0] <= before[0] + 1e-12
         assert after[1] >= before[1] - 1e-12
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"scalings": ()}, "at least one plane"),
         ({"widths": (1.0,)}, "1 widths for 2 planes"),
@@ -312,8 +312,8 @@ def test_ctrl_c_keeps_the_best_flows_and_what_is_proven():
         ({"gap": 0.0}, "between 0 and 1"),
     ],
 )
-def test_impossible_values_are_refused(changes, told):
+def test_impossible_values_are_refused(changes, message):
     arguments = {"scalings": TWO_PLANES, **changes}
     scalings = arguments.pop("scalings")
-    with pytest.raises(RoutecastError, match=told):
+    with pytest.raises(RoutecastError, match=message):
         optimum_of_planes(SQUARE, np.zeros((4, 4)), scalings, **arguments)

@@ -311,15 +311,15 @@ def test_the_cuts_bound_the_load_of_every_routing():
 
 
 def test_progress_reports_the_bound():
-    told = []
+    reports = []
     topology = mesh(4, 4)
     demand = hot_spot(topology).between_routers(topology)
     demand /= 1.2 * least_load(topology, demand)
-    result = optimum(topology, demand, LI2012, on_progress=lambda power, bound: told.append((power, bound)))
-    assert len(told) >= 1
-    assert told[-1][0] == pytest.approx(result.power)
-    assert told[-1][1] == pytest.approx(result.lower_bound)
-    assert [power for power, _ in told] == sorted((power for power, _ in told), reverse=True)
+    result = optimum(topology, demand, LI2012, on_progress=lambda power, bound: reports.append((power, bound)))
+    assert len(reports) >= 1
+    assert reports[-1][0] == pytest.approx(result.power)
+    assert reports[-1][1] == pytest.approx(result.lower_bound)
+    assert [power for power, _ in reports] == sorted((power for power, _ in reports), reverse=True)
 
 
 def test_distances_are_hops_where_links_are_one_long():

@@ -199,7 +199,7 @@ def test_minimal_paths_are_as_many_as_the_binomial_says_and_all_different() -> N
 
 
 @pytest.mark.parametrize(
-    ("demand", "said"),
+    ("demand", "message"),
     [
         (np.ones((4, 4)), "shape"),
         (np.full((9, 9), -0.1), "0 or more"),
@@ -207,8 +207,8 @@ def test_minimal_paths_are_as_many_as_the_binomial_says_and_all_different() -> N
         (np.full((9, 9), 1e8), "capacities"),
     ],
 )
-def test_a_bad_demand_is_refused(demand: NDArray[np.float64], said: str) -> None:
-    with pytest.raises(RoutecastError, match=said):
+def test_a_bad_demand_is_refused(demand: NDArray[np.float64], message: str) -> None:
+    with pytest.raises(RoutecastError, match=message):
         balance(MESH_3, demand, TWO)
 
 

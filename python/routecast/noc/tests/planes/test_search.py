@@ -313,27 +313,27 @@ def test_one_seed_gives_one_answer() -> None:
 
 def test_progress_reports_falling_powers_above_a_constant_bound() -> None:
     demand = few_flows(MESH_3, 1, 40)
-    told: list[tuple[float, float]] = []
-    ours = allocate(MESH_3, demand, TWO, steps=800, on_progress=lambda power, bound: told.append((power, bound)))
-    powers = [power for power, _ in told]
+    reports: list[tuple[float, float]] = []
+    ours = allocate(MESH_3, demand, TWO, steps=800, on_progress=lambda power, bound: reports.append((power, bound)))
+    powers = [power for power, _ in reports]
     assert powers == sorted(powers, reverse=True)
     assert powers[-1] == pytest.approx(ours.power, rel=1e-9)
-    assert {bound for _, bound in told} == {whole_flow_bound(MESH_3, demand, TWO)}
-    assert told[-1][1] <= ours.power
+    assert {bound for _, bound in reports} == {whole_flow_bound(MESH_3, demand, TWO)}
+    assert reports[-1][1] <= ours.power
 
 
 def test_ctrl_c_ends_the_search_with_its_best_allocation() -> None:
     demand = few_flows(MESH_3, 1, 40)
-    told: list[float] = []
+    powers: list[float] = []
 
     def stop(power: float, _bound: float) -> None:
-        told.append(power)
-        if len(told) == 8:
+        powers.append(power)
+        if len(powers) == 8:
             raise KeyboardInterrupt
 
     ours = allocate(MESH_3, demand, TWO, steps=800, on_progress=stop)
-    assert len(told) == 8
-    assert recomputed(ours, demand) == pytest.approx(told[-1], rel=1e-9)
+    assert len(powers) == 8
+    assert recomputed(ours, demand) == pytest.approx(powers[-1], rel=1e-9)
     assert ours.is_interrupted
     assert not allocate(MESH_3, demand, TWO, steps=100).is_interrupted
 
@@ -398,9 +398,9 @@ def test_on_a_router_table_the_objective_is_the_power_that_the_table_gives() -> 
         )
         assert by_objective == pytest.approx(sum(item.least_w for item in powers), rel=1e-9)
         awake.append(sum(not entry.is_asleep for entry in powers))
-        for printed in (balance, four_phase):
-            other = allocation_power(table, printed(MESH_3, full * load, scaling), asleep_ratio=0.0)
-            assert by_objective <= sum(one.least_w for one in other) * (1 + 1e-9)
+        for algorithm in (balance, four_phase):
+            other = allocation_power(table, algorithm(MESH_3, full * load, scaling), asleep_ratio=0.0)
+            assert by_objective <= sum(row.least_w for row in other) * (1 + 1e-9)
     assert awake == [1, 2]
 
 

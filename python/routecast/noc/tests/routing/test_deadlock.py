@@ -20,8 +20,8 @@ def mesh(columns: int, rows: int) -> Topology:
     return Topology(kind=TopologyKind.MESH, columns=columns, rows=rows)
 
 
-def in_one_class(found: Routes) -> Routes:
-    return replace(found, paths=tuple(replace(path, layers=(0,) * len(path.links)) for path in found.paths))
+def in_one_class(routing: Routes) -> Routes:
+    return replace(routing, paths=tuple(replace(path, layers=(0,) * len(path.links)) for path in routing.paths))
 
 
 @given(st.integers(2, 7), st.integers(1, 7))

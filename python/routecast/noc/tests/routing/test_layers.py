@@ -36,8 +36,8 @@ def shortest_routes(draw: st.DrawFn, kind: TopologyKind) -> Routes:
     return Routes(policy="random", topology=topology, paths=tuple(paths))
 
 
-def without_layers(found: Routes) -> list[tuple[int, int, tuple[int, ...], float]]:
-    return [(path.source, path.target, path.links, path.share) for path in found.paths]
+def without_layers(routing: Routes) -> list[tuple[int, int, tuple[int, ...], float]]:
+    return [(path.source, path.target, path.links, path.share) for path in routing.paths]
 
 
 @given(shortest_routes(TopologyKind.MESH))

@@ -17,9 +17,9 @@ from routecast.noc.topology import Topology, TopologyKind, links
 MESH = Topology(kind=TopologyKind.MESH, columns=4, rows=3)
 
 
-def one_by_one(found: Routes, demand: np.ndarray) -> np.ndarray:
-    loads = np.zeros(len(links(found.topology)))
-    for path in found.paths:
+def one_by_one(routing: Routes, demand: np.ndarray) -> np.ndarray:
+    loads = np.zeros(len(links(routing.topology)))
+    for path in routing.paths:
         for link in path.links:
             loads[link] += path.share * demand[path.source, path.target]
     return loads

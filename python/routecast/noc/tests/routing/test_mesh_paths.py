@@ -44,19 +44,19 @@ def test_packets_wait_for_no_channel_but_those_that_the_rule_says(policy: str) -
     topology = mesh(4, 3)
     result = routes(policy, topology)
     assert isinstance(result.paths, MeshPaths)
-    said = set(result.paths.dependencies())
+    dependencies = set(result.paths.dependencies())
     classes = result.layer_count
     met = {
         (before[0] * classes + before[1], after[0] * classes + after[1])
         for path in result.paths
         for before, after in pairwise(zip(path.links, path.layers, strict=True))
     }
-    assert met <= said
+    assert met <= dependencies
     if policy not in ("romm", "4p_es"):
-        assert met == said
+        assert met == dependencies
     every = links(topology)
-    for held, asked in said:
-        assert every[held // classes].target == every[asked // classes].source
+    for held, requested in dependencies:
+        assert every[held // classes].target == every[requested // classes].source
 
 
 @pytest.mark.parametrize("policy", RULES)

@@ -47,9 +47,9 @@ def topologies(draw: st.DrawFn) -> Topology:
     return Topology(kind=kind, columns=columns, rows=rows, concentration=each)
 
 
-def by_flow(found: Routes) -> dict[tuple[int, int], list[Path]]:
+def by_flow(routing: Routes) -> dict[tuple[int, int], list[Path]]:
     flows = defaultdict(list)
-    for path in found.paths:
+    for path in routing.paths:
         flows[path.source, path.target].append(path)
     return flows
 

@@ -62,9 +62,9 @@ def dense(scenario: dict[str, Any]) -> NDArray[np.float64]:
     return demand
 
 
-def listed(found: Routes) -> Routes:
+def listed(routing: Routes) -> Routes:
     """Return the same paths as a list."""
-    return replace(found, paths=tuple(found.paths))
+    return replace(routing, paths=tuple(routing.paths))
 
 
 def test_links_and_nodes_are_those_of_the_topology() -> None:

@@ -79,7 +79,7 @@ def run(folder: Path, out: str, workers: int = 1, text: str = STUDY) -> NocResul
     return run_study(file, folder / out, workers=workers)
 
 
-def found(out: Path) -> dict[str, Any]:
+def summary_of(out: Path) -> dict[str, Any]:
     """The summary but for how it was made."""
 
     def refuse(name: str) -> float:
@@ -119,7 +119,7 @@ def test_names_of_figures_and_anchors_are_unique_whatever_cases_are_called(resul
 
 @pytest.mark.slow
 def test_the_summary_is_plain_json(result: NocResult) -> None:
-    summary = found(result.out)
+    summary = summary_of(result.out)
     assert summary["study"] == "toy"
     curves = {item["curve"]: item for item in summary["cases"][1]["curves"]}
     # Transpose on 3 x 3: XY loads the link before a corner twice what each of two paths does.
@@ -147,12 +147,12 @@ def test_a_killed_study_resumes_with_the_same_results(result: NocResult, tmp_pat
     marked = rows.filter(polars.col("matrix") != 1)
     (tmp_path / "out" / "results.parts").mkdir(parents=True)
     marked.write_parquet(tmp_path / "out" / "results.parts" / "000001.parquet")
-    told: list[int] = []
+    steps: list[int] = []
     file = toy(tmp_path)
-    again = run_study(file, tmp_path / "out", workers=1, on_progress=lambda done, total, what: told.append(done))
+    again = run_study(file, tmp_path / "out", workers=1, on_progress=lambda done, total, what: steps.append(done))
     assert again.provenance.resumed_trials == 2
-    assert told[0] == 2
-    assert found(tmp_path / "out") == found(result.out)
+    assert steps[0] == 2
+    assert summary_of(tmp_path / "out") == summary_of(result.out)
     # A finished matrix is taken as it stands: what is forged there is found again.
     forged = rows.with_columns(polars.col("points").str.replace_all('"xy"', '"yx"'))
     (tmp_path / "forged").mkdir()
@@ -165,7 +165,7 @@ def test_a_killed_study_resumes_with_the_same_results(result: NocResult, tmp_pat
 @pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_number_of_workers(result: NocResult, tmp_path: Path) -> None:
     run(tmp_path, "two", workers=2)
-    assert found(tmp_path / "two") == found(result.out)
+    assert summary_of(tmp_path / "two") == summary_of(result.out)
 
 
 @pytest.mark.slow
@@ -196,7 +196,7 @@ def test_an_overloaded_link_leaves_a_gap_and_not_a_wrong_mean(tmp_path: Path) ->
     assert item.mean("no_dvfs", 0.5) == pytest.approx(0.5)
     assert item.mean("xy", 0.5) == pytest.approx(0.125)
     assert all(math.isnan(item.mean(curve, 2.0)) for curve in item.curves)
-    summary = found(tmp_path / "out")
+    summary = summary_of(tmp_path / "out")
     assert summary["cases"][0]["curves"][1]["relative_power"] == [pytest.approx(0.125), None]
     # No optimum at a load is no gap that is met.
     assert [criterion.is_met for criterion in over.criteria] == [False]
@@ -292,10 +292,10 @@ def test_ctrl_c_leaves_finished_matrices_and_no_processes(
     until(lambda: any((tmp_path / "out").glob("results.parts/*.parquet")), "a matrix is finished", study)
     # As a terminal does: to all processes of the command.
     os.killpg(study.pid, signal.SIGINT)
-    told, _ = study.communicate(timeout=120)
+    output, _ = study.communicate(timeout=120)
     assert study.returncode == 130
-    assert "Finished work is in" in told
-    assert "Traceback" not in told
+    assert "Finished work is in" in output
+    assert "Traceback" not in output
     assert polars.read_parquet(tmp_path / "out" / "results.parquet").height >= 1
     assert not (tmp_path / "out" / "summary.json").exists()
     until(lambda: is_gone(study.pid), "all its processes end")
