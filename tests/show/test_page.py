@@ -57,7 +57,7 @@ PAGE = Page(
         ),
         Section(anchor="p", title="P", blocks=(Prose(("</script> & text",)),)),
     ),
-    made=(("Seed", "1"),),
+    provenance=(("Seed", "1"),),
     source="A paper",
 )
 

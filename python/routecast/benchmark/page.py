@@ -178,7 +178,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
             )
         ),
         sections=tuple(sections),
-        made=_provenance(result),
+        provenance=_provenance(result),
         source="RFC 2544, RFC 1242 and RFC 2285 define the terms; RFC 9004 replaces sec. 26.4, RFC 6201 sec. 26.6; RFC "
         "8219 adds statistics of latency, RFC 9971 the search. benchmark.json beside this page holds every figure "
         "(described in benchmark.schema.json), trials.parquet every trial.",

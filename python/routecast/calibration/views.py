@@ -97,7 +97,7 @@ def validation_page(
         question="How well is this router known?",
         answer=answer,
         sections=tuple(sections),
-        made=(("Measurements", source), ("Command", f"`{command}`")),
+        provenance=(("Measurements", source), ("Command", f"`{command}`")),
     )
 
 

@@ -92,7 +92,7 @@ def comparison_page(comparison: Comparison, *, command: str) -> Page:
             Section.of("compared", "A beside B", _MEANING, *tables),
             *((Section.of("none", "Nothing differs", ""),) if not tables else ()),
         ),
-        made=(("Command", f"`{command}`"), *versions().items()),
+        provenance=(("Command", f"`{command}`"), *versions().items()),
     )
 
 

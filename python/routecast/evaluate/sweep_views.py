@@ -242,7 +242,7 @@ def sweep_page(sweep: Sweep, *, command: str) -> Page:
                 bool(notes) and Listing(title="Notes", entries=notes),
             ),
         ),
-        made=(("Command", f"`{command}`"), *versions().items()),
+        provenance=(("Command", f"`{command}`"), *versions().items()),
     )
 
 

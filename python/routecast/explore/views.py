@@ -49,7 +49,7 @@ def router_page(
         question="What does this router forward, how late, with what loss, and what limits it?",
         answer="Move a control: the simulator in this page answers at once.",
         sections=(_live_section(live),),
-        made=_provenance(subject, command, left_out),
+        provenance=_provenance(subject, command, left_out),
     )
 
 
@@ -104,7 +104,7 @@ def points_page(
         question="What would this router forward with other cores, frames, links, and how sure is that?",
         answer=f"Calibrated from {count}. Move a control: the simulator in this page answers at once; bands hold 95 %.",
         sections=(_live_section(live),),
-        made=_provenance(subject, command, left_out),
+        provenance=_provenance(subject, command, left_out),
     )
 
 

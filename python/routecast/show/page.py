@@ -196,13 +196,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page with a question, an answer and sections; ``made`` is its provenance as pairs of name and value."""
+    """A page with a question, an answer and sections; ``provenance`` is pairs of name and value."""
 
     title: str
     question: str
     answer: str
     sections: tuple[Section, ...]
-    made: tuple[tuple[str, str], ...] = ()
+    provenance: tuple[tuple[str, str], ...] = ()
     source: str = ""
 
     def figures(self) -> tuple[Figure, ...]:

@@ -275,15 +275,15 @@ class StudyResult(Generic[Document]):
         self,
         answer: str,
         sections: Iterable[Section | bool | None],
-        *made: tuple[str, str],
+        *foot_rows: tuple[str, str],
         terms: tuple[tuple[str, str], ...] = (),
         source: str | None = None,
     ) -> Page:
         """Return the page of the study.
 
         ``answer``: to the study's question; ``sections``: of the page, which leaves out those without blocks;
-        ``*made``: rows of the foot that the kind of study adds; ``terms``: rows below them; ``source``: by default the
-        document's.
+        ``*foot_rows``: rows of the foot that the kind of study adds; ``terms``: rows below them; ``source``: by default
+        that of the document.
         """
         sections = (*sections, _knew_section(self.known()))
         return Page(
@@ -291,7 +291,7 @@ class StudyResult(Generic[Document]):
             question=self.study.question,
             answer=answer,
             sections=tuple(section for section in sections if isinstance(section, Section) and section.blocks),
-            made=(*self.provenance.rows(*made), *terms),
+            provenance=(*self.provenance.rows(*foot_rows), *terms),
             source=getattr(self.study, "source", "") if source is None else source,
         )
 

@@ -671,7 +671,7 @@ def experiment_page(
         or f"How do {', '.join(factor.name for factor in experiment.factors)} affect {', '.join(analyses)}?",
         answer=" ".join(answers),
         sections=experiment_sections(results, analyses, over_time=over_time, pictures=pictures),
-        made=_provenance(results, command),
+        provenance=_provenance(results, command),
         source="Notation and method: R. Jain, The Art of Computer Systems Performance Analysis, Wiley 1991, part IV.",
     )
 

@@ -45,7 +45,7 @@ def comparison_page(answer: NocComparison) -> Page:
         question=f"What does {grid_name(case)} burn, how far is that from the optimum, does latency hold?",
         answer=" ".join(comparison_headline(answer)[1:]),
         sections=tuple(sections),
-        made=_case_facts(case),
+        provenance=_case_facts(case),
         source="; ".join(case.sources),
     )
 

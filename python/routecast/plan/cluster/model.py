@@ -35,10 +35,10 @@ class InfeasiblePlan(RoutecastError):
     in bit/s.
     """
 
-    def __init__(self, constraint: str, given: float, least: float, message: str) -> None:
-        super().__init__(constraint, given, least, message)
+    def __init__(self, constraint: str, value: float, least: float, message: str) -> None:
+        super().__init__(constraint, value, least, message)
         self.constraint = constraint
-        self.given = given
+        self.value = value
         self.least = least
         self.message = message
 

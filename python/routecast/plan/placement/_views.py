@@ -465,7 +465,7 @@ def placement_page(answers: Sequence[PlacementAnswer]) -> Page:
             for answer in answers
         ),
         sections=tuple(_section(number, answer) for number, answer in enumerate(answers)),
-        made=(
+        provenance=(
             ("objective", problem.goal.objective),
             ("throughput", problem.goal.throughput),
             ("offered load", format_pps(problem.offered_pps)),

@@ -46,24 +46,24 @@ class Finding:
     advice: str = field("Advice where no command fixes it", default="")
 
 
-def fine(check: str, found: str, effect: str = "") -> Finding:
+def fine(check: str, observation: str, effect: str = "") -> Finding:
     """Return the finding that nothing is wrong; ``effect`` is a remark."""
-    return Finding(check=check, state=State.FINE, found=found, effect=effect)
+    return Finding(check=check, state=State.FINE, found=observation, effect=effect)
 
 
-def distorts(check: str, found: str, effect: str, *, remedy: str = "", advice: str = "") -> Finding:
+def distorts(check: str, observation: str, effect: str, *, remedy: str = "", advice: str = "") -> Finding:
     """Return the finding that measurements are wrong on this machine."""
-    return Finding(check=check, state=State.DISTORTS, found=found, effect=effect, remedy=remedy, advice=advice)
+    return Finding(check=check, state=State.DISTORTS, found=observation, effect=effect, remedy=remedy, advice=advice)
 
 
-def missing(check: str, found: str, effect: str, *, remedy: str = "", advice: str = "") -> Finding:
+def missing(check: str, observation: str, effect: str, *, remedy: str = "", advice: str = "") -> Finding:
     """Return the finding that something cannot be done on this machine."""
-    return Finding(check=check, state=State.MISSING, found=found, effect=effect, remedy=remedy, advice=advice)
+    return Finding(check=check, state=State.MISSING, found=observation, effect=effect, remedy=remedy, advice=advice)
 
 
-def unseen(check: str, found: str, effect: str = "") -> Finding:
+def unseen(check: str, observation: str, effect: str = "") -> Finding:
     """Return the finding that the check could not see the state of the machine."""
-    return Finding(check=check, state=State.UNSEEN, found=found, effect=effect)
+    return Finding(check=check, state=State.UNSEEN, found=observation, effect=effect)
 
 
 class ExaminedMachine:
