@@ -127,7 +127,7 @@ def test_a_changed_copy_is_compared_with_the_study_that_ships_in_three_commands(
     assert completed("study", "mine/meyer2014.study.toml", folder=tmp_path).returncode == 0
     done = completed("compare", "meyer2014", "mine/meyer2014", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "running the study that ships, into meyer2014" in done.stderr
+    assert "running the shipped study into meyer2014" in done.stderr
     cores = [
         {row["cores"] for row in json.loads((tmp_path / folder / "summary.json").read_text())["scenarios"]["fig9"]}
         for folder in ("mine/meyer2014", "meyer2014")
