@@ -80,7 +80,7 @@ def test_any_text_is_a_mix_or_refused(text):
 
 def test_crafted_flows_spread_evenly():
     assert FlowSet.crafted(4).share_per_core(4) == (0.25,) * 4
-    assert FlowSet.crafted(2).share_per_port(2) == (0.5, 0.5)
+    assert [(flow.ingress, flow.weight) for flow in FlowSet.crafted(2).flows] == [(0, 1.0), (1, 1.0)]
 
 
 def test_random_flows_are_uneven_reproducible_and_grow_by_appending():

@@ -12,7 +12,7 @@ from routecast.power import OperatingPoint, PowerModel, energy_j
 from routecast.power._load_samples import LoadSample
 from routecast.power.fits import fit_router
 from routecast.power.form import PUBLISHED_FORM, PolynomialForm
-from routecast.power.software_router import CoreAtFrequency, SoftwareRouterPower, idle_probability, mean_power_w
+from routecast.power.software_router import CoreAtFrequency, SoftwareRouterPower
 
 # Watts are made up for the tests; r_max of 1040 kpps at 3 GHz and the gain of 150 % are the paper's (secs. IV-B, V-B).
 LOW = CoreAtFrequency(frequency_hz=2e9, idle_w=15.0, active_w=25.0, max_pps=750e3)
@@ -24,13 +24,6 @@ TWO = SoftwareRouterPower(states=(LOW, HIGH), cores=2, gains=(1.0, 1.5))
 def test_it_is_a_power_model() -> None:
     assert isinstance(ONE, PowerModel)
     assert ONE.scope == "server"
-
-
-def test_mean_power_lies_between_idle_and_active_by_the_share_of_idle_time() -> None:
-    assert mean_power_w(1.0, 10.0, 30.0) == 10.0
-    assert mean_power_w(0.0, 10.0, 30.0) == 30.0
-    assert idle_probability(1.0, 4.0) == 0.75
-    assert idle_probability(9.0, 4.0) == 0.0  # a core cannot be idle for less than none of its time
 
 
 @given(st.floats(0.0, 1.0), st.sampled_from([LOW, HIGH]))
@@ -49,7 +42,8 @@ def test_more_than_the_greatest_throughput_is_not_forwarded_and_draws_no_more() 
 def test_equations_7_and_8_agree_that_mean_power_is_power_at_the_mean_idle_share() -> None:
     rates = [0.0, 200e3, 400e3, 900e3]
     points = [OperatingPoint(rate_pps=rate, frequency_hz=3e9) for rate in rates]
-    mean_w = mean_power_w(ONE.idle_probability(rates, 3e9), 18.0, 40.0)
+    idle = ONE.idle_probability(rates, 3e9)
+    mean_w = idle * 18.0 + (1.0 - idle) * 40.0  # eqs. 1 and 2
     assert energy_j(ONE, points, 60.0) == pytest.approx(mean_w * 240.0)
 
 

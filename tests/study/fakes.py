@@ -71,7 +71,9 @@ class FlowByFlow:
         shares = [0.0] * len(cores)
         offered = 0.0
         ports = len(self.model.ports)
-        by_port = load.flows.share_per_port(ports)
+        by_port = [0.0] * ports
+        for flow in load.flows.flows:
+            by_port[flow.ingress] += flow.weight / load.flows.total_weight
         line = self.model.ports[0].link_bps / (8.0 * (size + 20))
         for flow in load.flows.flows:
             share = flow.weight / load.flows.total_weight

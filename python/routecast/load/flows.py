@@ -203,13 +203,6 @@ class FlowSet:
         """Sum of the weights of the flows."""
         return math.fsum(flow.weight for flow in self.flows)
 
-    def share_per_port(self, ports: int) -> tuple[float, ...]:
-        """Return the share of the load that arrives at each port."""
-        shares = [0.0] * ports
-        for flow in self.flows:
-            shares[flow.ingress] += flow.weight
-        return tuple(share / self.total_weight for share in shares)
-
     def share_per_core(self, cores: int, indirection: tuple[int, ...] = ()) -> tuple[float, ...]:
         """Return the share of the load that RSS gives to each of ``cores`` queues.
 

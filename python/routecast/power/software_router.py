@@ -12,26 +12,7 @@ from routecast.power.model import SCOPE, OperatingPoint
 from routecast.quantity.fields import Count, FrameRate, Frequency, Length, Number, Power
 from routecast.quantity.schema import field, value
 
-__all__ = ["CoreAtFrequency", "SoftwareRouterPower", "idle_probability", "mean_power_w"]
-
-
-def mean_power_w(idle_probability: float, idle_w: float, active_w: float) -> float:
-    """Return the mean power of a core that is idle for a share of its time (Bolla et al. 2009, eqs. 1 and 2).
-
-    Examples
-    --------
-    >>> mean_power_w(0.25, 10.0, 30.0)
-    25.0
-    """
-    return idle_probability * idle_w + (1.0 - idle_probability) * active_w
-
-
-def idle_probability(load: float, capacity: float) -> float:
-    """Return the share of time that a core is idle at a load, if every unit of load is equal work (eq. 3).
-
-    ``load`` and ``capacity`` have the same unit. Packets of a router are not equal work, so eq. 8 takes its place.
-    """
-    return 1.0 - min(load / capacity, 1.0)
+__all__ = ["CoreAtFrequency", "SoftwareRouterPower"]
 
 
 @value
