@@ -15,9 +15,12 @@ PYTHON_ID := $(shell $(PYTHON) -c '$(python_id)')
 DONE := $(VENV)/.done-$(PYTHON_ID)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 OUT ?= meyer2014
-# The tests of a file share what its fixtures make, so they run in one process.
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+# The tests of a file share what its fixtures make, so they run in one process; conftest.py says in which order.
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 COVERED = --cov=routecast --cov-report= -W default
+# One pip at a time: where make runs several jobs, two would write the same packages.
+PIP_LOCK = flock $(VENV)/.pip-lock
+SETUP_GROUPS = test check bench docs
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
@@ -86,8 +89,12 @@ test-thorough: $(DONE)/extension $(DONE)/group-test $(DONE)/group-bench dist/.do
 	@$(BIN)/python benches/sweeps.py --points 300 --repetitions 1
 	@$(BIN)/python benches/growth.py --tasks 100 300 --repetitions 2
 
+# With --jobs=2 the packages come in while cargo compiles.
+.PHONY: setup
+setup: $(DONE)/extension $(patsubst %,$(DONE)/group-%,$(SETUP_GROUPS)) ## build the extension and install what check and test need
+
 .PHONY: check
-check: $(DONE)/extension $(patsubst %,$(DONE)/group-%,test check bench docs) ## format, lints, types, stubs, documentation; warnings are errors
+check: setup ## format, lints, types, stubs, documentation; warnings are errors
 	@$(MAKE) --jobs=$(JOBS) --output-sync=target check-rust check-python check-stub docs
 
 # In the profile of the extension, whose macros and build scripts it shares.
@@ -124,8 +131,8 @@ NS3_STANDARD = $(if $(findstring wheel,$(NS3)),20,17)
 ns3: $(DONE)/extension ## build the ns-3 module, its examples and tests out of tree, and run them (NS3=wheel-3.44: another ns-3)
 	@echo '── ns-3 module ($(NS3))'
 	@mkdir -p build
-	@prefix=$$(ns3/get $(NS3) $(BIN)/python $(CURDIR)/build) && \
-	cmake -S ns3 -B build/ns3-$(NS3) -DNS3_PREFIX=$$prefix -DCMAKE_CXX_STANDARD=$(NS3_STANDARD) > build/ns3.log || { cat build/ns3.log; exit 1; }
+	@prefix=$$(ns3/get $(NS3) $(BIN)/python $(CURDIR)/build); \
+	cmake -S ns3 -B build/ns3-$(NS3) -DNS3_PREFIX=$$prefix -DCMAKE_CXX_STANDARD=$(NS3_STANDARD) $(if $(findstring wheel,$(NS3)),-DPRECOMPILED=ON) > build/ns3-$(NS3).log || { cat build/ns3-$(NS3).log; exit 1; }
 	@cmake --build build/ns3-$(NS3) --parallel $(JOBS) -- --quiet
 	@ns3/check build/ns3-$(NS3) $(BIN)/python
 
@@ -204,7 +211,7 @@ $(DONE)/pip:
 
 $(DONE)/group-%: pyproject.toml | $(DONE)/pip
 	@echo '── dependencies for $*'
-	@$(BIN)/python -m pip install --group $*
+	@$(PIP_LOCK) $(BIN)/python -m pip install --group $*
 	@touch $@
 
 # An editable install: Python sources are used where they are, only Rust changes make it stale. What it depends on comes
@@ -214,10 +221,10 @@ $(DONE)/extension: $(rust_sources) pyproject.toml | $(DONE)/pip
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
 	  > $(DONE)/dependencies.txt
 	@export VIRTUAL_ENV=$(CURDIR)/$(VENV); \
-	$(BIN)/python -m pip install -r $(DONE)/dependencies.txt & dependencies=$$!; \
+	$(PIP_LOCK) $(BIN)/python -m pip install -r $(DONE)/dependencies.txt & dependencies=$$!; \
 	$(BIN)/maturin develop --release --quiet --skip-install; \
 	wait $$dependencies; \
-	$(BIN)/maturin develop --release --quiet
+	$(PIP_LOCK) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 # zig links against the symbols of an old glibc; cargo keeps what it compiles so apart from what runs here.

@@ -149,6 +149,78 @@ def test_a_loss_of_the_latency_trials_lowers_the_throughput_to_what_they_confirm
     assert result.to_json()["throughput"]["rows"][0]["confirmed"] == "lowered"  # type: ignore[index]
 
 
+def test_latency_is_that_of_the_lowered_throughput() -> None:
+    result = run(Tiring(CAPACITY_PPS), "latency", latency={"rates": (1.0, 0.5)})
+    row = lossless(result)
+    assert row.confirmed == "lowered"
+    whole, half = result.found["latency"].rows
+    assert whole.rate_pps == row.throughput_pps < row.searched_pps
+    assert half.rate_pps == pytest.approx(0.5 * row.throughput_pps)
+    assert (whole.loss_ratio, whole.outcome) == (0.0, "found")
+    assert not result.contradictions
+
+
+def test_latency_follows_a_throughput_that_its_own_trials_lower_again() -> None:
+    class Weakening(Tiring):
+        """Holds less after each long trial."""
+
+        def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+            made = super().trial(load, duration_s)
+            self.holds_pps *= 0.999 if duration_s > SHORT_S else 1.0
+            return made
+
+    result = run(Weakening(CAPACITY_PPS), "latency")
+    row = lossless(result)
+    (latency,) = (latency for latency in result.found["latency"].rows if latency.rate_ratio == 1.0)
+    is_followed = latency.rate_pps == pytest.approx(row.throughput_pps) and latency.outcome == "found"
+    is_left = latency.outcome == "undetermined" and "lowered after these trials" in latency.reason
+    assert is_followed or is_left
+
+
+def test_without_a_confirmed_throughput_latency_is_not_determined() -> None:
+    result = run(Tiring(CAPACITY_PPS, holds_pps=0.0), "latency")
+    assert math.isnan(lossless(result).throughput_pps)
+    assert {row.outcome for row in result.found["latency"].rows} == {"undetermined"}
+
+
+def test_of_trials_at_a_rate_the_report_shows_the_worst_and_names_it() -> None:
+    class Once(Tiring):
+        """Loses in its second long trial alone."""
+
+        def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+            number = sum(length_s > SHORT_S for _, length_s in self.trials)
+            self.holds_pps = 0.0 if number == 1 else CAPACITY_PPS
+            return Tiring.trial(self, load, duration_s)
+
+    result = run(Once(CAPACITY_PPS), "latency", latency={"repeats": 3})
+    row = lossless(result)
+    assert row.throughput_pps == row.searched_pps
+    worst = max(result.trials, key=lambda record: record.trial.loss_ratio * (record.trial.duration_s > SHORT_S))
+    assert row.worst_loss_ratio == pytest.approx(0.005, rel=0.01)
+    assert row.worst_trial == f"trial {worst.number} (latency, repeat 2 at 100%)"
+    latency = result.found["latency"].rows[0]
+    assert (latency.loss_ratio, latency.worst_trial) == (row.worst_loss_ratio, row.worst_trial)
+    assert f"{row.worst_trial} at this rate lost 0.5 %" in benchmark_page(result).answer.replace("Trial", "trial")
+
+
+def test_of_frame_loss_and_latency_at_one_rate_both_rows_show_the_worst() -> None:
+    class Twice(Tiring):
+        """Loses in latency trials, which are longer, as long as they are at the greatest rate."""
+
+        def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+            self.holds_pps = 0.9 * LINE_PPS if duration_s > SHORT_S else 2.0 * LINE_PPS
+            return Tiring.trial(self, load, duration_s)
+
+    result = run(Twice(2.0 * LINE_PPS), "latency", "frame_loss", latency={"repeats": 1})
+    first = result.found["frame_loss"].rows[0]
+    assert first.rate_ratio == 1.0
+    assert first.loss_ratio == pytest.approx(0.005, rel=0.01)
+    assert first.forwarded_pps == pytest.approx(first.offered_pps * 0.995, rel=1e-4)
+    assert "latency" in first.worst_trial
+    table = next(table for table in benchmark_tables(result) if table.name == "frame-loss")
+    assert "Loss of" in [column.title for column in table.columns]
+
+
 @pytest.mark.parametrize("holds", [0.9, 0.6, 0.3])
 def test_a_lowered_rate_is_searched_anew_with_trials_as_long_as_the_one_that_lost(holds: float) -> None:
     result = run(Tiring(CAPACITY_PPS, holds_pps=holds * CAPACITY_PPS), "latency")
@@ -177,12 +249,13 @@ def test_a_rate_that_the_new_search_does_not_confirm_falls_to_what_was_confirmed
     result = run(Fickle(CAPACITY_PPS, share=0.0005), "latency", latency={"repeats": 1})
     row = lossless(result)
     assert row.confirmed == "lowered"
-    (fallen_pps,) = {
+    fallen_pps = {
         record.rate_pps
         for record in result.trials
         if record.purpose == "confirm" and 0.8 * CAPACITY_PPS < record.rate_pps < row.searched_pps
     }
-    assert row.throughput_pps < fallen_pps == row.upper_pps
+    # Latency follows the lowered rate, whose second long trial loses in turn.
+    assert row.throughput_pps < row.upper_pps <= min(fallen_pps)
     assert row.throughput_pps >= 0.49 * CAPACITY_PPS
 
 

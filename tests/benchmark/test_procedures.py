@@ -12,6 +12,10 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 from benchmark_fakes import LINE_PPS, LINK_BPS, Fluid, profile_with
 
 from routecast.benchmark import BenchmarkResult, ModelRig, PlainRig, Profile, Stream, plan_of, run_benchmark
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.procedures.procedure import Spread
+from routecast.benchmark.procedures.reset import ResetResult, ResetRow
+from routecast.benchmark.tables import benchmark_tables
 from routecast.evaluate.trial import Delay
 from routecast.router import RouterModel, ServiceCost, multicore
 
@@ -146,6 +150,46 @@ def test_a_router_that_goes_on_losing_recovers_later() -> None:
     result = run_benchmark(plan, PlainRig(evaluator=Slow(2e6), link=LINK_BPS))
     assert result.recovery is not None
     assert result.recovery.rows[0].recovery_s.mean == pytest.approx(30e-3)
+
+
+@pytest.mark.parametrize(("last_loss_s", "shown"), [(-22e-3, "not resolved, < 22 ms"), (30e-3, "30 ms")])
+def test_a_recovery_before_the_cut_is_not_resolved(last_loss_s: float, shown: str) -> None:
+    """No router recovers before the overload ends: losses of the overload are as far apart as the last and the cut."""
+
+    class Seldom(Fluid):
+        def trial(self, load, duration_s):  # type: ignore[no-untyped-def]  # a stand-in
+            trial = Fluid.trial(self, load, duration_s)
+            return replace(trial, last_loss_s=load.steps[0].at_s + last_loss_s) if load.steps else trial
+
+    result = run_benchmark(
+        plan_of(profile_with(), procedures=["recovery"]), PlainRig(evaluator=Seldom(2e6), link=LINK_BPS)
+    )
+    assert result.recovery is not None
+    (row,) = result.recovery.rows
+    (table,) = (table for table in benchmark_tables(result) if "recovery" in table.name.lower())
+    cells = dict(zip((column.title for column in table.columns), table.rows[0], strict=True))
+    assert cells["Recovery"] == cells["Least"] == shown
+    assert not any("−" in str(cell) for cell in table.rows[0])
+    # The file keeps what was measured.
+    assert row.recovery_s.mean == pytest.approx(last_loss_s)
+    assert row.resolution_s == pytest.approx(max(-last_loss_s, row.resolution_s))
+
+
+def test_a_reset_that_loses_no_frame_is_shorter_than_a_frame_and_not_of_length_zero() -> None:
+    row = ResetRow(
+        stream="IPv4",
+        kind="process",
+        section="4.2.2",
+        frame_bytes=64,
+        rate_pps=50e3,
+        l2_bps=64 * 8 * 50e3,
+        lost_frames=Spread.of((0.0, 0.0)),
+        reset_s=Spread.of((0.0, 0.0)),
+        resolution_s=1.0 / 50e3,
+    )
+    table = PROCEDURES["reset"].columns(ResetResult(rows=(row,)))
+    texts = [column.getter(row) for column in table if column.title == "Time"]  # type: ignore[operator]  # a function
+    assert texts == ["not resolved, < 20 µs"]
 
 
 def test_a_router_at_line_rate_has_no_overload_to_recover_from() -> None:

@@ -99,6 +99,28 @@ def test_the_unfinished_trials_of_another_benchmark_are_not_mixed_in(tmp_path: P
     assert resumed.resumed_trials == 5
 
 
+def test_a_folder_without_a_valid_trial_is_started_over_by_another_benchmark(tmp_path: Path) -> None:
+    with pytest.raises(Broken):
+        run(tmp_path, 5)
+    import polars
+
+    table = tmp_path / "trials.parquet"
+    polars.read_parquet(table).with_columns(polars.lit("the link went down").alias("invalid")).write_parquet(table)
+    other = plan_of(profile_with(latency={"repeats": 2}))
+    result = run_benchmark(other, PlainRig(evaluator=Fluid(2e6), link=LINK_BPS), out=tmp_path)
+    assert result.resumed_trials == 0
+    assert len(polars.read_parquet(table)) == len(result.trials)
+
+
+def test_a_file_of_trials_without_content_does_not_block_a_run(tmp_path: Path) -> None:
+    (tmp_path / "trials.parts").mkdir()
+    for name in ("trials.parquet", "trials.parts/000001.parquet"):
+        (tmp_path / name).write_bytes(b"")
+    result, _ = run(tmp_path)
+    assert result.resumed_trials == 0
+    assert (tmp_path / "benchmark.json").exists()
+
+
 def test_a_full_disk_is_reported_and_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from routecast.evaluate import ledger
 

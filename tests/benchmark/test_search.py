@@ -75,6 +75,23 @@ def test_a_router_faster_than_the_medium_has_the_mediums_maximum(how: str) -> No
 
 
 @pytest.mark.parametrize("how", SEARCHES)
+@pytest.mark.parametrize("capacity_pps", [1e3, 1e4, 1e5, 1e6])
+def test_a_router_far_slower_than_its_medium_is_found(how: str, capacity_pps: float) -> None:
+    """The profile's least rate is a thousandth of the medium: 14.9 kframe/s."""
+    (row,) = search(Fluid(capacity_pps), how)
+    assert row.outcome == "found"
+    assert row.lower_pps <= capacity_pps + 2.0 < row.upper_pps + 4.0
+    assert row.throughput_pps == pytest.approx(capacity_pps, rel=LOSSLESS.width + 1e-3)
+
+
+def test_frame_loss_of_a_slow_router_ends_where_it_loses_nothing() -> None:
+    result = run_benchmark(
+        plan_of(profile_with(), procedures=["frame_loss"]), PlainRig(evaluator=Fluid(1e4), link=LINK_BPS)
+    )
+    assert [row.loss_ratio for row in result.found["frame_loss"].rows][-2:] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("how", SEARCHES)
 def test_a_router_that_forwards_nothing_is_below_the_search(how: str) -> None:
     (row,) = search(Fluid(0.0), how)
     assert row.outcome == "below"

@@ -110,6 +110,22 @@ def test_every_kind_of_stream_is_forwarded(bed: Path, stream: Stream, undisturbe
     assert row.frame_bytes == (84 if stream.protocol == "IPv6" else 64)
 
 
+def test_a_device_slower_than_a_hundredth_of_its_wire_is_benchmarked(
+    bed: Path, undisturbed: Callable[..., Any]
+) -> None:
+    """It takes less than 1 % of the frames at the greatest rate of the tester, and is no port without a device."""
+    bed.write_text(bed.read_text(encoding="utf-8").replace("100 Mbit/s", "10 Gbit/s"), encoding="utf-8")
+
+    def judge(result: BenchmarkResult) -> None:
+        assert result.throughput is not None
+        (row,) = result.throughput.rows
+        assert row.outcome == "found"
+        assert 0.0 < row.throughput_pps < 0.05 * row.theoretical_pps
+
+    result = undisturbed(lambda: benchmark(bed, "throughput", slowdown="20000"), judge, trials=trials_of, attempts=3)
+    assert not any("NAPI" in note for note in result.notes)
+
+
 def test_filters_are_set_on_the_packet_filter(bed: Path) -> None:
     stream = Stream(name="25 filters", modifier="25 filters")
     if shutil.which("nft") is None:

@@ -21,3 +21,12 @@ def test_short_work_leaves_a_log_alone(capsys: pytest.CaptureFixture[str]) -> No
         for done in range(100):
             report(done, 100, "")
     assert capsys.readouterr().err == ""
+
+
+def test_a_total_that_was_too_low_grows_with_the_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "LINE_EVERY_S", 0.0)
+    with console.progress_bar("study t") as report:
+        report(504, 383, "figures")
+    assert "study t: 504 of 504; figures" in capsys.readouterr().err

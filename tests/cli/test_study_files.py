@@ -70,10 +70,9 @@ def test_a_copy_that_was_changed_is_kept_unless_forced(tmp_path: Path) -> None:
     [
         ([], "name a study that ships"),
         (["--copy", "meyer2041", "mine"], 'did you mean "meyer2014"?'),
-        (["--copy", "meyer2014"], "2 arguments"),
         (["--copy", "meyer2014", ""], "empty"),
         (["meyer2014", "--list"], "--list runs no study, and does not go with a study ('meyer2014')"),
-        (["--list", "--copy", "meyer2014", "mine"], "--list runs no study, and does not go with --copy"),
+        (["--list", "--copy", "meyer2014"], "--list runs no study, and does not go with --copy"),
         (["--copy", "meyer2014", "mine", "--out", "there"], "does not go with --out"),
         (["meyer2014", "--force"], "--force is for --copy"),
         (["--list", "--force"], "does not go with --force"),
@@ -125,3 +124,12 @@ def test_copy_change_run_and_compare_are_three_commands(tmp_path: Path) -> None:
     assert solved["place"] == "scenarios.fig9[flows=100]"
     assert solved["verdict"] == "differs"
     assert solved["low"] < solved["difference"] < solved["high"] < 0.0
+
+
+def test_a_copy_without_a_folder_is_beside_the_folder_of_the_study_that_ships(tmp_path: Path) -> None:
+    done = completed("study", "--copy", "meyer2014", folder=tmp_path)
+    assert done.returncode == 0
+    assert (tmp_path / "meyer2014-copy" / "meyer2014.study.toml").is_file()
+    # `routecast study meyer2014` writes there.
+    assert not (tmp_path / "meyer2014").exists()
+    assert "meyer2014-copy/meyer2014.study.toml" in done.stderr

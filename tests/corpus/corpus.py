@@ -58,7 +58,7 @@ STUDIES = (
 """Those that need neither a wire nor this host."""
 
 SHORT: dict[str, dict[str, Any]] = {
-    "kvm_tuning": {"run": {"duration": "20 ms"}},
+    "kvm_tuning": {"run": {"duration": "20 ms"}, "left_out": {"values": 3}},
     "msr_energy": {
         "saving": {"days": 5},
         "sweep": {"budgets": [2000, 2500], "payback": ["0 s", "60 s", "600 s"]},
@@ -70,7 +70,7 @@ SHORT: dict[str, dict[str, Any]] = {
         "clock": {"frequencies": ["1 GHz", "3 GHz"], "memory": [0.2]},
     },
     "noc_two_planes": {"case": {"matrices": 2, "load": [0.4, 1.0], "topology": {"columns": 4, "rows": 4}}},
-    "vmware_msr": {"run": {"duration": "20 ms"}},
+    "vmware_msr": {"run": {"duration": "20 ms"}, "left_out": {"values": 3}},
 }
 """Studies that take long at their own length, and what makes them short; "case" is of each case that has the key."""
 

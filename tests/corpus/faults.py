@@ -27,7 +27,7 @@ from routecast.router.virtual.catalogue import read_technology
 from routecast.study.reading import read_study
 from routecast.testbed.reading import read_testbed
 
-__all__ = ["faults", "files", "subject"]
+__all__ = ["changes_of", "faults", "files", "reader_of", "subject"]
 
 _READERS: dict[str, Callable[[Path], object]] = {
     "router": read_router_and_load,
@@ -79,18 +79,28 @@ def faults(file: Path, folder: Path) -> str:
     beside = folder / file.parent.name
     if not beside.exists():
         shutil.copytree(file.parent, beside)
-    document = tomllib.loads(file.read_text())
-    places = list(_leaves(document))
-    chosen = places[:: -(-len(places) // _MOST_KEYS)]
-    kind = file.name.split(".")[-2] if file.name.count(".") > 1 else file.parent.name
+    read = reader_of(file)
     lines = [f"# {file.relative_to(ROOT)}, one key changed in each"]
     target = beside / file.name
-    for place in chosen:
-        for what, changed in _changes(document, place):
-            target.write_text(tomli_w.dumps(changed))
-            lines += [f"- {_shown(place)}: {what}", *(f"  {line}" for line in _said(_READERS[kind], target, folder))]
+    for place, what, changed in changes_of(file):
+        target.write_text(tomli_w.dumps(changed))
+        lines += [f"- {_shown(place)}: {what}", *(f"  {line}" for line in _said(read, target, folder))]
     target.write_text(file.read_text())
     return "\n".join(lines) + "\n"
+
+
+def reader_of(file: Path) -> Callable[[Path], object]:
+    """Return the function that reads a file of this kind."""
+    return _READERS[file.name.split(".")[-2] if file.name.count(".") > 1 else file.parent.name]
+
+
+def changes_of(file: Path) -> Iterator[tuple[Path_, str, dict[str, Any]]]:
+    """Yield the changed place of a file, what is changed there, and the changed document."""
+    document = tomllib.loads(file.read_text())
+    places = list(_leaves(document))
+    for place in places[:: -(-len(places) // _MOST_KEYS)]:
+        for what, changed in _changes(document, place):
+            yield place, what, changed
 
 
 def _said(read: Callable[[Path], object], target: Path, folder: Path) -> list[str]:

@@ -11,6 +11,7 @@ Numbers may differ a little from machine to machine, so they are compared with a
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shlex
@@ -22,11 +23,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from in_process import completed, copy_to_go_on
 
+from routecast.calibration.board import Weakness
 from routecast.testbed.checks import NAMESPACE_CAPABILITIES, missing
 
 ROOT = Path(__file__).parents[2]
@@ -166,10 +169,32 @@ def in_the_checkout(tmp_path: Path, study: Callable[[str], Path]) -> Typed:
     return run
 
 
+@pytest.fixture
+def recorded_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``routecast board --weaknesses`` print those of the corpus: to calibrate the whole board takes a minute.
+
+    Thorough tests hold the corpus to the board (tests/calibration/test_board.py), and the page to it.
+    """
+    _, _, text = (ROOT / "tests" / "corpus" / "board.txt").read_text(encoding="utf-8").partition("\n")
+    recorded = json.loads(text)
+    keys = {name: key for key, _, name in (column.rpartition("=") for column in Weakness.SUMMARY)}
+    weaknesses = tuple(
+        Weakness(**{name: row[key or name] for name, key in keys.items()}) for row in recorded["weaknesses"]
+    )
+    board = SimpleNamespace(weaknesses=weaknesses, worse=lambda: recorded["worse"])
+    monkeypatch.setattr("routecast.calibration.board.run_board", lambda _: board)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("recorded_board")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, tmp_path: Path, in_the_checkout: Typed) -> None:
     run_page(page, tmp_path / "work", in_the_checkout)
+
+
+@pytest.mark.thorough
+def test_the_board_prints_what_the_page_of_validation_shows(tmp_path: Path, in_the_checkout: Typed) -> None:
+    run_page(ROOT / "docs" / "validation.md", tmp_path / "work", in_the_checkout)
 
 
 @pytest.mark.thorough

@@ -19,6 +19,9 @@ ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in SECT
         # Memik et al. 2001: NetBench's nine applications; Ramaswamy & Wolf 2003: PacketBench's.
         *("CRC", "TL", "ROUTE", "DRR", "NAT", "IPCHAINS", "URL", "DH", "MD5"),
         *("branch prediction", "IPv4-radix", "IPv4-trie", "flow classification", "TSA"),
+        *("DIST", "FEDERICA", "static ARP", "Click", "FPGA", "VALE", "netmap", "OpenVZ", "Migration", "SystemC"),
+        *("XORP", "Quagga", "RouteBricks", "PacketShader", "TSO", "DCA", "pktgen", "Turbo Boost", "OMNeT++"),
+        *("DPPD", "PROX", "OpenStack", "figs. 1 to 6", "LLTX", "jitter of PL-VINI", "crossbar", "IXP1200"),
         *("ShaRE", "Baker", "Everest", "NP-Click", "Reservation-based CPU scheduling", "figs. 7.7 to 7.10"),
     ],
 )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from in_process import completed
 
+import routecast
 from routecast.evaluate.simulate import Simulate
 from routecast.router.files import build_router, read_router_and_load
 
@@ -48,18 +49,36 @@ def wait(page: Any, expression: str) -> None:
         page.wait_for_timeout(20)
 
 
+Explored = Callable[[str], Path]
+
+
 @pytest.fixture(scope="module")
-def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All example routers as pages."""
-    folder = tmp_path_factory.mktemp("gallery")
-    done = completed("explore", "--gallery", folder)
+def explored(tmp_path_factory: pytest.TempPathFactory) -> Explored:
+    """Write the page of an example router, once for all tests that open it."""
+    folder = tmp_path_factory.mktemp("explored")
+
+    def page(name: str) -> Path:
+        path = folder / f"{name}.html"
+        if not path.exists():
+            done = completed("explore", EXAMPLES / f"{name}.router.toml", "--out", path)
+            assert done.returncode == 0, done.stderr
+        return path
+
+    return page
+
+
+@pytest.mark.thorough
+def test_the_gallery_has_a_page_of_every_example(tmp_path: Path) -> None:
+    done = completed("explore", "--gallery", tmp_path)
     assert done.returncode == 0, done.stderr
-    return folder
+    shipped = Path(routecast.__file__).parent / "data" / "examples"
+    names = {path.name.removesuffix(".router.toml") for path in shipped.glob("*.router.toml")}
+    assert {path.stem for path in tmp_path.glob("*.html")} == names | {"index"}
 
 
 @pytest.mark.parametrize("name", ROUTERS)
-def test_the_page_says_what_simulate_says(name: str, gallery: Path, page_of: Callable[[Path], Any]) -> None:
-    opened = page_of(gallery / f"{name}.html")
+def test_the_page_says_what_simulate_says(name: str, explored: Explored, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(explored(name))
     wait(opened.page, "globalThis.explorer && explorer.point")
     model, load = read_router_and_load(EXAMPLES / f"{name}.router.toml")
     assert load is not None
@@ -85,9 +104,11 @@ def test_the_page_says_what_simulate_says(name: str, gallery: Path, page_of: Cal
     assert [address for address in opened.requests if not address.startswith("blob:")] == opened.requests[:1]
 
 
-def test_turned_controls_are_the_router_file_that_the_page_saves(gallery: Path, page_of: Callable[[Path], Any]) -> None:
+def test_turned_controls_are_the_router_file_that_the_page_saves(
+    explored: Explored, page_of: Callable[[Path], Any]
+) -> None:
     for name in ("multicore", "green", "two_pools", "ixp2850-parallel"):
-        opened = page_of(gallery / f"{name}.html")
+        opened = page_of(explored(name))
         wait(opened.page, "globalThis.explorer && explorer.point")
         keys = opened.page.evaluate("explorer.panel.controls.map(({key, values}) => [key, values.length])")
         settings = {key: (3 * number + 1) % count for number, (key, count) in enumerate(keys)}
@@ -104,8 +125,8 @@ def test_turned_controls_are_the_router_file_that_the_page_saves(gallery: Path, 
             assert result["watts"] == pytest.approx(trial.power.mean_w, rel=1e-9), text
 
 
-def test_a_slider_moves_the_curves(gallery: Path, page_of: Callable[[Path], Any]) -> None:
-    opened = page_of(gallery / "multicore.html")
+def test_a_slider_moves_the_curves(explored: Explored, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(explored("multicore"))
     page = opened.page
     wait(page, "globalThis.explorer && explorer.points && !explorer.inFlight")
     assert "4" in page.locator("output[for=live-cores]").inner_text()
@@ -122,16 +143,16 @@ def test_a_slider_moves_the_curves(gallery: Path, page_of: Callable[[Path], Any]
 
 
 def test_the_state_in_the_address_is_taken_up_and_a_forged_one_is_not(
-    gallery: Path, page_of: Callable[[Path], Any]
+    explored: Explored, page_of: Callable[[Path], Any]
 ) -> None:
-    opened = page_of(gallery / "multicore.html")
+    opened = page_of(explored("multicore"))
     page = opened.page
-    page.goto(f"{(gallery / 'multicore.html').as_uri()}#cores=7&frame=512+B&load=3e6&over=cores")
+    page.goto(f"{explored('multicore').as_uri()}#cores=7&frame=512+B&load=3e6&over=cores")
     page.reload()
     wait(page, "globalThis.explorer && explorer.points")
     assert page.evaluate("[explorer.ratePps, explorer.axis, explorer.point.busy.length]") == [3e6, "cores", 7]
     forged = "#cores=9999&frame=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&load=-1&over=constructor&__proto__=1&zz=1"
-    page.goto((gallery / "multicore.html").as_uri() + forged)
+    page.goto(explored("multicore").as_uri() + forged)
     page.reload()
     wait(page, "globalThis.explorer && explorer.point")
     assert page.evaluate("[explorer.ratePps, explorer.axis, explorer.positions.cores]") == [8e6, "load", 3]
@@ -169,16 +190,18 @@ def test_a_calibrated_router_shows_its_interval_and_its_measurements(
 
 @pytest.mark.parametrize("width_px", [1400, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_scrolls_sideways(width_px: int, scheme: Any, gallery: Path, page_of: Callable[[Path], Any]) -> None:
-    opened = page_of(gallery / "green.html")
+def test_nothing_scrolls_sideways(
+    width_px: int, scheme: Any, explored: Explored, page_of: Callable[[Path], Any]
+) -> None:
+    opened = page_of(explored("green"))
     opened.page.emulate_media(color_scheme=scheme)
     opened.page.set_viewport_size({"width": width_px, "height": 844})
     wait(opened.page, "globalThis.explorer && explorer.points")
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= width_px
 
 
-def test_a_browser_without_webassembly_keeps_the_figure(gallery: Path, page_of: Callable[[Path], Any]) -> None:
-    opened = page_of(gallery / "multicore.html")
+def test_a_browser_without_webassembly_keeps_the_figure(explored: Explored, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(explored("multicore"))
     opened.page.add_init_script("delete globalThis.WebAssembly")
     opened.page.reload()
     note = opened.page.locator(".live-note")
@@ -221,8 +244,10 @@ def test_the_page_of_a_study_can_be_turned(study: Any, page_of: Callable[[Path],
     assert [low, high] == pytest.approx([row["low_pps"], row["high_pps"]], rel=0.01)
 
 
-def test_frames_move_in_slow_motion_where_the_simulator_has_them(gallery: Path, page_of: Callable[[Path], Any]) -> None:
-    opened = page_of(gallery / "multicore.html")
+def test_frames_move_in_slow_motion_where_the_simulator_has_them(
+    explored: Explored, page_of: Callable[[Path], Any]
+) -> None:
+    opened = page_of(explored("multicore"))
     page = opened.page
     wait(page, "globalThis.explorer && explorer.points")
     page.locator(".live-planes summary").click()
@@ -254,8 +279,8 @@ def test_frames_move_in_slow_motion_where_the_simulator_has_them(gallery: Path, 
     assert opened.console == []
 
 
-def test_a_model_too_large_for_the_picture_is_reported(gallery: Path, page_of: Callable[[Path], Any]) -> None:
-    opened = page_of(gallery / "smartnic.html")
+def test_a_model_too_large_for_the_picture_is_reported(explored: Explored, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(explored("smartnic"))
     wait(opened.page, "globalThis.explorer && explorer.point")
     opened.page.locator(".live-planes summary").click()
     wait(opened.page, "explorer.planes.note.textContent.includes('too many to be drawn')")
@@ -264,9 +289,9 @@ def test_a_model_too_large_for_the_picture_is_reported(gallery: Path, page_of: C
 
 
 def test_two_variants_are_pinned_and_curves_are_saved(
-    gallery: Path, page_of: Callable[[Path], Any], tmp_path: Path
+    explored: Explored, page_of: Callable[[Path], Any], tmp_path: Path
 ) -> None:
-    opened = page_of(gallery / "multicore.html")
+    opened = page_of(explored("multicore"))
     page = opened.page
     wait(page, "globalThis.explorer && explorer.points && !explorer.inFlight")
     page.get_by_role("button", name="Pin").click()
@@ -329,8 +354,8 @@ def test_a_fact_that_no_rate_tells_is_a_switch(tmp_path: Path, page_of: Callable
     assert opened.console == []
 
 
-def test_a_long_simulation_is_reported_and_can_be_left(gallery: Path, page_of: Callable[[Path], Any]) -> None:
-    opened = page_of(gallery / "multicore.html")
+def test_a_long_simulation_is_reported_and_can_be_left(explored: Explored, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(explored("multicore"))
     page = opened.page
     wait(page, "globalThis.explorer && explorer.points && !explorer.inFlight")
     # As if this router were a thousand times slower to simulate: minutes for the first point.

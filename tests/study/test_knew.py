@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from routecast.study.engine import run_study, terminal_summary
 from routecast.study.knew import NOT_SAID, Group, Knowledge, counted_group, roles_of
 from routecast.study.reading import find_study, read_study, shipped_studies
 
+REPORTS = Path(__file__).parents[1] / "corpus" / "study"
+DEFINED = "Predicted: no part of the model depends on them."
 ROLES = {"calibrated on", "chosen in sight of", "predicted"}
 
 CURVES = """kind = "curves"
@@ -61,6 +65,26 @@ def test_li_2012_and_meyer_2014_are_in_sight_and_only_what_is_measured_afterward
         if any(row.role == "predicted" for row in read_study(find_study(name)).study.known())
     }
     assert predicted == {"host_functions", "local_router", "multistage_real"}
+
+
+def calls_predicted(report: str, source: str) -> list[str]:
+    """Return where a report speaks of predictions, but for forecasts, the role's definition and the source's title."""
+    report = re.sub(r'<section id="[^"]*">\s*<h2>Forecast: .*?</section>', "", report, flags=re.DOTALL)
+    text = " ".join(unescape(re.sub(r"<[^>]*>", " ", report)).split())
+    for known in (DEFINED, " ".join(source.split())):
+        text = text.replace(known, "")
+    return re.findall(r".{0,40}[Pp]redict.{0,40}", text)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in REPORTS.glob("*.html")))
+def test_a_report_calls_nothing_predicted_that_the_model_knew(name: str) -> None:
+    study = read_study(find_study(name)).study
+    assert "predicted" not in {row.role for row in study.known()}
+    report = (REPORTS / f"{name}.html").read_text(encoding="utf-8")
+    assert DEFINED in report
+    assert calls_predicted(report, getattr(study, "source", "")) == []
+    # The positive control: with the word at a value it is seen.
+    assert calls_predicted(report.replace("<td", "<td>predicted</td><td", 1), getattr(study, "source", ""))
 
 
 def test_unstated_facts_are_neither_printed_nor_guessed() -> None:

@@ -188,6 +188,18 @@ MISSING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
     ),
     ("namespaces", {"proc/sys/user/max_net_namespaces": "0"}, "is 0", "max_net_namespaces=64"),
     ("bpffs", {"proc/mounts": "proc /proc proc rw 0 0"}, "not mounted", "mount -t bpf"),
+    (
+        "bpffs",
+        {"proc/mounts": "bpf /run/routecast/other.multistage/bpf bpf rw,mode=700 0 0"},
+        "not at /sys/fs/bpf, only at /run/routecast/other.multistage/bpf",
+        "mount -t bpf bpf /sys/fs/bpf",
+    ),
+    (
+        "huge pages",
+        {"proc/mounts": "bpf /sys/fs/bpf bpf rw 0 0\nhugetlbfs /run/hugepages/kvm hugetlbfs rw,gid=107 0 0"},
+        "hugetlbfs only at /run/hugepages/kvm",
+        "mount -t hugetlbfs",
+    ),
     ("huge pages", {"proc/meminfo": "HugePages_Total: 0\nHugePages_Free: 0"}, "0 of 0", "nr_hugepages"),
     (
         "power",

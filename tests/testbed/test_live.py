@@ -27,7 +27,7 @@ def lossy(outcome: dict[str, Any]) -> None:
 
 
 def read(port: int, path: str = "/metrics") -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5.0) as page:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60.0) as page:
         return str(page.read().decode())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed._snapshots import CoreTimes
-from routecast.testbed.checks import Limits, disturbances
+from routecast.testbed.checks import Limits, disturbances, reset_reasons
 from routecast.testbed.dut_host import DeviceSite
 from routecast.testbed.measure import Measure, Phases
 
@@ -552,7 +553,7 @@ def test_without_loss_the_load_is_the_bottleneck_and_otherwise_nobody_is_accused
 def test_a_reset_happens_during_the_trial_and_the_device_is_settled_again() -> None:
     bed = FakeBed()
     happened = threading.Event()
-    tester = FakeTester(lambda outcome: happened.wait(5) and None)
+    tester = FakeTester(lambda outcome: happened.wait(5) and None, clock_s=time.monotonic)
     restart = bed.device.restart
 
     def noticed(kind: str) -> None:
@@ -565,6 +566,75 @@ def test_a_reset_happens_during_the_trial_and_the_device_is_settled_again() -> N
     assert bed.device.resets == ["process"]
     assert bed.binding_count == 2
     assert "reset of the process" in trial.notes[0]
+
+
+def lasting(length_s: float, *losses_s: tuple[float, float] | None) -> FakeTester:
+    """A tester whose trials last and lose frames from one time to another."""
+
+    def change(outcome: dict[str, Any]) -> None:
+        time.sleep(length_s)
+        loss_s = losses_s[min(len(tester.counted), len(losses_s)) - 1]
+        for stream in outcome["streams"]:
+            stream["lost_frames"] = 0 if loss_s is None else 100
+            stream["received_frames"] = stream["sent_frames"] - stream["lost_frames"]
+            stream["first_loss_s"], stream["last_loss_s"] = loss_s or (None, None)
+
+    tester = FakeTester(change, clock_s=time.monotonic)
+    return tester
+
+
+def test_a_reset_without_effect_in_its_trial_is_invalid_and_repeated() -> None:
+    bed = FakeBed()
+
+    def late(kind: str) -> None:
+        """Takes effect after the end of the first trial."""
+        time.sleep(0.0 if bed.device.resets else 1.2)
+        bed.device.resets.append(kind)
+
+    bed.device.restart = late
+    with measure(lasting(1.0, None, (0.9, 0.95)), bed, retries=2) as evaluator:
+        trial = evaluator.reset_trial(load(), 1.0, kind="process", at_s=0.05)
+    assert trial.is_valid
+    assert (trial.attempts, len(bed.device.resets)) == (2, 2)
+
+
+def test_a_device_that_is_back_in_time_without_a_loss_is_a_result() -> None:
+    with measure(lasting(1.0, None)) as evaluator:
+        trial = evaluator.reset_trial(load(), 1.0, kind="process", at_s=0.05)
+    assert trial.is_valid
+    assert trial.dropped_frames == 0
+
+
+def test_a_reset_after_the_last_frame_is_invalid() -> None:
+    """The tester waits for residual frames: a reset in that time belongs to no trial."""
+    with measure(lasting(1.0, None), phases=Phases(warmup_s=0.1)) as evaluator:
+        trial = evaluator.reset_trial(load(), 0.2, kind="process", at_s=0.15)
+    assert trial.invalid == ("the trial ended before the reset",)
+    assert disturbances(trial)
+
+
+@pytest.mark.parametrize(
+    ("loss_s", "began_s", "ended_s", "reason"),
+    [
+        ((15.0, 75.0), 15.0, 90.0, ""),  # it does not come back, which is the device's result
+        ((70.0, 75.0), 15.0, 90.0, "so late that the trial ended first: frames were lost from 70 s on"),
+        ((70.0, 75.0), 70.0, 90.0, "so late that the trial ended first"),
+        ((70.0, 72.0), 70.0, 90.0, ""),
+        ((1.0, 2.0), 15.0, 90.0, "took no effect"),  # a loss before the reset is none of its
+        ((1.0, 2.0), 15.0, 16.0, ""),
+        (None, 75.0, 90.0, "the trial ended before the reset"),
+        (None, math.inf, math.inf, "the trial ended before the reset"),
+    ],
+)
+def test_a_reset_is_judged_by_its_loss_and_its_times(
+    loss_s: tuple[float, float] | None, began_s: float, ended_s: float, reason: str
+) -> None:
+    with measure(FakeTester()) as evaluator:
+        trial = evaluator.trial(load(), 0.1)
+    first_s, last_s = loss_s or (math.nan, math.nan)
+    trial = replace(trial, duration_s=75.0, first_loss_s=first_s, last_loss_s=last_s)
+    reasons = reset_reasons(trial, kind="process", planned_s=15.0, began_s=began_s, ended_s=ended_s)
+    assert (reason in "".join(reasons)) if reason else not reasons
 
 
 def test_a_reset_that_the_device_has_not_is_refused() -> None:

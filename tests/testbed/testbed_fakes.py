@@ -191,10 +191,14 @@ def stream_outcome(stream: Mapping[str, Any], duration_s: float, loss_ratio: flo
 
 
 class FakeTester:
-    """Answers every request; each of ``changes`` alters a counted trial, the last also all further trials."""
+    """Answers every request; each of ``changes`` alters a counted trial, the last also all further trials.
 
-    def __init__(self, *changes: Change, loss_ratio: float = 0.0) -> None:
+    ``clock_s`` returns the time of the first counted frame on the monotonic clock.
+    """
+
+    def __init__(self, *changes: Change, loss_ratio: float = 0.0, clock_s: Callable[[], float] = lambda: 1.0) -> None:
         self.changes = list(changes)
+        self.clock_s = clock_s
         self.loss_ratio = loss_ratio
         self.requests: list[dict[str, Any]] = []
         self.configuration: Mapping[str, Any] = {}
@@ -212,6 +216,7 @@ class FakeTester:
     def trial(self, request: str, on_progress: Callable[[float], object] | None = None) -> str:
         decoded = json.loads(request)
         self.requests.append(decoded)
+        begin_s = self.clock_s()
         outcome: dict[str, Any] = {
             "streams": [
                 stream_outcome(stream, decoded["duration_s"], self.loss_ratio) for stream in decoded["streams"]
@@ -220,7 +225,7 @@ class FakeTester:
             "settled_s": 0.01,
             "back_end": {},
             "cpu": {"send_busy_ratio": 0.5, "send_preemptions": 0},
-            "clock": {"monotonic_s": 1.0, "realtime_s": 2.0},
+            "clock": {"monotonic_s": begin_s, "realtime_s": 2.0},
             "stopped": False,
         }
         if on_progress:

@@ -11,6 +11,8 @@ The floor of the machine is the loss of a wire without a device at the rates of 
     device:   generator ── wire ── device ── wire ── receiver     device and machine lose
     floor:    generator ────────── wire ──────────── receiver     only the machine loses
 
+The trials at a rate can differ in loss. A row shows the worst of them, and names that trial.
+
 The floor is reported beside the throughput. It changes no rate, no table of losses and no confirmation.
 """
 
@@ -23,6 +25,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from routecast.benchmark.journal import TrialRecord
+from routecast.benchmark.procedures.frame_loss import FrameLossRow
+from routecast.benchmark.procedures.latency import LatencyRow
 from routecast.benchmark.procedures.procedure import percent_of, plural
 from routecast.benchmark.procedures.throughput import GREATEST, ThroughputRow, power_of_longest
 from routecast.benchmark.search import binary_search, verified
@@ -163,7 +167,7 @@ def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
     goal = next(candidate for candidate in stage.profile.throughput.goal if candidate.name == row.goal)
     full_length = replace(goal, initial_trial=duration_s, final_trial=duration_s, duration_sum=duration_s)
     is_met = math.isfinite(row.throughput_pps)
-    min_pps = row.throughput_pps if is_met else stage.profile.throughput.least * stage.theoretical_pps
+    min_pps = row.throughput_pps if is_met else stage.least_pps
     if row.upper_pps - min_pps <= goal.width * row.upper_pps:
         return
 
@@ -253,6 +257,67 @@ def _row_at(row: ThroughputRow, rate_pps: float) -> ThroughputRow:
         power=None,
         limit="",
     )
+
+
+def frame_loss_at_its_worst(rows: Sequence[FrameLossRow], records: Sequence[TrialRecord]) -> tuple[FrameLossRow, ...]:
+    """Return rows of frame loss with the worst of the trials of latency and frame loss at their rates."""
+    return tuple(_frame_loss_at_its_worst(row, records) for row in rows)
+
+
+def _frame_loss_at_its_worst(row: FrameLossRow, records: Sequence[TrialRecord]) -> FrameLossRow:
+    worst, losses = _worst_at(row.intended_pps, records, CONFIRMING)
+    if row.outcome != "found" or worst is None or len(losses) == 1:
+        return row
+    return replace(
+        row,
+        offered_pps=worst.trial.offered_pps,
+        forwarded_pps=worst.trial.forwarded_pps,
+        loss_ratio=max(losses),
+        worst_trial=_trial_name(worst),
+    )
+
+
+def latency_at_its_worst(rows: Sequence[LatencyRow], records: Sequence[TrialRecord]) -> tuple[LatencyRow, ...]:
+    """Return rows of latency with the greatest loss of the trials of latency and frame loss at their rates."""
+    return tuple(_latency_at_its_worst(row, records) for row in rows)
+
+
+def _latency_at_its_worst(row: LatencyRow, records: Sequence[TrialRecord]) -> LatencyRow:
+    worst, losses = _worst_at(row.rate_pps, records, CONFIRMING)
+    if worst is None or len(losses) == 1:
+        return row
+    return replace(row, loss_ratio=max(losses), worst_trial=_trial_name(worst))
+
+
+def throughput_at_its_worst(rows: Sequence[ThroughputRow], records: Sequence[TrialRecord]) -> tuple[ThroughputRow, ...]:
+    """Return rows of throughput with the worst trial at their rate, if it lost more than the goal tolerates."""
+    return tuple(_throughput_at_its_worst(row, records) for row in rows)
+
+
+def _throughput_at_its_worst(row: ThroughputRow, records: Sequence[TrialRecord]) -> ThroughputRow:
+    worst, losses = _worst_at(row.throughput_pps, records, _STEADY_PROCEDURES)
+    if worst is None or max(losses) <= row.loss_ratio:
+        return row
+    return replace(row, worst_loss_ratio=max(losses), worst_trial=_trial_name(worst))
+
+
+def _worst_at(
+    rate_pps: float, records: Sequence[TrialRecord], procedures: Sequence[str]
+) -> tuple[TrialRecord | None, set[float]]:
+    """Return the valid trial at a rate that lost most, and the different losses of the trials there."""
+    losses = {
+        record.number: counts_of(record.trial, record.trial.duration_s).loss_ratio
+        for record in records
+        if record.procedure in procedures and record.purpose != GREATEST and record.trial.is_valid
+        if math.isclose(record.rate_pps, rate_pps, rel_tol=_SAME_RATE_RATIO)
+    }
+    worst = max(losses, key=lambda number: losses[number], default=None)
+    return next((record for record in records if record.number == worst), None), set(losses.values())
+
+
+def _trial_name(record: TrialRecord) -> str:
+    """Name a trial as the table of all trials lists it."""
+    return f"trial {record.number} ({record.procedure.replace('_', ' ')}, {record.purpose})"
 
 
 def with_floor(row: ThroughputRow, open_stage: Callable[[], Stage], records: Sequence[TrialRecord]) -> ThroughputRow:

@@ -130,8 +130,10 @@ def open_journal(folder: Path | None, run: str) -> Iterator[Journal]:
 
     try:
         with Ledger(folder, COLUMNS, table=TABLE, summary=SUMMARY) as ledger:
-            others = {str(row["run"]) for row in ledger.rows.values()} - {run}
-            if others:
+            others = [row for row in ledger.rows.values() if row["run"] != run]
+            if others and all(row["invalid"] for row in others):
+                ledger.start_over()  # an interrupted benchmark without a valid trial has nothing to lose
+            elif others:
                 message = (
                     "holds the trials of another benchmark that was interrupted: finish it with its own command, "
                     "remove them, or give another folder with --out"

@@ -127,8 +127,9 @@ def find_overload_pps(
         else:
             rate_pps *= _GROWTH
     causes = f" ({'; '.join(reasons)})" if reasons else ""
-    remedy = "slow the device down, or use a faster tester"
     if reached is None:
+        remedy = "`routecast doctor` names what disturbs this machine"
         raise EnvironmentProblem(f"no valid trial up to {rate_pps:,.0f} frames/s{causes}; {remedy}")
+    remedy = "slow the device down (its option slowdown, where it has one), or use a faster tester"
     message = f"the tester reaches no overload: {reached.forwarded_pps:,.0f} frames/s were forwarded without clear loss"
     raise NoOverload(reached.forwarded_pps, reached.intended_pps, f"{message}{causes}; {remedy}")

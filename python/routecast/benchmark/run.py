@@ -8,7 +8,7 @@ import math
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,8 +23,11 @@ from routecast.benchmark._confirmation import (
     CONFIRMING,
     FLOOR_LEFT_OUT,
     confirmed_rows,
+    frame_loss_at_its_worst,
+    latency_at_its_worst,
     longest_at,
     search_below,
+    throughput_at_its_worst,
     trials_in_doubt,
     with_floor,
 )
@@ -33,7 +36,7 @@ from routecast.benchmark.journal import FLOOR, SUMMARY, TrialRecord, open_journa
 from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
 from routecast.benchmark.procedures.procedure import LeftOut, NotRun
-from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceiling
+from routecast.benchmark.procedures.throughput import ThroughputRow, confirmation_text, find_ceiling
 from routecast.benchmark.result import BenchmarkResult, MixFacts, Setup
 from routecast.benchmark.rig import Rig
 from routecast.benchmark.stage import InvalidTrial, Stage
@@ -47,6 +50,16 @@ __all__ = ["run_benchmark"]
 
 _NO_POWER = ("no power here", "power: ", "power is not metered")
 """Beginnings of the notes on missing watts."""
+
+_MAX_MOVES = 4
+"""Greatest number of times that latency follows a throughput that its own trials lower."""
+
+_AT_ITS_WORST: Mapping[str, Callable[[Sequence[Any], Sequence[TrialRecord]], tuple[Any, ...]]] = {
+    "throughput": throughput_at_its_worst,
+    "latency": latency_at_its_worst,
+    "frame_loss": frame_loss_at_its_worst,
+}
+"""Functions that give the rows of a stream and frame size the worst of the trials at their rates, by procedure."""
 
 _FRAME_FORMAT = (
     "UDP echo requests over {protocols} in Ethernet II frames (RFC 2544 appendix C.2), port 7 for one pair of "
@@ -149,7 +162,7 @@ def _run_size(run: _Run, stream: Stream, size: float, make_stage: Callable[..., 
     for name in procedures:
         procedure = PROCEDURES[name]
         if base is not None and stage is not None and not is_confirmed and name not in CONFIRMING:
-            base, is_confirmed = _confirm(run, stage, procedures), True
+            base, is_confirmed = _confirm(run, stage, make_stage, procedures), True
             _measure_floor(run, stage, make_stage, base)
         run.clock.begin(stream, size, name)
         stage = make_stage(procedure=name, max_pps=max_pps)
@@ -169,7 +182,10 @@ def _run_size(run: _Run, stream: Stream, size: float, make_stage: Callable[..., 
                 base = _base(run.plan, rows)
         run.clock.end()
     if base is not None and stage is not None and not is_confirmed:
-        _measure_floor(run, stage, make_stage, _confirm(run, stage, procedures))
+        _measure_floor(run, stage, make_stage, _confirm(run, stage, make_stage, procedures))
+    if stage is not None:
+        for name, at_its_worst in _AT_ITS_WORST.items():
+            _replace_rows(run, stage, name, _with_records(at_its_worst, stage.own_records))
 
 
 def _measure_floor(run: _Run, stage: Stage, make_stage: Callable[..., Stage], base: ThroughputRow) -> None:
@@ -186,16 +202,72 @@ def _measure_floor(run: _Run, stage: Stage, make_stage: Callable[..., Stage], ba
     )
 
 
-def _confirm(run: _Run, stage: Stage, procedures: Sequence[str]) -> ThroughputRow:
+def _replace_rows(
+    run: _Run, stage: Stage, name: str, change: Callable[[Sequence[Any]], Sequence[Any]]
+) -> Sequence[Any]:
+    """Replace the rows of a procedure that belong to a stage's stream and frame size; return the new rows."""
+    key = (stage.stream.name, stage.frame_bytes)
+    all_rows = run.rows[name]
+    indices = [index for index, row in enumerate(all_rows) if (row.stream, row.frame_bytes) == key]
+    changed = change([all_rows[index] for index in indices])
+    for index, row in zip(indices, changed, strict=True):
+        all_rows[index] = row
+    return changed
+
+
+def _confirm(run: _Run, stage: Stage, make_stage: Callable[..., Stage], procedures: Sequence[str]) -> ThroughputRow:
     """Replace the throughput rows of a stage's stream and frame size by rows that the trials so far confirm.
 
-    Returns the row of the base goal.
+    Where they lower the throughput, what was measured at it is measured again at the lowered rate; these trials can
+    lower it further. Returns the row of the base goal.
     """
-    key = (stage.stream.name, stage.frame_bytes)
+    searched: Sequence[ThroughputRow] = _replace_rows(run, stage, "throughput", lambda rows: rows)
     # The trials have the name of the procedure whose loss they repeat, but other keys in the journal.
-    stage = replace(stage, identity=f"{stage.identity}/{CONFIRM}")
-    all_rows: list[ThroughputRow] = run.rows["throughput"]
-    indices = [index for index, row in enumerate(all_rows) if (row.stream, row.frame_bytes) == key]
+    confirming = replace(stage, identity=f"{stage.identity}/{CONFIRM}")
+    resting = [name for name in procedures if name in CONFIRMING and PROCEDURES[name].rests_on_throughput]
+    base_pps = _base(run.plan, searched).throughput_pps
+    for move in range(1, _MAX_MOVES + 1):
+        confirmed = _confirmed(run, confirming, searched, procedures)
+        base = _base(run.plan, confirmed)
+        is_same = math.isclose(base.throughput_pps, base_pps, rel_tol=1e-9) or not math.isfinite(base_pps)
+        if is_same or not resting:
+            break
+        is_last = move == _MAX_MOVES or not math.isfinite(base.throughput_pps)
+        for name in resting:
+            if is_last:
+                reason = f"the throughput was lowered after these trials, {confirmation_text(base)}"
+                _replace_rows(run, stage, name, partial(_undetermined, reason))
+            else:
+                moved = make_stage(procedure=name, max_pps=stage.max_pps)
+                moved.identity = f"{moved.identity}/lowered {move}"
+                _replace_rows(run, stage, name, partial(_measured_again, PROCEDURES[name], moved, base.throughput_pps))
+        if is_last:
+            break
+        base_pps = base.throughput_pps
+    _replace_rows(run, stage, "throughput", lambda _: confirmed)
+    return base
+
+
+def _undetermined(reason: str, rows: Sequence[Any]) -> list[Any]:
+    return [replace(row, outcome="undetermined", reason="; ".join(filter(None, (row.reason, reason)))) for row in rows]
+
+
+def _measured_again(procedure: Procedure, stage: Stage, throughput_pps: float, rows: Sequence[Any]) -> Sequence[Any]:
+    """Return the rows of a procedure at another throughput, in the place of ``rows``."""
+    again: Sequence[Any] = procedure.run(stage, throughput_pps)
+    return again
+
+
+def _with_records(
+    change: Callable[[Sequence[Any], Sequence[TrialRecord]], Sequence[Any]], records: Sequence[TrialRecord]
+) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    return lambda rows: change(rows, records)
+
+
+def _confirmed(
+    run: _Run, stage: Stage, searched: Sequence[ThroughputRow], procedures: Sequence[str]
+) -> tuple[ThroughputRow, ...]:
+    """Return the rows of a search that the trials so far and those of ``stage`` confirm."""
 
     def repeat_doubtful(rows: Sequence[ThroughputRow]) -> None:
         for record, more in list(trials_in_doubt(rows, stage.own_records)):
@@ -204,7 +276,6 @@ def _confirm(run: _Run, stage: Stage, procedures: Sequence[str]) -> ThroughputRo
                 with contextlib.suppress(InvalidTrial):
                     stage.trial(record.rate_pps, record.trial.duration_s, CONFIRM)
 
-    searched = [all_rows[index] for index in indices]
     exceed_ratio = {goal.name: goal.exceed_ratio for goal in run.plan.profile.throughput.goal}
     confirm = partial(confirmed_rows, searched, procedures=procedures, exceed_ratio=exceed_ratio)
     repeat_doubtful(searched)
@@ -217,9 +288,7 @@ def _confirm(run: _Run, stage: Stage, procedures: Sequence[str]) -> ThroughputRo
             search_below(row, stage, missed.trial.duration_s)
             repeat_doubtful([confirm(stage.own_records)[number]])
             confirmed = confirm(stage.own_records)
-    for index, row in zip(indices, confirmed, strict=True):
-        all_rows[index] = row
-    return _base(run.plan, confirmed)
+    return confirmed
 
 
 def _base(plan: Plan, rows: Sequence[ThroughputRow]) -> ThroughputRow:

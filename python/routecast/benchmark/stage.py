@@ -39,6 +39,9 @@ _BURST_ATTEMPTS = 4
 _COLD_RATE_RATIO = 0.5
 """Share of its greatest rate that a tester of software reaches from the first frame of a short burst on."""
 _SLOW_DOWN_RATIO = 0.8
+_OVERLOAD_LOSS_RATIO = 0.5
+_LEAST_RATIO = 0.1
+"""Least rate of a search over what a router forwards in an overload."""
 
 
 class InvalidTrial(RoutecastError):
@@ -132,6 +135,19 @@ class Stage:
     def maximum_pps(self) -> float:
         """Greatest rate that can be offered: the medium's, or the tester's own where that is less."""
         return min(self.theoretical_pps, self.max_pps)
+
+    @property
+    def least_pps(self) -> float:
+        """Least rate of a search, all ports: the profile's share of the medium.
+
+        It is less for a router that forwards less than ten times that in an overload.
+        """
+        overloads = [record.trial for record in self.own_records if record.trial.is_valid]
+        forwarded_pps = max(
+            (trial.forwarded_pps for trial in overloads if trial.loss_ratio > _OVERLOAD_LOSS_RATIO), default=0.0
+        )
+        least_pps: float = self.profile.throughput.least * self.theoretical_pps
+        return min(least_pps, _LEAST_RATIO * forwarded_pps) if forwarded_pps > 0.0 else least_pps
 
     @property
     def is_counting(self) -> bool:

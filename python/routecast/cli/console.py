@@ -180,6 +180,7 @@ def progress_bar(description: str) -> Iterator[Progress]:
 
         def report(done: int, total: int, step: str = "") -> None:
             nonlocal reported_s
+            total = max(total, done)
             if not console.is_terminal and time.monotonic() - reported_s >= LINE_EVERY_S:
                 reported_s = time.monotonic()
                 remark(f"{description}: {done:,} of {total:,}{f'; {step}' if step else ''}")

@@ -8,6 +8,7 @@ import typer
 
 from routecast.cli.console import data, print_json, remark
 from routecast.cli.options import AsJson
+from routecast.errors import CriterionFailed
 
 if TYPE_CHECKING:
     from routecast.testbed.doctor import ExaminedMachine, Finding
@@ -41,8 +42,8 @@ def doctor(
         )
     else:
         _print(findings, everything=everything)
-    if strict and _count(findings, State.DISTORTS):
-        raise typer.Exit(1)
+    if strict and (distorting := [finding.check for _, finding in findings if finding.state is State.DISTORTS]):
+        raise CriterionFailed(f"this machine distorts measurements (--strict): {', '.join(distorting)}")
 
 
 def _machine(testbed: str | None) -> ExaminedMachine:

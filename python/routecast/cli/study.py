@@ -39,15 +39,18 @@ def _names(incomplete: str) -> list[str]:
 def study(
     name_or_file: Annotated[
         str | None,
-        typer.Argument(metavar="NAME|FILE", help="A shipped study or a *.study.toml.", autocompletion=_names),
+        typer.Argument(
+            metavar="NAME|FILE",
+            help="A shipped study or a *.study.toml; with --copy, the folder of the copy (./NAME-copy if not given).",
+            autocompletion=_names,
+        ),
     ] = None,
     *,
     list_shipped: Annotated[
         bool, typer.Option("--list", help="List the studies that ship: what each shows, and how long it takes.")
     ] = False,
     copy: Annotated[
-        tuple[str, Path] | None,
-        typer.Option("--copy", metavar="NAME DIR", help="Copy a shipped study and the files that it names."),
+        str | None, typer.Option("--copy", metavar="NAME", help="Copy a shipped study and the files that it names.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="--copy: overwrite files that differ.")] = False,
     out: Annotated[
@@ -78,11 +81,14 @@ def study(
     """
     options = {"--out": out, "--save-router": save_router_to, "--force": force or None}
     if list_shipped or copy is not None:
-        _refuse_others("--list" if list_shipped else "--copy", {"a study": name_or_file, "--copy": copy, **options})
+        named = {} if copy is not None and not list_shipped else {"a study": name_or_file}
+        _refuse_others("--list" if list_shipped else "--copy", {**named, "--copy": copy, **options})
         if list_shipped:
             _list(as_json=as_json)
         elif copy is not None:
-            _copy(*copy, force=force, as_json=as_json)
+            if name_or_file == "":
+                raise QuantityProblem("", "--copy: the name of the folder is empty: name one, or leave it out")
+            _copy(copy, Path(name_or_file) if name_or_file else None, force=force, as_json=as_json)
         return
     if name_or_file is None:
         raise QuantityProblem("", "name a study that ships, or a *.study.toml; `routecast study --list` lists them")
@@ -139,7 +145,7 @@ def _list(*, as_json: bool) -> None:
     print_table(data(), studies_table((study.name, study.shows, study.takes, study.needs) for study in studies))
 
 
-def _copy(name: str, folder: Path, *, force: bool, as_json: bool) -> None:
+def _copy(name: str, into: Path | None, *, force: bool, as_json: bool) -> None:
     from routecast.quantity.did_you_mean import did_you_mean
     from routecast.study.reading import SUFFIX, shipped_studies
     from routecast.study.shipped import texts_to_copy
@@ -149,6 +155,8 @@ def _copy(name: str, folder: Path, *, force: bool, as_json: bool) -> None:
     if study_name not in shipped:
         message = f"no study that ships is called {name!r}: {did_you_mean(name, shipped)}; `--list` lists all"
         raise QuantityProblem(name, message)
+    # Apart from ./NAME, which takes the results of the study that ships.
+    folder = into or Path(f"{study_name}-copy")
     copies = copy_files(
         texts_to_copy(shipped[study_name]),
         folder,

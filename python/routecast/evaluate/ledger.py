@@ -43,7 +43,8 @@ class Ledger:
 
     ``folder``: the folder of results, created if missing. A complete run in it starts again, an unfinished run
     continues; ``table``: stem of the table's files; ``summary``: name of the file that marks a complete run; with None
-    the run always continues from the rows on disk. Raises FileProblem: the rows on disk cannot be read.
+    the run always continues from the rows on disk; a file without content has no rows. Raises FileProblem: the rows on
+    disk cannot be read.
     """
 
     def __init__(
@@ -57,14 +58,23 @@ class Ledger:
         folder.mkdir(parents=True, exist_ok=True)
         if summary is not None and (folder / summary).exists():
             (folder / summary).unlink()
-            self._table.unlink(missing_ok=True)
-            shutil.rmtree(self._parts, ignore_errors=True)
+            self._remove_files()
         self._rows = {str(row["task"]): row for row in read_rows(folder, columns, table=table)}
 
     @property
     def rows(self) -> Mapping[str, Row]:
         """Finished rows by the key of their task."""
         return self._rows
+
+    def start_over(self) -> None:
+        """Remove every row, also from disk."""
+        self._rows.clear()
+        self._unwritten.clear()
+        self._remove_files()
+
+    def _remove_files(self) -> None:
+        self._table.unlink(missing_ok=True)
+        shutil.rmtree(self._parts, ignore_errors=True)
 
     def add(self, row: Row) -> None:
         """Add a finished row; it is on disk within half a second."""
@@ -123,6 +133,9 @@ def read_rows(folder: Path, columns: Columns, *, table: str = "results") -> list
     # The table last: a run that ends meanwhile writes it before it removes its parts.
     for path in (*sorted((folder / f"{table}.parts").glob("*.parquet")), folder / f"{table}.parquet"):
         try:
+            # A loss of power leaves a file of no bytes where a run had just begun.
+            if path.stat().st_size == 0:
+                continue
             frame = polars.read_parquet(path)
             # An earlier version may have written fewer columns.
             frame = frame.with_columns(polars.lit(None).alias(name) for name in columns if name not in frame.columns)

@@ -24,7 +24,8 @@ def check_folder(out: Path, kind: str, name: str) -> None:
     Raises FileProblem.
     """
     summary = out / "summary.json"
-    if not summary.exists():
+    # A file of no bytes is what a loss of power leaves of a summary: nobody's results.
+    if not summary.exists() or summary.stat().st_size == 0:
         return
     try:
         document = json.loads(read_text(summary, kind="summary", max_file_bytes=_LARGEST_BYTES))

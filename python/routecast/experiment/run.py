@@ -24,7 +24,7 @@ from routecast.experiment.answer import answer, import_evaluator
 from routecast.experiment.designs import fraction_of
 from routecast.experiment.model import Experiment, Results
 from routecast.experiment.runs import levels_of_row, runs_of, wire_order
-from routecast.experiment.sweep import Shard, answers_on_disk, join, sweep
+from routecast.experiment.sweep import Shard, answers_to_keep, join, sweep
 from routecast.progress import Progress
 from routecast.quantity.whole_file import unfinished
 
@@ -176,7 +176,7 @@ def run_experiment(
         pool.prepare(partial(import_evaluator, experiment.evaluator))
         runs = runs_of(experiment)
         selected = runs if shard is None else shard.of(runs)
-        existing = answers_on_disk(out) if out is not None and out.is_dir() else {}
+        existing = answers_to_keep(out) if out is not None and out.is_dir() else {}
         order = wire_order(experiment.seed, len(runs)) if is_measured else range(len(runs))
         in_order = [runs[position] for position in order]
         answers = sweep(in_order, answer, executor=pool, out=out, on_progress=on_progress, shard=shard)

@@ -39,6 +39,7 @@ __all__ = [
     "Shard",
     "answer_of",
     "answers_on_disk",
+    "answers_to_keep",
     "format_remaining",
     "join",
     "open_answers",
@@ -166,6 +167,15 @@ def answers_on_disk(out: Path) -> Mapping[str, Answer]:
     tables = dict.fromkeys(match[0].rpartition(".")[0] for match in matches if match)
     rows = (row for table in tables for row in read_rows(out, COLUMNS, table=table))
     return {str(row["task"]): answer_of(row) for row in rows}
+
+
+def answers_to_keep(out: Path) -> Mapping[str, Answer]:
+    """Return the answers on disk; none if every run failed, for then what failed may be mended by now.
+
+    Raises FileProblem: a table cannot be read.
+    """
+    answers = answers_on_disk(out)
+    return answers if any(answer.values for answer in answers.values()) else {}
 
 
 def join(runs: Sequence[Run], out: Path) -> tuple[Answer, ...]:
@@ -326,7 +336,7 @@ def open_answers(out: Path | None, table: str) -> Iterator[AnswerStore]:
             stack.enter_context(_locked(out, table))
             ledger = Ledger(out, COLUMNS, table=table, summary=None)
         stack.callback(_close, ledger, out)
-        yield AnswerStore(answers_on_disk(out), ledger, out)
+        yield AnswerStore(answers_to_keep(out), ledger, out)
 
 
 def _close(ledger: Ledger, out: Path) -> None:

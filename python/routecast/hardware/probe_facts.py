@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem, RoutecastError
-from routecast.hardware.model import Nic, Pcie
+from routecast.hardware.catalogue import HOST
+from routecast.hardware.model import Hardware, Nic, Pcie
 from routecast.progress import ShareProgress
 
-__all__ = ["Call", "clock", "cpu_name", "host_facts", "native", "network_cards", "packages"]
+__all__ = ["Call", "clock", "cpu_name", "host_facts", "is_of_this_machine", "native", "network_cards", "packages"]
 
 Call = Literal["probe_host", "run_function", "run_workload", "trace_workload"]
 """Functions of the compiled core that take and return JSON."""
@@ -69,6 +70,15 @@ def cpu_name(proc: Path = _PROC) -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
+
+
+def is_of_this_machine(hardware: Hardware, proc: Path = _PROC) -> bool:
+    """Whether a hardware file is of this machine: a probe wrote it on a processor of the same name.
+
+    A file without the processor's name in its facts is of this machine if it is named as a probe's.
+    """
+    probed = hardware.facts.get("cpu")
+    return hardware.name == HOST if probed is None else probed == cpu_name(proc)
 
 
 def clock(sys: Path = _SYS, proc: Path = _PROC) -> tuple[float | None, str]:

@@ -341,7 +341,8 @@ def check_route(path: str, route: Route, targets: Targets, add: Add) -> None:
         else:
             add(f"{path}.to[{index}]", f'"{name}" is neither task unit nor port: {did_you_mean(name, allowed)}')
     if route.kind == "single" and len(route.to) > 1:
-        add(f"{path}.to", f"has {len(route.to)} targets: kind single has one; use rss, round_robin or random")
+        remedy = "use rss or round_robin, or random with weights"
+        add(f"{path}.to", f"has {len(route.to)} targets: kind single has one; {remedy}")
     if route.kind != "single" and not route.to:
         add(f"{path}.to", f"is empty: kind {route.kind} needs targets to choose from")
     elif route.kind == "by_egress" and len(route.to) != targets.port_count:

@@ -138,6 +138,8 @@ class StudyRun(Generic[Document]):
 
     def report_step(self, step: str) -> None:
         """Report the next step."""
+        # An expected number of steps is a bound, which grows with what proves it too low.
+        self.work = max(self.work, self.done)
         if self.on_progress:
             self.on_progress(self.done, self.work, step)
 
@@ -151,12 +153,19 @@ class StudyRun(Generic[Document]):
         return Ledger(self.out, columns)
 
     def complete(
-        self, ledger: Ledger, tasks: Iterable[StudyTask], *, submit: Submit | None = None, flush_each: bool = False
+        self,
+        ledger: Ledger,
+        tasks: Iterable[StudyTask],
+        *,
+        submit: Submit | None = None,
+        flush_each: bool = False,
+        counts: bool = True,
     ) -> list[Row]:
         """Do the tasks that the ledger lacks, and return the rows of all tasks in order.
 
         ``submit``: starts a call in another process; without it the calls run here, one by one; ``flush_each``: whether
-        each row goes to disk at once, for tasks that take long.
+        each row goes to disk at once, for tasks that take long; ``counts``: whether the tasks are steps of the study,
+        else they are parts of a step that the caller reports.
         """
         tasks = list(tasks)
         missing = {task.key: task for task in tasks if task.key not in ledger.rows}
@@ -170,18 +179,20 @@ class StudyRun(Generic[Document]):
 
         if submit is None:
             for task in tasks:
-                self.step(task.title)
+                if counts:
+                    self.step(task.title)
                 if task.key not in ledger.rows:
                     enter(task, task.call())
         else:
-            self.done += len(tasks) - len(missing)
-            if tasks:
+            if counts and tasks:
+                self.done += len(tasks) - len(missing)
                 self.report_step(tasks[0].title)
             futures = {submit(task.call): task for task in missing.values()}
             for future in finished(futures):
                 enter(futures[future], future.result())
-                self.done += 1
-                self.report_step(futures[future].title)
+                if counts:
+                    self.done += 1
+                    self.report_step(futures[future].title)
         return [ledger.rows[task.key] for task in tasks]
 
     def provenance(self, *, seed: int = 0) -> Provenance:

@@ -83,5 +83,5 @@ def studies_table(studies: Iterable[tuple[str, str, str, str]]) -> Table:
         studies,
         ("Study", "What it shows", "Takes", "Needs"),
         name="studies",
-        caption="`routecast study NAME` runs one; `routecast study --copy NAME DIR` copies one with its files.",
+        caption="`routecast study NAME` runs one; `routecast study --copy NAME` copies one with its files.",
     )

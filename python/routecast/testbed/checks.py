@@ -21,7 +21,6 @@ from routecast.testbed._snapshots import MachineSnapshot
 from routecast.testbed.bed import TesterPort
 
 __all__ = [
-    "ENDED_BEFORE_RESET",
     "NAMESPACE_CAPABILITIES",
     "SENDING_CAPABILITIES",
     "Limits",
@@ -32,6 +31,7 @@ __all__ = [
     "notes_of",
     "reasons_against",
     "require",
+    "reset_reasons",
 ]
 
 _CAPABILITY_BITS = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
@@ -47,10 +47,11 @@ _TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM = "the tester sent", "frames/s instead of
 _DROPPED, _MISSED = "the tester itself dropped", "the tester itself missed"
 _SHARED, _STOLEN, _OTHER_WORK, _STALLED = "share core", "the hypervisor took", "other work took", "disturbance:"
 _DEVICE_STARVED = "the device was ready and did not run"
-ENDED_BEFORE_RESET = "the trial ended before the reset"
+_ENDED_BEFORE_RESET = "the trial ended before the reset"
+_NO_EFFECT, _LATE_EFFECT = "took no effect within the trial", "took effect so late that the trial ended first"
 _DISTURBANCE_REASONS = (
     *(_TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM, _DROPPED, _MISSED),
-    *(_SHARED, _STOLEN, _DEVICE_STARVED, ENDED_BEFORE_RESET),
+    *(_SHARED, _STOLEN, _DEVICE_STARVED, _ENDED_BEFORE_RESET, _NO_EFFECT, _LATE_EFFECT),
 )
 _DISTURBANCE_NOTES = (_LATE, _STOLEN, _OTHER_WORK, _STALLED)
 
@@ -146,6 +147,36 @@ def reasons_against(record: TrialRecord) -> tuple[str, ...]:
         )
         for reason in check(record)
     )
+
+
+_IN_FLIGHT_S = 0.01
+"""Time for which a frame that a reset loses may be under way already."""
+_LEAST_REST_RATIO = 0.9
+"""Least time from the effect of a reset to the end of the trial, over the time that was planned."""
+
+
+def reset_reasons(trial: Trial, *, kind: str, planned_s: float, began_s: float, ended_s: float) -> tuple[str, ...]:
+    """Return the reasons why a trial with a reset is invalid, beside those of any trial (RFC 6201).
+
+    ``planned_s``, ``began_s`` and ``ended_s`` are times after the first counted frame: when the reset was due, when it
+    began (infinite if it never did), and when the device was back. A reset that loses no frame is a result only if the
+    device was back before the end of the trial. A loss that lasts to the end is one only if the reset had the time that
+    was planned for it.
+    """
+    end_s = trial.duration_s
+    if not began_s < end_s:
+        return (_ENDED_BEFORE_RESET,)
+    begin = f"the reset of the {kind} began {format_duration(max(began_s, 0.0))} after the start"
+    has_lost = math.isfinite(trial.last_loss_s) and trial.last_loss_s >= began_s - _IN_FLIGHT_S
+    if not has_lost:
+        if ended_s <= end_s:
+            return ()
+        return (f"{begin} and {_NO_EFFECT} of {format_duration(end_s)}: no frame was lost before it ended",)
+    effect_s = max(trial.first_loss_s, began_s)
+    lasts = trial.last_loss_s > end_s - 2.0 / trial.intended_pps - 1e-3 * (end_s - planned_s)
+    if lasts and end_s - effect_s < _LEAST_REST_RATIO * (end_s - planned_s):
+        return (f"{begin} and {_LATE_EFFECT}: frames were lost from {format_duration(effect_s)} on to the end",)
+    return ()
 
 
 def notes_of(record: TrialRecord) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from routecast.function.case import Case
 from routecast.function.catalogue import FUNCTIONS
 from routecast.function.estimate import Estimate, operations_without_cost
 from routecast.hardware.model import Hardware, MeasuredFunction
-from routecast.hardware.probe_facts import host_facts, native
+from routecast.hardware.probe_facts import host_facts, is_of_this_machine, native
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.load.popularity import Popularity
@@ -311,6 +311,7 @@ class FunctionRun:
     alone_s: float = field("Time per packet if the lines of tables are fetched one after the other")
     trial: Trial
     outcome: Mapping[str, Any] = field("The core's outcome of the run")
+    is_of_this_machine: bool = field("Whether the hardware of the estimate is that of this machine", default=True)
 
     @property
     def estimated_pps(self) -> float:
@@ -319,6 +320,11 @@ class FunctionRun:
 
     @property
     def error_ratio(self) -> float:
+        """The difference if the estimate is of this machine, else NaN: two machines differ without an error."""
+        return self.difference_ratio if self.is_of_this_machine else math.nan
+
+    @property
+    def difference_ratio(self) -> float:
         """(estimated − measured) / measured rate; NaN for a paced run, whose rate is the load's."""
         if self.outcome["latency"] is not None or not self.trial.forwarded_pps:
             return math.nan
@@ -354,7 +360,8 @@ class FunctionRun:
         """Return plain data; unknown values are null."""
         return {
             **pick(self, "direction", "frames=frames.name", "frame_bytes=frames.mean_bytes", "estimated_pps"),
-            **pick(self, "measured_pps=trial.forwarded_pps", "error_ratio", "run_ns", "hand_loop_ns=hand_ns"),
+            **pick(self, "measured_pps=trial.forwarded_pps", "error_ratio", "difference_ratio"),
+            **pick(self, "run_ns", "hand_loop_ns=hand_ns", "is_of_this_machine"),
             "alone_ns": plain(1e9 * self.alone_s),
             "estimate": self.estimate.to_json() if self.estimate else None,
             "trial": self.trial.to_json(),
@@ -425,6 +432,7 @@ def _run(case: Case, direction: str, frames: FrameMix, on_progress: ShareProgres
         alone_s=_unoverlapped_s(estimate, case.hardware) if estimate else math.nan,
         trial=evaluator.trial_of(load, duration_s, outcome),
         outcome=outcome,
+        is_of_this_machine=is_of_this_machine(case.hardware),
     )
 
 

@@ -14,21 +14,30 @@ __all__ = ["counts_table", "runs_table"]
 
 def runs_table(case: Case, runs: Sequence[FunctionRun]) -> Table:
     """Return the runs of a case beside their estimates."""
+    is_of_this_machine = all(run.is_of_this_machine for run in runs)
+    other = case.hardware.name
+    compared = f"estimate and run, {describe_core_count(case.cores)}, {case.popularity}"
+    caption = (
+        "Hand: the same work as a hand-written loop. Alone: the time to fetch the table's lines one after the other; "
+        "the misses of a function that takes less time overlap."
+    )
+    if not is_of_this_machine:
+        compared = f"estimate for {other} and run on this machine, {describe_core_count(case.cores)}, {case.popularity}"
+        caption += f" Apart: what lies between two machines, {other} and this one; it is no error of the estimate."
     return Table.of(
         runs,
         Column.text("Direction", "direction"),
         Column.text("Frames", "frames.name"),
         Column("Estimate", "Mpps", scaled(1e-6, ".2f"), "estimated_pps"),
         Column("Run", "Mpps", scaled(1e-6, ".2f"), "trial.forwarded_pps"),
-        Column("Error", "%", signed_percent, "error_ratio"),
+        Column("Error" if is_of_this_machine else "Apart", "%", signed_percent, "difference_ratio"),
         Column("Estimate", "ns", ".1f", lambda row: 1e9 * case.cores / row.estimated_pps),
         Column("Run", "ns", ".1f", "run_ns"),
         Column("Hand", "ns", ".1f", "hand_ns"),
         Column("Alone", "ns", ".1f", lambda row: 1e9 * row.alone_s),
         name="runs",
-        title=f"{case.function.label}: estimate and run, {describe_core_count(case.cores)}, {case.popularity}",
-        caption="Hand: the same work as a hand-written loop. Alone: the time to fetch the table's lines one after the "
-        "other; the misses of a function that takes less time overlap.",
+        title=f"{case.function.label}: {compared}",
+        caption=caption,
     )
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
@@ -23,7 +23,7 @@ from routecast.testbed._counts import Slice, slice_windows_s, trial_counts
 from routecast.testbed._measured import trial_of
 from routecast.testbed._snapshots import MachineSnapshot, SnapshotReader
 from routecast.testbed.bed import Bed
-from routecast.testbed.checks import ENDED_BEFORE_RESET, Limits, TrialRecord
+from routecast.testbed.checks import Limits, TrialRecord, reset_reasons
 from routecast.testbed.conditions import Condition, RoutingDevice, during
 from routecast.testbed.links import wait_for_frames
 from routecast.testbed.meters._meter import Metering, PowerMeter
@@ -187,6 +187,15 @@ class Sender:
         return self._snapshots.read(self._bed.device_threads(), dict(self._bed.device.counters()))
 
 
+@dataclass(slots=True)
+class _ResetTimes:
+    """Times of a reset on the monotonic clock, s; infinite where it did not happen."""
+
+    first_frame_s: float = math.nan
+    began_s: float = math.inf
+    ended_s: float = math.inf
+
+
 class Measure:
     """The evaluator that sends a load to a real router: an ``Evaluator``, ``Described`` and ``Resettable``.
 
@@ -332,16 +341,20 @@ class Measure:
         """
         load = recorded_load(load)
         streams = self._streams(load, duration_s)
-        attempt = 0
-        while True:
-            attempt += 1
-            trial = self._attempt(load, duration_s, streams)
-            if trial.is_valid or attempt > self.retries:
-                return replace(trial, attempts=attempt)
+        return self._repeated(lambda: self._attempt(load, duration_s, streams))
+
+    def _repeated(self, run: Callable[[], Trial]) -> Trial:
+        """Run a trial again while it is invalid, at most ``retries`` times."""
+        attempt = 1
+        while not (trial := run()).is_valid and attempt <= self.retries:
             time.sleep(_RETRY_PAUSE_S * attempt)
+            attempt += 1
+        return replace(trial, attempts=attempt)
 
     def reset_trial(self, load: OfferedLoad, duration_s: float, *, kind: str, at_s: float) -> Trial:
         """Send ``load`` for ``duration_s`` seconds and reset the device ``at_s`` seconds after the start (RFC 6201).
+
+        A trial is invalid, and repeated, if the reset took no effect within it.
 
         Raises
         ------
@@ -355,11 +368,16 @@ class Measure:
             message = f"got {at_s}: a reset happens within the trial of {duration_s} s"
             raise FileProblem("reset", [Problem("at_s", message)])
         streams = self._streams(load, duration_s)
+        return self._repeated(lambda: self._reset_attempt(load, duration_s, streams, kind=kind, at_s=at_s))
+
+    def _reset_attempt(
+        self, load: OfferedLoad, duration_s: float, streams: Streams, *, kind: str, at_s: float
+    ) -> Trial:
         # The kernel sometimes sends a frame of its own, which must not count as the trial's first.
         first_frames = max(1, min(_KERNEL_FRAMES, round(0.01 * streams.sent_pps[0])))
         errors: list[BaseException] = []
         done = threading.Event()
-        was_reset = threading.Event()
+        times = _ResetTimes()
 
         def reset() -> None:
             try:
@@ -368,15 +386,16 @@ class Measure:
                 wait_for_frames(port.netns, port.interface, done, frames=first_frames)
                 if done.wait(self.phases.warmup_s + at_s):
                     return
-                was_reset.set()
+                times.began_s = time.monotonic()
                 self.bed.device.restart(kind)
+                times.ended_s = time.monotonic()
                 self.bed.bind_threads()
             except BaseException as problem:  # raised again below, in the calling thread
                 errors.append(problem)
 
         thread = threading.Thread(target=reset, name="reset")
         try:
-            trial = self._attempt(load, duration_s, streams, reset=thread, is_reset=True)
+            trial = self._attempt(load, duration_s, streams, reset=thread, reset_times=times)
         finally:
             done.set()
             self._sender.forget()  # a reset may make the device forget
@@ -384,9 +403,15 @@ class Measure:
                 thread.join()
         if errors:
             raise errors[0]
-        if not was_reset.is_set():
-            trial = replace(trial, invalid=(*trial.invalid, ENDED_BEFORE_RESET))
-        return replace(trial, notes=(f"reset of the {kind} {at_s:g} s after the start (RFC 6201)", *trial.notes))
+        reasons = reset_reasons(
+            trial,
+            kind=kind,
+            planned_s=at_s,
+            began_s=times.began_s - times.first_frame_s,
+            ended_s=times.ended_s - times.first_frame_s,
+        )
+        note = f"reset of the {kind} {at_s:g} s after the start (RFC 6201)"
+        return replace(trial, invalid=(*trial.invalid, *reasons), notes=(note, *trial.notes))
 
     def facts(self) -> Mapping[str, object]:
         """Return the facts of device, bed, tester and trials for a report (RFC 2544 sec. 7)."""
@@ -463,8 +488,9 @@ class Measure:
         streams: Streams,
         *,
         reset: threading.Thread | None = None,
-        is_reset: bool = False,
+        reset_times: _ResetTimes | None = None,
     ) -> Trial:
+        is_reset = reset is not None
         self.open()
         self.bed.bind_replaced_threads()
         if self._routing is not None:
@@ -486,6 +512,8 @@ class Measure:
                 slices.append(Slice(outcome=outcome, from_s=from_s, duration_s=slice_s))
                 if self.on_slice is not None:
                     self.on_slice(slices[-1])
+        if reset_times is not None:
+            reset_times.first_frame_s = float(slices[0].outcome["clock"]["monotonic_s"])
         record = TrialRecord(
             slices=slices,
             counts=trial_counts(slices),

@@ -16,6 +16,7 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 from routecast.cli.run import run
 from routecast.function.catalogue import function_names, read_function
 from routecast.hardware.catalogue import read_hardware, write_hardware
+from routecast.hardware.probe_facts import cpu_name
 from routecast.testbed import cachegrind, function_run
 
 CORE_HZ = 2e9
@@ -66,9 +67,28 @@ def test_run_and_estimate_stand_side_by_side(
         assert row["hand_loop_ns"] == 160.0
         # 211 cycles at 3.6 GHz by the formulas of Baldi & Sapio 2018, sec. 2.2.
         assert row["estimated_pps"] == pytest.approx(3.6e9 / 211)
-        assert row["error_ratio"] == pytest.approx(3.6e9 / 211 / CORE_PPS - 1.0)
+        assert row["difference_ratio"] == pytest.approx(3.6e9 / 211 / CORE_PPS - 1.0)
     assert requests[0]["tables"] == {"mac": 2097152}
     assert requests[0]["offered_pps"] is None
+
+
+@pytest.mark.parametrize("cpu", ["another processor", None, "this"])
+def test_what_lies_between_two_machines_is_no_error_of_the_estimate(
+    cpu: str | None, requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "probed.hardware.toml"
+    facts = {} if cpu is None else {"cpu": cpu_name() if cpu == "this" else cpu}
+    write_hardware(replace(read_hardware("xeon-e5-2690v2"), facts=facts), path)
+    command = ["function", "l2_switch", "--run", "--on", str(path)]
+    assert run(command) == 0
+    shown = capsys.readouterr().out
+    assert ("Error" in shown) == (cpu == "this")
+    assert ("no error of the estimate" in " ".join(shown.split())) == (cpu != "this")
+    assert run([*command, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["runs"]
+    assert row["is_of_this_machine"] == (cpu == "this")
+    assert (row["error_ratio"] is None) == (cpu != "this")
+    assert row["difference_ratio"] == pytest.approx(3.6e9 / 211 / CORE_PPS - 1.0)
 
 
 def test_the_table_fits_a_terminal(

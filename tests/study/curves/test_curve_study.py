@@ -296,3 +296,24 @@ def test_patterns_of_a_curve_that_does_not_exist_are_refused(tmp_path: Path) -> 
     more = '\n[[figure.patterns]]\ncurve = "tow"\nat = "1 Mpps"\nsays = "x"\npattern = [{ name = "one" }]\n'
     with pytest.raises(FileProblem, match=r"figure\[0\].patterns\[0\].curve.*tow"):
         run(tmp_path, more)
+
+
+@pytest.mark.slow
+def test_progress_counts_every_step_and_never_passes_its_total(tmp_path: Path) -> None:
+    path = tmp_path / "by_hand.study.toml"
+    more = """
+[[figure.patterns]]
+curve = "two"
+at = "3000 kpps"
+says = "A flow stays on its core."
+pattern = [{ name = "one", flows = 1 }, { name = "two" , flows = 2 }]
+"""
+    path.write_text(STUDY + more + LEFT_OUT)
+    seen: list[tuple[int, int]] = []
+    run_study(
+        read_study(path), tmp_path / "out", workers=1, on_progress=lambda done, total, step: seen.append((done, total))
+    )
+    # The calibrated rate, six points, two patterns, five costs that are tried for what is left out, and the report.
+    assert {total for _, total in seen} == {1 + 6 + 2 + 5 + 1}
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (14, 15)

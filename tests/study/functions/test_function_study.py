@@ -210,3 +210,21 @@ def test_a_wrong_study_is_refused_with_the_place(tmp_path: Path, old: str, new: 
     with pytest.raises(FileProblem) as refused:
         study_file(tmp_path, STUDY.replace(old, new, 1))
     assert place in {problem.place for problem in refused.value.problems}
+
+
+@pytest.mark.parametrize("left", ["", "name = ", 'name = "toy"\n'])
+def test_a_study_killed_before_its_first_run_probes_the_host_anew(left: str, tmp_path: Path) -> None:
+    file, out, bench = study_file(tmp_path), tmp_path / "out", ToyBench()
+    out.mkdir()
+    (out / "host.hardware.toml").write_text(left)
+    result = run_study(file, out, bench=bench)
+    assert bench.probes == 1
+    assert result.provenance.resumed_trials == 0
+
+
+def test_a_hardware_file_of_another_machine_is_said_to_be_one(tmp_path: Path) -> None:
+    named = STUDY.replace("[run]", '[host]\nhardware = "xeon-e5-2690v2"\n\n[run]') if "[host]" not in STUDY else STUDY
+    result = run_study(study_file(tmp_path, named), tmp_path / "out", bench=ToyBench())
+    assert any("no error of the estimates" in note for note in result.notes or ())
+    probed = run_study(study_file(tmp_path), tmp_path / "probed", bench=ToyBench())
+    assert not any("two machines" in note for note in probed.notes or ())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from routecast.evaluate import Evaluator, Simulate
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.router import Interruptions, RandomTime, softirq
+from routecast.study.wire.measure import SlowedBy
 
 BASE_S = 0.8e-6
 PER_ITERATION_S = 2e-9
@@ -37,14 +39,35 @@ class SimulatedDevice:
         return Simulate(router, seed=self.seed, steady_state=False).trial(load, duration_s)
 
 
-class SimulatedBench:
-    """Devices that know the option ``slowdown``; counts how often one was set up."""
+@dataclass
+class SlowTester:
+    """A device behind a tester that sends no more than ``most_pps``."""
 
-    def __init__(self) -> None:
+    device: SimulatedDevice
+    most_pps: float
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        trial = self.device.trial(load.at(min(load.rate_pps, self.most_pps)), duration_s)
+        return replace(trial, intended_pps=load.rate_pps)
+
+
+class SimulatedBench:
+    """Devices that know the option ``slowdown``; counts how often one was set up.
+
+    ``most_pps``: greatest rate of the tester; ``slower``: who may slow the devices down.
+    """
+
+    def __init__(self, most_pps: float = math.inf, slower: SlowedBy = "study") -> None:
         self.set_up = 0
+        self._most_pps = most_pps
+        self._slower: SlowedBy = slower
+
+    def slowed_by(self, name: str, options: Mapping[str, object]) -> SlowedBy:
+        return self._slower
 
     @contextmanager
     def device(self, name: str, options: Mapping[str, object]) -> Iterator[Evaluator]:
         assert name == "linux", name
         self.set_up += 1
-        yield SimulatedDevice(float(str(options.get("slowdown", 0))), seed=1000 * self.set_up)
+        device = SimulatedDevice(float(str(options.get("slowdown", 0))), seed=1000 * self.set_up)
+        yield SlowTester(device, self._most_pps)

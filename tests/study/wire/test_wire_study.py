@@ -12,9 +12,10 @@ from simulated_bench import BASE_S, PER_ITERATION_S, WAKEUP, SimulatedBench
 
 from routecast.errors import FileProblem, FitProblem
 from routecast.study.document import StudyFile
-from routecast.study.engine import run_study
+from routecast.study.engine import run_study, terminal_summary
 from routecast.study.reading import find_study, read_study
 from routecast.study.wire.document import WireStudy
+from routecast.study.wire.measure import SeriesNotOverloaded, SlowedBy
 from routecast.study.wire.run import WireResult
 
 pytestmark = pytest.mark.slow
@@ -171,3 +172,82 @@ def test_a_wrong_study_is_refused_with_its_place(tmp_path: Path, text: str, new:
 
 def test_the_shipped_study_can_be_read() -> None:
     assert isinstance(read_study(find_study("local_router")).study, WireStudy)
+
+
+FEW = """
+kind = "wire"
+name = "few"
+title = "A slow tester"
+
+[testbed]
+duration = "100 ms"
+repeats = 1
+
+[[throughput]]
+name = "slow"
+title = "Slowed down"
+device = "linux"
+factor = "slowdown"
+values = [0, 1000, 2000]
+calibrate = [0, 2000]
+"""
+"""Without slowdown the device forwards 1.2 Mpps."""
+
+
+def few_file() -> StudyFile[WireStudy]:
+    return StudyFile(study=WireStudy.model_validate(tomllib.loads(FEW)), path=Path("few.study.toml"))
+
+
+def test_a_device_that_the_tester_cannot_overload_is_slowed_down_at_every_point_and_the_study_says_so(
+    tmp_path: Path,
+) -> None:
+    bench = SimulatedBench(most_pps=600e3)
+    steps: list[str] = []
+
+    def on_progress(done: int, total: int, step: str) -> None:
+        assert done <= total
+        steps.append(step)
+
+    result = run_study(few_file(), tmp_path, bench=bench, on_progress=on_progress)
+    (note,) = result.notes or ()
+    iterations = int(note.partition("slowed it down by ")[2].split()[0].replace(",", ""))
+    assert iterations > 0
+    assert any("slow slow down" in step for step in steps)
+    assert note in terminal_summary(result).notes
+    # The law of the slowed device: the same work an iteration, and a longer frame by the added ones.
+    law = result.series[0].law
+    stretch = 1.0 + 200.0 * 100e-6
+    assert law.per_work_s == pytest.approx(PER_ITERATION_S * stretch, rel=0.05)
+    assert law.base_s == pytest.approx((BASE_S + iterations * PER_ITERATION_S) * stretch, rel=0.05)
+    assert result.throughput_error_ratio < 0.05
+
+
+@pytest.mark.parametrize(
+    ("slower", "remedy"),
+    [("user", "leave out the values below"), ("nobody", "no option that slows it down: leave out the value")],
+)
+def test_a_device_that_the_study_may_not_slow_down_has_its_option_named(
+    slower: SlowedBy, remedy: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SeriesNotOverloaded, match=remedy) as caught:
+        run_study(few_file(), tmp_path, bench=SimulatedBench(most_pps=600e3, slower=slower))
+    assert 'series "slow" at 0, device linux' in str(caught.value)
+
+
+def test_the_option_to_state_lets_the_tester_overload_the_device(tmp_path: Path) -> None:
+    text = FEW.replace('factor = "slowdown"', 'factor = "flows"').replace("[0, 1000, 2000]", "[1, 2, 3]")
+    text = text.replace("calibrate = [0, 2000]", 'calibrate = [1, 3]\nlaw = "constant"')
+    flows = StudyFile(study=WireStudy.model_validate(tomllib.loads(text)), path=Path("few.study.toml"))
+    with pytest.raises(SeriesNotOverloaded, match=r"state options = \{ slowdown = ") as caught:
+        run_study(flows, tmp_path / "before", bench=SimulatedBench(most_pps=600e3, slower="user"))
+    iterations = int(str(caught.value).partition("slowdown = ")[2].split()[0])
+    mended = StudyFile(
+        study=WireStudy.model_validate(
+            tomllib.loads(
+                text.replace('factor = "flows"', f'factor = "flows"\noptions = {{ slowdown = {iterations} }}')
+            )
+        ),
+        path=Path("few.study.toml"),
+    )
+    result = run_study(mended, tmp_path / "after", bench=SimulatedBench(most_pps=600e3, slower="user"))
+    assert result.notes is None

@@ -226,6 +226,25 @@ fn a_device_that_cannot_take_live_frames_is_an_error_and_no_loss() {
 }
 
 #[test]
+fn a_device_that_takes_less_than_a_hundredth_of_the_frames_is_slow_and_not_unwired() {
+    let bed = bed!(Bed::chain("slowest"));
+    let mut tester = bed.tester();
+    let device = json!({"program": "slow", "interface": "d0", "netns": bed.netns(1), "iterations": 300_000});
+    let _slow = Device::attach(&device.to_string()).unwrap();
+    bed.own_core(1, "d0", 1);
+    // A tester that waits for its core sends too few frames to show it.
+    let is_shown = (0..5).any(|_| {
+        let outcome = one_trial(&mut tester, &request(&flow(true, 0), 1e6, 0.2));
+        let stream = &outcome["streams"][0];
+        let taken = number(&outcome["back_end"]["kernel_frames"][0]["transmitted"]);
+        assert!(number(&stream["received_frames"]) <= taken);
+        assert_conserved(stream);
+        taken < number(&stream["sent_frames"]) / 100
+    });
+    assert!(is_shown, "the device took a hundredth of the frames each time");
+}
+
+#[test]
 fn the_forwarder_in_xdp_routes_both_ip_versions_past_the_kernel() {
     let bed = bed!(Bed::chain("forward"));
     let mut tester = bed.tester();

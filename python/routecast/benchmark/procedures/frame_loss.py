@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from routecast.benchmark.procedures.procedure import (
     LOSS,
+    LOSS_TRIAL,
+    WORST_TRIAL,
     Deviation,
     Procedure,
     deviation,
@@ -53,6 +55,7 @@ class FrameLossRow:
     theoretical_pps: float
     outcome: Literal["found", "undetermined"] = "found"
     reason: str = ""
+    worst_trial: str = WORST_TRIAL
 
 
 @value
@@ -71,16 +74,19 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[FrameLossRow, ...]:
     its greatest rate. Steps are finer at rates below one step.
     """
     settings = stage.profile.frame_loss
-    rows: list[FrameLossRow] = []
-    without_loss = 0
     max_ratio = stage.maximum_pps / stage.theoretical_pps
-    steps = [ratio for ratio in _ratios(settings.step, stage.profile.throughput.least) if ratio < max_ratio - 1e-9]
-    for ratio in (max_ratio, *steps):
+    rows = [_row(stage, stage.maximum_pps)]
+    # The trial at the greatest rate shows how far down the series may have to go.
+    least_ratio = stage.least_pps / stage.theoretical_pps
+    without_loss = int(rows[0].loss_ratio == 0.0)
+    for ratio in _ratios(settings.step, least_ratio):
+        if without_loss == settings.stop_after:
+            break
+        if ratio >= max_ratio - 1e-9:
+            continue
         row = _row(stage, ratio * stage.theoretical_pps)
         rows.append(row)
         without_loss = without_loss + 1 if row.loss_ratio == 0.0 else 0
-        if without_loss == settings.stop_after:
-            break
     return tuple(rows)
 
 
@@ -207,6 +213,7 @@ PROCEDURE = Procedure(
         rate_column("Offered", "offered_pps"),
         rate_column("Forwarded", "forwarded_pps"),
         LOSS,
+        LOSS_TRIAL,
     ),
     caption=lambda result: f"In steps of {percent_of(result.step_ratio)} of the maximum rate for the size.",
     figures=_figures,

@@ -12,6 +12,8 @@ from pydantic import Field
 from routecast.benchmark._hdr import classes_of_hdr
 from routecast.benchmark.procedures.procedure import (
     LOSS,
+    LOSS_TRIAL,
+    WORST_TRIAL,
     Deviation,
     Procedure,
     Spread,
@@ -78,6 +80,7 @@ class LatencyRow:
     hdr_base64: str = field("HDR histogram of the repetition whose median is the median.", default="")
     outcome: Literal["found", "undetermined"] = "found"
     reason: str = ""
+    worst_trial: str = WORST_TRIAL
 
 
 @value
@@ -305,6 +308,7 @@ PROCEDURE = Procedure(
         time_column("Median", lambda row: row.ipdv_s[1], group="IPDV", wide=True),
         time_column("Most", lambda row: row.ipdv_s[2], group="IPDV", wide=True),
         LOSS,
+        LOSS_TRIAL,
     ),
     caption=lambda result: f"Mean: {describe_repeats(row.latency_s for row in result.rows)}.",
     explained="RFC 8219 sec. 7.2: typical is the median of the medians, worst the median of the 99.9th percentiles. "

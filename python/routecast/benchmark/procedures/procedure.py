@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOSS",
+    "LOSS_TRIAL",
+    "WORST_TRIAL",
     "Deviation",
     "LeftOut",
     "NotRun",
@@ -175,6 +178,11 @@ def time_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) ->
 
 
 LOSS = Column("Loss", "%", scaled(100.0, ".4g"), "loss_ratio")
+LOSS_TRIAL = Column.text("Loss of", "worst_trial", wide=True)
+
+WORST_TRIAL: Any = field(
+    "The trial whose loss is shown, the worst, where several trials at this rate differ in loss.", default=""
+)
 
 
 @value
@@ -258,6 +266,25 @@ def frames_per_second(rate_pps: float) -> str:
     if not math.isfinite(rate_pps):
         return "–"
     return f"{rate_pps:,.0f}" if rate_pps >= 100.0 else f"{rate_pps:.4g}"
+
+
+def resolved_column(title: str, getter: str, resolution: str = "resolution_s", **more: Any) -> Column:
+    """Return a column of times, of which those below the resolution of the measurement are "not resolved"."""
+    value_of, resolution_of = attrgetter(getter), attrgetter(resolution)
+    return Column.text(title, lambda row: resolved_text(value_of(row), resolution_of(row)), **more)
+
+
+def resolved_text(value_s: float, resolution_s: float) -> str:
+    """Write a time that cannot be negative; ``resolution_s``: what the measurement resolves, NaN if unknown.
+
+    Examples
+    --------
+    >>> resolved_text(-22e-3, 25e-3), resolved_text(-22e-3, math.nan), resolved_text(30e-3, 25e-3)
+    ('not resolved, < 25 ms', 'not resolved', '30 ms')
+    """
+    if value_s < resolution_s:
+        return f"not resolved, < {time_text(resolution_s)}"
+    return "not resolved" if value_s < 0.0 else time_text(value_s)
 
 
 def time_text(value_s: float) -> str:

@@ -15,8 +15,8 @@ from routecast.benchmark.procedures.procedure import (
     deviation,
     percent_of,
     rate_column,
+    resolved_column,
     span,
-    time_column,
 )
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
@@ -53,7 +53,12 @@ class RecoveryRow:
     recovery_pps: float = field("Half of the overload.")
     recovery_s: Spread = field(
         "B − A: sending time of the last lost frame after the cut of the rate. At most 0 if the last loss came before "
-        'the cut, so that the router recovers at once. (The RFC\'s "subtract B from A" would be negative.)'
+        'the cut. (The RFC\'s "subtract B from A" would be negative.) A time below ``resolution_s`` is not resolved.'
+    )
+    resolution_s: float = field(
+        "The greatest of the gap between frames after the cut, the mean time between lost frames of the overload, and "
+        "the time by which a last loss came before the cut: no shorter recovery is seen. NaN: unknown.",
+        default=math.nan,
     )
     overload_loss_ratio: float = field("Greatest loss ratio of a whole trial; 0 shows that there was no overload.")
     outcome: Literal["found", "no overload", "undetermined"] = "found"
@@ -80,6 +85,7 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
     cut_s = settings.overload_duration
     values: list[float] = []
     losses: list[float] = []
+    gaps_s = [1.0 / recovery_pps] if recovery_pps > 0.0 else []
     reason = ""
     try:
         for number in range(1, settings.repeats + 1):
@@ -88,6 +94,9 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
             losses.append(trial.loss_ratio if trial.dropped_frames != 0 else 0.0)
             if math.isfinite(trial.last_loss_s):
                 values.append(trial.last_loss_s - cut_s)
+                gaps_s.append(cut_s - trial.last_loss_s)
+                if trial.dropped_frames:
+                    gaps_s.append(cut_s / trial.dropped_frames)
     except InvalidTrial as problem:
         reason = str(problem)
     is_overload = bool(values or reason)
@@ -100,6 +109,7 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
         overload_pps=overload_pps,
         recovery_pps=recovery_pps,
         recovery_s=Spread.of(tuple(values)),
+        resolution_s=max(gaps_s, default=math.nan),
         overload_loss_ratio=max(losses, default=math.nan),
         outcome="no overload" if not is_overload else "undetermined" if reason else "found",
         reason=reason,
@@ -140,11 +150,14 @@ PROCEDURE = Procedure(
         rate_column("As throughput", "throughput_pps", group="rates", wide=True),
         rate_column("Overload", "overload_pps", group="rates"),
         rate_column("Then", "recovery_pps", group="rates"),
-        time_column("Recovery", "recovery_s.mean"),
-        time_column("Least", "recovery_s.least"),
-        time_column("Most", "recovery_s.most"),
+        resolved_column("Recovery", "recovery_s.mean"),
+        resolved_column("Least", "recovery_s.least", wide=True),
+        resolved_column("Most", "recovery_s.most", wide=True),
         Column("Tests", "", "d", "recovery_s.repeats", wide=True),
         Column("Loss", "in the overload", percent_of, "overload_loss_ratio", wide=True),
     ),
-    caption=lambda result: "Last lost frame after the end of the overload; below zero: the last loss came before.",
+    caption=lambda result: (
+        "Last lost frame after the end of the overload. Not resolved: less than the time between two "
+        "frames that the overload loses."
+    ),
 )

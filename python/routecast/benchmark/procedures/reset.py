@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -14,8 +15,9 @@ from routecast.benchmark.procedures.procedure import (
     as_sentence,
     deviation,
     rate_column,
+    resolved_column,
+    resolved_text,
     span,
-    time_column,
 )
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
@@ -55,6 +57,9 @@ class ResetRow:
     l2_bps: float
     lost_frames: Spread
     reset_s: Spread = field("Frame-loss method: lost frames over the offered rate, one value per repetition.")
+    resolution_s: float = field(
+        "Time of one frame at the offered rate: a shorter reset loses none. NaN: unknown.", default=math.nan
+    )
     statement: str = field("The one simple statement that RFC 6201 sec. 5 asks for.", default="")
     outcome: Literal["found", "undetermined"] = "found"
     reason: str = ""
@@ -136,8 +141,11 @@ def _row(stage: Stage, throughput_pps: float, kind: str) -> ResetRow:
     spread = Spread.of(tuple(times))
     frames = Spread.of(tuple(lost))
     l2_bps = 8.0 * stage.frame_bytes * rate_pps
+    resolution_s = 1.0 / rate_pps if rate_pps > 0.0 else math.nan
+    is_resolved = not spread.mean < resolution_s
+    time = f"{1e3 * spread.mean:,.3f} ms" if is_resolved else resolved_text(spread.mean, resolution_s)
     statement = (
-        f"{kind} reset: {1e3 * spread.mean:,.3f} ms (mean of {spread.repeats}), {frames.mean:,.0f} frames lost at "
+        f"{kind} reset: {time} (mean of {spread.repeats}), {frames.mean:,.0f} frames lost at "
         f"{rate_pps:,.0f} frames/s ({l2_bps:,.0f} bit/s) of {stage.frame_bytes:g} bytes, {stage.stream.name}, UDP, "
         "static routes"
     )
@@ -150,6 +158,7 @@ def _row(stage: Stage, throughput_pps: float, kind: str) -> ResetRow:
         l2_bps=l2_bps,
         lost_frames=frames,
         reset_s=spread,
+        resolution_s=resolution_s,
         statement="" if reason else statement,
         outcome="undetermined" if reason else "found",
         reason=reason,
@@ -195,9 +204,9 @@ PROCEDURE = Procedure(
         rate_column("Rate", "rate_pps"),
         Column("Rate", "Mbit/s", scaled(1e-6, ",.1f"), "l2_bps", wide=True),
         Column("Lost", "frames", ",.0f", "lost_frames.mean"),
-        time_column("Time", "reset_s.mean"),
-        time_column("Least", "reset_s.least", wide=True),
-        time_column("Most", "reset_s.most", wide=True),
+        resolved_column("Time", "reset_s.mean"),
+        resolved_column("Least", "reset_s.least", wide=True),
+        resolved_column("Most", "reset_s.most", wide=True),
         Column("Trials", "", "d", "reset_s.repeats"),
     ),
     row_name=lambda row: row.kind,

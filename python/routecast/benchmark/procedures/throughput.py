@@ -52,6 +52,7 @@ __all__ = [
     "confirmation_text",
     "floor_text",
     "rate_text",
+    "worst_text",
 ]
 
 
@@ -70,7 +71,10 @@ class ThroughputProfile:
     )
     verify_below: Share = field("Greater loss is not verified: z of TST009.", default=0.1)
     slice: Span = field("Longest single trial; longer ones are run in slices. 0: never sliced.", default=0.0)
-    least: Share = field("Least rate of the search, over the maximum rate.", default=0.001)
+    least: Share = field(
+        "Least rate of the search, over the maximum rate; less for a router that forwards less than ten times that.",
+        default=0.001,
+    )
 
     def __post_init__(self) -> None:
         names = [goal.name for goal in self.goal]
@@ -156,6 +160,11 @@ class ThroughputRow:
         default=float("nan"),
     )
     floor_reason: str = field("Reason of an unknown floor, in words.", default="")
+    worst_loss_ratio: float = field(
+        "Greatest loss of a valid trial at the throughput, if one lost more than the goal tolerates; NaN if none did.",
+        default=float("nan"),
+    )
+    worst_trial: str = field("The trial with that loss.", default="")
 
     @property
     def of_theoretical_ratio(self) -> float:
@@ -281,6 +290,13 @@ def confirmation_text(row: ThroughputRow) -> str:
     return f"{state}: {row.confirmed_reason}" if row.confirmed_reason else state
 
 
+def worst_text(row: ThroughputRow) -> str:
+    """Describe the trial at the throughput of a row that lost more than its goal tolerates; empty without one."""
+    if not row.worst_trial:
+        return ""
+    return f"{row.worst_trial} at this rate lost {percent_of(row.worst_loss_ratio)}; most trials there met the goal"
+
+
 def floor_text(row: ThroughputRow) -> str:
     """Describe the loss of a wire without a device at the rates of a row, and whether it explains the row's loss."""
     parts = []
@@ -315,7 +331,7 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
         )
 
     max_pps = stage.maximum_pps / ports
-    min_pps = settings.least * stage.theoretical_pps / ports
+    min_pps = stage.least_pps / ports
     if settings.search == "mlrsearch":
         return mlr_search(probe_for(settings.goal), settings.goal, min_pps=min_pps, max_pps=max_pps)
     by_goal: dict[str, Bounds] = {}
@@ -400,8 +416,8 @@ def _row(stage: Stage, goal: GoalProfile, bounds_by_port: list[Bounds], trials: 
         power=_power(stage, goal, ports * last.lower_pps),
     )
     if last.outcome == "below":
-        least = stage.profile.throughput.least * stage.theoretical_pps
-        return replace(row, reason=f"the goal is missed even at the least rate of the search, {least:,.0f} frames/s")
+        least = frames_per_second(stage.least_pps)
+        return replace(row, reason=f"the goal is missed even at the least rate of the search, {least} frames/s")
     return row
 
 
@@ -633,7 +649,7 @@ def _tile(benchmark: BenchmarkResult, row: ThroughputRow) -> Tile:
         f"frames/s of {row.frame_bytes:g} bytes, {loss}",
         f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
         f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire{_watts(row)}; "
-        f"{'; '.join(filter(None, (confirmation_text(row), floor_text(row))))}",
+        f"{'; '.join(filter(None, (confirmation_text(row), worst_text(row), floor_text(row))))}",
     )
 
 
@@ -671,7 +687,7 @@ def _answers(result: ThroughputResult) -> tuple[str, ...]:
 
 
 def _sentences(row: ThroughputRow) -> Iterator[str]:
-    yield from map(as_sentence, filter(None, (confirmation_text(row), floor_text(row))))
+    yield from map(as_sentence, filter(None, (confirmation_text(row), worst_text(row), floor_text(row))))
 
 
 def _caption(result: ThroughputResult) -> str:
@@ -680,7 +696,9 @@ def _caption(result: ThroughputResult) -> str:
     search, limited = result.search and f"By {result.search}.", ""
     if any(row.limit == "tester" for row in result.rows):
         limited = "≥: the tester offers no more, the router may forward more."
-    return " ".join(filter(None, (search, final, limited, *_unconfirmed(result), *_floors(result), result.watts)))
+    return " ".join(
+        filter(None, (search, final, limited, *_unconfirmed(result), *_worst(result), *_floors(result), result.watts))
+    )
 
 
 def _floors(result: ThroughputResult) -> Iterator[str]:
@@ -689,6 +707,14 @@ def _floors(result: ThroughputResult) -> Iterator[str]:
     for row in result.rows:
         if row not in best and (row.floor_loss_ratio > 0.0 or row.floor_missed_loss_ratio > 0.0):
             yield f"{row.frame_bytes:g} B, {row.goal}{suffix(row)}: {floor_text(row)}."
+
+
+def _worst(result: ThroughputResult) -> Iterator[str]:
+    """Describe the worst trial of each row that the answer does not name."""
+    best, suffix = _best(result.rows), stream_suffix(result.rows)
+    for row in result.rows:
+        if row not in best and row.worst_trial:
+            yield f"{row.frame_bytes:g} B, {row.goal}{suffix(row)}: {worst_text(row)}."
 
 
 def _unconfirmed(result: ThroughputResult) -> Iterator[str]:

@@ -25,7 +25,7 @@ from routecast.study.arithmetic import Arithmetic, arithmetic_problems
 from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, problems_at, repeated_name_problems
 from routecast.study.knew import Group, counted_group
 
-__all__ = ["Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment"]
+__all__ = ["Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment", "facts_group"]
 
 
 Title = Annotated[str, Field(min_length=1)]
@@ -146,6 +146,11 @@ class OverTime(FileModel):
     read_at: tuple[Duration, ...] = Field(default=(), description="Instants of the readings.")
 
 
+def facts_group(experiment: str) -> str:
+    """Return the name of the group of an experiment's facts that do not calibrate."""
+    return f"{experiment}: facts"
+
+
 class ExperimentsStudy(StudyDocument):
     """A ``*.study.toml`` of ``kind = "experiments"``."""
 
@@ -174,7 +179,7 @@ class ExperimentsStudy(StudyDocument):
             groups += counted_group(
                 f"{experiment.name}: facts that calibrate", (len(fitted), "fact"), calibrates=calibrated
             )
-            groups += counted_group(f"{experiment.name}: facts", (len(facts) - len(fitted), "fact"))
+            groups += counted_group(facts_group(experiment.name), (len(facts) - len(fitted), "fact"))
             groups += counted_group(f"{experiment.name}: expectations", (expected, "expectation"))
         return groups
 

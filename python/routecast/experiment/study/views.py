@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import cycle
 
-from routecast.experiment.study.document import Fact, FigureTable
+from routecast.experiment.study.document import Fact, FigureTable, facts_group
 from routecast.experiment.study.run import ExperimentsResult, FactCheck, series
 from routecast.experiment.views import experiment_sections
 from routecast.explore.views import changed_values_section
@@ -50,15 +50,16 @@ def calibrated_table(result: ExperimentsResult) -> Table:
     )
 
 
-def _role(fact: Fact, fitted: Collection[tuple[str, str]]) -> str:
+def _role(fact: Fact, fitted: Collection[tuple[str, str]], roles: Mapping[str, str]) -> str:
     if fact.is_fitted:
         return "calibrates"
-    return "follows" if (fact.experiment, fact.response) in fitted else "predicted"
+    return "follows" if (fact.experiment, fact.response) in fitted else roles[facts_group(fact.experiment)]
 
 
 def facts_table(result: ExperimentsResult) -> Table:
     """Return the table of the stated facts with the model's values."""
     fitted = {(fact.experiment, fact.response) for fact in result.study.fact if fact.is_fitted}
+    roles = {group.of: group.role for group in result.study.known()}
 
     def says(check: FactCheck) -> str:
         # A fact without a stated value quotes the source.
@@ -78,12 +79,12 @@ def facts_table(result: ExperimentsResult) -> Table:
         Column.text("Unit", lambda row: "%" if row.fact.of == "share" else row.fact.unit),
         Column.text("Allowed", allowed),
         Column.text("Within", lambda row: {None: "–", True: "yes", False: "NO"}[row.is_met]),
-        Column.text("", lambda row: _role(row.fact, fitted)),
+        Column.text("", lambda row: _role(row.fact, fitted, roles)),
         Column.text("Where", "fact.place", wrap=True, wide=True),
         name="facts",
         title="Stated facts and the model",
         caption="The model meets facts that calibrate as well as possible. Facts that follow are of responses to which "
-        f"values are fitted. {READ_OFF}",
+        f"values are fitted; the others have their role in what the model knew. {READ_OFF}",
     )
 
 

@@ -339,7 +339,7 @@ def cells_table(experiment: Experiment, analysis: Analysis, scale: Scale) -> Tab
             "Answered", scale.unit, getter=lambda cell: None if cell.mean is None else scale.untransformed(cell.mean)
         ),
         Column(
-            "Predicted",
+            "Fitted",
             scale.unit,
             getter=lambda cell: None if cell.predicted is None else scale.untransformed(cell.predicted),
         ),
@@ -348,7 +348,7 @@ def cells_table(experiment: Experiment, analysis: Analysis, scale: Scale) -> Tab
         any(len(cell.values) > 1 for cell in analysis.cells) and Column("Runs", "", "d", lambda cell: len(cell.values)),
         name="cells",
         title=f"{capitalised(scale.name)} of each combination",
-        caption=f"{_describe_cut(len(analysis.cells))} Predicted: sum of the effects. –: no run answered.".lstrip(),
+        caption=f"{_describe_cut(len(analysis.cells))} Fitted: sum of the effects. –: no run answered.".lstrip(),
     )
 
 

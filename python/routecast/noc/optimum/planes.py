@@ -27,6 +27,7 @@ from routecast.noc.optimum.program import (
     allowed_arcs,
     conservation,
     conserving,
+    pass_model,
     run,
     silent_solver,
     solution,
@@ -325,7 +326,7 @@ class PlaneProgram:
         # Any prices prove a bound and any flows are a routing: neither has to be a vertex.
         self._model.setOptionValue("run_crossover", "off")
         self._first_capacity = 0
-        self._model.passModel(self._fill(topology, demand, arcs))
+        pass_model(self._model, self._fill(topology, demand, arcs))
 
     def _fill(self, topology: Topology, demand: Floats, arcs: Arcs) -> highspy.HighsLp:
         from scipy.sparse import csc_array

@@ -150,6 +150,16 @@ def silent_solver() -> highspy.Highs:
     return solver
 
 
+def pass_model(solver: highspy.Highs, program: highspy.HighsLp) -> None:
+    """Give a solver a program.
+
+    Raises RoutecastError: the solver changes the program, such as by dropping coefficients, which it calls a warning.
+    """
+    if solver.passModel(program) != highspy.HighsStatus.kOk:
+        msg = "HiGHS changes the program that it is to solve: this is a defect of routecast, please report it"
+        raise RoutecastError(msg)
+
+
 class _Solving:
     """A thread that solves a model once and can be stopped.
 
@@ -347,7 +357,7 @@ class FlowProgram:
         program.a_matrix_.index_ = capacity
         program.a_matrix_.value_ = np.full(count, -1.0)
         self._model = silent_solver()
-        self._model.passModel(program)
+        pass_model(self._model, program)
         self._destination = np.empty(0, dtype=np.int64)
         self._link = np.empty(0, dtype=np.int64)
         self._hops = 1.0

@@ -39,9 +39,10 @@ class StatedPower(Quoted):
 class CurveStatement(SourceStatement):
     """``[[case.statement]]``: a statement of a source, in words, about curves at the highest load."""
 
-    of: Literal["less", "more", "times", "factor", "least"] = Field(
+    of: Literal["less", "more", "points", "times", "factor", "least"] = Field(
         description='Quantity that the report shows beside the statement. "less", "more": relative difference of the '
-        'power of curve from that of than; "times": their ratio; "factor": power without scaling divided by that of '
+        'power of curve from that of than; "points": by how many percent of the power without scaling at load 1 curve '
+        'needs less than than; "times": their ratio; "factor": power without scaling divided by that of '
         'curve, and of than; "least": least power of all curves.'
     )
     curve: str = Field(default="", description="Routing, allocation, or optimum")
@@ -172,6 +173,7 @@ def _curve_problems(case: Case) -> Iterator[Problem]:
 CURVES_OF_QUANTITY: Mapping[str, tuple[str, ...]] = {
     "less": ("curve", "than"),
     "more": ("curve", "than"),
+    "points": ("curve", "than"),
     "times": ("curve", "than"),
     "factor": ("curve",),
     "least": (),

@@ -352,9 +352,12 @@ def _reported_quantity(statement: CurveStatement, result: CaseResult, load: floa
     if statement.of == "factor":
         factors = [result.factor(curve, load) for curve in (statement.curve, statement.than) if curve]
         return " against ".join(f"{factor:.2f}" for factor in factors)
-    ratio = result.mean(statement.curve, load) / result.mean(statement.than, load)
+    power, other = result.mean(statement.curve, load), result.mean(statement.than, load)
+    ratio = power / other
     if math.isnan(ratio):
         return "not known"
+    if statement.of == "points":
+        return f"{100 * (other - power):.1f} points of NoDVFS, a ratio of {100 * (1 - ratio):.1f} %".replace("-", "−")
     if statement.of == "times":
         return f"{ratio:.3f} times"
     percent = f"{100 * (1 - ratio):.1f} %" if statement.of == "less" else f"{100 * (ratio - 1):+.1f} %"

@@ -368,7 +368,7 @@ def _flits_section(result: NocResult) -> Section:
         "flits",
         "Flit by flit",
         "Simulated packets of 5 to 10 flits through routers with virtual output queues need the power that "
-        "the flow level predicts: slowing the clock by alpha divides it by alpha squared.",
+        "the flow level gives: slowing the clock by alpha divides it by alpha squared.",
         flit_figure(result),
         flits_table(result),
     )

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
-from routecast.plan._integer_program import IntegerProgram
+from routecast.plan._integer_program import TOLERANCE, IntegerProgram
 from routecast.plan.mapping.model import Mapping, MappingProblem
 from routecast.router.network_processor.model import (
     InstructionRun,
@@ -160,7 +160,7 @@ def ring_cost(problem: MappingProblem, name: str) -> ReferenceCost:
     return ReferenceCost(busy_s, max(memory.latency_s, busy_s))
 
 
-_ROUNDING = 1e-9
+_ROUNDING = TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class MappingProgram:
         ``spare_ratio`` is the share of threads beyond those that the waits need. Raises Undecided after ``seconds``.
         """
         problem, makespan_s = self.problem, 1.0 / target_pps
-        program = IntegerProgram(mip_rel_gap=0.0, mip_feasibility_tolerance=_ROUNDING)
+        program = IntegerProgram(mip_rel_gap=0.0)
         self.programs_solved += 1
         memory_columns = self._add_states(program, makespan_s)
         if memory_columns is None:

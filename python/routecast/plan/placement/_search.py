@@ -296,7 +296,9 @@ class PatternCover:
         if self.most_servers is not None:
             program.add_row(dict.fromkeys(columns, 1.0), 0.0, float(self.most_servers))
         if extra is not None:
-            program.add_row(dict(zip(columns, extra[0][chosen].tolist(), strict=True)), -math.inf, extra[1])
+            # Relative to its limit: a latency in seconds would be within the solver's tolerance of any limit.
+            parts = (extra[0][chosen] / extra[1]).tolist()
+            program.add_row(dict(zip(columns, parts, strict=True)), -math.inf, 1.0)
         for column, flag in is_used.items():
             program.add_row({column: 1.0, flag: -program.upper[column]}, -math.inf, 0.0)
         for first, second in forbidden:

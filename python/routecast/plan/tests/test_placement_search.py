@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routecast.plan.placement._candidates import classes_of
-from routecast.plan.placement._search import PlacementSearch, work_bound_pps
+from routecast.plan.placement._candidates import classes_of, patterns_above
+from routecast.plan.placement._search import PatternCover, PlacementSearch, work_bound_pps
 from routecast.plan.placement._server_load import ServerLoads
 from routecast.plan.placement._server_view import server_view
 from routecast.plan.placement._simulation import ElementPlacement, load_of, router_of
@@ -244,3 +245,25 @@ def test_rules_are_met_or_their_contradiction_is_reported(
         assert not every
     else:
         assert result.best.placement.servers in [placement.servers for placement in every]
+
+
+def test_a_dearer_server_is_chosen_where_the_cheap_one_misses_the_latency_by_less_than_a_microsecond() -> None:
+    servers = (
+        ServerGroup(name="cheap", cores=2, technology=PLAIN, price=1.0),
+        ServerGroup(name="fast", cores=2, speed_ratio=2.0, technology=PLAIN, price=10.0),
+    )
+    problem = multistage(1, 1, servers)
+    classes = classes_of(problem)
+    patterns = patterns_above(classes, ServerLoads(problem), 0.0, max_count=100)
+    whole = [pattern for pattern in patterns if sum(pattern.counts) == 2]
+    assert len(whole) == 2
+    cost, latency_s = (
+        np.array([of_host[classes.hosts[pattern.host].group.name] for pattern in whole])
+        for of_host in ({"cheap": 1.0, "fast": 10.0}, {"cheap": 10.3e-6, "fast": 5e-6})
+    )
+    cover = PatternCover(classes=classes, patterns=whole)
+    answers = [
+        cover.least(np.array([True, True]), cost, 1e4, seconds=10.0, extra=(latency_s, limit_s))
+        for limit_s in (10.4e-6, 10e-6, 4.9e-6)
+    ]
+    assert [answer and answer[1] for answer in answers] == [1.0, 10.0, None]

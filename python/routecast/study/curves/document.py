@@ -3,7 +3,7 @@
 ``[router.NAME]`` is a router document, as in a router file. A ``[[figure]]`` has curves, each a router document with
 some values changed (:mod:`routecast.router.variants`), and the rates (``[[figure.stated]]``), orders
 (``[[figure.ordered]]``), shapes (``[[figure.shape]]``) and bottlenecks (``[[figure.limited]]``) that a source states. A
-stated rate may calibrate costs of the router. With ``[left_out]`` the other rates predict each stated rate.
+stated rate may calibrate costs of the router. With ``[left_out]`` each stated rate is found from the others.
 ``[[figure.patterns]]`` offers other patterns of flows to a curve.
 """
 
@@ -193,7 +193,7 @@ class Patterns(FileModel):
 
 
 class LeftOut(FileModel):
-    """``[left_out]``: the prediction of each stated rate, in turn, with costs that the other rates set."""
+    """``[left_out]``: each stated rate, in turn, is found with costs that the other rates set."""
 
     values: Annotated[int, Field(ge=3, le=33, strict=True)] = Field(
         default=7, description="Number of values of each calibrated cost that are tried over its range."
@@ -244,7 +244,7 @@ class CurveStudy(StudyDocument):
         description="Router documents by name, as in router files."
     )
     figure: Annotated[tuple[FigureTable, ...], Field(min_length=1)]
-    left_out: LeftOut | None = Field(default=None, description="Prediction of each stated rate from the others.")
+    left_out: LeftOut | None = Field(default=None, description="Each stated rate as it is found from the others.")
     criteria: CurveCriteria = CurveCriteria()
 
     def groups(self) -> Sequence[Group]:

@@ -43,6 +43,7 @@ from routecast.study.curves.simulate import (
     calibrating,
     document_of,
     leave_out,
+    left_out_count,
     load_of,
     packed_point,
     read_at,
@@ -268,7 +269,11 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
     study = run.study
     costs = len(calibrating(study))
     rounds = costs * (ROUNDS if costs > 1 else 1)
-    run.work = rounds + sum(len(figure.curve) * len(figure.offered) for figure in study.figure) + 1
+    costs_left_out = left_out_count(study)
+    run.work = rounds + costs_left_out + 1
+    for figure in study.figure:
+        run.work += len(figure.curve) * len(figure.offered) + len(figure.passing)
+        run.work += sum(len(patterns.pattern) for patterns in figure.patterns)
     with run.ledger(COLUMNS) as ledger, process_pool(workers) as submit:
         simulations = _Simulations(run, ledger, submit)
         calibrated, setting = calibrate(study, simulations.of_curve, simulations.on_calibrating)
@@ -277,7 +282,7 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
         figures = simulations.figures(setting)
         passed = simulations.passed(setting)
         patterns = simulations.patterned(setting)
-        omitted = leave_out(study, setting, simulations.of_curve, run.report_step) if study.left_out else ()
+        omitted = leave_out(study, setting, simulations.of_curve, run.step) if study.left_out else ()
     judged, rates = statements(figures), compared(figures)
     return CurveResult(
         study=study,
@@ -314,8 +319,8 @@ class _Simulations:
     def of_curve(
         self, figure: FigureTable, curve: Curve, offered: Sequence[float], setting: Setting
     ) -> list[SimulatedPoint]:
-        """Return the points of a curve at some loads."""
-        return self._points([self._task(figure, curve, load, setting) for load in offered])
+        """Return the points of a curve at some loads, as parts of a step."""
+        return self._points([self._task(figure, curve, load, setting) for load in offered], counts=False)
 
     def figures(self, setting: Setting) -> tuple[FigureResult, ...]:
         """Return all points of all figures."""
@@ -363,8 +368,8 @@ class _Simulations:
             for figure, patterns in patterned_figures
         )
 
-    def _points(self, tasks: list[StudyTask]) -> list[SimulatedPoint]:
-        rows = self._run.complete(self._ledger, tasks, submit=self._submit)
+    def _points(self, tasks: list[StudyTask], *, counts: bool = True) -> list[SimulatedPoint]:
+        rows = self._run.complete(self._ledger, tasks, submit=self._submit, counts=counts)
         return [unpacked(str(row["point"])) for row in rows]
 
     def _task(

@@ -53,6 +53,7 @@ __all__ = [
     "calibrating",
     "document_of",
     "leave_out",
+    "left_out_count",
     "load_of",
     "packed_point",
     "read_at",
@@ -273,11 +274,11 @@ def _calibrated(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutRate(ComparedRow[StatedRate]):
-    """A stated rate that is left out, the cost that the other rates set, and the rate that this cost predicts."""
+    """A stated rate that is left out, the cost that the other rates set, and the rate that follows from this cost."""
 
     SUMMARY: ClassVar = (
         *("figure", "curve=conditions.curve", "at=conditions.at", "where=conditions.place", "paths", "value_s"),
-        *("is_at_end", "others", "stated_pps=stated", "predicted_pps=predicted", "error_ratio"),
+        *("is_at_end", "others", "stated_pps=stated", "found_pps=predicted", "error_ratio"),
     )
 
     figure: str
@@ -287,13 +288,36 @@ class LeftOutRate(ComparedRow[StatedRate]):
     others: int
 
 
+def left_out_count(study: CurveStudy) -> int:
+    """Return the number of costs that :func:`leave_out` tries and reports."""
+    if study.left_out is None:
+        return 0
+    calibrated = [stated.calibrates for _, _, stated in calibrating(study) if stated.calibrates]
+    return study.left_out.values * sum(len(_rates_of(study, cost)) >= MIN_LEFT_OUT for cost in calibrated)
+
+
+MIN_LEFT_OUT = 2
+"""Rates of a cost from which each can be left out."""
+
+
+def _rates_of(study: CurveStudy, calibrated: Calibrates) -> list[tuple[FigureTable, Curve, StatedRate]]:
+    """Return the stated rates that a calibrated cost reaches."""
+    names = calibrated.routers or tuple(study.router)
+    return [
+        (figure, curve, stated)
+        for figure in study.figure
+        for stated in figure.stated
+        if stated.side == "about" and (curve := figure.named(stated.curve)).router in names
+    ]
+
+
 def leave_out(
     study: CurveStudy,
     setting: Mapping[str, Mapping[str, object]],
     simulate: Simulation,
     on_progress: Callable[[str], None],
 ) -> tuple[LeftOutRate, ...]:
-    """Predict each stated rate that a calibrated cost reaches, with the cost that all other such rates set.
+    """Simulate each stated rate that a calibrated cost reaches, with the cost that all other such rates set.
 
     The cost minimises the sum of the squared relative errors. Stated bounds set no cost, since they have no error where
     they hold. Other costs keep the values of ``setting`` and of the routers' documents.
@@ -303,12 +327,7 @@ def leave_out(
         calibrated = calibrator.calibrates
         assert calibrated is not None
         names = calibrated.routers or tuple(study.router)
-        rates = [
-            (figure, curve, stated)
-            for figure in study.figure
-            for stated in figure.stated
-            if stated.side == "about" and (curve := figure.named(stated.curve)).router in names
-        ]
+        rates = _rates_of(study, calibrated)
 
         def setting_at(
             value_s: float, calibrated: Calibrates = calibrated, names: Sequence[str] = names
@@ -318,7 +337,7 @@ def leave_out(
                 new[name] |= dict.fromkeys(calibrated.set, f"{value_s!r} s")
             return new
 
-        if len(rates) < 2:
+        if len(rates) < MIN_LEFT_OUT:
             continue
         costs = _geometric_steps(*calibrated.between, study.left_out.values if study.left_out else LeftOut().values)
         rates_by_cost = []

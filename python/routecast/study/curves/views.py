@@ -69,7 +69,7 @@ def compared_table(result: CurveResult) -> Table:
 
 
 def left_out_table(result: CurveResult) -> Table:
-    """Return each stated rate beside its prediction from the others."""
+    """Return each stated rate beside the rate that follows from the others."""
 
     def cost(row: LeftOutRate) -> str:
         value = format_duration(float(f"{row.value_s:.3g}"))
@@ -83,13 +83,13 @@ def left_out_table(result: CurveResult) -> Table:
         Column.text("Set by the others to", cost, wrap=True),
         Column("Others", "", ".0f", "others", wide=True),
         Column("Stated", "kpps", _kpps, "stated"),
-        Column("Predicted", "kpps", _kpps, "predicted"),
+        Column("Found", "kpps", _kpps, "predicted"),
         Column("Error", "%", signed_percent, "error_ratio"),
         name="left_out",
         title="Each stated rate left out in turn",
         caption="The calibrated cost is set again by least squares of the relative errors of the other stated rates "
-        "that depend on it, and predicts the rate that is left out. All other costs keep their values, which were "
-        "chosen in sight of all rates: the prediction checks the calibrated cost only.",
+        "that depend on it; the rate that is left out follows from it. All other costs keep their values, which "
+        "were chosen in sight of all rates: this checks the calibrated cost only.",
     )
 
 

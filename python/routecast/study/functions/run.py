@@ -13,11 +13,12 @@ from statistics import median, stdev
 from typing import Any, ClassVar, Protocol
 
 from routecast.calibration.refine import refine
-from routecast.evaluate.ledger import Columns, Row
+from routecast.evaluate.ledger import Columns, Row, read_rows
 from routecast.function.catalogue import read_function
 from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
+from routecast.hardware.probe_facts import is_of_this_machine
 from routecast.load.popularity import Popularity
 from routecast.progress import ShareProgress
 from routecast.quantity.comparison import ComparedRow, ErrorSummary, held_out
@@ -288,15 +289,26 @@ def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) 
             _row(hardware, point, estimates[point], _estimate(refined, point), by_point[point]) for point in grid
         ),
         provenance=run.provenance(seed=study.run.seed),
-        notes=hardware.notes,
+        notes=(*hardware.notes, *_two_machines(study, hardware)),
     )
     return replace(result, criteria=_criteria(result))
+
+
+def _two_machines(study: FunctionStudy, hardware: Hardware) -> tuple[str, ...]:
+    """Say that what the tables call errors lies between two machines, if the hardware file is of another one."""
+    if study.host.hardware == "probe" or is_of_this_machine(hardware):
+        return ()
+    return (
+        f"The estimates are for {hardware.name}, and the functions ran on this machine: what the tables call an error "
+        "is the difference between two machines, and no error of the estimates",
+    )
 
 
 def _hardware(run: StudyRun[FunctionStudy], bench: FunctionBench) -> Hardware:
     """Return the hardware of an interrupted run, or probe the host."""
     path = run.out / HOST_FILE
-    if path.exists() and not (run.out / "summary.json").exists():
+    # Without a finished run nothing was measured beside the probe, whose file may be half written.
+    if path.exists() and not (run.out / "summary.json").exists() and read_rows(run.out, COLUMNS):
         run.done = 1
         return read_hardware(str(path))
     hardware = bench.hardware(lambda _share: run.report_step("probe the host"))

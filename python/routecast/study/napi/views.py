@@ -44,7 +44,7 @@ def _interval(low: float, high: float, write: Callable[[float], str]) -> str | N
 def _idle_table(result: IdleResult) -> Table:
     def judging(title: str, prediction: str) -> Column:
         judged = {row.conditions: getattr(row, prediction) for row in result.judging}
-        return Column(title, "%", _points, lambda row: judged.get(row.conditions), group="predicted")
+        return Column(title, "%", _points, lambda row: judged.get(row.conditions), group="fitted without it")
 
     return Table.of(
         result.points,

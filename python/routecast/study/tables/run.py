@@ -171,6 +171,12 @@ class LinksFilled:
     scenario, or 0. ``…_baseline_…`` is the throughput by the baseline's law.
     """
 
+    SUMMARY: ClassVar = (
+        *("scenario", "frame_bytes", "frames", "stated_flows", "fewer_flows", "most_flows", "links_l1_bps"),
+        *("model_flows=predicted_flows", "baseline_flows", "fewer_model_l1_bps=fewer_predicted_l1_bps"),
+        *("fewer_baseline_l1_bps", "stated_model_l1_bps=stated_predicted_l1_bps", "stated_baseline_l1_bps"),
+    )
+
     scenario: str
     frame_bytes: float
     frames: str
@@ -757,7 +763,7 @@ def _flows_statement(stated: FlowsForLinks, rows: Sequence[LinksFilled]) -> Stat
     if not rows:
         here = f"not judged: {stated.flows} flows, each with a core of its own, are not in the scenario"
         return Statement(says=stated.says, where=stated.place, stated=f"{stated.flows} flows", here=here)
-    laws = {"predicted": _fewest(row.predicted_flows for row in rows)}
+    laws = {"by the model": _fewest(row.predicted_flows for row in rows)}
     if any(not math.isnan(row.stated_baseline_l1_bps) for row in rows):
         laws["by eqs. 5 to 7"] = _fewest(row.baseline_flows for row in rows)
     here = ", ".join(f"{flows or 'no number'} {name}" for name, flows in laws.items())

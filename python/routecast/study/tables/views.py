@@ -1,4 +1,4 @@
-"""The report of a study of tables: measurements, predictions with errors, the law, forecasts."""
+"""The report of a study of tables: measurements, the model's rates with errors, the law, forecasts."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def calibration_table(result: TablesResult) -> Table:
 
 
 def comparison_table(result: TablesResult) -> Table:
-    """Return every measured point with the predictions and errors of each model."""
+    """Return every measured point with the rates and errors of each model."""
 
     def error(title: str, rate: Callable[[TableRow], float], **more: Any) -> Column | bool:
         """Return the column of a model's errors; False for a model without values."""
@@ -136,7 +136,8 @@ def comparison_table(result: TablesResult) -> Table:
         replace(_FLOWS, getter="point.flows"),
         replace(_FRAME, getter="point.frame_bytes"),
         Column("Measured", "Gbit/s", ".4f", lambda row: _gbps(row, row.measured)),
-        Column("Predicted", "Gbit/s", ".4f", lambda row: _gbps(row, row.predicted), group=routecast),
+        # "Predicted" is a role in the table of what the model knew; calibrated points and points in sight have others.
+        Column("Model", "Gbit/s", ".4f", lambda row: _gbps(row, row.predicted), group=routecast),
         Column("95 % interval", "Gbit/s", getter=lambda row: _interval(row, _gbps), group=routecast),
         Column("Error", "%", signed_percent, "error_ratio", group=routecast),
         error("Simulated", lambda row: row.simulated_pps, group=routecast, wide=True),
@@ -144,7 +145,7 @@ def comparison_table(result: TablesResult) -> Table:
         error(_capitalised(result.study.measurements.reported), lambda row: row.stated, group=others),
         Column.text("Limit", lambda row: LIMITS.get(row.limit, row.limit)),
         name="comparison",
-        title="Measured and predicted",
+        title="Measured and modelled",
         caption="Shaded rows calibrate; the others were held out.",
         strong=lambda row: row.calibrates,
     )
@@ -188,7 +189,7 @@ def error_table(result: TablesResult) -> Table:
 
 
 def hypothesis_table(result: TablesResult) -> Table:
-    """Return the laws of contention in the average of the prediction, with their weights."""
+    """Return the laws of contention in the average of the model, with their weights."""
     return Table.of(
         result.hypotheses,
         Column.text("Law", "law.name"),
@@ -280,11 +281,11 @@ def links_table(result: TablesResult, scenario: str) -> Table | None:
         rows,
         Column.text("Frames", "frames"),
         Column.text("Stated", lambda row: f"from {row.stated_flows} on"),
-        Column.text("Predicted", numbers("predicted_flows")),
+        Column.text("Model", numbers("predicted_flows")),
         has_baseline and Column.text("Eqs. 5–7", numbers("baseline_flows")),
-        gbps("Predicted", "fewer_predicted_l1_bps", first.fewer_flows),
+        gbps("Model", "fewer_predicted_l1_bps", first.fewer_flows),
         has_baseline and gbps("Eqs. 5–7", "fewer_baseline_l1_bps", first.fewer_flows),
-        gbps("Predicted", "stated_predicted_l1_bps", first.stated_flows),
+        gbps("Model", "stated_predicted_l1_bps", first.stated_flows),
         has_baseline and gbps("Eqs. 5–7", "stated_baseline_l1_bps", first.stated_flows),
         name=f"{scenario}-links",
         title=f"Flows that fill the links of {format_bps(first.links_l1_bps)} together",
@@ -608,8 +609,8 @@ def page(result: TablesResult) -> Page:
     answer = f"Calibrated from **{_calibrating_points(result)}**, "
     if summary.points:
         answer += (
-            f"routecast predicts {summary.points} others within **{format_percent(summary.mean_abs_error_ratio)}** "
-            f"on average and {format_percent(summary.max_abs_error_ratio)} at worst."
+            f"the model is within **{format_percent(summary.mean_abs_error_ratio)}** of {summary.points} others on "
+            f"average and within {format_percent(summary.max_abs_error_ratio)} at worst."
         )
     else:
         answer += "with no other point to judge the calibration."
@@ -619,7 +620,7 @@ def page(result: TablesResult) -> Page:
     sections = (
         _live_section(result),
         _measured_section(result),
-        _predicted_section(result),
+        _model_section(result),
         _law_section(result),
         *forecasts,
         statements_section(result.statements, "Statements of the source in words.", caption=study.source),
@@ -708,7 +709,7 @@ def _measured_section(result: TablesResult) -> Section:
     )
 
 
-def _predicted_section(result: TablesResult) -> Section:
+def _model_section(result: TablesResult) -> Section:
     errors, everywhere = result.errors(), result.errors_everywhere()
     main = errors["solve"] if errors["solve"].points else errors["simulate"]
     inside = sum(row.is_covered for row in result.held_out)
@@ -741,7 +742,7 @@ def _predicted_section(result: TablesResult) -> Section:
         if not _is_forecast(result, points):
             blocks += [throughput_figure(result, name, unit="pps"), throughput_figure(result, name, unit="l1_bps")]
     blocks += [error_figure(result), error_table(result), comparison_table(result)]
-    return Section.of("predicted", "What was predicted, and how wrong it is", _agreement_sentence(result), *blocks)
+    return Section.of("model", "What the model gives, and how wrong it is", _agreement_sentence(result), *blocks)
 
 
 def _agreement_sentence(result: TablesResult) -> str:
@@ -765,7 +766,7 @@ def _law_section(result: TablesResult) -> Section:
     )
     return Section.of(
         "why",
-        "Why: the law behind the prediction",
+        "Why: the law behind the model",
         f"Each frame keeps a core busy for `{result.law}`.",
         Prose((prose,)),
         parameter_table(result),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from routecast.benchmark.overload import find_overload_pps
+from routecast.benchmark.overload import NoOverload, find_overload_pps
+from routecast.errors import EnvironmentProblem
 from routecast.evaluate.ledger import Columns, Ledger, Row
 from routecast.evaluate.protocol import Described, Evaluator
 from routecast.evaluate.trial import Trial
@@ -25,6 +26,7 @@ __all__ = [
     "Bench",
     "DeviceSetting",
     "Measurer",
+    "SeriesNotOverloaded",
     "TestbedBench",
     "TrialPoint",
     "all_points",
@@ -34,6 +36,9 @@ __all__ = [
 
 Option = str | int | float | bool
 Kind = Literal["throughput", "loss", "latency"]
+
+SlowedBy = Literal["study", "user", "nobody"]
+"""Who may raise the option ``slowdown`` of a device: the study itself, its user, or nobody: the device has none."""
 
 FIRST = 0
 """The repeat before all others, in which the points that calibrate give the loads of loss and latency."""
@@ -68,6 +73,10 @@ class Bench(Protocol):
         """Return a context that sets a device up with its options, and removes it."""
         ...
 
+    def slowed_by(self, name: str, options: Mapping[str, Option]) -> SlowedBy:
+        """Return who may raise the option ``slowdown`` of a device with these options."""
+        ...
+
 
 class TestbedBench:
     """A test bed: ``"namespaces"`` or a ``*.testbed.toml``."""
@@ -83,6 +92,19 @@ class TestbedBench:
 
         return open_testbed(self._file, device=name, options=options)
 
+    def slowed_by(self, name: str, options: Mapping[str, Option]) -> SlowedBy:
+        """Return who may raise the slowdown: the study that of its own namespaces."""
+        from routecast.testbed.devices import DEVICES
+        from routecast.testbed.document import NamespacesFile
+        from routecast.testbed.reading import read_testbed
+
+        file = read_testbed(self._file, device=name, options=options)
+        names = {option.name for option in fields(DEVICES[name].options)}
+        # A device of several cores would spend its slowdown on one of them.
+        if "slowdown" not in names or options.get("cores", 1) != 1:
+            return "nobody"
+        return "study" if isinstance(file, NamespacesFile) else "user"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSetting:
@@ -94,8 +116,8 @@ class DeviceSetting:
     flows: int
 
     @classmethod
-    def of(cls, series: Throughput, value: float) -> DeviceSetting:
-        """Return the setting of a series at one value of its factor."""
+    def of(cls, series: Throughput, value: float, slowdown: int = 0) -> DeviceSetting:
+        """Return the setting of a series at one value of its factor, with further iterations of ``slowdown``."""
         options = dict(series.options)
         frame_bytes, flows = series.frame, series.flows
         if series.factor == "frame_bytes":
@@ -104,6 +126,8 @@ class DeviceSetting:
             flows = round(value)
         else:
             options[series.factor] = round(value) if value == round(value) else value
+        if slowdown:
+            options["slowdown"] = round(float(options.get("slowdown", 0))) + slowdown
         return cls(device=series.device, options=tuple(sorted(options.items())), frame_bytes=frame_bytes, flows=flows)
 
 
@@ -124,14 +148,18 @@ class TrialPoint:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def first_points(study: WireStudy) -> Iterator[TrialPoint]:
+Slowdowns = Mapping[str, int]
+"""Iterations a frame by which the devices of a series are slowed down beyond the study, by the name of the series."""
+
+
+def first_points(study: WireStudy, slowdowns: Slowdowns) -> Iterator[TrialPoint]:
     """Yield one overload trial of each point that calibrates a rate."""
     for series in study.throughput:
         for value in series.calibrate:
-            yield _point("throughput", series, value, study.testbed.overload, FIRST)
+            yield _point("throughput", series, value, study.testbed.overload, FIRST, slowdowns)
 
 
-def all_points(study: WireStudy) -> Iterator[TrialPoint]:
+def all_points(study: WireStudy, slowdowns: Slowdowns) -> Iterator[TrialPoint]:
     """Yield every trial, repeat after repeat, so that a drift of the machine spreads over all points.
 
     Within a repeat, trials of the same setting follow each other, and share one set-up of the device.
@@ -139,23 +167,25 @@ def all_points(study: WireStudy) -> Iterator[TrialPoint]:
     for repeat in range(1, study.testbed.repeats + 1):
         for series in study.throughput:
             for value in series.values:
-                yield _point("throughput", series, value, study.testbed.overload, repeat)
+                yield _point("throughput", series, value, study.testbed.overload, repeat, slowdowns)
                 for loss in study.loss:
                     for ratio in loss.offered if (loss.series, loss.value) == (series.name, value) else ():
-                        yield _point("loss", series, value, ratio, repeat)
+                        yield _point("loss", series, value, ratio, repeat, slowdowns)
                 for latency in study.latency:
                     for ratio in latency.loads if (latency.series, latency.value) == (series.name, value) else ():
-                        yield _point("latency", series, value, ratio, repeat)
+                        yield _point("latency", series, value, ratio, repeat, slowdowns)
 
 
-def _point(kind: Kind, series: Throughput, value: float, offered_ratio: float, repeat: int) -> TrialPoint:
+def _point(
+    kind: Kind, series: Throughput, value: float, offered_ratio: float, repeat: int, slowdowns: Slowdowns
+) -> TrialPoint:
     return TrialPoint(
         kind=kind,
         series=series.name,
         value=value,
         offered_ratio=offered_ratio,
         repeat=repeat,
-        setting=DeviceSetting.of(series, value),
+        setting=DeviceSetting.of(series, value, slowdowns.get(series.name, 0)),
     )
 
 
@@ -186,6 +216,21 @@ def row_of(point: TrialPoint, key: str, trial: Trial) -> Row:
     }
 
 
+class SeriesNotOverloaded(EnvironmentProblem):
+    """The tester cannot overload the device of a series; ``forwarded_pps``: what it forwards without clear loss."""
+
+    def __init__(self, point: TrialPoint, forwarded_pps: float, cause: str, slowed_by: SlowedBy) -> None:
+        super().__init__(point, forwarded_pps, cause, slowed_by)
+        self.point = point
+        self.forwarded_pps = forwarded_pps
+        self.cause = cause
+        self.slowed_by = slowed_by
+
+    def __str__(self) -> str:
+        setting, place = self.point.setting, f'series "{self.point.series}" at {self.point.value:g}'
+        return f"{place}, device {setting.device}: {self.cause}"
+
+
 @dataclass(slots=True, kw_only=True)
 class Measurer:
     """Measures trials on a bench, and keeps finished trials in the ledger and the facts of devices in ``facts``."""
@@ -201,7 +246,12 @@ class Measurer:
         setting, ratio = point.setting, self.run.study.testbed.overload
         if setting not in self._overloads_pps:
             start = load_of(setting, START_PPS)
-            self._overloads_pps[setting] = find_overload_pps(evaluator, start, overload_ratio=ratio)
+            try:
+                self._overloads_pps[setting] = find_overload_pps(evaluator, start, overload_ratio=ratio)
+            except NoOverload as end:
+                slowed_by = self.bench.slowed_by(setting.device, dict(setting.options))
+                cause = f"the tester reaches no overload: {end.forwarded_pps:,.0f} frames/s were forwarded without loss"
+                raise SeriesNotOverloaded(point, end.forwarded_pps, cause, slowed_by) from end
         return self._overloads_pps[setting]
 
     def measure(self, points: Iterable[TrialPoint], load_pps: Callable[[TrialPoint, Evaluator], float]) -> list[Row]:

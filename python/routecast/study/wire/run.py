@@ -28,6 +28,7 @@ from routecast.study.wire.measure import (
     Bench,
     DeviceSetting,
     Measurer,
+    SeriesNotOverloaded,
     TestbedBench,
     TrialPoint,
     all_points,
@@ -303,21 +304,17 @@ def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResul
     cannot be built, or the points do not determine a calibration.
     """
     study = run.study
-    first, repeated = list(first_points(study)), list(all_points(study))
-    run.work = run.trials = len(first) + len(repeated)
-
+    slowdowns: dict[str, int] = {}
     with run.ledger(COLUMNS) as ledger:
-        run.resumed = sum(point.key(study.testbed) in ledger.rows for point in (*first, *repeated))
         measurer = Measurer(bench=bench or TestbedBench(study.testbed.file, run.folder), run=run, ledger=ledger)
-        first_rows = measurer.measure(first, measurer.overload_pps)
-        guess = {series.name: calibrate_throughput(series, first_rows) for series in study.throughput}
-
-        def load_pps(point: TrialPoint, evaluator: Evaluator) -> float:
-            if point.kind == "throughput":
-                return measurer.overload_pps(point, evaluator)
-            return point.offered_ratio * guess[point.series].capacity_pps(point.value)
-
-        rows = [*first_rows, *measurer.measure(repeated, load_pps)]
+        while True:
+            try:
+                rows = _measured_rows(measurer, slowdowns)
+                break
+            except SeriesNotOverloaded as end:
+                series = end.point.series
+                slowdowns[series] = _greater_slowdown(study, slowdowns.get(series, 0), end)
+                run.report_step(f"slow {series} down by {slowdowns[series]:,} iterations a frame")
     rates, losses, latencies = (
         [row for row in rows if row["kind"] == kind] for kind in ("throughput", "loss", "latency")
     )
@@ -334,9 +331,71 @@ def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResul
         latency=tuple(_latency(study, laws[latency.series], latency, latencies) for latency in study.latency),
         facts=measurer.facts,
         invalid_trials=sum(bool(row["invalid"]) for row in rows),
+        notes=tuple(_slowdown_note(study, name, iterations) for name, iterations in slowdowns.items()) or None,
         provenance=run.provenance(seed=study.evaluate.seed),
     )
     return replace(result, criteria=_criteria(result))
+
+
+_ITERATION_S = 2.4e-9
+"""About the time of an iteration of a device's ``slowdown``, at 2.3 GHz."""
+_MARGIN_RATIO = 1.2
+"""So much more than the study's overload a tester must reach, for a machine that stalls."""
+_MOST_ITERATIONS = 50_000
+
+
+def _greater_slowdown(study: WireStudy, iterations: int, end: SeriesNotOverloaded) -> int:
+    """Return further iterations a frame that let the tester overload a series.
+
+    Raises SeriesNotOverloaded with what to state in the study: the study must not slow the device down, or a slower
+    device is not overloaded either.
+    """
+    # The tester reached the forwarded rate, so at this time a frame even a device of no own work is overloaded.
+    frame_s = study.testbed.overload * _MARGIN_RATIO / end.forwarded_pps
+    needed = 100 * math.ceil(frame_s / _ITERATION_S / 100)
+    greater = max(needed, 2 * iterations)
+    if end.slowed_by == "study" and greater <= _MOST_ITERATIONS:
+        return greater
+    series = next(series for series in study.throughput if series.name == end.point.series)
+    table = f'[[throughput]] name = "{series.name}"'
+    faster = "a test bed with a faster tester ([testbed] file)"
+    if end.slowed_by == "nobody":
+        remedy = f"the device has no option that slows it down: leave out the value, or use {faster}"
+    elif end.slowed_by == "study":
+        remedy = f"a slowdown of {iterations:,} iterations a frame does not suffice: use {faster}"
+    elif series.factor == "slowdown":
+        remedy = f"in {table}, leave out the values below {needed}, or use {faster}"
+    else:
+        remedy = f"in {table}, state options = {{ slowdown = {needed} }}, or use {faster}"
+    raise SeriesNotOverloaded(end.point, end.forwarded_pps, f"{end.cause}; {remedy}", end.slowed_by) from end
+
+
+def _slowdown_note(study: WireStudy, name: str, iterations: int) -> str:
+    device = next(series.device for series in study.throughput if series.name == name)
+    return (
+        f"The tester does not overload {device} of the series {name}: the study slowed it down by {iterations:,} "
+        "iterations a frame (option slowdown) at every point; state it in the study's options to choose it yourself"
+    )
+
+
+def _measured_rows(measurer: Measurer, slowdowns: Mapping[str, int]) -> list[Row]:
+    """Return the rows of all trials; what the ledger has is not measured again."""
+    run, ledger = measurer.run, measurer.ledger
+    study = run.study
+    first, repeated = list(first_points(study, slowdowns)), list(all_points(study, slowdowns))
+    run.done = 0
+    run.work = run.trials = len(first) + len(repeated)
+    if not slowdowns:
+        run.resumed = sum(point.key(study.testbed) in ledger.rows for point in (*first, *repeated))
+    first_rows = measurer.measure(first, measurer.overload_pps)
+    guess = {series.name: calibrate_throughput(series, first_rows) for series in study.throughput}
+
+    def load_pps(point: TrialPoint, evaluator: Evaluator) -> float:
+        if point.kind == "throughput":
+            return measurer.overload_pps(point, evaluator)
+        return point.offered_ratio * guess[point.series].capacity_pps(point.value)
+
+    return [*first_rows, *measurer.measure(repeated, load_pps)]
 
 
 def _valid_at(rows: Sequence[Row], series: str, value: float, ratio: float | None = None) -> list[Row]:

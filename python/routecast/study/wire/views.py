@@ -8,7 +8,7 @@ from operator import itemgetter
 from routecast.calibration.wakeup import FittedWakeup
 from routecast.quantity import format_duration, format_pps
 from routecast.show.figures import Axis, Figure, Line, palette
-from routecast.show.page import Page, Prose, Section, Tile, Tiles
+from routecast.show.page import Listing, Page, Prose, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, scaled, signed_percent
 from routecast.study.result import TerminalSummary, format_percent, measured_points
 from routecast.study.wire.run import LatencyCurve, LoadCurve, LossRow, Series, SeriesRow, WireLatency, WireResult
@@ -123,6 +123,7 @@ def terminal_summary(result: WireResult) -> TerminalSummary:
         *map(loss_table, result.loss),
         *map(latency_table, result.latency),
         error_table(result),
+        notes=result.notes or (),
     )
 
 
@@ -258,6 +259,7 @@ def _overview(result: WireResult) -> Section:
         "The errors leave out the points that calibrate.",
         Tiles(tuple(tiles)),
         error_table(result),
+        bool(result.notes) and Listing(title="Notes", entries=result.notes or ()),
     )
 
 

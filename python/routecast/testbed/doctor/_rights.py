@@ -117,20 +117,33 @@ def bpf_jit(machine: ExaminedMachine) -> Finding:
     )
 
 
-def _mount_points(machine: ExaminedMachine, kind: str) -> list[str]:
+def _mounts(machine: ExaminedMachine, kind: str) -> list[tuple[str, str]]:
+    """Return the mount points of a file system and their options."""
     rows = (line.split() for line in (machine.text("proc/mounts") or "").splitlines())
-    return [row[1] for row in rows if len(row) > 2 and row[2] == kind]
+    return [(row[1], row[3] if len(row) > 3 else "") for row in rows if len(row) > 2 and row[2] == kind]
+
+
+def _is_private(mount_point: str, options: str) -> bool:
+    """Whether a mount is the run-time state of one program or of one user: other programs do not look there."""
+    owner = re.search(r"(?:^|,)[ug]id=(\d+)", options)
+    return bool(mount_point.startswith(("/run/", "/var/run/", "/tmp/")) or (owner and owner[1] != "0"))
+
+
+_PINS = "/sys/fs/bpf"
+"""Where libbpf and libxdp keep programs; they look at no other mount."""
 
 
 def bpf_file_system(machine: ExaminedMachine) -> Finding:
     """Look for the BPF file system, where programs are kept."""
-    if mount_points := _mount_points(machine, "bpf"):
-        return fine("bpffs", mount_points[0])
+    mount_points = [mount_point for mount_point, _ in _mounts(machine, "bpf")]
+    if _PINS in mount_points:
+        return fine("bpffs", _PINS)
+    elsewhere = f"not at {_PINS}, only at {', '.join(mount_points[:3])}, which belongs to what mounted it"
     return missing(
         "bpffs",
-        "not mounted",
+        elsewhere if mount_points else "not mounted",
         "xdp-tools and libxdp devices cannot keep their programs",
-        remedy="mount -t bpf bpf /sys/fs/bpf",
+        remedy=f"mount -t bpf bpf {_PINS}",
     )
 
 
@@ -176,12 +189,19 @@ def huge_pages(machine: ExaminedMachine) -> Finding:
     """Look for huge pages, which DPDK prefers."""
     meminfo = machine.text("proc/meminfo") or ""
     counts = {key: int(value) for key, value in re.findall(r"^HugePages_(Total|Free):\s+(\d+)", meminfo, re.MULTILINE)}
-    mounted = bool(_mount_points(machine, "hugetlbfs"))
+    mounts = _mounts(machine, "hugetlbfs")
+    mounted = any(not _is_private(*mount) for mount in mounts)
     if not counts:
         return unseen("huge pages", "the kernel lists none")
     if counts.get("Free", 0) > 0 and mounted:
         return fine("huge pages", f"{counts['Free']} of {counts['Total']} free, mounted")
-    text = f"{counts.get('Free', 0)} of {counts.get('Total', 0)} free" + ("" if mounted else ", hugetlbfs not mounted")
+    text = f"{counts.get('Free', 0)} of {counts.get('Total', 0)} free" + (
+        ""
+        if mounted
+        else f", hugetlbfs only at {mounts[0][0]}, another program's"
+        if mounts
+        else ", hugetlbfs not mounted"
+    )
     return missing(
         "huge pages",
         text,

@@ -379,3 +379,18 @@ def test_a_time_left_is_never_reported_as_less_than_it_is(time_s: float) -> None
     words = format_remaining(time_s).removesuffix(" left").split()
     told_s = sum(int(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))
     assert time_s <= told_s <= time_s + max(1.0, 60.0 * (time_s > 59), 3600.0 * (time_s > 1.7e5))
+
+
+def test_runs_that_all_failed_are_run_again_once_their_cause_may_be_gone(tmp_path: Path) -> None:
+    runs = sweep_runs.runs_of(4)
+
+    def fails(run: Run) -> Answer:
+        return Answer(key=run.key, values={}, problem="the test bed is down")
+
+    assert all(answer.problem for answer in sweep(runs, fails, executor=Inline(), out=tmp_path))
+    answers = sweep(runs, sweep_runs.waits, executor=Inline(), out=tmp_path)
+    assert answers == tuple(sweep_runs.waits(run) for run in runs)
+    assert answers_on_disk(tmp_path) == {answer.key: answer for answer in answers}
+    # Where some runs have an answer, a failure is a result like them.
+    seen = sweep(runs, fails, executor=Inline(), out=tmp_path)
+    assert seen == answers

@@ -109,6 +109,28 @@ def test_the_study_writes_its_folder(result: NocResult) -> None:
     assert page.count("Load of the links at load 1: drawn") >= 2
 
 
+def test_points_are_of_the_power_without_scaling_and_percent_of_the_other_curve(tmp_path: Path) -> None:
+    """At 0.8 of the load XY needs 0.8 cubed and 2P-ES, which halves every load, a quarter of it: 38.4 points, 75 %."""
+    statements = "".join(
+        f"""[[case.statement]]
+says = "2P-ES saves, in {of}"
+of = "{of}"
+curve = "2p_es"
+than = "xy"
+stated = "a part"
+section = "sec. 1"
+quote = "a part"
+"""
+        for of in ("points", "less")
+    )
+    text = STUDY.replace("load = [0.2, 1.0]", "load = [0.4, 0.8]").replace(
+        '[[case.stated]]\ncurve = "2p_es"', f'{statements}[[case.stated]]\nload = 0.8\ncurve = "2p_es"'
+    )
+    first, second = run(tmp_path, "out", text=text).statements
+    assert first.here == "38.4 points of NoDVFS, a ratio of 75.0 %"
+    assert second.here == "75.0 %"
+
+
 def test_names_of_figures_and_anchors_are_unique_whatever_cases_are_called(result: NocResult) -> None:
     whole = page(result)
     anchors = [section.anchor for section in whole.sections]
