@@ -182,10 +182,10 @@ def _source_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
         if not sources.get(key, "").strip():
             yield Problem(f"source.{key}", f"is missing: say where the value of {key} comes from")
     # A value that has its source needs no other one: only the others may be meant.
-    unsourced = [f"source.{key}" for key in stated if not sources.get(key, "").strip()]
+    unsourced = [key for key in stated if not sources.get(key, "").strip()]
     for key in sources:
         if key not in stated:
-            meant = did_you_mean(f"source.{key}", unsourced)
+            meant = did_you_mean(key, unsourced)
             remedy = meant if meant.startswith("did you mean") else f"give {key}, or leave its source out"
             yield Problem(f"source.{key}", f"is the source of a value that is not given: {remedy}")
 
