@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -89,6 +90,111 @@ def test_quantities_are_read_exactly(parse, text, value):
 def test_what_does_not_fit_is_refused_with_a_reason(parse, text, says):
     with pytest.raises(QuantityProblem, match=says):
         parse(text)
+
+
+# IEEE 802.3 names links by their bit rate ("100GBASE", "100GbE"); tc(8) writes gbit and mbit, ethtool Mb/s, iperf3
+# Gbits/sec and GBytes/sec.
+@pytest.mark.parametrize(
+    ("text", "rate_bps"),
+    [
+        *(
+            (text, 100e9)
+            for text in ("100 Gb/s", "100Gbps", "100G", "100gbit", "100 Gbit", "100GbE", "100 gbps", "100g")
+        ),
+        *((text, 10e6) for text in ("10 Mb/s", "10mbit", "10 Mbits/sec", "10MBit/s", "10 mbps")),
+        *((text, 1.6e12) for text in ("1.6T", "1.6 Tb/s", "1.6 Tbit")),
+        ("10 Gib/s", 10 * 2.0**30),
+        ("9600 b/s", 9600.0),
+        *((text, 8e9) for text in ("1 GB/s", "1 GBps", "1 Gbyte/s", "1 GBytes/sec")),
+    ],
+)
+def test_a_bit_rate_is_read_in_each_usual_spelling_and_only_a_capital_b_is_a_byte(text: str, rate_bps: float) -> None:
+    assert quantity.parse_bit_rate_bps(text) == rate_bps
+    assert quantity.parse_rate(text) == (None, rate_bps)
+
+
+@pytest.mark.parametrize("text", ["10M", "500k", "10 m", "1.5K", "0.3M"])
+def test_where_frames_and_bits_both_fit_a_prefix_alone_is_asked_about(text: str) -> None:
+    number = text.rstrip("MkKm ")
+    with pytest.raises(QuantityProblem, match=rf'"{number} [kM]pps" or "{number} [kM]bit/s"'):
+        quantity.parse_rate(text)
+    with pytest.raises(QuantityProblem, match=rf'"{number} [kM]pps"'):
+        quantity.parse_rate_pps(text)
+
+
+@pytest.mark.parametrize("text", ["10 GBPS", "10 MB/S", "3 KBPS", "1 TBPS", "10GB/S"])
+def test_capitals_that_may_be_bits_or_bytes_are_asked_about(text: str) -> None:
+    for parse in (quantity.parse_bit_rate_bps, quantity.parse_rate, quantity.parse_byte_rate_bytes_per_s):
+        with pytest.raises(QuantityProblem, match="may be bits or bytes"):
+            parse(text)
+
+
+WRONG_UNITS = [
+    "Gb",
+    "gB/s",
+    "GBp",
+    "MPPS",
+    "Mps",
+    "kbs",
+    "M",
+    "mpps",
+    "Mp/s",
+    "Mbti/s",
+    "GB",
+    "kb",
+    "Mit/s",
+    "mB/s",
+    "Gpbs",
+]
+
+
+@pytest.mark.parametrize("unit", WRONG_UNITS)
+@pytest.mark.parametrize("parse", [quantity.parse_rate_pps, quantity.parse_bit_rate_bps, quantity.parse_frame_bytes])
+def test_no_suggestion_has_another_prefix_or_bytes_for_bits(parse: Callable[[str], float], unit: str) -> None:
+    """A unit that is suggested after "did you mean" or "write" is off by no factor of 8 or 1000."""
+    try:
+        parse(f"3 {unit}")
+    except QuantityProblem as problem:
+        advice, _, _ = str(problem).partition("; expected")
+        for suggested in re.findall(r"did you mean '([^']+)'", advice):
+            assert suggested[0].lower() == unit[0].lower()
+            assert ("B" in suggested) == ("B" in unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds", "ratio"),
+    [
+        ("0.1%", {}, 0.001),
+        ("3 %", {}, 0.03),
+        ("99.9 percent", {}, 0.999),
+        ("0 %", {"zero_allowed": True}, 0.0),
+        ("100%", {"one_allowed": True}, 1.0),
+        ("150%", {"beyond_one": True}, 1.5),
+    ],
+)
+def test_a_share_is_read_in_percent(text: str, bounds: dict[str, bool], ratio: float) -> None:
+    assert quantity.parse_ratio(text, **bounds) == ratio
+
+
+@pytest.mark.parametrize("text", ["0 %", "100%", "101", "-1 %", "5 %%", "0,1 %", "nan", "%", "inf", "1e999"])
+def test_a_share_out_of_range_is_refused(text: str) -> None:
+    with pytest.raises(QuantityProblem, match="is no share"):
+        quantity.parse_ratio(text)
+
+
+def test_the_remedy_for_a_percentage_without_its_sign_keeps_the_number() -> None:
+    with pytest.raises(QuantityProblem, match=r'write "3 %" or 0\.03'):
+        quantity.parse_ratio("3")
+
+
+@given(ratio=st.floats(-1e13, 1e13), digits=st.integers(1, 5))
+def test_no_percentage_is_written_with_an_exponent(ratio: float, digits: int) -> None:
+    text = quantity.format_ratio(ratio, digits)
+    if ratio == 0.0 or abs(ratio) > 1e-11:
+        assert "e" not in text.partition(" ")[0]
+    number, unit = text.split()
+    # Rounding to n significant digits is off by at most half of the last one.
+    assert float(number) * (0.01 if unit == "%" else 1.0) == pytest.approx(ratio, rel=0.51 * 10.0 ** (1 - digits))
 
 
 @pytest.mark.parametrize("parse", PARSERS)

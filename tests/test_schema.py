@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from routecast.errors import Problem
-from routecast.quantity.fields import Count, Span
+from routecast.quantity.fields import Count, Ratio, Span
 from routecast.quantity.schema import adapter, faults_in, field, field_faults, is_faulty, schema_of, value
 from routecast.router.files import router_schema
 from routecast.router.virtual.catalogue import technology_schema
@@ -129,3 +129,22 @@ def test_the_schema_of_routers_knows_which_kind_takes_a_key(
     schema = router_schema()
     only = {"$schema": schema["$schema"], "$ref": f"#/$defs/{part}", "$defs": schema["$defs"]}
     assert jsonschema.Draft202012Validator(only).is_valid(table) == is_right
+
+
+@value
+class Shares:
+    within: Ratio = field("a deviation", default=0.05)
+
+
+@pytest.mark.parametrize(
+    ("written", "ratio"), [("5 %", 0.05), ("0.1%", 0.001), ("100 %", 1.0), ("0%", 0.0), ("99.9 %", 0.999), (0.25, 0.25)]
+)
+def test_a_share_of_a_file_is_a_number_or_a_text_in_percent(written: object, ratio: float) -> None:
+    assert adapter(Shares).validate_python({"within": written}).within == ratio
+    jsonschema.validate({"within": written}, schema_of(Shares))
+
+
+@pytest.mark.parametrize("written", ["150 %", "-1 %", "five %", "0.05", "%", True, 5])
+def test_a_share_of_a_file_out_of_range_or_without_its_sign_is_refused(written: object) -> None:
+    with pytest.raises(ValidationError):
+        adapter(Shares).validate_python({"within": written})

@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from routecast.api import Calibration, Router, calibrate, measure, multicore, read, simulate, solve, sweep
+    from routecast.errors import RoutecastError
+    from routecast.evaluate.trial import Trial
+    from routecast.size import Sizing
 
 __all__ = [
     "Calibration",
+    "RoutecastError",
     "Router",
+    "Sizing",
+    "Trial",
     "__version__",
     "calibrate",
     "measure",
@@ -32,11 +38,15 @@ __all__ = [
 __version__ = "0.1.0"
 
 
+_MODULES = {"RoutecastError": "errors", "Sizing": "size", "Trial": "evaluate.trial"}
+"""Modules of the names that ``routecast.api`` does not have."""
+
+
 def __getattr__(name: str) -> object:
     if name in __all__:
-        return getattr(import_module("routecast.api"), name)
+        return getattr(import_module(f"routecast.{_MODULES.get(name, 'api')}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

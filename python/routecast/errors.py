@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 __all__ = [
+    "ArgumentProblem",
     "CriterionFailed",
     "DeviceEnded",
     "EnvironmentProblem",
@@ -92,6 +93,10 @@ class QuantityProblem(RoutecastError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class ArgumentProblem(QuantityProblem, TypeError):
+    """A value of a type that a function does not take; Python's own ``except TypeError`` catches it too."""
 
 
 class FitProblem(RoutecastError):

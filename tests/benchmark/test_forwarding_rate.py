@@ -10,13 +10,13 @@ import pytest
 from benchmark_fakes import Fluid, profile_with
 
 from routecast.benchmark import BenchmarkResult, plan_of, run_benchmark
-from routecast.benchmark.overload import NoOverload, find_overload_pps, measure_forwarding_rate
-from routecast.benchmark.points import append_point, points_before, points_of, series_of, write_points
+from routecast.benchmark.overload import NoOverload, find_overload_pps, measure_forwarding_rate, standard_error_ratio
+from routecast.benchmark.points import append_point, measured_point, points_before, points_of, series_of, write_points
 from routecast.benchmark.rig import PlainRig
 from routecast.benchmark.streams import BROADCAST
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.points import Point, read_points
-from routecast.evaluate.trial import Trial
+from routecast.evaluate.trial import Moment, Trial
 from routecast.load import FlowSet, OfferedLoad
 
 LOAD = OfferedLoad(rate_pps=50e3, flows=FlowSet.crafted(1, ports=1))
@@ -138,6 +138,64 @@ def test_points_of_a_benchmark_are_forwarding_rates_at_maximum_offered_load(tmp_
     assert len(reasons) == 1
     assert "1518 B: ≥ 812,7" in reasons[0]
     assert read_points(write_points(points, tmp_path)) == points
+
+
+DISTURBANCE = "other work took 12 % of the device's core"
+
+
+def course(*rates: float) -> tuple[Moment, ...]:
+    return tuple(
+        Moment(time_s=0.1 * number, offered_pps=1.5e6, forwarded_pps=rate, dropped_pps=1.5e6 - rate)
+        for number, rate in enumerate(rates)
+    )
+
+
+@dataclass(slots=True)
+class Disturbed(Fluid):
+    """A router whose trials other work disturbs: the rate falls by half in some parts."""
+
+    evaluator: str = "measure"
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        trial = Fluid.trial(self, load, duration_s)
+        over_time = course(*(trial.forwarded_pps * share for share in (1.0, 1.0, 0.5, 1.0, 0.5, 1.0, 1.0)))
+        return replace(trial, evaluator="measure", notes=(DISTURBANCE,), over_time=over_time)
+
+
+def test_the_row_of_a_disturbed_trial_has_its_mark_and_its_standard_error(tmp_path: Path) -> None:
+    points, _ = points_of(measured(Disturbed(capacity_pps=1e6)), cores=2)
+    (point,) = points
+    assert DISTURBANCE in point.disturbed
+    # Five inner parts of 1, 0.5, 1, 0.5, 1: their standard deviation over the root of five, by hand.
+    assert point.standard_error_ratio == pytest.approx(0.27386 / 5**0.5, rel=0.01)
+    table = write_points(points, tmp_path)
+    head = table.read_text().partition("\n")[0].split(",")
+    assert {"forwarding_rate_pps", "standard_error_ratio", "disturbed"} <= set(head)
+    assert read_points(table) == points
+    calm, _ = points_of(measured(Fluid(capacity_pps=1e6)), cores=2)
+    assert (calm[0].disturbed, calm[0].standard_error_ratio, calm[0].rate_kind) == ("", None, "overload")
+
+
+def test_disturbed_and_calm_rows_go_into_one_table(tmp_path: Path) -> None:
+    table = tmp_path / "points.csv"
+    bare = replace(POINT, throughput_pps=float("nan"), calibrate=False)
+    trials = [router.trial(LOAD.at(2e6), 0.5) for router in (Fluid(1e6), Disturbed(1e6), Fluid(1e6))]
+    for count, trial in enumerate(trials, start=1):
+        assert len(points_before(table, bare, command="measure")) == count - 1
+        append_point(table, measured_point(replace(bare, cores=count), trial))
+    rows = read_points(table)
+    assert [bool(row.disturbed) for row in rows] == [False, True, False]
+    assert {row.rate_kind for row in rows} == {"overload"}
+
+
+def test_the_standard_error_of_a_rate_is_that_of_its_interval_or_its_parts() -> None:
+    trial = Fluid(capacity_pps=1e6).trial(LOAD.at(2e6), 0.5)
+    assert standard_error_ratio(trial) is None  # nothing tells of it
+    spread = replace(trial, interval={"forwarded_pps": (0.98e6, 1.02e6)})
+    assert standard_error_ratio(spread) == pytest.approx(0.02 / 1.96, rel=0.01)
+    assert standard_error_ratio(replace(trial, over_time=course(1e6, 1e6, 1e6))) is None  # too few parts
+    edges = replace(trial, over_time=course(0.0, 0.99e6, 1.01e6, 0.99e6, 1.01e6, 2e6))
+    assert standard_error_ratio(edges) == pytest.approx(0.01155 / 2.0, rel=0.01)  # without the first and the last
 
 
 def test_a_stream_with_broadcast_frames_gives_no_point() -> None:

@@ -46,7 +46,7 @@ def test_trials_differ_in_what_was_set_and_in_what_was_answered(trials: Path) ->
     done = completed("compare", "solved.json", "less.json", "--all", folder=trials)
     assert done.returncode == 0, done.stderr
     settings, results = done.stdout.split("Results\n")
-    assert "intended_pps" in settings
+    assert "intended rate" in settings
     assert "−25 %" in settings
     assert "no interval" in results
     assert "quantities are the same" in results.splitlines()[-1]
@@ -74,6 +74,35 @@ def test_a_result_does_not_differ_from_itself(trials: Path) -> None:
         assert "No difference" in done.stdout
 
 
+def test_the_answer_comes_first_and_names_things_and_not_keys(trials: Path) -> None:
+    done = completed("compare", "solved.json", "less.json", folder=trials)
+    assert done.stdout.startswith("intended rate 6 instead of 8 Mpps: 6.00 instead of 6.09 Mpps")
+    assert "_pps" not in done.stdout
+    answer = json.loads(completed("compare", "solved.json", "less.json", "--json", folder=trials).stdout)
+    assert answer["sentences"][0] in done.stdout
+    assert "forwarded rate" in {each["name"] for each in answer["differences"]}
+
+
+def test_the_differences_are_drawn_where_they_have_intervals(trials: Path) -> None:
+    done = completed("compare", "one.json", "two.json", "--figure", "figure.svg", folder=trials)
+    assert done.returncode == 0, done.stderr
+    assert "difference [% of A]" in (trials / "figure.svg").read_text()
+    done = completed("compare", "sweep.json", "more.json", "--figure", "none.svg", folder=trials)
+    assert done.returncode == 2
+    assert "nothing to draw" in done.stderr
+
+
+def test_sizings_of_one_table_are_compared_draw_by_draw(tmp_path: Path) -> None:
+    for name, frames in (("small", "64 B"), ("large", "1518 B")):
+        arguments = ("--target", "4 Mpps", "--frames", frames, "--cores", "2..5", "--json")
+        done = completed("size", EXAMPLES / "points.csv", *arguments)
+        (tmp_path / f"{name}.json").write_text(done.stdout)
+    done = completed("compare", "small.json", "large.json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "frames 1518 B instead of 64 B: " in done.stdout.splitlines()[0]
+    assert "compared draw by draw" in done.stdout
+
+
 def test_sweeps_meet_at_their_settings(trials: Path) -> None:
     answer = json.loads(completed("compare", "sweep.json", "more.json", "--json", folder=trials).stdout)
     places = {each["place"] for each in answer["differences"]}
@@ -85,7 +114,8 @@ def test_sweeps_meet_at_their_settings(trials: Path) -> None:
 def test_benchmarks_meet_at_their_frame_sizes(trials: Path) -> None:
     done = completed("compare", "bench64", "bench128", folder=trials)
     assert done.returncode == 0, done.stderr
-    assert "throughput.rows" in done.stdout
+    assert "frame size 128 instead of 64 B: " in done.stdout
+    assert " at no loss, " in done.stdout
 
 
 def test_long_tables_are_cut_and_say_so(trials: Path) -> None:
@@ -99,7 +129,7 @@ def test_a_page_has_every_row(trials: Path) -> None:
     done = completed("compare", "solved.json", "less.json", "--out", "page.html", folder=trials)
     assert done.returncode == 0, done.stderr
     page = (trials / "page.html").read_text()
-    assert "forwarded_pps" in page
+    assert "forwarded rate" in page
     assert "routecast compare solved.json less.json" in page
     assert completed("compare", "solved.json", "solved.json", "--out", "same.html", folder=trials).returncode == 0
     assert "No difference" in (trials / "same.html").read_text()
@@ -136,6 +166,36 @@ def test_a_changed_copy_is_compared_with_the_study_that_ships_in_three_commands(
     again = completed("compare", "meyer2014", "mine/meyer2014", folder=tmp_path)
     assert again.stdout == done.stdout
     assert "running" not in again.stderr
+    assert done.stdout.startswith("5 instead of 8 cores: ")
+    assert "compared draw by draw" in done.stdout
+    assert "Five cores, two links of 50 Gbit/s" in (tmp_path / "mine" / "meyer2014" / "report.html").read_text()
+
+
+@pytest.mark.slow
+def test_fewer_cores_of_one_calibration_differ_draw_by_draw_and_not_without_it(study: object, tmp_path: Path) -> None:
+    eight = study("meyer2014")  # type: ignore[operator]
+    assert completed("study", "--copy", "meyer2014", "mine", folder=tmp_path).returncode == 0
+    copy = tmp_path / "mine" / "meyer2014.study.toml"
+    copy.write_text(copy.read_text().replace("cores = 8", "cores = 6"))
+    assert completed("study", copy, "--out", "six", folder=tmp_path).returncode == 0
+    full = "scenarios.fig9[frame_bytes=64, flows=100]"
+
+    def rate() -> dict[str, object]:
+        document = json.loads(completed("compare", eight, "six", "--json", folder=tmp_path).stdout)
+        (row,) = [each for each in document["differences"] if (each["place"], each["quantity"]) == (full, "solved_pps")]
+        return {**row, "pairing": document["pairing"], "sentences": document["sentences"]}
+
+    paired = rate()
+    assert (paired["verdict"], paired["paired"]) == ("differs", True)
+    assert paired["sentences"][0].startswith("6 instead of 8 cores: ")  # type: ignore[index]
+    assert " at 64 B and 100 flows, -2" in paired["sentences"][0]  # type: ignore[index]
+    summary = tmp_path / "six" / "summary.json"
+    document = json.loads(summary.read_text())
+    del document["calibrations"]
+    summary.write_text(json.dumps(document))
+    older = rate()
+    assert (older["verdict"], older["paired"]) == ("noise", False)
+    assert "pairing not known" in older["pairing"]  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(

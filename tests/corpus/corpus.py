@@ -76,6 +76,7 @@ SHORT: dict[str, dict[str, Any]] = {
 
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 _PROVENANCE = (
+    "calibrations",  # a digest changes with the version and the priors
     "made",
     "provenance",
     "versions",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, RoutecastError
-from routecast.evaluate.points import COLUMNS, parse_points, points_text, read_points, read_table
+from routecast.evaluate.points import (
+    COLUMNS,
+    describe_rates,
+    parse_cells,
+    parse_points,
+    points_text,
+    read_points,
+    read_table,
+)
 
 HEAD = "cores,frame_bytes,throughput_pps,calibrate\n"
 
@@ -167,6 +176,69 @@ def test_cores_and_rates_are_enough_and_what_is_assumed_is_stated(tmp_path: Path
     assert read_table(path).remarks == ()
 
 
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        ("forwarding_rate_pps", "overload"),
+        ("Forwarding Rate (Mpps)", "overload"),
+        ("maximum_forwarding_rate_kpps", "overload"),
+        ("mrr_mpps", "overload"),
+        ("lossless_pps", "no_loss"),
+        ("NDR (Mpps)", "no_loss"),
+        ("no_loss_rate_mpps", "no_loss"),
+        ("throughput_pps", ""),
+        ("Throughput (Mpps)", ""),
+    ],
+)
+def test_the_head_of_the_rates_names_their_kind(head: str, kind: str) -> None:
+    number = "1.5" if "M" in head.title() and "pps" in head and "_pps" not in head else "1500000"
+    number = {"kpps": "1500"}.get(head[-4:], number)
+    (point,) = parse_points(f"cores,{head}\n1,{number}\n")
+    assert (point.rate_kind, point.throughput_pps) == (kind, 1.5e6)
+    assert parse_points(points_text([point])) == (point,)
+
+
+def test_a_column_names_the_kind_of_each_rate() -> None:
+    points = parse_points("cores,throughput_pps,rate_kind\n1,1e6,overload\n2,2e6,no loss\n4,4e6,NDR\n8,8e6,\n")
+    assert [point.rate_kind for point in points] == ["overload", "no_loss", "no_loss", ""]
+    assert parse_points(points_text(points)) == points
+    (sentence,) = describe_rates(points)
+    assert "mixes 1 forwarding rates" in sentence
+    assert "which are meant?" in sentence
+
+
+def test_of_both_kinds_of_rate_the_forwarding_rate_is_used() -> None:
+    for heads in ("forwarding_rate_mpps,lossless_mpps", "lossless_mpps,forwarding_rate_mpps"):
+        cells = "1.7,1.5" if heads.startswith("forwarding") else "1.5,1.7"
+        table = parse_cells([["cores", *heads.split(",")], ["1", *cells.split(",")]])
+        assert [(point.throughput_pps, point.rate_kind) for point in table.points] == [(1.7e6, "overload")]
+        assert any("lossless_mpps is not used" in remark for remark in table.remarks)
+
+
+@pytest.mark.parametrize(
+    ("cell", "mark"),
+    [
+        ("yes", "yes"),
+        ("true", "yes"),
+        ("no", ""),
+        ("", ""),
+        ("other work took 3.5 % of core 2", "other work took 3.5 % of core 2"),
+        ('"a stall of 1,5 ms; the hypervisor took 2 %"', "a stall of 1,5 ms; the hypervisor took 2 %"),
+    ],
+)
+def test_a_disturbed_row_keeps_its_mark(cell: str, mark: str) -> None:
+    head = "cores,forwarding_rate_pps,disturbed,standard_error_ratio"
+    points = parse_points(f"{head}\n1,1.5e6,{cell},0.02\n2,2.9e6,,\n")
+    assert (points[0].disturbed, points[0].standard_error_ratio) == (mark, 0.02)
+    assert parse_points(points_text(points)) == points
+    assert (
+        points[0].conditions == replace(points[0], disturbed="", rate_kind="").conditions
+    )  # a repetition all the same
+    sentences = describe_rates(points)
+    assert sentences[0] == "the rates are forwarding rates at the maximum offered load (RFC 2285)"
+    assert [sentence[:24] for sentence in sentences[1:]] == (["1 of 2 rows was disturbed"[:24]] if mark else [])
+
+
 def test_rows_without_a_rate_do_not_calibrate_and_are_written_so() -> None:
     points = parse_points("cores,frame,throughput\n1,64,1e6\n1,64,1.1e6\n8,64,\n")
     assert [point.calibrate for point in points] == [True, True, False]
@@ -214,9 +286,88 @@ def test_every_column_is_read_under_each_of_its_names(column: str) -> None:
         header = [name for name in ("cores", "frame_bytes", "throughput_pps") if name != column]
         known = {"cores": "1", "frame_bytes": "64", "throughput_pps": "1e6", "transmit_ring": "own"}
         known |= {"calibrate": "true", "shared_queue": "no", "standard_error_ratio": "0.01", "nic_cap_pps": "2e6"}
+        known |= {"rate_kind": "overload"}
         cell = {"link_bps": "10e9", "reported_l1_bps": "1e9"}.get(column, known.get(column, "1"))
         cells = ",".join([*(known[name] for name in header), cell])
         assert parse_points(f"{','.join([*header, stem])}\n{cells}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "wanted", "unwanted"),
+    [
+        # Rates of one core of today's processors are 0.1 to 40 Mpps, links 100 Mbit/s to 800 Gbit/s (IEEE 802.3).
+        ("cores,frame,throughput\n1,64,1.9\n2,64,3.7\n4,64,7.0\n", "rows 2 to 4, column throughput", "mpps", "kpps"),
+        ("cores,throughput\n1,1900\n2,3700\n", "rows 2 and 3, column throughput", "kpps", "mpps"),
+        ("cores,frame,Throughput\n1,1518,9.8\n", "row 2, column Throughput", "gbps", "throughput_mbps"),
+        ("cores,frame,throughput\n1,64,1.9e6\n2,64,3.7\n4,64,7e6\n", "row 3, column throughput", "mpps", "kpps"),
+        (
+            "cores,frame,throughput\n1,64,2 Mpps\n8,64,790000\n",
+            "row 3, column throughput",
+            "throughput_pps",
+            "throughput_kpps",
+        ),
+        ("cores,throughput_mpps,link\n1,1.9,10\n2,3.7,10\n", "rows 2 and 3, column link", "link_gbps", "link_mbps"),
+        ("cores,throughput_mpps,link\n1,1.9,10000\n", "row 2, column link", "link_mbps", "link_gbps"),
+        ("cores,throughput_mpps,nic_cap\n1,1.9,42\n", "row 2, column nic_cap", "nic_cap_mpps", "kpps"),
+        ("cores,frame,throughput\n1,1518,9.8e9\n", "row 2, column throughput", "throughput_bps", "mpps"),
+    ],
+)
+def test_bare_numbers_that_fit_no_base_unit_are_asked_about(text: str, place: str, wanted: str, unwanted: str) -> None:
+    message = faults(text)[place]
+    assert "which unit?" in message
+    assert wanted in message
+    assert unwanted not in message
+
+
+def test_a_column_in_the_wrong_unit_is_one_question_and_no_contradiction() -> None:
+    result = faults("cores,frame,throughput,link\n1,64,1.9,10\n2,64,3.7,10\n")
+    assert set(result) == {"rows 2 and 3, column throughput", "rows 2 and 3, column link"}
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("cores,frame,throughput_pps\n1,64,1.9\n2,64,3.7\n", "Rows 2 and 3, column throughput_pps"),
+        ("cores,frame,throughput_pps\n1,64,2e6\n8,64,790000\n", "Row 3, column throughput_pps"),
+        ("cores,frame,throughput_pps,link_bps\n1,1518,8000,99e6\n", "Row 2, column link_bps"),
+        ("cores,frame,throughput_pps,nic_cap_pps\n1,64,90000,99000\n", "Row 2, column nic_cap_pps"),
+        ("cores,frame,throughput_bps\n1,64,1900\n", "Row 2, column throughput_bps"),
+    ],
+)
+def test_a_head_that_names_the_base_unit_gets_a_remark_instead(tmp_path: Path, text: str, place: str) -> None:
+    (tmp_path / "points.csv").write_text(text)
+    assert any(remark.startswith(place) for remark in read_table(tmp_path / "points.csv").remarks)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cores,frame,throughput\n1,64,1.9 kpps\n2,64,3 pps\n",
+        "cores,frame,throughput,link\n1,64,1.9 kpps,10 Mbit/s\n",
+        "cores,frame,throughput_kpps\n1,64,1.9\n",
+        "cores,frame,throughput,link\n1,64,100000,100e6\n",
+        "cores,frame,throughput,flows\n4,64,150000,1\n",
+    ],
+)
+def test_a_cell_or_head_with_its_unit_is_believed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "points.csv").write_text(text)
+    assert not any("right only if" in remark for remark in read_table(tmp_path / "points.csv").remarks)
+
+
+def test_a_rate_of_bits_has_each_usual_spelling_and_a_prefix_alone_is_asked_about() -> None:
+    text = "cores,frame,throughput,link\n1,64 B,1.5 Mpps,{}\n"
+    links = {
+        parse_points(text.format(link))[0].link_bps for link in ("10G", "10 Gb/s", "10Gbps", "10gbit", "1.25 GB/s")
+    }
+    assert links == {10e9}
+    message = faults("cores,frame,throughput\n1,64 B,10M\n")["row 2, column throughput"]
+    assert '"10 Mpps" or "10 Mbit/s"' in message
+
+
+def test_an_unknown_column_lists_at_most_five_names() -> None:
+    for head in ("zzz", "Rate (Mpps)", "x", "speed", "núm"):
+        message = faults(f"cores,throughput_pps,{head}\n1,1e6,1\n")[f"row 1, column {head}"]
+        assert message.count('"') <= 10
 
 
 HEADS = [

@@ -37,6 +37,7 @@ class PaperLaw:
         Parameter(name="a", value=A, standard_error=math.nan, low=math.nan, high=math.nan, unit="Gbit/s/B", meaning=""),
     )
     warnings: tuple[str, ...] = ()
+    recipe: None = None
 
     def remarks(self, targets: Sequence[Point]) -> tuple[str, ...]:
         return self.warnings

@@ -121,7 +121,7 @@ def test_every_simulated_trial_conserves_frames(result: TablesResult) -> None:
 
 def test_the_report_says_what_a_reader_asks(result: TablesResult) -> None:
     html = (result.out / "report.html").read_text(encoding="utf-8")
-    for title in ("What was measured", "What was predicted", "Why", "Forecast", "What to measure next", "made"):
+    for title in ("What was measured", "What the model gives", "Why", "Forecast", "What to measure next", "made"):
         assert title in html
     assert "nan" not in re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
     assert not math.isnan(result.coverage_ratio)

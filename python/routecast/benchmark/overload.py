@@ -8,13 +8,23 @@ while it costs a lossless throughput the whole trial.
 
 from __future__ import annotations
 
+import math
+from statistics import stdev
+
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
 
-__all__ = ["CLEAR_LOSS_RATIO", "ForwardingRate", "NoOverload", "find_overload_pps", "measure_forwarding_rate"]
+__all__ = [
+    "CLEAR_LOSS_RATIO",
+    "ForwardingRate",
+    "NoOverload",
+    "find_overload_pps",
+    "measure_forwarding_rate",
+    "standard_error_ratio",
+]
 
 CLEAR_LOSS_RATIO = 0.15
 """A greater loss shows a load beyond the capacity, since no stall causes it."""
@@ -32,6 +42,32 @@ _SEARCHES = 3
 
 _TESTER_RATIO = 0.95
 """Share of its greatest load that a tester can offer without being late."""
+
+
+_LEAST_PARTS = 4
+"""Fewest parts of a trial whose rates tell of their spread."""
+_Z_95 = 1.96
+
+
+def standard_error_ratio(trial: Trial) -> float | None:
+    """Return the standard error of a trial's forwarded rate over the rate; None where the trial does not tell it.
+
+    It comes from the confidence interval, or from the rates of the equal parts of the trial, whose first and last are
+    left out, since frames are on their way there. A stall of the machine shows in it.
+    """
+    rate_pps = trial.forwarded_pps
+    if not rate_pps > 0.0:
+        return None
+    if "forwarded_pps" in trial.interval:
+        low, high = trial.interval["forwarded_pps"]
+        error_pps = (high - low) / (2.0 * _Z_95)
+    else:
+        rates = [moment.forwarded_pps for moment in trial.over_time[1:-1]]
+        if len(rates) < _LEAST_PARTS:
+            return None
+        error_pps = stdev(rates) / math.sqrt(len(rates))
+    ratio = error_pps / rate_pps
+    return float(f"{ratio:.3g}") if 0.0 < ratio < 1.0 else None
 
 
 class NoOverload(EnvironmentProblem):

@@ -150,6 +150,11 @@ def _text(value: object) -> str:
     return str(value)
 
 
+_MEASURED_LATENCY = (
+    'measured, under "Latency" on this page and at the loads there; the rates that calibrate this router give no other'
+)
+
+
 def benchmark_page(result: BenchmarkResult) -> Page:
     """Return the page: the answer and its figure, the compliance with RFC 2544, then each procedure."""
     opening = _opening(result)
@@ -221,7 +226,9 @@ def _explorer(result: BenchmarkResult) -> Iterator[Section]:
     """Yield an interactive router that the rates in overload calibrate, if there are any."""
     points, _ = points_of(result, cores=None)
     if points:
-        live, _ = live_of_points([point for point in points if point.series == points[0].series])
+        of_series = [point for point in points if point.series == points[0].series]
+        is_measured = "latency" in result.procedures
+        live, _ = live_of_points(of_series, latency_reason=_MEASURED_LATENCY if is_measured else "not measured")
         yield Section(anchor="explore", title="", blocks=(live,), is_listed=False)
 
 

@@ -11,23 +11,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 
-from routecast.benchmark.overload import CLEAR_LOSS_RATIO
+from routecast.benchmark.overload import CLEAR_LOSS_RATIO, standard_error_ratio
 from routecast.benchmark.procedures.frame_loss import FrameLossRow
 from routecast.benchmark.result import BenchmarkResult
 from routecast.benchmark.streams import SECTIONS, sending_ports
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.points import Point, points_text, read_points
+from routecast.evaluate.trial import Trial
 from routecast.load.frames import FrameMix
 from routecast.quantity.whole_file import write_whole
 from routecast.testbed.bed import Bed
+from routecast.testbed.checks import disturbances
 from routecast.testbed.devices import make_device
 from routecast.testbed.measure import Measure
 from routecast.testbed.timed import measure_of
 
-__all__ = ["append_point", "point_of", "points_before", "points_of", "series_of", "write_points"]
+__all__ = ["append_point", "measured_point", "point_of", "points_before", "points_of", "series_of", "write_points"]
 
 POINTS = "points.csv"
 """Name of the table in a folder of results."""
+
+_ALWAYS = ("standard_error_ratio", "disturbed")
+"""Columns that every table has, so that rows can be appended whatever their trials say."""
 
 _NOT_IN_A_SERIES = ("cores", "configuration", "disabled")
 """Options that a series does not name: the column ``cores``, and long texts for a report."""
@@ -70,6 +75,18 @@ def point_of(bed: Bed, frames: FrameMix, *, ports: int = 1, cores: int | None = 
     )
 
 
+def measured_point(point: Point, trial: Trial) -> Point:
+    """Return the row of a trial in overload: its rate, its standard error, and what disturbed it."""
+    return replace(
+        point,
+        throughput_pps=trial.forwarded_pps,
+        calibrate=True,
+        rate_kind="overload",
+        disturbed="; ".join(disturbances(trial)),
+        standard_error_ratio=standard_error_ratio(trial),
+    )
+
+
 def points_before(path: Path, point: Point, *, command: str) -> list[Point]:
     """Return the calibrating rows of a table before ``point`` is appended to it; none without a file.
 
@@ -89,11 +106,11 @@ def points_before(path: Path, point: Point, *, command: str) -> list[Point]:
 
 
 def append_point(path: Path, point: Point) -> None:
-    """Append a row to a table of points, or begin the table with it.
+    """Append a forwarding rate in overload to a table of points, or begin the table with it.
 
     Raises FileProblem: the table cannot be written.
     """
-    text = points_text([point])
+    text = points_text([replace(point, rate_kind=point.rate_kind or "overload")], always=_ALWAYS)
     try:
         is_new = not path.exists() or path.stat().st_size == 0
         with path.open("a", encoding="utf-8") as file:
@@ -153,6 +170,9 @@ def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Poin
                     ports=sending_ports(stream),
                     series=series if len(names) == 1 else f"{series}, {stream.name_without_mix}",
                     calibrate=True,
+                    rate_kind="overload",
+                    disturbed=row.disturbed,
+                    standard_error_ratio=row.standard_error_ratio,
                 )
             )
     return tuple(points), tuple(reasons)
@@ -164,12 +184,13 @@ def write_points(points: Sequence[Point], folder: Path) -> Path:
     Raises RoutecastError: the table cannot be written.
     """
     path = folder / POINTS
-    write_whole(path, points_text(points))
+    write_whole(path, points_text(points, always=_ALWAYS))
     return path
 
 
 def _header(point: Point) -> str:
-    return points_text([replace(point, throughput_pps=1.0, calibrate=True)]).partition("\n")[0]
+    row = replace(point, throughput_pps=1.0, calibrate=True, rate_kind="overload")
+    return points_text([row], always=_ALWAYS).partition("\n")[0]
 
 
 def _is_on_this_machine(result: BenchmarkResult) -> bool:

@@ -6,15 +6,15 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from routecast.quantity.fields import Duration
+from routecast.quantity.fields import Duration, Percentage
 from routecast.quantity.schema import field, value
 
 __all__ = ["GoalProfile", "LossRatio", "Repeats", "Share", "Text"]
 
 Repeats = Annotated[int, Field(ge=1, le=10_000, strict=True)]
-Share = Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False), Percentage()]
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
-LossRatio = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
+LossRatio = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False), Percentage()]
 
 
 @value

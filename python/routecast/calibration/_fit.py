@@ -21,6 +21,7 @@ import numpy as np
 
 from routecast.calibration._discrepancy import Discrepancy, Measurements, Scales
 from routecast.calibration._posterior import law_weights, log_evidence, sample_posterior
+from routecast.calibration.caps import find_caps
 from routecast.calibration.fitted import FittedLaw, FittedRouter, Parameter
 from routecast.calibration.forward import BYTE_SHAPE, DEVICE_SHAPES, POLL_SHAPE, Conditions, log_throughput
 from routecast.calibration.priors import Priors, read_priors
@@ -86,7 +87,8 @@ def fit(
     _check(points, name, noise_ratio)
     priors = priors or read_priors()
     prior = _prior_weights(laws or _laws_of_layout(points, priors), name, priors)
-    measurements = Measurements.of(points, noise_ratio)
+    caps = find_caps(points, noise_ratio=Measurements.of(points, noise_ratio).noise_ratio)
+    measurements = Measurements.of(caps.points, noise_ratio)
     measurements, outliers = _without_outliers(measurements, prior, poll, priors.scales)
     evidence = _evidence(measurements, [LAWS[law] for law in prior], poll)[0] + priors.scales.log_weights()
     weights = law_weights([float(np.logaddexp.reduce(row)) for row in evidence], list(prior.values()))
@@ -120,6 +122,8 @@ def fit(
         noise_ratio=measurements.noise_ratio,
         noise_residuals=measurements.residuals,
         outliers=outliers,
+        caps=caps,
+        hazard=priors.hazards.of(caps.points),
         seed=seed,
     )
 

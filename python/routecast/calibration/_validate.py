@@ -12,8 +12,9 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from routecast.calibration._fit import FittedRouter, fit
+from routecast.calibration._fit import FittedRouter
 from routecast.calibration.eq5 import fit_eq5
+from routecast.calibration.recipe import Recipe, conditions_of
 from routecast.calibration.score import Prediction
 from routecast.errors import FitProblem
 from routecast.evaluate.plain import pick, plain
@@ -35,19 +36,27 @@ class _Fitted(Protocol):
 
 
 ROUTERS: dict[str, _Fit] = {
-    "multicore": lambda points, series, seed, noise: fit(points, series=series, seed=seed, noise_ratio=noise),
+    "multicore": lambda points, series, seed, noise: _recipe(points, seed, noise).fitted(series),
     "eq5": lambda points, series, seed, noise: fit_eq5(points, series=series),
 }
 """Fits by the name of the router: routecast's own, and eq. 5 of Meyer et al. 2014 for comparison."""
 
 
+def _recipe(points: Sequence[Point], seed: int, noise_ratio: float | None) -> Recipe:
+    return Recipe(points=tuple(points), seed=seed, noise_ratio=noise_ratio)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One series: its calibrated router and the errors at the held-out points."""
+    """One series: its calibrated router and the errors at the held-out points.
+
+    ``recipe``: what recomputes the router; None for eq. 5.
+    """
 
     name: str
     fitted: _Fitted
     summary: dict[str, float]
+    recipe: Recipe | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: parameters with standard errors and units, the law, the summary."""
@@ -105,7 +114,8 @@ class Validation:
         """Return plain data in the shape of ``routecast validate --json``; NaN becomes null."""
         return {
             "series": [series.to_json() for series in self.series],
-            "rows": plain(self.rows),
+            "rows": [{**pick(row, *row.SUMMARY), "conditions": conditions_of(row.point)} for row in self.rows],
+            "calibrations": [series.recipe.to_json(series.name) for series in self.series if series.recipe],
             "notes": list(self.notes),
             "facts": plain(self.facts),
             "summary": plain(self.summary),
@@ -144,7 +154,9 @@ def validate(
         fitted = ROUTERS[router](calibrating, name, seed, noise_ratio)
         for index, prediction in zip(members, fitted.predict([points[index] for index in members]), strict=True):
             rows[index] = prediction
-        series.append(Series(name=name, fitted=fitted, summary=summarise(held_out(rows[index] for index in members))))
+        recipe = _recipe(calibrating, seed, noise_ratio) if isinstance(fitted, FittedRouter) else None
+        summary = summarise(held_out(rows[index] for index in members))
+        series.append(Series(name=name, fitted=fitted, summary=summary, recipe=recipe))
     return Validation(
         rows=tuple(rows[index] for index in range(len(points))), series=tuple(series), noise_ratio=noise_ratio
     )

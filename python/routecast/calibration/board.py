@@ -7,6 +7,7 @@ asserts that they do not get worse. ``python -m routecast.calibration.board`` pr
 
 * with ``--record`` it rewrites the recorded errors,
 * with ``--learn`` it learns the priors anew, from all sources and without each (:mod:`routecast.calibration.priors`),
+  with ``--hazards`` those of unseen ceilings alone (:mod:`routecast.calibration.ceilings`),
 * with ``--without KEY,KEY`` it withholds these facts about the machines from routecast and from the baselines
   (:mod:`routecast.calibration.packs` names them; ``testbed``: series are fitted apart).
 """
@@ -28,7 +29,7 @@ from routecast.calibration._discrepancy import is_capped
 from routecast.calibration._fit import FittedRouter, fit, shared_poll
 from routecast.calibration.forward import POLL_SHAPE
 from routecast.calibration.packs import DATA, Pack, read_packs, split, table_points
-from routecast.calibration.priors import read_priors, write_priors
+from routecast.calibration.priors import read_priors, write_hazards, write_priors
 from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 from routecast.progress import Progress
@@ -397,6 +398,8 @@ def _main(arguments: Sequence[str]) -> None:
         _record(run_board())
     elif "--learn" in arguments:
         write_priors()
+    elif "--hazards" in arguments:
+        write_hazards()
     elif "--without" in arguments:
         keys = arguments[arguments.index("--without") + 1].split(",")
         print(json.dumps(run_board(packs=packs_without_facts(keys)).to_json(), indent=2))

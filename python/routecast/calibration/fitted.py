@@ -7,13 +7,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from statistics import NormalDist
+from statistics import NormalDist, mode
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from routecast.calibration._discrepancy import Discrepancy, Inputs
 from routecast.calibration._posterior import Posterior, average_of_medians, weighted_quantiles
+from routecast.calibration.caps import Caps
+from routecast.calibration.ceilings import with_ceilings
 from routecast.calibration.forward import REFERENCE_BYTES, Conditions, busy_rate, log_cap, log_throughput, saturate
 from routecast.calibration.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
 from routecast.calibration.score import Limit, Prediction, intervals
@@ -28,7 +30,16 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["CONFIDENCE_RATIO", "MAX_CORES", "FittedLaw", "FittedRouter", "Parameter", "at_cores", "sparse_counts"]
+__all__ = [
+    "CONFIDENCE_RATIO",
+    "MAX_CORES",
+    "TOLERANCE_RATIO",
+    "FittedLaw",
+    "FittedRouter",
+    "Parameter",
+    "at_cores",
+    "sparse_counts",
+]
 
 CONFIDENCE_RATIO = 0.95
 MAX_CORES = 4096
@@ -38,6 +49,9 @@ _COUNT_GROWTH = 1.12
 _LEAP_RATIO = 2.0
 """Ratio of rates per core, or of longer to shorter frames, above which a unit or a row of the table is wrong."""
 
+_NO_LINK_BPS = 1e15
+"""Rate of the links of a router whose table states none: they never limit."""
+
 _COPIES = 8
 _JOINT_DRAWS = 1500
 _R2 = (0.7548776662466927, 0.5698402909980532)
@@ -45,7 +59,11 @@ _SUPERLINEAR_RATIO = 1.02
 _FALL_RATIO = 0.95
 _MIN_CHANCE = 0.025
 _MIN_CORE_COUNTS = 3
-_ONE_PORT_TOLERANCE = 0.003
+_LINE_RATE_NOISE_RATIO = 0.0025
+"""Repeatability of a rate that a link limits; chosen in sight of the board's sources."""
+TOLERANCE_RATIO = 0.005
+"""A rate reaches a goal if it is this much less, as clocks of links differ, searches end in steps and figures are
+rounded: a router at line rate reaches the line rate."""
 _LOG_TOLERANCE = 1e-9
 """Difference of logarithms of rates that counts as none."""
 _LARGE_DISCREPANCY = 0.25
@@ -99,6 +117,11 @@ class FittedRouter:
         Sorted residuals of measurements in standard deviations; empty: normal noise.
     outliers : tuple of Point
         Points that the other points contradict, which therefore have no weight.
+    caps : Caps
+        Limits that the points show and do not state; they hold for every prediction.
+    hazard : float
+        Unseen ceilings per doubling of the cores beyond the most measured ones
+        (:mod:`routecast.calibration.ceilings`).
     seed : int
     carry : (float, float)
         Change of the logarithm of a frame's time on the predicted host, mean and standard deviation
@@ -112,8 +135,18 @@ class FittedRouter:
     noise_ratio: float
     noise_residuals: Floats
     outliers: tuple[Point, ...]
+    caps: Caps
+    hazard: float
     seed: int
     carry: tuple[float, float] = (0.0, 0.0)
+
+    @cached_property
+    def machine(self) -> Point:
+        """The machine of the table: a point with the most frequent links, ports, cards and layout, and the caps."""
+        rows = [self.caps.applied(point) for point in self.points]
+        names = ("link_bps", "ports", "nic_cap_pps", "layout")
+        frequent = {name: mode(getattr(row, name) for row in rows) for name in names}
+        return replace(self.points[0], flows=None, **frequent)
 
     @property
     def law(self) -> str:
@@ -143,7 +176,7 @@ class FittedRouter:
         """
         if not points:
             return ()
-        middles, measured, weights = self._measurement_draws(points)
+        middles, measured, weights = self._measurement_draws(points, line_rate_noise_ratio=self.noise_ratio)
         middle = average_of_medians(middles, self.typical_weights)
         spread = intervals(measured, weights)
         low, high = np.log([levels[CONFIDENCE_RATIO] for levels in spread]).T
@@ -157,24 +190,38 @@ class FittedRouter:
             Prediction.of(
                 point,
                 math.exp(middle[index]),
-                limit=_limit(point, core_pps[point.frame_bytes][: point.working_cores]),
+                limit=_limit(self.caps.applied(point), core_pps[point.frame_bytes][: point.working_cores]),
                 intervals=_including(math.exp(middle[index]), spread[index]),
             )
             for index, point in enumerate(points)
         )
 
-    def chances(self, points: Sequence[Point], goal_pps: float) -> tuple[float, ...]:
-        """Return the probability that one measurement at each point reaches a rate, frames per second."""
+    def chances(self, points: Sequence[Point], goal_pps: float, *, ceilings: bool = True) -> tuple[float, ...]:
+        """Return the probability that one measurement at each point reaches a rate, frames per second.
+
+        ``ceilings``: whether something else than the cores may limit beyond the most measured cores.
+        """
         if not points:
             return ()
-        _, measured, weights = self._measurement_draws(points)
-        return tuple(float(chance) for chance in weights @ (measured >= math.log(goal_pps)) / weights.sum())
+        _, measured, weights = self._measurement_draws(points, ceilings=ceilings)
+        met = measured >= math.log(goal_pps) - TOLERANCE_RATIO
+        return tuple(min(max(float(chance), 0.0), 1.0) for chance in weights @ met / weights.sum())
 
     def quantiles_pps(self, points: Sequence[Point], probabilities: Sequence[float]) -> Floats:
         """Return quantiles of one measurement at each of n points, frames per second, (n, len(probabilities))."""
         _, measured, weights = self._measurement_draws(points)
         quantiles: Floats = np.exp(weighted_quantiles(measured, weights, probabilities)).T
         return quantiles
+
+    def joint_rates_pps(self, points: Sequence[Point]) -> Floats:
+        """Return equally likely draws of one measurement at each of n points, frames per second, (S, n), unordered.
+
+        A row has the rates of one possible router, and the noise of n measurements.
+        """
+        logs = self._joint_draws(points)
+        normal = np.random.default_rng([self.seed, len(points)]).standard_normal(logs.shape)
+        rates: Floats = np.exp(logs + self.noise_ratio * _with_residual_distribution(normal, self.noise_residuals))
+        return rates
 
     def least_cores(self, point: Point, goal_pps: float, *, confidence_ratio: float = CONFIDENCE_RATIO) -> int | None:
         """Return the fewest cores, 1 to 4096, that forward a rate with a probability, or None if no number does.
@@ -192,20 +239,35 @@ class FittedRouter:
             (k for k, chance in zip(between, exact, strict=True) if chance >= confidence_ratio), counts[position]
         )
 
-    def _measurement_draws(self, points: Sequence[Point]) -> tuple[list[Floats], Floats, Floats]:
+    def log_rate_draws(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
+        """Return draws of the logarithm of the rates at n points, (S, n), and their weights, which sum to 1."""
+        _, drawn, weights = self._draws(points)
+        return np.concatenate(drawn), weights / weights.sum()
+
+    def _measurement_draws(
+        self, points: Sequence[Point], *, ceilings: bool = True, line_rate_noise_ratio: float = _LINE_RATE_NOISE_RATIO
+    ) -> tuple[list[Floats], Floats, Floats]:
         """Return the draws of the median by law, draws of one measurement, (S, n), and weights of the latter."""
-        middles, drawn, weights = self._draws(points)
+        middles, drawn, weights = self._draws(points, ceilings=ceilings)
         random = _with_residual_distribution(
             np.concatenate([_quasi_normal(len(draws))[1] for draws in drawn]), self.noise_residuals
         )
-        return middles, np.concatenate(drawn) + self.noise_ratio * random[:, None], weights
+        rates = np.concatenate(drawn)
+        # Frames at a line rate repeat as the clocks of the links do, and not as the work of the cores does.
+        at_line_rate = rates >= np.log([self.caps.applied(point).line_rate_pps for point in points]) - TOLERANCE_RATIO
+        noise = np.where(at_line_rate, min(self.noise_ratio, line_rate_noise_ratio), self.noise_ratio)
+        return middles, rates + noise * random[:, None], weights
 
-    def _draws(self, points: Sequence[Point]) -> tuple[list[Floats], list[Floats], Floats]:
+    def _draws(self, points: Sequence[Point], *, ceilings: bool = True) -> tuple[list[Floats], list[Floats], Floats]:
         """Return draws of the logarithm of the rate at n points, by law.
 
         The first list has (J, n) draws at the mean discrepancy, the second (C·J, n) draws with random discrepancies.
         The array has the weights of the draws of the second list.
         """
+        count = len(points)
+        points = [self.caps.applied(point) for point in points]
+        beyond, doublings = self._beyond(points if ceilings else ())
+        points += [at_cores(points[index], self._most_cores) for index in beyond]
         conditions, inputs = Conditions.of(points), Inputs.of(points)
         middles: list[Floats] = []
         drawn: list[Floats] = []
@@ -215,7 +277,8 @@ class FittedRouter:
             mean, sd, low, high = self._discrepancy_at(fitted_law, inputs)
             lost, lost_share = self._losses_at(fitted_law, inputs)
             moved = self._on_predicted_host(theta)
-            middles.append(_log_rates_with_discrepancy(law, moved, conditions, mean.clip(low, high), lost))
+            middle = _log_rates_with_discrepancy(law, moved, conditions, mean.clip(low, high), lost)
+            middles.append(middle[:, :count])
             theta, mean, sd, low, high, lost, lost_share = (
                 np.repeat(part, _COPIES, axis=0) for part in (theta, mean, sd, low, high, lost, lost_share)
             )
@@ -223,9 +286,21 @@ class FittedRouter:
             errors = first[:, None] * sd
             moved = self._on_predicted_host(theta, np.roll(other, len(mean) // 2))
             discrepancy = (mean + errors).clip(low, high)
-            drawn.append(_log_rates_with_discrepancy(law, moved, conditions, discrepancy, lost + lost_share * errors))
+            rates = _log_rates_with_discrepancy(law, moved, conditions, discrepancy, lost + lost_share * errors)
+            rates[:, beyond] = with_ceilings(rates[:, count:], rates[:, beyond], doublings, self.hazard)
+            drawn.append(rates[:, :count])
             weights.append(np.full(len(mean), fitted_law.weight / len(mean)))
         return middles, drawn, np.concatenate(weights)
+
+    def _beyond(self, points: Sequence[Point]) -> tuple[list[int], Floats]:
+        """Return the indices of the points with more cores than were measured, and the doublings between them."""
+        beyond = [index for index, point in enumerate(points) if point.working_cores > self._most_cores]
+        ratios = np.array([points[index].working_cores / self._most_cores for index in beyond])
+        return beyond, np.log2(ratios) if len(ratios) else ratios
+
+    @cached_property
+    def _most_cores(self) -> int:
+        return max(point.working_cores for point in self.points)
 
     def _on_predicted_host(self, theta: Floats, normal: Floats | float = 0.0) -> Floats:
         """Return the parameters on the predicted host, where the time of a frame differs."""
@@ -254,13 +329,8 @@ class FittedRouter:
             f"{_describe(more)} is less than {_describe(fewer)}: with more cores it may fall further"
             for fewer, more in _falls(others)
         ]
-        sentences += [f"{_describe(more)} contradicts {_describe(few)}: {why}" for few, more, why in _leaps(others)]
-        sentences += [
-            f"{_describe(point)} is the line rate of one port, but the table has {point.busy_ports} ports: "
-            "one-way traffic uses one port (ports = 1)"
-            for point in others
-            if _is_rate_of_one_port(point)
-        ]
+        sentences += self.contradictions
+        sentences += [cap.text for cap in self.caps.found]
         large_discrepancy_weight = sum(
             fitted_law.weight * float(np.mean(self.discrepancy.smooth[fitted_law.cells] >= _LARGE_DISCREPANCY))
             for fitted_law in self.fitted
@@ -270,6 +340,12 @@ class FittedRouter:
                 "no law of contention fits the points: measure between them before you rely on a prediction"
             )
         return tuple(sentences)
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """Sentences on rows that cannot both be right: a wrong unit or row, which no calibration survives."""
+        others = [point for point in self.points if point not in self.outliers]
+        return tuple(f"{_describe(more)} contradicts {_describe(few)}: {why}" for few, more, why in _leaps(others))
 
     def remarks(self, points: Sequence[Point]) -> tuple[str, ...]:
         """Return a sentence if the rate may fall from the calibrated cores to the most cores of ``points``."""
@@ -283,7 +359,7 @@ class FittedRouter:
         if chance < _MIN_CHANCE:
             return ()
         locked = any(fitted_law.law.collapses for fitted_law in self.fitted)
-        cause = "a lock or a queue" if locked else "state"
+        cause = "a lock or a queue" if locked else "a cache or a bus"
         queue_hint = ", or set shared_queue = no if each core has its own queues" if locked else ""
         return (
             f"{_cores(largest)} may forward less than {_cores(calibrated)} do, with a chance of {chance:.0%}: {cause} "
@@ -291,7 +367,10 @@ class FittedRouter:
         )
 
     def service_s(self, cores: float, frame_bytes: float) -> float:
-        """Return the seconds per frame of a core while ``cores`` cores are busy, averaged over the laws."""
+        """Return the seconds per frame of a core while ``cores`` cores are busy, averaged over the laws.
+
+        It is no latency, as nothing waits in it.
+        """
         return math.exp(float(self._log_service(np.array([cores]), frame_bytes)[0]))
 
     @cached_property
@@ -324,14 +403,14 @@ class FittedRouter:
         cores: int,
         frame_bytes: float,
         *,
-        link_bps: float = 10e9,
-        ports: int = 2,
+        link_bps: float | None = None,
+        ports: int | None = None,
         queue_frames: int = 512,
         distribution: Distribution = "rss",
         nic_cap_pps: float | None = None,
         name: str = "",
     ) -> RouterModel:
-        """Build the calibrated router with ``cores`` cores.
+        """Build the calibrated router with ``cores`` cores, by default with links, ports and cards of :attr:`machine`.
 
         T_c and T_d are medians. The contention table makes the service time of a frame of ``frame_bytes`` bytes equal
         to the average over all laws for each number of busy cores.
@@ -346,11 +425,11 @@ class FittedRouter:
             cores,
             service,
             contention=Contention(table=tuple(float(entry) for entry in table)),
-            link_bps=link_bps,
-            ports=ports,
+            link_bps=link_bps or self.machine.link_bps or _NO_LINK_BPS,
+            ports=ports or self.machine.ports,
             queue_frames=queue_frames,
             distribution=distribution,
-            nic_cap_pps=nic_cap_pps,
+            nic_cap_pps=nic_cap_pps or self.machine.nic_cap_pps,
             name=name or f"{self.series or 'calibrated router'}, {cores} cores",
         )
 
@@ -410,6 +489,10 @@ class FittedRouter:
 
     def _joint_draws(self, points: Sequence[Point]) -> Floats:
         """Return equally likely draws of the logarithms of the rates at n points, (S, n), unordered."""
+        count = len(points)
+        points = [self.caps.applied(point) for point in points]
+        beyond, doublings = self._beyond(points)
+        points += [at_cores(points[index], self._most_cores) for index in beyond]
         conditions, inputs = Conditions.of(points), Inputs.of(points)
         random = np.random.default_rng(self.seed)
         joint = []
@@ -426,6 +509,8 @@ class FittedRouter:
             if self.carry[1]:
                 theta = self._on_predicted_host(theta, random.standard_normal(len(theta)))
             drawn = _log_rates_with_discrepancy(fitted_law.law, theta, conditions, discrepancy.clip(low, high), lost)
+            drawn[:, beyond] = with_ceilings(drawn[:, count:], drawn[:, beyond], doublings, self.hazard)
+            drawn = drawn[:, :count]
             enough = round(fitted_law.weight * _JOINT_DRAWS)
             joint.append(drawn[random.permutation(len(drawn))[:enough]])
         joined = np.concatenate(joint)
@@ -605,11 +690,6 @@ def _describe(point: Point) -> str:
 
 def _cores(point: Point) -> str:
     return f"{point.working_cores} core{'s' if point.working_cores > 1 else ''}"
-
-
-def _is_rate_of_one_port(point: Point) -> bool:
-    one_pps = point.line_rate_pps / point.busy_ports
-    return point.busy_ports > 1 and abs(point.throughput_pps / one_pps - 1.0) < _ONE_PORT_TOLERANCE
 
 
 def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: str) -> Parameter:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["NextPoint", "candidates", "half_width_ratio", "interval_log_width", "rank"]
+__all__ = ["NextPoint", "candidates", "describe_precision", "half_width_ratio", "interval_log_width", "rank"]
 
 _BLOCK = 32
 _TRUTHS = 32
@@ -38,6 +38,8 @@ _MIN_NOISE_RATIO = 0.01
 _MIN_SPREAD_SHARE = 0.04
 """Smallest noise of a measurement over the spread of the draws, because draws are few."""
 _MAX_CORE_COUNTS = 24
+_LEAST_SHOWN = 5e-4
+"""Half width over the middle that one decimal of a percentage shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,11 @@ class NextPoint:
     point: Point
     width_before: float
     width_after: float
+
+    @property
+    def narrows(self) -> bool:
+        """Whether the measurement is expected to narrow the intervals by what the text shows."""
+        return describe_precision(self.width_after) != describe_precision(self.width_before)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; widths as half an interval over its middle."""
@@ -59,13 +66,27 @@ class NextPoint:
     def __str__(self) -> str:
         cores = f"{self.point.cores} core{'s' if self.point.cores > 1 else ''}"
         frames = self.point.frame_mix.name if self.point.frame_mix else f"{self.point.frame_bytes:g} B"
-        before, after = (half_width_ratio(width) for width in (self.width_before, self.width_after))
-        return f"{cores}, {frames}: intervals shrink from ±{before:.0%} to about ±{after:.0%}"
+        before, after = (describe_precision(width) for width in (self.width_before, self.width_after))
+        if not self.narrows:
+            return f"{cores}, {frames}: intervals stay at {before}"
+        return f"{cores}, {frames}: intervals shrink from {before} to about {after}"
 
 
 def half_width_ratio(log_width: float) -> float:
     """Return half the width of an interval over its middle: 0.05 is ±5 %."""
     return math.expm1(0.5 * log_width)
+
+
+def describe_precision(log_width: float) -> str:
+    """Return half the width of an interval over its middle as text, which is never ±0%.
+
+    Examples
+    --------
+    >>> [describe_precision(2.0 * math.log(ratio)) for ratio in (1.12, 1.001, 1.0)]
+    ['±12%', '±0.1%', 'less than ±0.1%']
+    """
+    ratio = half_width_ratio(log_width)
+    return f"±{ratio:.0%}" if ratio >= 0.005 else f"±{ratio:.1%}" if ratio >= _LEAST_SHOWN else "less than ±0.1%"
 
 
 def candidates(calibrated: Sequence[Point], max_cores: int, frames: Sequence[Point]) -> list[Point]:

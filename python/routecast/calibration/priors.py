@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from routecast.calibration._discrepancy import Scales
+from routecast.calibration.ceilings import Hazards, learn_hazards, likelihoods
 from routecast.calibration.packs import DATA, read_packs, table_points
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["PRIORS", "Priors", "learn", "read_priors", "sources", "write_priors"]
+__all__ = ["PRIORS", "Priors", "learn", "read_priors", "sources", "write_hazards", "write_priors"]
 
 PRIORS: Final = DATA / "packs" / "priors.json"
 
@@ -43,10 +44,11 @@ _CENTRE_SD = np.array([1.5, 0.4, 1.5, 0.4])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priors:
-    """Prior weight of each law, and prior scales of the discrepancy."""
+    """Prior weight of each law, prior scales of the discrepancy, and hazards of unseen ceilings."""
 
     laws: Mapping[str, float]
     scales: Scales
+    hazards: Hazards = field(default_factory=Hazards)
 
 
 def sources() -> tuple[str, ...]:
@@ -62,7 +64,7 @@ def read_priors(without: str = "") -> Priors:
     """
     document = json.loads(PRIORS.read_text(encoding="utf-8"))
     data = document["without"].get(without, document["all"])
-    return Priors(laws=data["laws"], scales=Scales(**data["scales"]))
+    return Priors(laws=data["laws"], scales=Scales(**data["scales"]), hazards=Hazards(**data.get("hazards", {})))
 
 
 def write_priors(path: Path = PRIORS) -> None:
@@ -84,6 +86,19 @@ def write_priors(path: Path = PRIORS) -> None:
         )
 
     document = {"all": learnt(), "without": {file: learnt(file) for file in evidence}}
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_hazards(path)
+
+
+def write_hazards(path: Path = PRIORS) -> None:
+    """Learn the hazards of unseen ceilings with the priors of a file, and write them there."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    priors = {
+        file: Priors(laws=data["laws"], scales=Scales(**data["scales"])) for file, data in document["without"].items()
+    }
+    curves = likelihoods(read_packs(), priors)
+    for file, data in (("", document["all"]), *document["without"].items()):
+        data["hazards"] = {name: round(value, 4) for name, value in asdict(learn_hazards(curves, without=file)).items()}
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 

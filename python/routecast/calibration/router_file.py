@@ -13,19 +13,20 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from statistics import median, mode
+from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from routecast import __version__
-from routecast.calibration.fitted import FittedRouter
+from routecast.calibration.fitted import FittedRouter, sparse_counts
 from routecast.calibration.forward import DEVICE_SHAPES, NIC_SHAPE, law_values
 from routecast.contention import mixed_factors
 from routecast.evaluate.points import Point
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
+from routecast.quantity import format_ratio
 from routecast.quantity.toml_file import toml_string
 
 if TYPE_CHECKING:
@@ -33,12 +34,14 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["RouterFile", "router_file"]
+__all__ = ["RouterFile", "router_document", "router_file"]
 
 _DIGITS = 8
 _TOLERANCE_RATIO = 0.005
 """Largest relative difference of predictions without a warning."""
-_NO_LINK_BPS = 1e15
+_NO_LINK_BPS, _NO_CAP_PPS = 1e15, 1e15
+_MAX_EVALUATED = 128
+"""Up to this number of cores all are predicted; of more a sample, with the times between them interpolated."""
 _OVERLOAD_FACTOR = 2.0
 _MAX_FLOWS = 100_000
 
@@ -59,29 +62,11 @@ def router_file(fitted: FittedRouter, points: Sequence[Point] = (), *, source: s
     """
     all_points = list({point.conditions: point for point in (*points, *fitted.points)}.values())
     first = fitted.points[0]
-    link_bps, ports, cap_pps, layout = (
-        mode(getattr(point, name) for point in fitted.points) for name in ("link_bps", "ports", "nic_cap_pps", "layout")
-    )
-    core_limited = replace(first, link_bps=None, nic_cap_pps=None, ports=ports, layout=layout, flows=None)
-    sizes = sorted({point.frame_bytes for point in fitted.points})
+    link_bps, ports, cap_pps = (getattr(fitted.machine, name) for name in ("link_bps", "ports", "nic_cap_pps"))
     cores = max(point.working_cores for point in fitted.points)
     max_cores = max(point.cores for point in all_points)
-    seconds = _core_seconds(fitted, core_limited, sizes, max_cores)
-    per_packet_s, per_byte_s = _service_line(fitted, sizes, seconds[:, 0])
-    factors = np.exp(np.mean(np.log(seconds / seconds[:, :1]), axis=0))
-    contention = _mixture(fitted, factors, first.frame_bytes)
-    model = {
-        "builder": "multicore",
-        "name": f"{fitted.series or 'calibrated router'}, {cores} cores",
-        "cores": cores,
-        "ports": ports,
-        "link": f"{(link_bps or _NO_LINK_BPS) / 1e9:.10g} Gbit/s",
-        **_nic_cap(fitted, cap_pps),
-        "service": {
-            "per_packet": f"{_rounded(per_packet_s * 1e9)!r} ns",
-            "per_byte": f"{_rounded(per_byte_s * 1e9)!r} ns/B",
-        },
-    }
+    model = router_document(fitted, cores, max_cores=max_cores)
+    contention = model.pop("contention")
     frames = first.frame_mix.name if first.frame_mix else f"{round(first.frame_bytes)} B"
     overload = replace(first, cores=cores, flows=None, link_bps=link_bps, ports=ports, nic_cap_pps=cap_pps)
     offered_pps = _offered_pps(overload, fitted.predict([overload])[0].throughput_pps)
@@ -104,14 +89,50 @@ def router_file(fitted: FittedRouter, points: Sequence[Point] = (), *, source: s
     return RouterFile(text="\n".join(lines) + "\n", warnings=tuple(warnings))
 
 
+def router_document(
+    fitted: FittedRouter, cores: int, frames: FrameMix | None = None, *, max_cores: int | None = None
+) -> dict[str, Any]:
+    """Return the calibrated router with ``cores`` cores as the content of a router file without a load.
+
+    Links, ports and cards are those of the table, and its caps that nobody stated. The service time has the least
+    relative errors over the frames of the table, or is exact for ``frames``. The contention is the calibration's up to
+    ``max_cores`` cores, by default ``cores`` or the most of the table; beyond them the laws go on.
+    """
+    machine = fitted.machine
+    core_limited = replace(machine, link_bps=_NO_LINK_BPS, nic_cap_pps=_NO_CAP_PPS)
+    sizes = sorted({point.frame_bytes for point in fitted.points}) if frames is None else [frames.mean_bytes]
+    most = max_cores or max(cores, *(point.cores for point in fitted.points))
+    seconds = _core_seconds(fitted, core_limited, sizes, most)
+    per_packet_s, per_byte_s = _service_line(fitted, sizes, seconds[:, 0])
+    factors = np.exp(np.mean(np.log(seconds / seconds[:, :1]), axis=0))
+    return {
+        "builder": "multicore",
+        "name": f"{fitted.series or 'calibrated router'}, {cores} cores",
+        "cores": cores,
+        "ports": machine.ports,
+        "link": f"{(machine.link_bps or _NO_LINK_BPS) / 1e9:.10g} Gbit/s",
+        **_nic_cap(fitted, machine.nic_cap_pps),
+        "service": {
+            "per_packet": f"{_rounded(per_packet_s * 1e9)!r} ns",
+            "per_byte": f"{_rounded(per_byte_s * 1e9)!r} ns/B",
+        },
+        "contention": _mixture(fitted, factors, fitted.points[0].frame_bytes if frames is None else sizes[0]),
+    }
+
+
 def _core_seconds(fitted: FittedRouter, core_limited: Point, sizes: Sequence[float], max_cores: int) -> Floats:
     """Return the seconds that one of 1, 2, … busy cores takes for a frame of each size, (sizes, cores).
 
     They include the costs of polling further queues, of other cores' rings and of queues that few cores serve.
     """
-    core_points = [replace(core_limited, cores=k, frame_bytes=size) for size in sizes for k in range(1, max_cores + 1)]
+    counts = list(range(1, max_cores + 1)) if max_cores <= _MAX_EVALUATED else sparse_counts(max_cores)
+    core_points = [replace(core_limited, cores=k, frame_bytes=size) for size in sizes for k in counts]
     seconds = [prediction.point.cores / prediction.throughput_pps for prediction in fitted.predict(core_points)]
-    return np.array(seconds).reshape(len(sizes), max_cores)
+    by_size = np.log(np.array(seconds).reshape(len(sizes), len(counts)))
+    seconds_by_size: Floats = np.exp(
+        np.stack([np.interp(np.arange(1, max_cores + 1), counts, logs) for logs in by_size])
+    )
+    return seconds_by_size
 
 
 def _service_line(fitted: FittedRouter, sizes: Sequence[float], seconds: Floats) -> tuple[float, float]:
@@ -228,7 +249,7 @@ def _header(fitted: FittedRouter, points: Sequence[Point], source: str, today: d
         role = "calibrating" if prediction.point.conditions in calibrating else "held-out"
         errors[role].append(abs(prediction.error_ratio))
     medians = [
-        f"{100.0 * median(ratios):.2g} % at {len(ratios)} {role} point{'s' if len(ratios) > 1 else ''}"
+        f"{format_ratio(median(ratios), 2)} at {len(ratios)} {role} point{'s' if len(ratios) > 1 else ''}"
         for role, ratios in errors.items()
         if ratios
     ]
@@ -248,6 +269,10 @@ def _header(fitted: FittedRouter, points: Sequence[Point], source: str, today: d
     yield f"# Median error of the rate: {', '.join(medians)}."
     yield from (f"# Warning: {warning}." for warning in fitted.warnings)
     yield f"# The calibration gives the discrepancy for 1 to {max_cores} busy cores; more cores have the last factor."
+    yield (
+        "# Latency: not measured. The service time is calibrated from throughputs; a latency of this file is that of a "
+        "model with assumed queues and arrivals."
+    )
     yield "# The file has only the point prediction; `routecast validate` prints the 95 % intervals."
 
 

@@ -208,7 +208,10 @@ def rfc2544(
     frame: Annotated[
         list[str] | None,
         _stream_option(
-            "--frame", metavar="SIZE", help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".'
+            "--frame",
+            "--frames",
+            metavar="SIZE",
+            help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".',
         ),
     ] = None,
     bidirectional: Annotated[bool, _stream_option("--bidirectional", help="Both ways (sec. 14).")] = False,

@@ -6,13 +6,25 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from routecast.cli.console import check_output_file, data, print_json, print_table, progress_bar, remark
-from routecast.cli.options import AsJson
+from routecast.cli.console import (
+    check_figure_file,
+    check_output_file,
+    data,
+    print_json,
+    print_table,
+    progress_bar,
+    remark,
+    write_figure,
+)
+from routecast.cli.options import AsJson, FigureFile
 from routecast.errors import FileProblem, Problem, QuantityProblem
+
+if TYPE_CHECKING:
+    from routecast.evaluate.compare import Pairing
 
 __all__ = ["compare"]
 
@@ -28,8 +40,12 @@ _KINDS: Mapping[str, frozenset[str]] = {
     "table of trials": frozenset({"file", "trials"}),
     "sweep": frozenset({"varied", "points"}),
     "validation": frozenset({"rows", "series", "summary"}),
+    "sizing": frozenset({"series"}),
 }
 """The keys that identify a kind of result."""
+
+_PREDICTED_KINDS = frozenset({"study", "validation", "sizing"})
+"""Kinds of results that a calibration may predict."""
 
 _FILES = ("summary.json", "benchmark.json")
 """The result in a folder: of a study or an experiment, of a benchmark."""
@@ -46,6 +62,7 @@ def compare(
     *,
     every: Annotated[bool, typer.Option("--all", help="Print every row of long tables.")] = False,
     as_json: AsJson = False,
+    figure: FigureFile = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE.html", help="Write a page.", dir_okay=False)
     ] = None,
@@ -53,12 +70,21 @@ def compare(
     """Compare two results: what differs, by how much, and what of it is only noise.
 
     Results are folders of studies, experiments and benchmarks, or files with what --json printed: trials of solve,
-    simulate and measure, sweeps, tables of trials. If one is the name of a shipped study that has not run here, and the
-    other is a study's folder, the shipped study is run first, into ./NAME.
+    simulate and measure, sweeps, validations, sizings, tables of trials. Predictions of one calibration are compared
+    draw by draw. If one is the name of a shipped study that has not run here, and the other is a study's folder, the
+    shipped study is run first, into ./NAME.
     """
     from routecast.evaluate.compare import compare_documents
-    from routecast.evaluate.compare_views import comparison_answer, comparison_tables
+    from routecast.evaluate.compare_views import (
+        comparison_answer,
+        comparison_figure,
+        comparison_json,
+        comparison_sentences,
+        comparison_tables,
+        dependence_sentence,
+    )
 
+    check_figure_file(figure)
     check_output_file(out, "--out", ".html")
     for missing, present in ((a, b), (b, a)):
         if _is_unrun_study(missing) and present.exists() and _read_result(present)[0] == "study":
@@ -68,22 +94,35 @@ def compare(
         message = f'{a} is of the kind "{kind}", {b} of the kind "{other_kind}": compare two of the same kind'
         raise QuantityProblem("", message)
     try:
-        comparison = compare_documents(kind, document, other, names=(str(a), str(b)))
+        names = str(a), str(b)
+        comparison = compare_documents(
+            kind, document, other, names=names, pairing=_pairing(kind, document, other, names)
+        )
     except RecursionError:
         raise QuantityProblem("", f"{a} and {b} are nested too deeply for results") from None
     if not comparison.same and not comparison.differences:
         raise QuantityProblem("", f"{a} and {b} have no quantity in common")
     if as_json:
-        print_json(comparison.to_json())
+        print_json(comparison_json(comparison))
     else:
         if kind in {"study", "experiment"} and document[kind] != other[kind]:
             remark(f'Two {"studies" if kind == "study" else "experiments"}: "{document[kind]}" and "{other[kind]}"')
         console = data()
+        sentences = tuple(filter(None, (*comparison_sentences(comparison), dependence_sentence(comparison))))
+        if sentences:
+            console.print("\n".join(sentences) + "\n", markup=False, soft_wrap=True)
         console.print(f"A: {a}\nB: {b}\n", markup=False)
         is_wide = console.width >= _WIDE_COLUMNS
         for table in comparison_tables(comparison, has_all=every, has_intervals=is_wide):
             print_table(console, table)
         console.print(comparison_answer(comparison), markup=False, soft_wrap=True)
+    if figure is not None:
+        drawing = comparison_figure(comparison)
+        if drawing is None:
+            raise QuantityProblem(
+                "--figure", f"{a} and {b} have no rates whose difference has an interval: nothing to draw"
+            )
+        write_figure(drawing, figure)
     if out is not None:
         from routecast.evaluate.compare_views import comparison_page
         from routecast.quantity.whole_file import write_whole
@@ -92,6 +131,22 @@ def compare(
         command = shlex.join(["routecast", "compare", str(a), str(b)])
         write_whole(out, render_page(comparison_page(comparison, command=command)))
         remark(f"wrote {out}")
+
+
+def _is_sizing(document: Mapping[str, Any]) -> bool:
+    series = document["series"]
+    return isinstance(series, list) and bool(series) and all({"target", "counts"} <= set(part) for part in series)
+
+
+def _pairing(
+    kind: str, document: Mapping[str, Any], other: Mapping[str, Any], names: tuple[str, str]
+) -> Pairing | None:
+    """Return what the values of two results share; None for results that no calibration predicts."""
+    if kind not in _PREDICTED_KINDS:
+        return None
+    from routecast.calibration.pairing import DrawPairing  # NumPy
+
+    return DrawPairing(document, other, names=names)
 
 
 def _is_unrun_study(path: Path) -> bool:
@@ -170,7 +225,7 @@ def _json_result(path: Path) -> tuple[str, dict[str, Any]]:
         raise FileProblem(str(path), [Problem("", "is nested too deeply for a result")]) from problem
     if isinstance(document, dict):
         for kind, keys in _KINDS.items():
-            if keys <= set(document):
+            if keys <= set(document) and (kind != "sizing" or _is_sizing(document)):
                 return kind, document
     message = f"is no result that can be compared; results are: {', '.join(_KINDS)}, as --json prints them"
     raise FileProblem(str(path), [Problem("", message)])

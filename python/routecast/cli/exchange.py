@@ -48,7 +48,7 @@ FileOrRouter = Annotated[
 ]
 ReadOption = Annotated[ImportFormat, typer.Option("--from", help="Format of FILE; auto tells it by its keys.")]
 FrameOption = Annotated[
-    str | None, typer.Option("--frame", metavar="SIZE", help="Frame size, for files that do not say it.")
+    str | None, typer.Option("--frame", "--frames", metavar="SIZE", help="Frame size, for files that do not say it.")
 ]
 
 

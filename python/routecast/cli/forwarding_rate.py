@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +61,7 @@ def measure_rates(
     RoutecastError: the bed cannot be made, the load cannot be sent, or ``out`` cannot be written.
     """
     from routecast.benchmark.overload import measure_forwarding_rate
-    from routecast.benchmark.points import append_point
+    from routecast.benchmark.points import append_point, measured_point
     from routecast.errors import CriterionFailed
 
     documents, failures = [], []
@@ -83,7 +82,7 @@ def measure_rates(
         if not rate.is_maximum:
             failures.append(_failure(rate, point))
         elif out is not None:
-            append_point(out, replace(point, throughput_pps=rate.trial.forwarded_pps, calibrate=True))
+            append_point(out, measured_point(point, rate.trial))
             remark(f"Row appended to {out}")
     if as_json:
         print_json({"forwarding_rates": documents})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, print_notes, print_table, print_trial, remark, share_bar
-from routecast.cli.options import AsJson, Seed
+from routecast.cli.options import AsJson, Seed, ratio_option
 from routecast.errors import ModelProblem, Problem
 
 if TYPE_CHECKING:
@@ -44,7 +44,10 @@ def function(
     frame: Annotated[
         list[str] | None,
         _traffic_option(
-            "--frame", metavar="SIZE", help='Frame size or mix: "64 B", IMIX, "7x64, 4x594, 1x1518"; may be repeated.'
+            "--frame",
+            "--frames",
+            metavar="SIZE",
+            help='Frame size or mix: "64 B", IMIX, "7x64, 4x594, 1x1518"; may be repeated.',
         ),
     ] = None,
     cores: Annotated[int, typer.Option("--cores", min=1, metavar="N", help="Cores that process frames.")] = 1,
@@ -63,12 +66,11 @@ def function(
     ] = None,
     remote: Annotated[
         float,
-        _traffic_option(
+        ratio_option(
             "--remote",
-            min=0.0,
-            max=1.0,
-            metavar="RATIO",
             help="Share of packets in the other socket's L3: adds the platform-specific estimate.",
+            bounds={"zero_allowed": True, "one_allowed": True},
+            rich_help_panel="Traffic",
         ),
     ] = 0.0,
     paper_giga: Annotated[

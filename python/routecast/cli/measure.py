@@ -55,7 +55,7 @@ def run_until(
     read, or cannot be appended to.
     """
     from routecast.benchmark.overload import find_overload_pps
-    from routecast.benchmark.points import append_point, point_of, points_before
+    from routecast.benchmark.points import append_point, measured_point, point_of, points_before
     from routecast.calibration.until import measure_until
     from routecast.errors import EnvironmentProblem
     from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
@@ -76,7 +76,7 @@ def run_until(
                 f"{'; '.join(trial.invalid)}"
             )
         if out is not None:
-            append_point(out, replace(point, throughput_pps=trial.forwarded_pps, calibrate=True))
+            append_point(out, measured_point(point, trial))
         return trial.forwarded_pps
 
     table = [] if out is None else points_before(out, points[0], command="--until")

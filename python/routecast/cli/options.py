@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import partial, wraps
@@ -33,12 +33,14 @@ __all__ = [
     "GapsChoice",
     "LoadOptions",
     "ModelLoadOptions",
+    "NoiseOption",
     "PowerOption",
     "RouterFile",
     "Seed",
     "ShareCoresOption",
     "frames_option",
     "grouped",
+    "ratio_option",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -49,6 +51,32 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")]
 FigureFile = Annotated[
     Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw the answer.", dir_okay=False)
+]
+
+
+def ratio_option(option: str, *, help: str, bounds: Mapping[str, bool] | None = None, **settings: Any) -> Any:  # noqa: A002
+    """Declare an option that takes a share as a number or in percent.
+
+    ``bounds`` are those of :func:`routecast.quantity.parse_ratio`, ``settings`` those of :func:`typer.Option`.
+    """
+
+    def read(text: str | float) -> float:
+        from routecast.quantity import parse_ratio
+
+        try:
+            return parse_ratio(str(text), **(bounds or {}))
+        except QuantityProblem as problem:
+            raise QuantityProblem(problem.text, f"{option}: {problem}") from None
+
+    return typer.Option(option, metavar="RATIO", help=help, parser=read, **settings)
+
+
+NoiseOption = Annotated[
+    float | None,
+    ratio_option(
+        "--noise",
+        help="Standard deviation of a measured rate over the rate, such as 3%; else from repeated or published ones.",
+    ),
 ]
 
 
@@ -91,7 +119,10 @@ _load_option = partial(typer.Option, rich_help_panel="Offered load")
 FrameOption = Annotated[
     str | None,
     _load_option(
-        "--frame", metavar="SIZE", help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".'
+        "--frame",
+        "--frames",
+        metavar="SIZE",
+        help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".',
     ),
 ]
 FlowsOption = Annotated[int | None, _load_option("--flows", min=1, max=1_000_000, metavar="N", help="Number of flows.")]

@@ -213,7 +213,8 @@ def show(
     *,
     loads: Annotated[str, typer.Option("--loads", metavar="0,10,…", help="Loads in percent.")] = _LOADS,
     frame: Annotated[
-        str | None, typer.Option("--frame", help='ports: frame size or mix, such as "512 B", for watts over load.')
+        str | None,
+        typer.Option("--frame", "--frames", help='ports: frame size or mix, such as "512 B", for watts over load.'),
     ] = None,
     equip: EquipOption = None,
     as_json: AsJson = False,

@@ -213,7 +213,7 @@ def power_evaluator(evaluator: PowerEvaluator, model: RouterModel, seed: int) ->
 
 
 def _load_ratios(text: str) -> tuple[float, ...]:
-    loads = numbers("--loads", text)
+    loads = numbers("--loads", text.replace("%", ""))
     for percent in loads:
         if not 0.0 <= percent <= 100.0:
             raise QuantityProblem(
@@ -223,17 +223,20 @@ def _load_ratios(text: str) -> tuple[float, ...]:
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:
-    """Read a list of numbers with commas between them.
+    """Read a list of numbers, or of percentages, with commas between them.
 
     Raises QuantityProblem: an entry is no number.
 
     Examples
     --------
-    >>> numbers("--loads", "100, 30,0")
-    (100.0, 30.0, 0.0)
+    >>> numbers("--loads", "100, 30,0"), numbers("--weights", "0.1, 80 %, 10%")
+    ((100.0, 30.0, 0.0), (0.1, 0.8, 0.1))
     """
     try:
-        return tuple(float(entry) for entry in text.split(","))
+        return tuple(
+            float(entry.removesuffix("%")) / (100.0 if entry.endswith("%") else 1.0)
+            for entry in map(str.strip, text.split(","))
+        )
     except ValueError:
         raise QuantityProblem(text, f"{option} {text[:60]!r} is no list of numbers such as 100,30,0") from None
 

@@ -20,7 +20,16 @@ from routecast.cli.console import (
     refuse_two_forms,
     share_bar,
 )
-from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_option, grouped
+from routecast.cli.options import (
+    AsCsv,
+    AsJson,
+    ModelLoadOptions,
+    RouterFile,
+    Seed,
+    frames_option,
+    grouped,
+    ratio_option,
+)
 from routecast.cli.over_time import OverTime, OverTimeOptions
 from routecast.errors import QuantityProblem
 from routecast.quantity import format_duration, parse_duration_s
@@ -177,10 +186,10 @@ def simulate(
     ] = 1,
     half_width: Annotated[
         float | None,
-        typer.Option(
+        ratio_option(
             "--half-width",
-            metavar="RATIO",
-            help="Add runs until the 95 % half-width of the mean latency is at most this share of it, such as 0.01.",
+            help="Add runs until the 95 % half-width of the mean latency is at most this share of it, such as 1%.",
+            bounds={"beyond_one": True},
         ),
     ] = None,
     path: Annotated[Path, typer.Option("--path", help="How the engine works; the results are the same.")] = Path.AUTO,

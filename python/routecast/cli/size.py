@@ -23,7 +23,7 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
-from routecast.cli.options import AsCsv, AsJson, FigureFile
+from routecast.cli.options import AsCsv, AsJson, FigureFile, NoiseOption, ratio_option
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def size(
     target: Annotated[str, typer.Option("--target", metavar="RATE", help='Rate to forward: "40 Gbit/s" or "20 Mpps".')],
     frames: Annotated[
         str,
-        typer.Option("--frames", metavar="SIZE", help='Frames of the target: "1518 B", IMIX, "7x64, 4x594, 1x1518".'),
+        typer.Option(
+            "--frames", "--frame", metavar="SIZE", help='Frames of the target: "1518 B", IMIX, "7x64, 4x594, 1x1518".'
+        ),
     ] = "64 B",
     cores: Annotated[
         str, typer.Option("--cores", metavar="COUNTS", help='Counts to choose from: "1..64" or "1,2,4,8".')
@@ -86,12 +88,17 @@ def size(
         str, typer.Option("--confidence", metavar="RATIO", help="Probability that the target is met.")
     ] = "95%",
     loss: Annotated[
-        float, typer.Option("--loss", metavar="RATIO", help="Share of the target that may be lost, 0 to 1.")
+        float,
+        ratio_option(
+            "--loss", help="Share of the target that may be lost, such as 0.1%.", bounds={"zero_allowed": True}
+        ),
     ] = 0.0,
     latency: Annotated[
         str | None,
         typer.Option(
-            "--latency", metavar="BOUND", help='Bound on the latency at the target: "p99 < 100 us", simulated.'
+            "--latency",
+            metavar="BOUND",
+            help='Bound on the latency at the target: "p99 < 100 us"; simulated where costs are stated.',
         ),
     ] = None,
     function: Annotated[
@@ -126,7 +133,7 @@ def size(
             help="What may vary: cores; also clock for a router file with P-states; also host for a --function.",
         ),
     ] = "cores",
-    noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,
+    noise: NoiseOption = None,
     series: Annotated[
         str | None, typer.Option("--series", metavar="NAME", help="Only the rows of this series.")
     ] = None,
@@ -203,6 +210,11 @@ def size(
 
         write_whole(out, render_page(size_page(sizings, source=source, live=_live(file, host, sizings, question))))
         remark(f"wrote {out}")
+    unanswered = [sizing for sizing in sizings if sizing.least is None or sizing.has_open_bound]
+    if unanswered:
+        named = f" for {', '.join(sizing.series for sizing in unanswered)}" if len(sizings) > 1 else ""
+        remark(f"no number of cores is certain enough{named}: exit code 1")
+        raise typer.Exit(1)
 
 
 def _live(file: Path | None, host: str | None, sizings: Sequence[Sizing], question: _Question) -> Live | None:
@@ -217,7 +229,10 @@ def _live(file: Path | None, host: str | None, sizings: Sequence[Sizing], questi
 
     (sizing,), target = sizings, question.target
     start = StartConditions(
-        frames=target.frames, rate_pps=target.forwarded_pps, cores=sizing.least.cores if sizing.least else None
+        frames=target.frames,
+        rate_pps=target.rate_pps,
+        cores=sizing.least.cores if sizing.least else None,
+        counts=tuple(count.cores for count in sizing.counts),
     )
     if file.suffix == ".toml":
         document = parse_toml(read_text(file, kind="router file"), str(file))

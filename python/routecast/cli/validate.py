@@ -22,7 +22,7 @@ from routecast.cli.console import (
     save_router,
     today,
 )
-from routecast.cli.options import AsCsv, AsJson
+from routecast.cli.options import AsCsv, AsJson, NoiseOption, ratio_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,9 @@ def next_measurement(
     ] = None,
     frame: Annotated[
         list[str] | None,
-        typer.Option("--frame", metavar="SIZE", help='Frames to predict, "1518 B" or IMIX; may be repeated.'),
+        typer.Option(
+            "--frame", "--frames", metavar="SIZE", help='Frames to predict, "1518 B" or IMIX; may be repeated.'
+        ),
     ] = None,
     goal: Annotated[
         str | None,
@@ -58,7 +60,7 @@ def next_measurement(
         str | None,
         typer.Option("--until", metavar="RATIO", help='Required precision: "5%" is ±5 % with 95 % confidence.'),
     ] = None,
-    noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,
+    noise: NoiseOption = None,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
@@ -176,17 +178,14 @@ def validate(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Measured maximum throughputs.", dir_okay=False)],
     *,
     router: Annotated[str, typer.Option("--router", help="Kind of router to calibrate.")] = "multicore",
-    noise: Annotated[
-        float | None,
-        typer.Option(
-            "--noise",
-            metavar="RATIO",
-            help="Standard deviation of a measured rate over the rate; else from repeated or published ones.",
-        ),
-    ] = None,
+    noise: NoiseOption = None,
     max_error: Annotated[
         float | None,
-        typer.Option("--max-mean-error", metavar="RATIO", help="Leave with 1 if the mean absolute error is larger."),
+        ratio_option(
+            "--max-mean-error",
+            help="Leave with 1 if the mean absolute error is larger.",
+            bounds={"zero_allowed": True, "beyond_one": True},
+        ),
     ] = None,
     next_points: Annotated[
         int,

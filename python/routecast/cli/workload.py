@@ -37,6 +37,7 @@ def workload(
         str | None,
         _packet_option(
             "--frame",
+            "--frames",
             metavar="SIZE",
             help='Size or mix of generated packets: "64 B", IMIX; else all sizes of RFC 2544, which tell the cost of '
             "a byte.",

@@ -13,21 +13,30 @@ interval of the difference does not contain 0. That interval is
 
 (G. Y. Zou, A. Donner: Construction of confidence limits about effect measures: a general approach. Statistics in
 Medicine 27(10), 2008, eq. 2 for a difference). The formula takes A and B as independent, and a value without an
-interval as exact. Two results that share a calibration share its error, so a real difference between them may be
-called noise; noise is called a difference in at most 5 % of the cases.
+interval as exact. Predictions of one calibration share its error and are not independent: a :class:`Pairing` knows the
+interval of their difference.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
 from routecast.evaluate.plain import plain
 
-__all__ = ["Comparison", "Difference", "ValueWithInterval", "Verdict", "compare_documents"]
+__all__ = [
+    "Comparison",
+    "Difference",
+    "PairedInterval",
+    "Pairing",
+    "RowPair",
+    "ValueWithInterval",
+    "Verdict",
+    "compare_documents",
+]
 
 Verdict = Literal["differs", "noise", "no interval", "interval", "setting"]
 """``interval``: the values are equal, their intervals are not."""
@@ -40,6 +49,7 @@ _PROSE_FIELDS = frozenset(
     {
         "advertised",
         "alternatives",
+        "answer",
         "command",
         "formula",
         "hdr_base64",
@@ -47,10 +57,12 @@ _PROSE_FIELDS = frozenset(
         "meaning",
         "messages",
         "method",
+        "next",
         "next_points",
         "notes",
         "question",
         "reason",
+        "remarks",
         "says",
         "shows",
         "source",
@@ -62,7 +74,20 @@ _PROSE_FIELDS = frozenset(
         "why",
     }
 )
-_RUN_FIELDS = frozenset({"elapsed_s", "resumed_trials", "resumed", "schema", "compliance", "file", "out", "attempts"})
+_RUN_FIELDS = frozenset(
+    {
+        "calibrations",
+        "conditions",
+        "elapsed_s",
+        "resumed_trials",
+        "resumed",
+        "schema",
+        "compliance",
+        "file",
+        "out",
+        "attempts",
+    }
+)
 _DERIVED_FIELDS = frozenset(
     {
         "adjusted_r2_ratio",
@@ -95,7 +120,20 @@ _DERIVED_FIELDS = frozenset(
 _IGNORED_FIELDS = _PROSE_FIELDS | _RUN_FIELDS | _DERIVED_FIELDS
 
 _SETTING_TABLES = frozenset(
-    {"design", "device", "facts", "factors", "made", "profile", "profile_name", "setup", "tester", "varied", "versions"}
+    {
+        "design",
+        "device",
+        "facts",
+        "factors",
+        "made",
+        "profile",
+        "profile_name",
+        "setup",
+        "target",
+        "tester",
+        "varied",
+        "versions",
+    }
 )
 """Tables that hold settings instead of results."""
 
@@ -157,13 +195,41 @@ _NAMING_FIELDS = (
 )
 """Fields that name a row, in order of preference."""
 
-_INTERVAL_TARGETS = ("predicted", "solved", "throughput", "forwarded", "mean", "value")
+_INTERVAL_TARGETS = ("predicted", "solved", "simulated", "rate", "throughput", "forwarded", "mean", "value")
 """Values that ends such as ``low_pps`` and ``high_pps`` may belong to, in order of preference."""
 
 _PROPORTIONAL_FIELDS = ("l1_bps", "l2_bps", "per_port_pps")
 """Fields in proportion to the rate of the same table, with the same relative interval."""
 
 _NORMAL_95 = 1.959963984540054
+
+
+class RowPair(NamedTuple):
+    """A row of A and a row of B that meet, and a quantity of both."""
+
+    a: Mapping[str, Any]
+    b: Mapping[str, Any]
+    quantity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedInterval:
+    """The 95 % intervals of B − A and of B/A − 1 for values that are not independent."""
+
+    low: float
+    high: float
+    ratio_low: float
+    ratio_high: float
+
+
+class Pairing(Protocol):
+    """Knows how values of A and B depend on each other."""
+
+    remark: str
+    """A sentence on what the values share; empty where there is nothing to say."""
+
+    def intervals(self, pairs: Sequence[RowPair]) -> Sequence[PairedInterval | None]:
+        """Return the interval of the difference for each pair; None where A and B are independent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +251,7 @@ class Difference:
     """A quantity that differs: its location, its two values, and the difference B − A.
 
     ``low`` to ``high`` is the 95 % interval of ``difference``, all three in the unit of the quantity, NaN where
-    unknown.
+    unknown. ``paired`` is that interval where A and B share a calibration; None where they are independent.
     """
 
     place: str
@@ -196,6 +262,7 @@ class Difference:
     low: float
     high: float
     verdict: Verdict
+    paired: PairedInterval | None = None
 
     @property
     def difference_ratio(self) -> float:
@@ -204,16 +271,35 @@ class Difference:
             return math.nan
         return self.difference / abs(self.a.value)
 
+    @property
+    def ratio_interval(self) -> tuple[float, float]:
+        """The 95 % interval of :attr:`difference_ratio`; NaN where unknown."""
+        if self.paired is not None:
+            return self.paired.ratio_low, self.paired.ratio_high
+        if isinstance(self.a.value, str) or not self.a.value:
+            return math.nan, math.nan
+        return self.low / abs(self.a.value), self.high / abs(self.a.value)
+
+    def with_pairing(self, paired: PairedInterval) -> Difference:
+        """Return the difference of two values that share a calibration."""
+        verdict: Verdict = "noise" if paired.low <= 0.0 <= paired.high else "differs"
+        return replace(self, low=paired.low, high=paired.high, verdict=verdict, paired=paired)
+
     def to_json(self) -> dict[str, object]:
         """Return plain data; NaN becomes null."""
-        document = plain(self)
+        document = plain(replace(self, paired=None))
         assert isinstance(document, dict)
-        return {**document, "difference_ratio": plain(self.difference_ratio)}
+        low, high = self.ratio_interval
+        ratios = {"difference_ratio": self.difference_ratio, "ratio_low": low, "ratio_high": high}
+        return {**document, **{name: plain(ratio) for name, ratio in ratios.items()}, "paired": self.paired is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All differences between A and B, in the order of the documents; ``same`` counts the equal quantities."""
+    """All differences between A and B, in the order of the documents; ``same`` counts the equal quantities.
+
+    ``remark``: what the predictions of A and B share; empty where there is nothing to say.
+    """
 
     kind: str
     a: str
@@ -222,6 +308,7 @@ class Comparison:
     same: int
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
+    remark: str = ""
 
     def of(self, *verdicts: Verdict) -> tuple[Difference, ...]:
         """Return the differences with these verdicts, in the order of the verdicts."""
@@ -235,6 +322,7 @@ class Comparison:
             "kind": self.kind,
             "a": self.a,
             "b": self.b,
+            "pairing": self.remark,
             "same": self.same,
             "differences": [difference.to_json() for difference in self.differences],
             "only_a": list(self.only_a),
@@ -242,11 +330,13 @@ class Comparison:
         }
 
 
-def compare_documents(kind: str, a: Mapping[str, Any], b: Mapping[str, Any], *, names: tuple[str, str]) -> Comparison:
+def compare_documents(
+    kind: str, a: Mapping[str, Any], b: Mapping[str, Any], *, names: tuple[str, str], pairing: Pairing | None = None
+) -> Comparison:
     """Compare two documents of the same kind, quantity by quantity.
 
     ``kind``: kind of both documents, such as ``"study"``; ``a`` and ``b``: plain data, as ``--json`` prints it;
-    ``names``: the names of A and B.
+    ``names``: the names of A and B; ``pairing``: what their values share, None: all are independent.
 
     Examples
     --------
@@ -257,6 +347,11 @@ def compare_documents(kind: str, a: Mapping[str, Any], b: Mapping[str, Any], *, 
     """
     walk = _DocumentWalk()
     walk.tables(a, b, place="", is_setting=False)
+    if pairing is not None:
+        pairs = list(walk.pairs.items())
+        for (index, _), paired in zip(pairs, pairing.intervals([pair for _, pair in pairs]), strict=True):
+            if paired is not None:
+                walk.differences[index] = walk.differences[index].with_pairing(paired)
     return Comparison(
         kind=kind,
         a=names[0],
@@ -265,6 +360,7 @@ def compare_documents(kind: str, a: Mapping[str, Any], b: Mapping[str, Any], *, 
         same=walk.same,
         only_a=tuple(walk.only_a),
         only_b=tuple(walk.only_b),
+        remark=pairing.remark if pairing is not None else "",
     )
 
 
@@ -274,9 +370,19 @@ class _DocumentWalk:
     same: int = 0
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
+    pairs: dict[int, RowPair] = field(default_factory=dict)
+    """The rows of A and B of each difference whose two values have intervals."""
 
-    def tables(self, a: Mapping[str, Any], b: Mapping[str, Any], *, place: str, is_setting: bool) -> None:
-        """Compare two tables, key by key."""
+    def tables(
+        self,
+        a: Mapping[str, Any],
+        b: Mapping[str, Any],
+        *,
+        place: str,
+        is_setting: bool,
+        rows: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Compare two tables, key by key; ``rows`` are the two with the fields that name them."""
         intervals = _intervals(a), _intervals(b)
         ends = intervals[0].ends | intervals[1].ends
         for key in (*a, *(key for key in b if key not in a)):
@@ -302,7 +408,10 @@ class _DocumentWalk:
                 self._lists(entry_a, entry_b, place=_joined(place, key), is_setting=holds_settings)
             elif isinstance(entry_a, Scalar) and isinstance(entry_b, Scalar):
                 estimates = intervals[0].estimate(key, entry_a), intervals[1].estimate(key, entry_b)
+                count = len(self.differences)
                 self._estimates(place, key, *estimates, is_setting=holds_settings or key in _SETTING_FIELDS)
+                if len(self.differences) > count and all(side.has_interval for side in estimates):
+                    self.pairs[count] = RowPair(*(rows or (a, b)), key)
             else:  # a table in A and a number in B, or the reverse: they have nothing in common
                 self._one_side(_joined(place, key), entry_a, entry_b)
 
@@ -360,7 +469,7 @@ class _DocumentWalk:
             row_place = f"{place}[{label}]" if label else place
             if label in by_label[1]:
                 compared = ({k: v for k, v in side.items() if k not in skipped} for side in (row, by_label[1][label]))
-                self.tables(*compared, place=row_place, is_setting=is_setting)
+                self.tables(*compared, place=row_place, is_setting=is_setting, rows=(row, by_label[1][label]))
             else:
                 self.only_a.append(row_place)
         self.only_b += [f"{place}[{label}]" if label else place for label in by_label[1] if label not in by_label[0]]
@@ -471,7 +580,8 @@ def _add_interval(
     names: Sequence[str],
 ) -> None:
     """Add the interval between the fields ``pair`` to the first field of ``names`` that the table has."""
-    target = next((name for name in names if name in table), None)
+    own = [name for name in names if name in table]
+    target = next((name for name in own if table[name] is not None), own[0] if own else None)
     if target is None or pair[1] not in table:
         return
     low, high = table[pair[0]], table[pair[1]]

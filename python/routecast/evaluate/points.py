@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as plain_field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeVar
@@ -20,19 +21,31 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, line_rate_pps
-from routecast.quantity import parse_bit_rate_bps, parse_rate_pps, parse_ratio, parse_size_bytes
+from routecast.quantity import (
+    format_bps,
+    format_pps,
+    parse_bit_rate_bps,
+    parse_rate,
+    parse_rate_pps,
+    parse_ratio,
+    parse_size_bytes,
+)
 from routecast.quantity.bounded_file import MAX_FILE_BYTES, read_parquet, read_text
 from routecast.quantity.schema import field, value
 
 __all__ = [
+    "ASKED_BELOW",
     "COLUMNS",
     "Layout",
     "Point",
     "PointColumn",
     "PointTable",
+    "RateKind",
     "Unit",
     "calibrating",
+    "describe_rates",
     "of_series",
+    "parse_cells",
     "parse_points",
     "points_text",
     "read_points",
@@ -130,11 +143,30 @@ _RATES: Final = {**_FRAME_RATES, **_BIT_RATES, **_LAYERED}
 _BYTES: Final = {"bytes": Unit(), "b": Unit()}
 
 
+RateKind = Literal["", "overload", "no_loss"]
+"""Kind of a rate: forwarded at the maximum offered load (RFC 2285), or without loss (RFC 1242); empty: not stated."""
+
+_KIND_OF_STEM: Final[Mapping[str, RateKind]] = {
+    **dict.fromkeys(("forwarding_rate", "maximum_forwarding_rate", "max_forwarding_rate", "mrr"), "overload"),
+    **dict.fromkeys(("lossless", "lossless_rate", "lossless_throughput", "no_loss_rate", "ndr"), "no_loss"),
+}
+"""Stems of heads of rates that name their kind; FD.io CSIT calls them MRR and NDR."""
+_KIND_OF_WORD: Final[Mapping[str, RateKind]] = {
+    **_KIND_OF_STEM,
+    **dict.fromkeys(("overload", "rfc2285", "rfc_2285"), "overload"),
+    **dict.fromkeys(("no_loss", "throughput", "rfc1242", "rfc_1242", "rfc2544", "rfc_2544"), "no_loss"),
+    "": "",
+}
+_UNUSED_RATE: Final = "unused_rate"
+"""The column of lossless rates beside one of forwarding rates."""
+
+
 class PointColumn(NamedTuple):
     """A column of a table of points.
 
     Its head is its key in :data:`COLUMNS`, a stem alone, or a stem and a unit: ``throughput_mpps``,
-    ``Throughput (Mpps)``. Bare numbers have that unit, without it the one of the key; cells may name their own.
+    ``Throughput (Mpps)``. Bare numbers have that unit, without it the one of the key; cells may name their own. Where
+    numbers below a stem alone are too small for the unit of the key (:data:`ASKED_BELOW`), the reader asks.
     """
 
     meaning: str
@@ -146,14 +178,22 @@ COLUMNS: Final[Mapping[str, PointColumn]] = {
     "cores": PointColumn("cores that process frames, a whole number from 1 to 4096"),
     "frame_bytes": PointColumn(
         "frame size with its FCS, 64 or more, or a mix such as IMIX; without this column 64 B",
-        ("frame", "frame_size"),
+        ("frame", "frames", "frame_size", "frame_sizes"),
         _BYTES,
     ),
     "throughput_pps": PointColumn(
         'measured maximum throughput over all ports, > 0, in frames/s or with a unit such as "1.9 Mpps" or '
-        '"12 Gbit/s" (with 20 bytes of gap and preamble per frame, S1); empty: to be predicted',
-        ("throughput",),
+        '"12 Gbit/s" (with 20 bytes of gap and preamble per frame, S1); empty: to be predicted; as forwarding_rate or '
+        "lossless the head also names the kind of the rate (rate_kind)",
+        ("throughput", *_KIND_OF_STEM),
         _RATES,
+    ),
+    "rate_kind": PointColumn(
+        "overload (forwarding rate at the maximum offered load, RFC 2285 sec. 3.6.2) or no_loss (throughput, RFC "
+        "1242); empty: as the head of the rates says"
+    ),
+    "disturbed": PointColumn(
+        "yes, or the reasons, where other work disturbed the measurement; no or empty: nothing is known to have"
     ),
     "flows": PointColumn(
         "flows crafted to fall on the cores in turn, a whole number >= 1; empty: enough for every core"
@@ -206,8 +246,34 @@ _SPELLINGS: Final[Mapping[str, tuple[str, Unit]]] = {
     },
 }
 """Column and unit of its bare numbers, by head in lower case with ``_`` for spaces and brackets."""
-_SUGGESTED_HEADS: Final = [head for head, (name, _) in _SPELLINGS.items() if name != "reported_l1_bps" or head == name]
+_HEAD_OF_KIND: Final[Mapping[str, str]] = {"overload": "forwarding_rate_pps", "no_loss": "lossless_pps"}
+_SUGGESTED_HEADS: Final = [
+    head
+    for head, (name, _) in _SPELLINGS.items()
+    if (name != "reported_l1_bps" or head == name)
+    and (not head.startswith(tuple(_KIND_OF_STEM)) or head in _HEAD_OF_KIND.values())
+]
 
+ASKED_BELOW: Final[Mapping[str, float]] = {"throughput_pps": 1e5, "link_bps": 1e8, "nic_cap_pps": 1e5}
+"""Least credible value of a bare number: a rate per core in frames/s, bit/s of a link, frames/s of the cards.
+
+A smaller one is more likely in Mpps or Gbit/s: the reader asks where the head names no unit, and remarks where it does.
+"""
+_ASKED_ABOVE: Final[Mapping[str, float]] = {"throughput_pps": 2e8, "link_bps": math.inf, "nic_cap_pps": math.inf}
+"""Greatest credible value: no core forwards a frame in 15 cycles, so the rate is more likely in bit/s."""
+_POSSIBLE: Final[Mapping[str, tuple[float, float]]] = {
+    "throughput_pps": (1e5, 4e7),
+    "link_bps": (1e8, 1e12),
+    "nic_cap_pps": (1e6, 1e10),
+}
+"""Values in whose range a unit must bring a number before the reader names the unit in its question."""
+_POSSIBLE_UNITS: Final[Mapping[str, tuple[str, ...]]] = {
+    "throughput_pps": ("mpps", "kpps", "gbps", "mbps", "bps"),
+    "link_bps": ("gbps", "mbps", "kbps", "tbps"),
+    "nic_cap_pps": ("mpps", "kpps"),
+}
+
+_USED: Final = [name for name in COLUMNS if name != "reported_l1_bps"]
 _REQUIRED: Final = ("cores", "throughput_pps")
 _REQUIRED_FOR_ROUTER: Final = ("flows", "frame_bytes", "throughput_pps")
 _RATE_COLUMNS: Final = ("throughput_pps", "reported_l1_bps")
@@ -246,6 +312,8 @@ class Point:
     standard_error_ratio: float | None = field(
         "Standard error of the measured rate over the rate, where it is known", default=None
     )
+    rate_kind: RateKind = field("Whether it was forwarded in overload or without loss; empty: not stated", default="")
+    disturbed: str = field('What disturbed the measurement, or "yes"; empty: nothing is known to have', default="")
     reported_pps: float = field("Throughput by another model, frames/s; NaN without one", default=math.nan)
     frame_mix: FrameMix | None = field("The mix whose mean is ``frame_bytes``", default=None)
     layout: Layout = field("Layout of the work over the cores, where known", default_factory=Layout)
@@ -367,6 +435,50 @@ def parse_points(text: str, *, name: str = "points", router: Point | None = None
     return _table(_csv_cells(text, name), name, router).points
 
 
+def parse_cells(cells: Iterable[Sequence[str]], *, name: str = "points") -> PointTable:
+    """Read measured points from the cells of a table as text, the heads first; like :func:`read_table`."""
+    return _table(cells, name, None)
+
+
+def describe_rates(points: Sequence[Point]) -> tuple[str, ...]:
+    r"""Return sentences on the kind of the measured rates, where it is stated, and on disturbed measurements.
+
+    Examples
+    --------
+    >>> describe_rates(parse_points("cores,forwarding_rate_pps,disturbed\n1,1.7e6,no\n2,3.3e6,yes\n"))[0]
+    'the rates are forwarding rates at the maximum offered load (RFC 2285)'
+    """
+    rows = [point for point in points if not math.isnan(point.throughput_pps)]
+    by_kind = {kind: [row for row in rows if row.rate_kind == kind] for kind in _NAMED_KINDS}
+    stated = [kind for kind, of_kind in by_kind.items() if of_kind]
+    sentences = []
+    if len(stated) > 1:
+        counts = " and ".join(f"{len(of_kind)} {_NAMED_KINDS[kind]}" for kind, of_kind in by_kind.items())
+        sentences.append(f"the table mixes {counts}, which differ by what queues lose: which are meant? Keep one kind")
+    elif stated:
+        unstated = len(rows) - len(by_kind[stated[0]])
+        others = f"; {unstated} of {len(rows)} rows do not say what theirs are" if unstated else ""
+        sentences.append(f"the rates are {_NAMED_KINDS[stated[0]]}{others}")
+    if disturbed := [row for row in rows if row.disturbed]:
+        names = list(dict.fromkeys(f"{row.working_cores} x {row.frame_bytes:g} B" for row in disturbed))
+        cells = ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")
+        verb = "was" if len(disturbed) == 1 else "were"
+        reasons = list(dict.fromkeys(row.disturbed for row in disturbed if row.disturbed != _DISTURBED))
+        why = f": {'; '.join(reasons[:2])}" if reasons else ""
+        sentences.append(
+            f"{len(disturbed)} of {len(rows)} rows {verb} disturbed (cores x frames: {cells}){why}; their rates may be "
+            "too low: measure them again"
+        )
+    return tuple(sentences)
+
+
+_NAMED_KINDS: Final[Mapping[RateKind, str]] = {
+    "overload": "forwarding rates at the maximum offered load (RFC 2285)",
+    "no_loss": "throughputs without loss (RFC 1242)",
+}
+_DISTURBED: Final = "yes"
+
+
 def _cells(path: Path) -> list[list[str]]:
     """Return the cells of a file as text, the header first."""
     kind = "file of points"
@@ -405,6 +517,7 @@ def _table(table: Iterable[Sequence[str]], name: str, router: Point | None) -> P
         raise FileProblem(name, problems)
     reader = _RowReader(heads=heads, router=router, problems=problems)
     points = [(number, point) for number, cells in rows[1:] if (point := reader.point(number, cells)) is not None]
+    problems += reader.questions()
     problems += _table_problems(points, complete=not problems, of_router=router is not None)
     if problems:
         raise FileProblem(name, problems)
@@ -421,17 +534,29 @@ _CELL_OF_COLUMN: Final[Mapping[str, Callable[[Point], object]]] = {
     "nic_cap_pps": lambda point: point.nic_cap_pps,
     "series": lambda point: point.series,
     "calibrate": lambda point: str(point.calibrate).lower(),
+    "standard_error_ratio": lambda point: point.standard_error_ratio,
+    "rate_kind": lambda point: point.rate_kind,
+    "disturbed": lambda point: point.disturbed,
 }
 
 
-def points_text(points: Sequence[Point]) -> str:
-    """Return the text of a file that reads back as these points; a quantity without any value has no column."""
+def points_text(points: Sequence[Point], *, always: Sequence[str] = ()) -> str:
+    """Return the text of a file that reads back as these points; a quantity without any value has no column.
+
+    The head of the rates names their kind if all have the same. The columns ``always`` are there without values, too.
+    """
     columns = {
-        name: cell for name, cell in _CELL_OF_COLUMN.items() if any(cell(point) not in {None, ""} for point in points)
+        name: cell
+        for name, cell in _CELL_OF_COLUMN.items()
+        if name in always or any(cell(point) not in {None, ""} for point in points)
     }
+    kinds = {point.rate_kind for point in points}
+    head = _HEAD_OF_KIND.get(kinds.pop()) if len(kinds) == 1 else None
+    if head:
+        columns.pop("rate_kind")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(head if head and name == "throughput_pps" else name for name in columns)
     writer.writerows([cell(point) for cell in columns.values()] for point in points)
     return text.getvalue()
 
@@ -446,28 +571,57 @@ class _Head(NamedTuple):
     spelled: str
     column: str
     unit: Unit
+    names_unit: bool
+
+
+class _Doubtful(NamedTuple):
+    """A bare number that is hardly in the unit that it is read in."""
+
+    row: int
+    text: str
+    value: float
+    cores: int
+    frame_bytes: float
 
 
 def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_Head, ...], list[Problem]]:
     heads: list[_Head] = []
     problems: list[Problem] = []
     for index, spelled in enumerate(header):
-        plain = _BETWEEN_WORDS.sub("_", spelled[:100].lower()).strip("_")
+        plain = _plain(spelled)
         column, unit = _SPELLINGS.get(plain, ("", Unit()))
         earlier = next((head.spelled for head in heads if head.column == column), None)
         if not column:
             from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
             shown_name = spelled[:60] or f"(number {index + 1}, without a name)"
-            hint = f"unknown: {did_you_mean(plain, _SUGGESTED_HEADS)}"
+            # A stem that names the kind of the rate is a claim: it is suggested for what begins like it alone.
+            heads_alike = [
+                head for head in _SUGGESTED_HEADS if head[:4] == plain[:4] or not head.startswith((*_KIND_OF_STEM,))
+            ]
+            nearest = did_you_mean(plain, heads_alike)
+            if not nearest.startswith("did you mean"):  # of heads that differ in the unit alone, five are of one column
+                of_unit = [name for name in _USED if any(plain.endswith(f"_{unit}") for unit in COLUMNS[name].units)]
+                nearest = did_you_mean(plain, of_unit or _USED)
+            hint = f"unknown: {nearest}"
             is_listed = any(hint == problem.message for problem in problems)
             problems.append(Problem(f"row 1, column {shown_name}", "unknown too" if is_listed else hint))
+            continue
+        rival = next((head for head in heads if column == head.column == "throughput_pps"), None)
+        if rival is not None and _kind_of_head(rival.spelled) != _kind_of_head(spelled):
+            # Both kinds of rate: a model predicts what is forwarded in overload, which is no less.
+            keeps_rival = _kind_of_head(spelled) == "no_loss"
+            names_unit = plain not in COLUMNS[column].stems
+            if not keeps_rival:
+                heads[heads.index(rival)] = rival._replace(column=_UNUSED_RATE)
+            heads.append(_Head(spelled, _UNUSED_RATE if keeps_rival else column, unit, names_unit))
             continue
         if earlier == spelled:
             problems.append(Problem(f"row 1, column {spelled}", "is given twice: keep one"))
         elif earlier is not None:
             problems.append(Problem("row 1", f"columns {earlier} and {spelled} mean the same: keep one"))
-        heads.append(_Head(spelled, column, unit))
+        names_unit = plain not in COLUMNS[column].stems
+        heads.append(_Head(spelled, column, unit, names_unit))
     columns = {head.column for head in heads}
     required = _REQUIRED if router is None else _REQUIRED_FOR_ROUTER
     problems += [
@@ -484,6 +638,77 @@ def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_He
     return tuple(heads), problems
 
 
+_BASE_UNIT: Final = {"throughput_pps": "frames/s", "link_bps": "bit/s", "nic_cap_pps": "frames/s"}
+_MOST_LISTED = 6
+
+
+def _plain(spelled: str) -> str:
+    """Return a head in lower case, with ``_`` for spaces and brackets."""
+    return _BETWEEN_WORDS.sub("_", spelled[:100].lower()).strip("_")
+
+
+def _rows_text(rows: Iterable[int]) -> str:
+    """Return the numbers of rows in words, with neighbours as a range."""
+    runs: list[list[int]] = []
+    for row in rows:
+        if runs and row == runs[-1][-1] + 1:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    parts = [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(n) for n in run])]
+    return f"row{'s' if len(parts) > 1 or len(runs[0]) > 1 else ''} {_listed(parts)}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Return parts as a list in words, the last of many as a number."""
+    shown = (
+        [*parts]
+        if len(parts) <= _MOST_LISTED
+        else [*parts[: _MOST_LISTED - 1], f"{len(parts) - _MOST_LISTED + 1} more"]
+    )
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+
+
+def _texts(entries: Sequence[_Doubtful]) -> str:
+    return _listed([*dict.fromkeys(entry.text[:20] for entry in entries)])
+
+
+def _values_text(column: str, entries: Sequence[_Doubtful]) -> str:
+    """Return the values of bare numbers as they are read, a rate per core."""
+    values = sorted(entry.value / entry.cores for entry in entries)
+    write = format_bps if column == "link_bps" else format_pps
+    ends = list(dict.fromkeys(write(value) for value in (values[0], values[-1])))
+    return " to ".join(ends) + (" a core" if column == "throughput_pps" else "")
+
+
+def _least_text(column: str) -> str:
+    return format_bps(ASKED_BELOW[column]) if column == "link_bps" else format_pps(ASKED_BELOW[column])
+
+
+def _possible_units(column: str, entries: Sequence[_Doubtful], *, has_frames: bool) -> list[str]:
+    """Return the units in which all of the numbers are credible: a question names no unit that is far off."""
+    low, high = _POSSIBLE[column]
+
+    def is_possible(entry: _Doubtful, unit: Unit) -> bool:
+        amount = entry.value * unit.factor / entry.cores
+        if unit.layer and column == "throughput_pps":
+            amount /= 8.0 * (entry.frame_bytes + WIRE_OVERHEAD_BYTES)
+        return low <= amount <= high
+
+    units = COLUMNS[column].units
+    return [
+        name
+        for name in _POSSIBLE_UNITS[column]
+        if (has_frames or column != "throughput_pps" or not units[name].layer)
+        and all(is_possible(entry, units[name]) for entry in entries)
+    ]
+
+
+def _kind_of_head(spelled: str) -> RateKind:
+    plain = _BETWEEN_WORDS.sub("_", spelled[:100].lower()).strip("_")
+    return next((kind for stem, kind in _KIND_OF_STEM.items() if plain == stem or plain.startswith(f"{stem}_")), "")
+
+
 @dataclass(slots=True, kw_only=True)
 class _RowReader:
     """Reads the rows of a table one by one; ``problems`` collects their faults."""
@@ -492,9 +717,13 @@ class _RowReader:
     router: Point | None
     problems: list[Problem]
     has_plain_bits: bool = False
+    doubtful: dict[_Head, list[_Doubtful]] = plain_field(default_factory=dict)
 
     def remarks(self) -> Iterable[str]:
         """Return notes on the assumptions."""
+        by_column = {head.column: head.spelled for head in self.heads}
+        if _UNUSED_RATE in by_column:
+            yield f"The rates are those of {by_column['throughput_pps']}; {by_column[_UNUSED_RATE]} is not used"
         if "frame_bytes" not in {head.column for head in self.heads}:
             yield "No column names the frame size: frames of 64 B are assumed (frame_bytes says otherwise)"
         if self.has_plain_bits:
@@ -502,6 +731,50 @@ class _RowReader:
                 "Throughput in bit/s is read with 20 B of gap and preamble a frame (throughput_l1_gbps says so, "
                 "throughput_l2_gbps is without)"
             )
+        for head, entries in self.doubtful.items():
+            if head.names_unit:
+                least = _least_text(head.column) + (" a core" if head.column == "throughput_pps" else "")
+                unit = f"{COLUMNS[head.column].stems[0]}_{_POSSIBLE_UNITS[head.column][0]}"
+                yield (
+                    f"{_rows_text(entry.row for entry in entries).capitalize()}, column {head.spelled}: "
+                    f"{_values_text(head.column, entries)}, less than {least}: right only if the numbers are "
+                    f"{_BASE_UNIT[head.column]} (else name their unit, as in {unit})"
+                )
+
+    def questions(self) -> Iterable[Problem]:
+        """Return the questions about bare numbers whose head names no unit, one for all rows of a column."""
+        has_frames = self.router is not None or "frame_bytes" in {head.column for head in self.heads}
+        for head, entries in self.doubtful.items():
+            if head.names_unit:
+                continue
+            stem = _plain(head.spelled)
+            heads = [f"{stem}_{unit}" for unit in _possible_units(head.column, entries, has_frames=has_frames)]
+            base = f"{stem}_{head.column.rpartition('_')[2]} if they are {_BASE_UNIT[head.column]}"
+            remedy = f"write the head as {' or '.join(heads)}, or as {base}; or give each cell its unit"
+            yield Problem(
+                f"{_rows_text(entry.row for entry in entries)}, column {head.spelled}",
+                f"which unit? The head names none, {_texts(entries)} would be {_values_text(head.column, entries)}: "
+                + (remedy if heads else f"give each cell its unit, or write the head as {base}"),
+            )
+
+    def _doubt(self, row: Mapping[str, tuple[_Head, str]], number: int, point: Point) -> bool:
+        """Note bare numbers that are hardly in the unit that they are read in; return whether to ask about one."""
+        must_ask = False
+        for column, amount in (
+            ("throughput_pps", point.throughput_pps),
+            ("link_bps", point.link_bps),
+            ("nic_cap_pps", point.nic_cap_pps),
+        ):
+            head, text = row.get(column, (None, ""))
+            if head is None or amount is None or not _is_number(text) or (head.names_unit and head.unit.factor != 1.0):
+                continue
+            cores = point.working_cores if column == "throughput_pps" else 1
+            is_small = amount < ASKED_BELOW[column] * cores
+            if is_small or (not head.names_unit and amount > _ASKED_ABOVE[column] * cores):
+                entry = _Doubtful(number, text, amount, cores, point.frame_bytes)
+                self.doubtful.setdefault(head, []).append(entry)
+                must_ask |= not head.names_unit
+        return must_ask
 
     def point(self, number: int, cells: Sequence[str]) -> Point | None:
         """Return the point of a row; None where it has faults."""
@@ -568,6 +841,8 @@ class _RowReader:
             series=row["series"][1] if "series" in row else known.series,
             calibrate=cell("calibrate", _yes_or_no, "calibrate" not in row and has_rate),
             standard_error_ratio=cell("standard_error_ratio", _ratio, None),
+            rate_kind=cell("rate_kind", _rate_kind, _kind_of_head(row["throughput_pps"][0].spelled)),
+            disturbed=_disturbance(row["disturbed"][1] if "disturbed" in row else ""),
             reported_pps=rate_pps("reported_l1_bps"),
             frame_mix=frame_mix,
             layout=Layout(
@@ -575,7 +850,7 @@ class _RowReader:
                 transmits_by_modulo=cell("transmit_ring", _ring, "own") == "modulo",
             ),
         )
-        if len(problems) > before:
+        if len(problems) > before or self._doubt(row, number, point):
             return None
         if point.calibrate and not has_rate:
             add("calibrate", f"is true, but the row has no rate: give {row['throughput_pps'][0].spelled}, or set false")
@@ -591,7 +866,8 @@ def _contradictions(point: Point) -> Iterable[str]:
     if point.throughput_pps > _MEASURING_SLACK * point.line_rate_pps:
         yield (
             f"got {point.throughput_pps:g} frames/s, but the links carry at most {point.line_rate_pps:.6g} frames/s of "
-            f"{point.frame_bytes:g} B: correct the rate, link_bps, ports or flows"
+            f"{point.frame_bytes:g} B, each at {format_bps(point.link_bps or math.inf)}: correct the rate or link_bps "
+            "(their units, too), ports or flows"
         )
     if point.throughput_pps > _MAX_PPS * point.working_cores:
         yield (
@@ -657,13 +933,10 @@ def _bit_rate(text: str, unit: Unit) -> float:
 
 def _rate(text: str, unit: Unit) -> tuple[float, str]:
     """Read a rate and the layer of its bits; the layer of a frame rate is empty."""
-    try:
-        return _frame_rate(text, unit), unit.layer if _is_number(text) else ""
-    except QuantityProblem as problem:
-        try:
-            return _bit_rate(text, unit), unit.layer or "bits"
-        except QuantityProblem:
-            raise QuantityProblem(problem.text, f'{problem}, or a bit rate such as "10 Gbit/s"') from None
+    if _is_number(text):
+        return _frame_rate(text, unit), unit.layer
+    rate_pps, rate_bps = parse_rate(text)
+    return (rate_pps, "") if rate_pps is not None else (rate_bps or math.nan, unit.layer or "bits")
 
 
 def _is_number(text: str) -> bool:
@@ -700,6 +973,18 @@ def _yes_or_no(text: str, unit: Unit) -> bool:
     if word not in _YES | _NO:
         raise ValueError(text)
     return word in _YES
+
+
+def _rate_kind(text: str, unit: Unit) -> RateKind:
+    try:
+        return _KIND_OF_WORD[_BETWEEN_WORDS.sub("_", text.lower()).strip("_")]
+    except KeyError:
+        raise ValueError(text) from None
+
+
+def _disturbance(text: str) -> str:
+    word = text.lower()
+    return "" if word in _NO else _DISTURBED if word in _YES else text
 
 
 def _ring(text: str, unit: Unit) -> str:

@@ -48,6 +48,7 @@ __all__ = [
     "SweepAxis",
     "SweepPoint",
     "even_flows",
+    "is_crafted",
     "parse_varied",
     "sweep",
     "trial_past_transient",
@@ -62,7 +63,7 @@ Settings = Mapping[str, Plain]
 _UNKNOWN = math.nan
 _LOAD_KEYS = ("frame", "load", "flows")
 """Keys that change the load; all others are fields of the router file."""
-_ALIASES = {"load.frames": "frame", "load.rate": "load", "load.flows.count": "flows"}
+_ALIASES = {"frames": "frame", "load.frames": "frame", "load.rate": "load", "load.flows.count": "flows"}
 _MAX_FLOWS = 1_000_000
 _HASH_VALUES = 128
 """Number of hash values of crafted flows (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
@@ -301,7 +302,7 @@ def sweep(
         load = load_of(settings, model, default)
         if "load" in settings and load.arrivals.kind == "trace":
             raise QuantityProblem("", "--vary load: a trace has fixed instants, so its rate cannot vary")
-        if flows_follow and _is_crafted(load, len(model.ports)):
+        if flows_follow and is_crafted(load, len(model.ports)):
             load = replace(load, flows=even_flows(int(settings["cores"]), len(model.ports)))
             has_followed = True
         point = _solved(settings, model, load, has_load=has_load)
@@ -354,7 +355,7 @@ class Routers:
         return self._built[key]
 
 
-def _is_crafted(load: OfferedLoad, ports: int) -> bool:
+def is_crafted(load: OfferedLoad, ports: int) -> bool:
     """Return whether the flows are crafted to spread evenly; a trace has its own flows."""
     crafted = FlowSet.crafted(len(load.flows.flows), ports=ports)
     return load.arrivals.kind != "trace" and load.flows.flows == crafted.flows

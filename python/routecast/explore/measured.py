@@ -11,12 +11,12 @@ import numpy as np
 
 from routecast.calibration import FittedRouter, fit
 from routecast.calibration.facts import open_facts, with_shared_queue
-from routecast.calibration.fitted import at_cores
+from routecast.calibration.fitted import TOLERANCE_RATIO, at_cores
 from routecast.calibration.priors import Priors
 from routecast.evaluate.points import Point
 from routecast.evaluate.sweep import even_flows
 from routecast.explore.panel import Control, Panel, make_panel
-from routecast.explore.router import LINKS_BPS, QUEUES, lowered, placed
+from routecast.explore.router import LINKS_BPS, QUEUES, core_counts, lowered, placed
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
@@ -39,11 +39,15 @@ _DEFAULT_LINK_BPS = 10e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartConditions:
-    """Frames, rate and cores at the start of a panel; None: the values of the measurements."""
+    """Frames, rate and cores at the start of a panel; None: the values of the measurements.
+
+    ``counts``: numbers of cores to choose from, beside those of the panel itself; with them the curves are over cores.
+    """
 
     frames: FrameMix | None = None
     rate_pps: float | None = None
     cores: int | None = None
+    counts: tuple[int, ...] = ()
 
 
 DEFAULT_START = StartConditions()
@@ -64,6 +68,7 @@ class Forecast:
             "cores": list(self.cores),
             "frames": list(self.frames),
             "probabilities": list(_PROBABILITIES),
+            "tolerance_ratio": TOLERANCE_RATIO,
             "quantiles_pps": rounded,
         }
 
@@ -91,14 +96,15 @@ def panels_of_points(
     :func:`routecast.calibration.fit`. Raises FitProblem: no point has a rate, or the points belong to several series.
     """
     fitted = fit(points, noise_ratio=noise_ratio, priors=priors)
-    max_cores = min(max(8, 2 * max(point.cores for point in points), start.cores or 1), _MAX_CORES)
+    most_measured = max(point.cores for point in points)
+    own = range(1, min(max(8, 2 * most_measured), _MAX_CORES) + 1)
+    counts = core_counts(own, start.counts, keep=(most_measured, start.cores or most_measured))
     model = max(points, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
     panels = {"": fitted}
-    if open_facts(fitted, [at_cores(model, max_cores)], noise_ratio=noise_ratio, priors=priors):
+    if open_facts(fitted, [at_cores(model, counts[-1])], noise_ratio=noise_ratio, priors=priors):
         for answer, is_shared in (("no", False), ("yes", True)):
             facts = with_shared_queue(points, is_shared)
             panels[f"shared_queue = {answer}"] = fit(facts, noise_ratio=noise_ratio, priors=priors)
-    counts = range(1, max_cores + 1)
     return tuple(
         MeasuredPanel(
             assumes=assumes,
@@ -122,7 +128,7 @@ def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int], start: Sta
     mixes = _frames(fitted, start)
     ports = model.ports
     current = (start.frames or model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
-    cores = start.cores if start.cores and start.cores in counts else model.cores
+    cores = start.cores or model.cores
     link_bps = model.link_bps if model.link_bps and math.isfinite(model.link_bps) else _DEFAULT_LINK_BPS
     links = [f"{bps / 1e9:.12g} Gbit/s" for bps in sorted({*LINKS_BPS, link_bps})]
     flows = sorted({1, 2, 4, 8, 16, 32, 64, 128, *(len(even_flows(count, ports).flows) for count in counts)})

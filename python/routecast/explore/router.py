@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,10 +26,12 @@ from routecast.router.files import router_table
 from routecast.router.model import PerformanceState, RouterModel
 from routecast.router.performance import at_frequency
 
-__all__ = ["LINKS_BPS", "QUEUES", "lowered", "panel_of_router", "paths_of", "placed"]
+__all__ = ["LINKS_BPS", "QUEUES", "core_counts", "lowered", "panel_of_router", "paths_of", "placed"]
 
 _MAX_CORES = 48
 _DENSE_CORES = 16
+_MAX_FURTHER_CORES = 256
+_MANY_COUNTS = 16
 _MANY_TASKS = 500
 _FLOWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 QUEUES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -39,18 +42,23 @@ _P_STATE = "P-state"
 
 
 def panel_of_router(
-    document: Mapping[str, Any], varied: Sequence[SweepAxis] = (), *, subject: str, folder: pathlib.Path | None = None
+    document: Mapping[str, Any],
+    varied: Sequence[SweepAxis] = (),
+    *,
+    counts: Sequence[int] = (),
+    subject: str,
+    folder: pathlib.Path | None = None,
 ) -> Panel:
     """Return the panel of a router file.
 
     ``document`` is the content of the file. ``varied`` has further fields with their values, which replace controls of
-    the same key. ``subject`` and ``folder`` are those of :func:`routecast.router.files.parse_router`. Raises
-    RoutecastError: the file makes no valid router.
+    the same key. ``counts``: further numbers of cores. ``subject`` and ``folder`` are those of
+    :func:`routecast.router.files.parse_router`. Raises RoutecastError: the file makes no valid router.
     """
     routers = Routers(document, subject=subject, folder=folder, frames=None)
     model, load = routers.of({})
     load = load or OfferedLoad(rate_pps=1.0, flows=even_flows(1, len(model.ports)))
-    controls = {control.key: control for control in _controls(document, model, load, subject)}
+    controls = {control.key: control for control in _controls(document, model, load, subject, counts)}
     for axis in varied:
         controls[axis.key] = placed(axis.key, axis.key, axis.values, axis.values[0], paths=paths_of(document, axis.key))
 
@@ -130,16 +138,18 @@ def _arrivals_name(arrivals: Arrivals) -> str:
     return next((name for name, process in _ARRIVALS.items() if process == arrivals), "as in the file")
 
 
-def _controls(document: Mapping[str, Any], model: RouterModel, load: OfferedLoad, subject: str) -> Iterator[Control]:
+def _controls(
+    document: Mapping[str, Any], model: RouterModel, load: OfferedLoad, subject: str, counts: Sequence[int]
+) -> Iterator[Control]:
     file_fields = fields_at(router_table(document, subject), ())
-    cores = _cores(document, file_fields, model)
+    cores = _cores(document, file_fields, model, counts)
     if cores is not None:
         yield cores
     if load.arrivals.kind != "trace":
         sizes = [*(f"{size} B" for size in RFC2544_FRAME_BYTES), "IMIX"]
         yield placed("frame", "frames", sizes, load.frames.name, paths=[("load", "frames")])
-        counts = sorted({*_FLOWS, len(load.flows.flows), *_even_counts(cores, len(model.ports))})
-        yield placed("flows", "flows", counts, len(load.flows.flows), paths=[("load", "flows", "count")])
+        flow_counts = sorted({*_FLOWS, len(load.flows.flows), *_even_counts(cores, len(model.ports))})
+        yield placed("flows", "flows", flow_counts, len(load.flows.flows), paths=[("load", "flows", "count")])
         yield placed(
             "arrivals",
             "arrivals",
@@ -209,26 +219,39 @@ def placed(
     )
 
 
-def _cores(document: Mapping[str, Any], file_fields: Mapping[str, Any], model: RouterModel) -> Control | None:
+def _cores(
+    document: Mapping[str, Any], file_fields: Mapping[str, Any], model: RouterModel, further: Sequence[int]
+) -> Control | None:
     for key in ("cores", "engines", "machines"):
         count = document.get(key)
         if key in file_fields and isinstance(count, int) and not isinstance(count, bool):
-            counts = range(1, min(max(8, 2 * count), _MAX_CORES) + 1)
-            return placed(key, key, _thinned(counts, count), count, paths=[(key,)])
+            own = range(1, min(max(8, 2 * count), _MAX_CORES) + 1)
+            return placed(key, key, core_counts(own, further, keep=(count,)), count, paths=[(key,)])
     pinned = {task.needs[0].pool for task in model.tasks if task.needs and task.pin}
     if "pool" in file_fields:
         for pool in model.pools:
             if pool.units > 1 and pool.name not in pinned and not pool.unit_speed_ratio:
-                counts = range(1, min(2 * pool.units, _MAX_CORES) + 1)
+                own = range(1, min(2 * pool.units, _MAX_CORES) + 1)
                 key = f"pool[{pool.name}].units"
-                values = _thinned(counts, pool.units)
+                values = core_counts(own, (), keep=(pool.units,))
                 return placed(key, f"units of {pool.name}", values, pool.units, paths=paths_of(document, key))
     return None
 
 
-def _thinned(counts: Sequence[int], current: int) -> list[int]:
-    """Return all small counts and some large counts, because each count adds a scenario to the page."""
-    return [count for count in counts if count <= _DENSE_CORES or count % 8 == 0 or count == current]
+def core_counts(own: Sequence[int], further: Sequence[int], *, keep: Sequence[int]) -> list[int]:
+    """Return the numbers of cores of a control, in ascending order: a panel's own, and others that are asked for.
+
+    Each count adds a scenario to the page. Of counts above 16 it therefore takes some multiples of 8, the largest one,
+    and those to ``keep``.
+
+    Examples
+    --------
+    >>> core_counts(range(1, 4), range(1, 41), keep=(21,))[-6:]
+    [15, 16, 21, 24, 32, 40]
+    """
+    counts = sorted({*own, *(count for count in further if count <= _MAX_FURTHER_CORES), *keep})
+    step = 8 * max(1, math.ceil(counts[-1] / (8 * _MANY_COUNTS)))
+    return [count for count in counts if count <= _DENSE_CORES or count % step == 0 or count in (counts[-1], *keep)]
 
 
 def _even_counts(cores: Control | None, ports: int) -> set[int]:

@@ -62,7 +62,7 @@ def live_of_router(
     folder: Path | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
     """Return the live panel of a router file for a page, and the fields without a control."""
-    panel = panel_of_router(document, varied, subject=subject, folder=folder)
+    panel = panel_of_router(document, varied, counts=start.counts, subject=subject, folder=folder)
     model, load = build_router(document, subject=subject, folder=folder)
     load = load or OfferedLoad(rate_pps=1e6, flows=even_flows(1, len(model.ports)))
     key = _cores_key(panel)
@@ -74,7 +74,11 @@ def live_of_router(
         "start": _start(panel, {"frame": start.frames.name if start.frames else None, key: start.cores}),
         "measured": [],
         "document": document,
+        "arrivals": load.arrivals.text,
+        "latencyReason": "",
     }
+    if start.counts and key is not None:
+        data["axis"] = key
     return Live(data=data, figure=_static_figure(model, load), scripts=live_scripts), panel.left_out
 
 
@@ -114,8 +118,13 @@ def live_of_points(
     start: StartConditions = DEFAULT_START,
     noise_ratio: float | None = None,
     priors: Priors | None = None,
+    latency_reason: str = "not measured",
 ) -> tuple[Live, tuple[str, ...]]:
-    """Return the live panel of a calibrated router for a page, and the fields without a control."""
+    """Return the live panel of a calibrated router for a page, and the fields without a control.
+
+    The panel has no figure of the latency, of which throughputs say nothing. ``latency_reason`` says so, or where the
+    page has what was measured of it.
+    """
     calibration_points = calibrating(points)
     panels = panels_of_points(calibration_points, start=start, noise_ratio=noise_ratio, priors=priors)
     first = panels[0]
@@ -141,6 +150,8 @@ def live_of_points(
             if math.isfinite(point.throughput_pps)
         ],
         "document": None,
+        "arrivals": "",
+        "latencyReason": latency_reason,
     }
     return Live(
         data=data, figure=_static_forecast(first, calibration_points), scripts=live_scripts

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from routecast.errors import QuantityProblem
 from routecast.hardware.model import FormulaText
 from routecast.quantity import parse_frame_bytes
-from routecast.quantity.fields import Count, Number, Parsed
+from routecast.quantity.fields import Count, Number, Parsed, Percentage
 from routecast.quantity.schema import field, value
 
 __all__ = ["Direction", "NetworkFunction", "Quantity", "Stated", "Step", "TableSize"]
@@ -109,7 +109,9 @@ class Stated:
     direction: str = field("Direction of the function; not given: all directions together", default="")
     frame_bytes: FrameBytes = field("Size of the frames, FCS included", default=64)
     cores: Count = field("Cores that process frames", default=1, ge=1)
-    remote_ratio: float = field("Share of packets in the other socket's L3", default=0.0, ge=0.0, le=1.0)
+    remote_ratio: Annotated[float, Percentage()] = field(
+        "Share of packets in the other socket's L3", default=0.0, ge=0.0, le=1.0
+    )
     measured: bool = field("Whether the source measured the value; otherwise the source estimated it", default=False)
     why: str = field("Why the estimate here differs", default="")
     unknown: str = field("Why there is no estimate here; not given if there is an estimate", default="")

@@ -34,6 +34,7 @@ from routecast.quantity.fields import (
     Frequency,
     Name,
     Parsed,
+    Percentage,
     Share,
     Size,
     WholeSize,
@@ -202,7 +203,7 @@ class Cost:
     )
     accesses: tuple[Access, ...] = field("Lines of memory that the operation touches", default=(), key="access")
     # NaN if the formula was not fitted.
-    residual_ratio: Share = field(
+    residual_ratio: Annotated[Share, Percentage()] = field(
         "Root mean square of the fit's relative residuals", default=math.nan, key="residual_ratio"
     )
     samples: Count = field("Measurements behind the formula", default=0, ge=0)
@@ -267,7 +268,9 @@ class MeasuredFunction:
     traffic: str = field("Flows and their popularity: uniform, 10 flows, zipf 1.1")
     cycles: Cycles = field("Core cycles of a packet")
     tables: Mapping[str, Count] = field("Entries of its tables", default_factory=dict)
-    spread_ratio: Share = field("Relative standard deviation of repeats", default=0.0, key="spread_ratio")
+    spread_ratio: Annotated[Share, Percentage()] = field(
+        "Relative standard deviation of repeats", default=0.0, key="spread_ratio"
+    )
 
 
 @value

@@ -76,6 +76,23 @@ class Arrivals:
         return read_capture(path) if Path(path).suffix in CAPTURES else read_trace(path)
 
     @property
+    def text(self) -> str:
+        """The process in words, for the reader of a latency.
+
+        Examples
+        --------
+        >>> Arrivals.cbr().text, Arrivals.on_off(burst_frames=32, peak_ratio=8).text
+        ('evenly spaced arrivals', 'bursts of 32 frames in the mean at 8 times the mean rate')
+        """
+        return {
+            "cbr": "evenly spaced arrivals",
+            "poisson": "Poisson arrivals",
+            "on_off": f"bursts of {self.burst_frames:g} frames in the mean at {self.peak_ratio:g} times the mean rate",
+            "bursts": f"bursts of {self.burst_frames:g} frames at the rate of the link",
+            "trace": "the arrivals of the trace",
+        }[self.kind]
+
+    @property
     def interarrival_scv(self) -> float:
         """Squared coefficient of variation of the gaps between frames of one port.
 
@@ -176,6 +193,7 @@ def read_capture(path: str | Path) -> Arrivals:
 
 
 _COLUMNS = ("time_s", "frame_bytes", "flow")
+_SAME_COLUMN = dict.fromkeys(("frame", "frames", "frame_size"), "frame_bytes")
 _SHOWN_PROBLEMS = 20
 _LARGEST_BYTES = 500_000_000
 """About twenty million frames, which take one or two gigabytes of memory."""
@@ -194,7 +212,7 @@ def read_trace(path: str | Path) -> Arrivals:
     text = read_text(path, kind="trace", max_file_bytes=_LARGEST_BYTES)
     try:
         rows = csv.reader(io.StringIO(text, newline=""))
-        header = [name.strip() for name in next(rows, [])]
+        header = [_SAME_COLUMN.get(name.strip(), name.strip()) for name in next(rows, [])]
         if sorted(header) != sorted(_COLUMNS):
             got = ", ".join(header)[:200] or "nothing"
             raise FileProblem(

@@ -29,6 +29,7 @@ from pydantic import Field
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.topology import links
+from routecast.quantity import format_span
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Frequency, Power, Voltage
@@ -211,7 +212,8 @@ class RouterTable:
     def _at(self, word: str, field: str, frequency_hz: float) -> float:
         stated = self._stated(field)
         if not self._states(field, frequency_hz):
-            where = f"from {stated[0][0] / 1e9:.4g} to {stated[-1][0] / 1e9:.4g} GHz only" if stated else "nowhere"
+            ends = [f"{frequency / 1e9:.4g}" for frequency, _ in (*stated[:1], *stated[-1:])]
+            where = f"{'at' if len(set(ends)) == 1 else 'from'} {format_span(*ends)} GHz only" if ends else "nowhere"
             msg = (
                 f'router table "{self.name}" states {word} {where}: give a table that states it at '
                 f"{frequency_hz / 1e9:.4g} GHz"

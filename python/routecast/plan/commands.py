@@ -270,7 +270,7 @@ def placement(
     *,
     frames: Annotated[
         list[str] | None,
-        typer.Option("--frames", metavar="SIZE", help="Frame size, instead of the file's; may be repeated."),
+        typer.Option("--frames", "--frame", metavar="SIZE", help="Frame size, instead of the file's; may be repeated."),
     ] = None,
     offered: Annotated[
         str | None,

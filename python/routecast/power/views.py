@@ -28,6 +28,7 @@ from routecast.quantity import (
     format_power,
     format_pps,
     format_ratio,
+    format_span,
 )
 from routecast.quantity.comparison import ErrorSummary
 from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palette
@@ -524,7 +525,10 @@ def day_table(day: PowerDay, price: float | None) -> Table:
     """Return the energy of a day, its cost and its carbon."""
     rows = [
         ("energy", f"{format_energy(day.energy_j)} a day"),
-        ("mean power", f"{format_power(day.mean_w)}, {format_power(day.least_w)} to {format_power(day.peak_w)}"),
+        (
+            "mean power",
+            f"{format_power(day.mean_w)}, {format_span(format_power(day.least_w), format_power(day.peak_w))}",
+        ),
         ("traffic", f"{day.traffic_bits / 8e12:.4g} TB a day, at most {format_bps(max(day.l2_bps))}"),
         ("energy per TB", format_energy(day.energy_per_terabyte_j)),
         ("if proportional", f"{format_energy(day.proportional_j)} a day"),

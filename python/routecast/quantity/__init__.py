@@ -14,6 +14,7 @@ from routecast.quantity.format import (
     format_power,
     format_pps,
     format_ratio,
+    format_span,
 )
 from routecast.quantity.parse import (
     MAX_FRAME_BYTES,
@@ -52,6 +53,7 @@ __all__ = [
     "format_power",
     "format_pps",
     "format_ratio",
+    "format_span",
     "parse_bit_energy_j",
     "parse_bit_rate_bps",
     "parse_byte_rate_bytes_per_s",

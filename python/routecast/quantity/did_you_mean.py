@@ -6,9 +6,13 @@ from collections.abc import Iterable
 
 __all__ = ["did_you_mean"]
 
+_MOST_LISTED = 8
+"""Most names that a message lists in full."""
+_NEAREST = 5
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the nearest known name for an unknown name, or list all known names.
+    """Suggest the nearest known name for an unknown name, or list the known names; of many the nearest five.
 
     Examples
     --------
@@ -16,8 +20,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     'did you mean "cpu"?'
     >>> did_you_mean("x", ["cpu", "bus"])
     'known are "cpu", "bus"'
+    >>> did_you_mean("core_rate", ["a", "b", "cost", "rates", "rate", "clock", "c", "d", "e"])
+    'did you mean "rate"?'
+    >>> did_you_mean("xy", [f"{letter}x{letter}{letter}" for letter in "abcdefghi"])
+    'the nearest of 9 are "axaa", "bxbb", "cxcc", "dxdd", "exee"'
     """
-    from difflib import get_close_matches  # only for messages
+    from difflib import SequenceMatcher, get_close_matches  # only for messages
 
     names = list(dict.fromkeys(known))
     close = get_close_matches(name[:100].lower(), [name.lower() for name in names], n=1, cutoff=0.6)
@@ -26,4 +34,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f'did you mean "{nearest}"?'
     if not names:
         return "there is none"
-    return "known are " + ", ".join(f'"{name}"' for name in names)
+    if len(names) <= _MOST_LISTED:
+        return f"known are {_quoted(names)}"
+    likeness = SequenceMatcher(b=name[:100].lower())
+
+    def ratio(known: str) -> float:
+        likeness.set_seq1(known.lower())
+        return likeness.ratio()
+
+    return f"the nearest of {len(names)} are {_quoted(sorted(names, key=ratio, reverse=True)[:_NEAREST])}"
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)

@@ -30,6 +30,7 @@ __all__ = [
     "Natural",
     "Number",
     "Parsed",
+    "Percentage",
     "Power",
     "Ratio",
     "Share",
@@ -128,6 +129,32 @@ class Within:
         return (names[name](limit) for name, limit in self.limits.items())
 
 
+class Percentage:
+    """Annotation of a share that files write as a number, or as a text in percent: ``0.001`` or ``"0.1 %"``."""
+
+    __slots__ = ()
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(_number_of_percent, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$", "examples": ["5 %"]}]}
+
+
+def _number_of_percent(value: object) -> object:
+    """Return the number of a text in percent; the checks of the field refuse what else is no number."""
+    if not (isinstance(value, str) and value.rstrip().endswith("%")):
+        return value
+    from pydantic_core import PydanticCustomError
+
+    try:
+        return quantity.parse_ratio(value, zero_allowed=True, one_allowed=True, beyond_one=True)
+    except QuantityProblem as problem:
+        raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
+
+
 class Length:
     """Annotation that limits the number of entries of a list or table."""
 
@@ -179,6 +206,6 @@ TimePerByte = Annotated[float, Parsed(_time_per_byte, "s/B", "0.1 ns/B", ge=0.0)
 Number = Annotated[float, _Strict()]
 Factor = Annotated[Number, Within(gt=0.0)]
 Share = Annotated[Number, Within(ge=0.0)]
-Ratio = Annotated[Number, Within(ge=0.0, le=1.0)]
+Ratio = Annotated[Number, Within(ge=0.0, le=1.0), Percentage()]
 Count = Annotated[int, _Strict()]
 Natural = Annotated[Count, Within(ge=0)]

@@ -15,7 +15,9 @@ __all__ = [
     "format_power",
     "format_pps",
     "format_ratio",
+    "format_span",
     "prefixed",
+    "without_exponent",
 ]
 
 
@@ -96,20 +98,54 @@ def format_energy(energy_j: float) -> str:
     return f"{energy_j / 3.6e6:.4g} kWh" if abs(energy_j) >= 3.6e5 else _format(energy_j, "J")
 
 
-def format_ratio(ratio: float) -> str:
-    """Write a ratio in percent for a screen.
+def format_ratio(ratio: float, digits: int = 3) -> str:
+    """Write a ratio in percent for a screen, without an exponent; a huge one as a multiple.
 
     Examples
     --------
-    >>> format_ratio(0.01234)
-    '1.23 %'
-    >>> format_ratio(1e308)
-    '1e+308 times'
+    >>> format_ratio(0.01234), format_ratio(13.86), format_ratio(2e-7)
+    ('1.23 %', '1390 %', '0.00002 %')
+    >>> format_ratio(123_456.0), format_ratio(1e308)
+    ('123000 times', '1e+308 times')
     """
-    percent = 100.0 * ratio
-    return f"{ratio:.3g} times" if math.isinf(percent) and math.isfinite(ratio) else f"{percent:.3g} %"
+    if abs(ratio) < _GREATEST_IN_PERCENT:
+        return f"{without_exponent(100.0 * ratio, digits)} %"
+    return f"{without_exponent(ratio, digits)} times" if math.isfinite(ratio) else f"{100.0 * ratio} %"
 
 
+def format_span(low: str, high: str) -> str:
+    """Write a range from its ends, of which equal ones are written once.
+
+    Examples
+    --------
+    >>> format_span("1", "64"), format_span("8", "8")
+    ('1 to 64', '8')
+    """
+    return low if low == high else f"{low} to {high}"
+
+
+def without_exponent(value: float, digits: int, *, signed: bool = False) -> str:
+    """Write a number with so many significant digits, as ``.3g`` does, but never as ``1.39e+03``.
+
+    Beyond 1e15 and below 1e-9 the exponent is the shorter one to read, and stays.
+
+    Examples
+    --------
+    >>> without_exponent(1386.0, 3), without_exponent(-0.25, 3, signed=True), without_exponent(0.0, 3)
+    ('1390', '-0.25', '0')
+    """
+    sign = "+" if signed else ""
+    text = f"{value:{sign}.{digits}g}"
+    if "e" not in text or not _LEAST_PLAIN <= abs(value) < _GREATEST_PLAIN:
+        return text
+    decimals = max(digits - 1 - math.floor(math.log10(abs(float(text)))), 0)
+    plain = f"{float(text):{sign}.{decimals}f}"
+    return plain.rstrip("0").rstrip(".") if decimals else plain
+
+
+_GREATEST_IN_PERCENT = 1e4
+"""From this ratio on, a multiple is easier to read than a percentage."""
+_LEAST_PLAIN, _GREATEST_PLAIN = 1e-9, 1e15
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 _COUNTED_UNITS = frozenset({"pps", "bit/s", "B"})
 """Units without prefixes below 1: "mpps" would look like millions, and files refuse it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 from routecast.errors import QuantityProblem
@@ -60,6 +61,15 @@ _QUANTITY = re.compile(
     re.VERBOSE,
 )
 _SHOWN_CHARACTERS = 60
+_RATIO = re.compile(r"\s*(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)\s*(?P<percent>%|percent)?\s*")
+_BITS = re.compile(r"(?P<prefix>[kKmMgGtT]|[KMGT]i)?(?:[bB]its?|BITS?|b)(?:/(?:s|sec|second|S)|ps)?")
+"""Bits per second as people write them: ``Gb/s``, ``gbit``, ``Gbps``. A small b is a bit; a rate needs no ``/s``."""
+_BYTES_A_SECOND = re.compile(r"(?P<prefix>[kKMgGtT]|[KMGT]i)?(?:B|[bB]ytes?)(?:/(?:s|sec|second)|ps)")
+_BITS_OR_BYTES = re.compile(r"(?P<prefix>[KMGT])B(?:PS|/S)")
+_CAPITAL_FRAMES = re.compile(r"(?P<prefix>[KMG])?PPS")
+_ETHERNET = re.compile(r"(?P<prefix>[MG])b?E")
+_PREFIX = re.compile(r"(?P<prefix>[kKmMgGtT])")
+_BITS_AS_SIZE = re.compile(r"(?P<prefix>[kKMGT]i?)?b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +92,8 @@ _BYTES = _Kind(name="a frame size", base="byte", examples='"64 B", "1518 B"', is
 _SIZE = _Kind(name="a size", base="byte", examples='"32 KiB", "25 MiB"', is_counted=True)
 _TRANSFER_RATE = _Kind(name="a data rate", base="transfer/second", examples='"1333 MT/s"', is_counted=True)
 _FRAMES = _Kind(name="a number of frames", base="frame", examples='"512 frames"', is_counted=True)
+_RATES = {_FRAME_RATE: "pps", _BIT_RATE: "bit/s", _BYTE_RATE: "B/s"}
+"""Kinds of rates, with the ends of their usual units."""
 _TIME = _Kind(name="a time", base="second", examples='"100 ms", "1.5 us", "2 s"')
 _FREQUENCY = _Kind(name="a frequency", base="hertz", examples='"3.3 GHz", "800 MHz"', is_counted=True)
 _POWER = _Kind(name="a power", base="watt", examples='"95 W", "12.5 W"')
@@ -95,24 +107,31 @@ _TIME_PER_BYTE = _Kind(name="a time per byte", base="second/byte", examples='"0.
 _CYCLES_PER_BYTE = _Kind(name="a number of cycles per byte", base="cycle/byte", examples='"1.5 cycles/B"')
 
 
-def parse_ratio(text: str) -> float:
-    """Read a share between 0 and 1, exclusive, in percent or as a number.
+def parse_ratio(text: str, *, zero_allowed: bool = False, one_allowed: bool = False, beyond_one: bool = False) -> float:
+    """Read a share between 0 and 1, in percent or as a number; 0 and 1 only where they are allowed.
+
+    ``beyond_one`` allows larger numbers, too: an error may be 150 %.
 
     Raises QuantityProblem: the text is neither, or the share is out of range.
 
     Examples
     --------
-    >>> parse_ratio("5 %"), parse_ratio("0.05")
-    (0.05, 0.05)
+    >>> parse_ratio("5 %"), parse_ratio("0.05"), parse_ratio("0.1 percent")
+    (0.05, 0.05, 0.001)
     """
-    number, percent, rest = text.strip().partition("%")
-    try:
-        value = float(number) / (100.0 if percent else 1.0)
-    except ValueError:
-        value = math.nan
-    if rest or not 0.0 < value < 1.0:
+    match = _RATIO.fullmatch(text)
+    # Decimals shift without rounding: 99.9 % is 0.999, and 99.9 / 100.0 is not.
+    value = float(Decimal(match["number"]).scaleb(-2 if match["percent"] else 0)) if match else math.nan
+    is_allowed = 0.0 < value < 1.0 or (value == 0.0 and zero_allowed) or (value == 1.0 and one_allowed)
+    if not (is_allowed or (beyond_one and 1.0 <= value < math.inf)):
         shown = text[:_SHOWN_CHARACTERS]
-        raise QuantityProblem(shown, f'"{shown}" is no share of more than 0 and less than 1: write "5 %" or 0.05')
+        bounds = "0 or more" if zero_allowed else "more than 0"
+        if not beyond_one:
+            bounds += f" and {'at most' if one_allowed else 'less than'} 1"
+        # An example with the user's own number is off by no factor.
+        percent = f"{value:g}" if match and not match["percent"] and 1.0 < value < 100.0 else "5"
+        example = f'"{percent} %" or {float(percent) / 100.0:g}'
+        raise QuantityProblem(shown, f'"{shown}" is no share of {bounds}: write {example}')
     return value
 
 
@@ -132,12 +151,14 @@ def parse_rate_pps(text: str) -> float:
 def parse_bit_rate_bps(text: str) -> float:
     """Read a bit rate in bit/s, > 0; byte rates (``"1.25 GB/s"``) are converted.
 
+    ``Gb/s``, ``Gbps``, ``gbit`` and ``G`` are Gbit/s; only a capital B is a byte.
+
     Raises QuantityProblem: the text is not a bit rate.
 
     Examples
     --------
-    >>> parse_bit_rate_bps("10 Gbit/s")
-    10000000000.0
+    >>> parse_bit_rate_bps("10 Gbit/s"), parse_bit_rate_bps("10G"), parse_bit_rate_bps("10 Gb/s")
+    (10000000000.0, 10000000000.0, 10000000000.0)
     """
     number, unit, dimension = _split(text, _BIT_RATE)
     if dimension == dimension_of("byte/second"):
@@ -148,7 +169,7 @@ def parse_bit_rate_bps(text: str) -> float:
 def parse_rate(text: str) -> tuple[float | None, float | None]:
     """Read a rate; return (frames/s, None) or (None, bit/s), by its unit.
 
-    Raises QuantityProblem: the text is neither a frame rate nor a bit rate.
+    Raises QuantityProblem: the text is neither a frame rate nor a bit rate, or, as ``"10M"``, it may be either.
 
     Examples
     --------
@@ -341,6 +362,7 @@ def _split(text: str, *kinds: _Kind) -> tuple[float, str, str]:
     unit = (match["unit"] or "").replace(" ", "")
     if not unit:
         raise QuantityProblem(text, f"{_quoted(text)} has no unit: expected {expected}")
+    unit = _rate_unit(text, match["number"], unit, kinds)
     if unit[0] == "m" and all(kind.is_counted for kind in kinds) and unit_dimension("M" + unit[1:]) is not None:
         raise QuantityProblem(
             text, f"{_quoted(text)} would be thousandths: write {'M' + unit[1:]!r} for millions; expected {expected}"
@@ -348,9 +370,52 @@ def _split(text: str, *kinds: _Kind) -> tuple[float, str, str]:
     dimension = unit_dimension(unit)
     if dimension is None:
         raise QuantityProblem(
-            text, f"{_quoted(text)}: the unit {unit[:30]!r} is not known{_unit_suggestion(unit)}; expected {expected}"
+            text,
+            f"{_quoted(text)}: the unit {unit[:30]!r} is not known{_unit_suggestion(unit, kinds)}; expected {expected}",
         )
     return number, unit, dimension
+
+
+def _rate_unit(text: str, number: str, unit: str, kinds: tuple[_Kind, ...]) -> str:
+    """Return the usual spelling of a unit of a rate; other units unchanged.
+
+    Raises QuantityProblem: the unit may mean two things that differ by a factor, such as bits and bytes.
+    """
+
+    def question(meaning: str) -> QuantityProblem:
+        return QuantityProblem(text, f"{_quoted(text)} {meaning}")
+
+    if not any(kind in _RATES for kind in kinds):
+        size = _BITS_AS_SIZE.fullmatch(unit)
+        if size and any(kind.base == "byte" for kind in kinds):
+            raise question(f'has a small b, for bits: bytes are written "{number} {size["prefix"] or ""}B"')
+        return unit
+    if match := _BITS_OR_BYTES.fullmatch(unit):
+        prefix = _usual_prefix(match["prefix"])
+        raise question(f'may be bits or bytes: write "{number} {prefix}bit/s" or "{number} {prefix}B/s"')
+    if match := _BYTES_A_SECOND.fullmatch(unit):
+        return f"{_usual_prefix(match['prefix'])}B/s"
+    if match := _BITS.fullmatch(unit) or (_ETHERNET.fullmatch(unit) if _BIT_RATE in kinds else None):
+        return f"{_usual_prefix(match['prefix'])}bit/s"
+    if match := _PREFIX.fullmatch(unit):
+        prefix = _usual_prefix(match["prefix"])
+        # A small m is a million in "mbit", but may be minutes or meters where nothing follows. Frames do not come in
+        # thousands of millions.
+        is_clear = prefix in {"G", "T"} if _FRAME_RATE in kinds else unit != "m"
+        if _BIT_RATE in kinds and is_clear:
+            return f"{prefix}bit/s"
+        wanted = {kind for kind in kinds if kind is not _FRAME_RATE or prefix in {"k", "M"}}
+        if _BYTE_RATE in wanted:
+            wanted.add(_BIT_RATE)  # it is read as well
+        readings = [f'"{number} {prefix}{base}"' for kind, base in _RATES.items() if kind in wanted]
+        raise question(f"names no unit: write {' or '.join(readings) or _expected(kinds)}")
+    return f"{_usual_prefix(match['prefix'])}pps" if (match := _CAPITAL_FRAMES.fullmatch(unit)) else unit
+
+
+def _usual_prefix(prefix: str | None) -> str:
+    if prefix is None or len(prefix) > 1:
+        return prefix or ""
+    return "k" if prefix in "kK" else prefix.upper()
 
 
 def _in_base(text: str, number: float, unit: str, kind: _Kind, *, zero_allowed: bool = False) -> float:
@@ -398,12 +463,20 @@ def _quoted(text: object) -> str:
     return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + '…"'
 
 
-def _unit_suggestion(unit: str) -> str:
+def _unit_suggestion(unit: str, kinds: tuple[_Kind, ...]) -> str:
+    """Suggest the nearest unit of each kind; none with another prefix, bytes for bits, or bits for frames."""
     from difflib import get_close_matches  # only for messages
 
-    lower = {unit.lower(): unit for unit in reversed(_SUGGESTED_UNITS.split())}
-    close = get_close_matches(unit[:30].lower(), lower, n=1, cutoff=0.6)
-    return f" (did you mean {lower[close[0]]!r}?)" if close else ""
+    suggestions = []
+    for dimension in dict.fromkeys(dimension_of(kind.base) for kind in kinds):
+        units = [known for known in reversed(_SUGGESTED_UNITS.split()) if unit_dimension(known) == dimension]
+        lower = {known.lower(): known for known in units if known[0].lower() == unit[0].lower()}
+        suggestions += [lower[close] for close in get_close_matches(unit[:30].lower(), lower, n=1, cutoff=0.6)]
+    if "b" in unit.lower():
+        suggestions = [known for known in suggestions if ("B" in known, "b" in known) == ("B" in unit, "b" in unit)]
+    elif len(kinds) == 1:
+        suggestions = [known for known in suggestions if "b" not in known.lower()]
+    return f" (did you mean {' or '.join(map(repr, suggestions))}?)" if suggestions else ""
 
 
 _NAME_BY_DIMENSION = {

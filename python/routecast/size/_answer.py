@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from routecast.calibration.facts import OpenFact
 from routecast.calibration.fitted import sparse_counts
 from routecast.calibration.next_points import NextPoint
+from routecast.calibration.recipe import Recipe, conditions_of
 from routecast.errors import QuantityProblem
 from routecast.evaluate.plain import pick, plain
 from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, IntendedRate
 from routecast.power.operating.targets import Target as Bound
+from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
+
+if TYPE_CHECKING:
+    import polars
 
 
 @value
@@ -63,6 +69,10 @@ class Target:
         return self.rate_pps * (1.0 - self.loss_ratio)
 
 
+_SAME_CHANCE = 0.005
+"""Difference of probabilities below which only one is stated."""
+_BEST_CHANCE = 0.5
+"""Probability from which the best count is named first, although it is less than wanted."""
 _MAX_EVALUATED = 128
 """Up to this number, all counts are evaluated."""
 
@@ -97,7 +107,8 @@ class Count:
 
     A router that is described but not measured has no probability (None) and no interval (NaN). ``outside`` names the
     conditions beyond the measurements: cores, frames, link, host. ``latency_s`` is the quantity of the first bound and
-    ``power_w`` the power, both at the target, and NaN if unknown.
+    ``power_w`` the power, both at the target, and NaN if unknown. ``probability`` counts ceilings that no row shows
+    (:mod:`routecast.calibration.ceilings`); ``probability_if_cores_limit`` is that without them.
     """
 
     cores: int
@@ -109,6 +120,20 @@ class Count:
     outside: tuple[str, ...]
     latency_s: float = math.nan
     power_w: float = math.nan
+    probability_if_cores_limit: float | None = None
+
+    @property
+    def chance(self) -> float:
+        """The probability; 0 if it is not known."""
+        return self.probability or 0.0
+
+    @property
+    def chances_text(self) -> str:
+        """The probability, and the one without unseen ceilings if it differs."""
+        bare = self.probability_if_cores_limit
+        if bare is None or bare - self.chance < _SAME_CHANCE:
+            return f"{self.chance:.3g}"
+        return f"{bare:.3g} if nothing but the cores limits; {self.chance:.3g} with the ceilings of the shipped tables"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +154,45 @@ class FactAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyAnswer:
+    """What is known of the latency at the target, with the least number of cores.
+
+    ``value_s`` is the quantity of the first bound under ``arrivals``; if it is NaN, ``reason`` says why. ``is_open``:
+    nothing is known of the bound, so that the count is that of the rate alone. ``service_s`` is the time that a busy
+    core takes for a frame, which is not the latency: waiting, links and devices come on top.
+    """
+
+    value_s: float = math.nan
+    arrivals: str = ""
+    reason: str = ""
+    service_s: float = math.nan
+    is_open: bool = False
+
+    @classmethod
+    def not_measured(cls, service_s: float) -> LatencyAnswer:
+        """Return what a table of throughputs says of the latency: nothing but the service time."""
+        return cls(reason="not measured: the table has throughputs only", service_s=service_s, is_open=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; an unknown latency is null."""
+        return {
+            "latency_s": plain(self.value_s),
+            "latency_arrivals": self.arrivals or None,
+            "latency_reason": self.reason or None,
+            "service_s": plain(self.service_s),
+        }
+
+
+_NO_LATENCY = LatencyAnswer(reason="no bound on the latency was given")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
     """The least number of cores for a target, all evaluated counts, open facts and next measurements.
 
-    ``least`` is None if no count is certain enough.
+    ``least`` is None if no count is certain enough. ``recipe``: what recomputes the calibration; None without one.
+    ``conditions``: those of all counts but the number of cores. ``contradiction``: rows that cannot both be right, so
+    that there is no answer; ``cap``: links or cards that carry less than the target with any number of cores.
     """
 
     series: str
@@ -143,6 +203,11 @@ class Sizing:
     next: tuple[NextPoint, ...]
     warnings: tuple[str, ...]
     bounds: tuple[Bound, ...] = ()
+    latency: LatencyAnswer = _NO_LATENCY
+    recipe: Recipe | None = None
+    conditions: Point | None = None
+    contradiction: str = ""
+    cap: str = ""
 
     def __repr__(self) -> str:
         return f"Sizing({self.answer})"
@@ -150,34 +215,79 @@ class Sizing:
     @property
     def headroom_ratio(self) -> float | None:
         """Predicted excess over the target of the least count, relative to the target; None without such a count."""
-        return None if self.least is None else self.least.rate_pps / self.target.forwarded_pps - 1.0
+        return None if self.least is None else round(self.least.rate_pps / self.target.forwarded_pps - 1.0, 9) + 0.0
+
+    @property
+    def has_open_bound(self) -> bool:
+        """Whether a bound on the latency was given of which nothing is known, so that the counts hold for the rate."""
+        return bool(self.bounds) and self.latency.is_open
 
     @property
     def answer(self) -> str:
-        """The answer in words."""
+        """The answer in words: the count for the rate, and what is known of a bound on the latency."""
+        return self._rate_answer + self._latency_words
+
+    @property
+    def _latency_words(self) -> str:
+        """What is known of a bound of which the counts do not tell, and the service time, named as that."""
+        if not self.has_open_bound:
+            return ""
+        bounds = " and ".join(map(str, self.bounds))
+        words = f"; latency: {self.latency.reason.partition(':')[0]}, so {bounds} is neither confirmed nor refuted"
+        if self.least is None or math.isnan(self.latency.service_s):
+            return words
+        busy = f"with {self.least.cores} busy cores" if self.least.cores > 1 else "with one core"
+        return f"{words} (service time of a frame: {format_duration(self.latency.service_s)} {busy}, not the latency)"
+
+    @property
+    def _rate_answer(self) -> str:
         target = self.target
         goal = f"{target.rate_bps / 1e9:.4g} Gbit/s of {target.frames.name} ({target.rate_pps / 1e6:.4g} Mpps)"
         if target.loss_ratio:
             goal += f" with a loss of at most {target.loss_ratio:.4g}"
-        goal += "".join(f", {bound}" for bound in self.bounds)
+        if self.bounds and not self.has_open_bound:
+            goal += "".join(f", {bound}" for bound in self.bounds)
+            goal += f" with {self.latency.arrivals}" if self.latency.arrivals else ""
+        if self.contradiction:
+            return f"No number of cores is known for {goal}, because rows of the table contradict: {self.contradiction}"
+        if self.cap:
+            return f"{self._no_count} forwards {goal}: {self.cap}"
         if all(count.probability is None for count in self.counts):
             return self._without_probability(goal)
         ratio = f"{target.confidence_ratio:.4g}"
         if self.least is None:
-            best = max(self.counts, key=_probability)
-            if _probability(best) >= target.confidence_ratio:
-                return f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} is known for {goal}"
-            sentences = (
-                f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} forwards {goal} with a "
-                f"probability of {ratio}: at most {_probability(best):.2g}, with {cores(best.cores)}"
+            best = max(self.counts, key=lambda count: count.chance)
+            if best.chance >= target.confidence_ratio:
+                return f"{self._no_count} is known for {goal}"
+            if best.chance >= _BEST_CHANCE:
+                return (
+                    f"{cores(best.cores)} for {goal} with a probability of {best.chances_text}; {ratio} needs a "
+                    f"measurement at {cores(best.cores)}"
+                )
+            sentences = f"{self._no_count} forwards {goal} with a probability of {ratio}: "
+            if best.chance < _SAME_CHANCE:
+                fastest = max(self.counts, key=lambda count: count.rate_pps)
+                sentences += f"at most {fastest.rate_pps / 1e6:.4g} Mpps, with {cores(fastest.cores)}"
+            else:
+                sentences += f"at most {best.chance:.2g}, with {cores(best.cores)}"
+            return (
+                f"{sentences}; measure {describe_point(self.next[0].point)} first"
+                if self.next and self.next[0].narrows
+                else sentences
             )
-            return f"{sentences}; measure {describe_point(self.next[0].point)} first" if self.next else sentences
         least = self.least
         return (
-            f"{cores(least.cores)} for {goal} with a probability of {ratio} or more ({_probability(least):.3g}): there "
+            f"{cores(least.cores)} for {goal} with a probability of {ratio} or more ({least.chances_text}): there "
             f"{least.rate_pps / 1e6:.4g} Mpps, {least.low_pps / 1e6:.4g} to {least.high_pps / 1e6:.4g} Mpps with 95 %, "
             f"headroom {self.headroom_ratio:.1%}; {limits(least.limit)}"
         )
+
+    @property
+    def _no_count(self) -> str:
+        first, last = self.counts[0].cores, self.counts[-1].cores
+        if first == last:
+            return f"No number of cores ({first} is the only one to choose from)"
+        return f"No number of cores from {first} to {last}"
 
     def _without_probability(self, goal: str) -> str:
         least = self.least
@@ -185,7 +295,7 @@ class Sizing:
             most_pps = max(count.rate_pps for count in self.counts)
             best = next(count for count in self.counts if count.rate_pps >= most_pps * (1.0 - 1e-6))
             return (
-                f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} is known for {goal}: at "
+                f"{self._no_count} is known for {goal}: at "
                 f"most {most_pps / 1e6:.4g} Mpps, with {cores(best.cores)}; {limits(best.limit)}"
             )
         return (
@@ -215,6 +325,43 @@ class Sizing:
             )
         return tuple(lines)
 
+    def _calibrations(self) -> list[dict[str, Any]]:
+        if self.recipe is None or self.conditions is None:
+            return []
+        return [{**self.recipe.to_json(), "conditions": conditions_of(self.conditions)}]
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return a row for each evaluated number of cores: its probability and rate, and whether it is the answer."""
+        import polars as pl
+
+        rows: list[dict[str, object]] = []
+        for count in self.counts:
+            row = pick(count, "*")
+            is_least = self.least is not None and count.cores == self.least.cores
+            rows.append({**row, "outside": "; ".join(count.outside), "is_least": is_least})
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def _repr_html_(self) -> str:
+        from routecast.show.tables import Column, Table, scaled, table_html  # only where a notebook shows an answer
+
+        mpps = scaled(1e-6, ".4g")
+        columns = (
+            Column("Cores", getter="cores"),
+            Column("Probability", form=".3g", getter="probability"),
+            Column("Rate", "Mpps", mpps, "rate_pps"),
+            Column("95 % from", "Mpps", mpps, "low_pps"),
+            Column("to", "Mpps", mpps, "high_pps"),
+            Column.text("Limit", lambda count: limits(count.limit)),
+        )
+
+        def is_least(count: Count) -> bool:
+            return self.least is not None and count.cores == self.least.cores
+
+        html = table_html(Table.of(self.counts, *columns, name="size", strong=is_least))
+        remarks = "".join(f"<li>{escape(remark)}</li>" for remark in self.remarks)
+        captioned = html.replace("<table>", f"<table>\n<caption>{escape(self.answer)}</caption>", 1)
+        return captioned + (f"\n<ul>{remarks}</ul>" if remarks else "")
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         target = self.target
@@ -224,7 +371,11 @@ class Sizing:
             "answer": self.answer,
             "least": plain(self.least),
             "headroom_ratio": self.headroom_ratio,
+            **self.latency.to_json(),
             "counts": plain(self.counts),
+            "calibrations": self._calibrations(),
+            "contradiction": self.contradiction or None,
+            "cap": self.cap or None,
             "facts": plain(self.facts),
             "next": plain([point.to_json() for point in self.next]),
             "remarks": list(self.remarks),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
 
 from routecast.calibration import FittedRouter
 from routecast.calibration.board import calibrated_series
-from routecast.calibration.fitted import CONFIDENCE_RATIO
+from routecast.calibration.fitted import CONFIDENCE_RATIO, TOLERANCE_RATIO
 from routecast.calibration.packs import Pack, read_packs
 from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
@@ -24,6 +25,9 @@ __all__ = ["TARGETS", "Chosen", "SizeBoard", "run_size_board"]
 TARGETS = (0.5, 2.0 / 3.0, 1.0)
 """Targets as shares of the largest measured rate."""
 _MIN_COUNTS = 2
+_STATED = 0.8
+"""Least probability of a best count that is judged, too."""
+_CLASSES = (0.8, 0.9, 0.95, 0.97)
 _NEAR = 0.97
 """Answers with a smaller stated probability are near the requested one; few measured counts often give more."""
 
@@ -32,7 +36,8 @@ _NEAR = 0.97
 class Chosen:
     """A target of a series, the number of cores chosen for it, and the measured rates.
 
-    ``cores`` is None if no count was certain; ``least_cores`` is the least measured count that met the target.
+    ``cores`` is None if no count was certain; ``probability`` and ``is_met`` are then those of the most probable count,
+    which the answer states as the best. ``least_cores`` is the least measured count that met the target.
     """
 
     pack: str
@@ -57,9 +62,20 @@ class SizeBoard:
         answered = [choice for choice in self.chosen if choice.cores is not None]
         held_out = [choice for choice in answered if choice.is_held_out]
         near = [choice for choice in answered if choice.probability < _NEAR]
+        classes: dict[str, float] = {}
+        for low, high in pairwise(_CLASSES):
+            own = [choice for choice in self.chosen if low <= choice.probability < high]
+            key = f"from_{100 * low:.0f}_to_{100 * high:.0f}"
+            classes |= {
+                key: len(own),
+                f"{key}_stated_ratio": _mean([choice.probability for choice in own]),
+                f"{key}_met_ratio": _mean([choice.is_met for choice in own]),
+            }
         return {
             "asked": len(self.chosen),
             "answered": len(answered),
+            "with_best_count": sum(choice.probability >= _STATED for choice in self.chosen),
+            **classes,
             "stated_ratio": _mean([choice.probability for choice in answered]),
             "met_ratio": _mean([choice.is_met for choice in answered]),
             "near": len(near),
@@ -108,14 +124,15 @@ def _series_choices(
             target_pps = ratio * largest_pps
             chances = fitted.chances(points, target_pps)
             index = next((i for i, chance in enumerate(chances) if chance >= CONFIDENCE_RATIO), None)
-            point = points[-1 if index is None else index]
+            best = max(range(len(points)), key=lambda i: chances[i]) if index is None else index
+            point = points[best]
             yield Chosen(
                 pack=pack.name,
                 series=fitted.series,
                 target_ratio=ratio,
                 cores=None if index is None else point.working_cores,
-                probability=chances[-1 if index is None else index],
-                is_met=point.throughput_pps >= target_pps,
+                probability=chances[best],
+                is_met=point.throughput_pps >= target_pps * (1.0 - TOLERANCE_RATIO),
                 is_held_out=point in held_out,
                 least_cores=next(p.working_cores for p in points if p.throughput_pps >= target_pps),
             )

@@ -24,9 +24,9 @@ from routecast.router.files import build_router, router_table
 from routecast.router.model import RouterModel
 from routecast.router.performance import at_frequency
 from routecast.router.variants import vary
-from routecast.size._answer import Count, Sizing, Target, evaluated_counts
+from routecast.size._answer import Count, LatencyAnswer, Sizing, Target, cores, evaluated_counts
 
-__all__ = ["RouterOf", "at_clock", "clocks_of", "confirmed", "router_of_document", "router_of_function", "size_router"]
+__all__ = ["RouterOf", "at_clock", "clocks_of", "router_of_document", "router_of_function", "size_router"]
 
 RouterOf = Callable[[int], tuple[RouterModel, OfferedLoad | None]]
 """Returns the router with a number of cores, and the load of its file."""
@@ -120,8 +120,8 @@ def size_router(
     routecast.errors.RoutecastError
         No number of cores makes a valid router.
     """
-    cores = sorted(set(counts))
-    if not cores:
+    allowed = sorted(set(counts))
+    if not allowed:
         raise FitProblem(name, "give at least one number of cores to choose from, each 1 or more")
     skipped: list[str] = []
 
@@ -138,11 +138,11 @@ def size_router(
     def is_enough(count: Count) -> bool:
         return count.rate_pps >= target.forwarded_pps * _RATE_TOLERANCE_RATIO
 
-    evaluated = evaluated_counts(cores, solved, is_enough)
+    evaluated = evaluated_counts(allowed, solved, is_enough)
     if not evaluated:
         raise RoutecastError(f"no number of cores makes a valid router; the first error: {skipped[0]}")
     sufficient = [count for count in evaluated if is_enough(count)]
-    least, trial_notes = confirmed(
+    least, trial_notes = _confirmed(
         sufficient, lambda count: router_of(count.cores), target, bounds, on_progress=on_progress
     )
     if skipped:
@@ -158,10 +158,22 @@ def size_router(
         next=(),
         warnings=(*notes, *trial_notes),
         bounds=tuple(bounds),
+        latency=_latency_answer(router_of, least, target, bounds),
     )
 
 
-def confirmed(
+def _latency_answer(router_of: RouterOf, least: Count | None, target: Target, bounds: Sequence[Bound]) -> LatencyAnswer:
+    if not bounds:
+        return LatencyAnswer(reason="no bound on the latency was given")
+    if least is None:
+        return LatencyAnswer(reason="no number of cores is known to meet the bound")
+    if math.isnan(least.latency_s):
+        return LatencyAnswer(reason="not simulated", is_open=True)
+    model, default = router_of(least.cores)
+    return LatencyAnswer(value_s=least.latency_s, arrivals=_load(model, default, least.cores, target).arrivals.text)
+
+
+def _confirmed(
     sufficient: Sequence[Count],
     router_of: Callable[[Count], tuple[RouterModel, OfferedLoad | None]],
     target: Target,
@@ -180,14 +192,17 @@ def confirmed(
             trial = trial_past_transient(Simulate(model), _load(model, default, count.cores, target), None)
         except RoutecastError as problem:
             notes.append(f"{count.cores} cores are not simulated: {problem}")
-            return count, notes
+            return replace(count, latency_s=math.nan), notes
         missed = [
             f"{bound.quantity} is {bound.format_value(bound.value(trial))}" for bound in bounds if not bound.met(trial)
         ]
         if trial.loss_ratio > target.loss_ratio + _LOSS_TOLERANCE_RATIO:
             missed.insert(0, f"{trial.loss_ratio:.3g} of the frames are lost")
         if not missed:
-            notes.append(f"the simulator confirms {count.cores} cores: {_simulated_values(trial, bounds)}")
+            values = _simulated_values(trial, bounds)
+            if bounds:
+                values += f" with {_load(model, default, count.cores, target).arrivals.text}"
+            notes.append(f"the simulator confirms {cores(count.cores)}: {values}")
             return replace(count, latency_s=_bounded_latency_s(trial, bounds)), notes
         notes.append(f"{count.cores} cores carry the rate, but simulated {' and '.join(missed)}")
     if len(sufficient) > _MAX_SIMULATED:

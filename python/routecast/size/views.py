@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from routecast.calibration.next_points import half_width_ratio
+from routecast.calibration.next_points import describe_precision
+from routecast.quantity import format_span
 from routecast.show.figures import Axis, Figure, Line, Points
 from routecast.show.page import Folded, Listing, Live, Notice, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled
@@ -31,6 +32,9 @@ _MEASURED = (
 _DESCRIBED = (
     "Rate: maximum throughput without loss (with --loss: with loss) by closed form; other columns are at the target."
 )
+_PROBABILITY_CAPTION = "Of each number of cores, beside the probability that was asked for."
+_OPENING_HEIGHT_PX = 200
+"""The answering figure stands on the first screen, under the answer."""
 _CERTAIN, _TARGET = "#4aa36a", "#c8524a"
 
 
@@ -47,15 +51,22 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
         Column("Rate", "Mpps", mpps, "rate_pps"),
         is_measured and Column("Low", "Mpps", mpps, "low_pps", group="95 %"),
         is_measured and Column("High", "Mpps", mpps, "high_pps", group="95 %"),
-        bool(sizing.bounds) and Column(sizing.bounds[0].quantity, "us", scaled(1e6, ".4g"), "latency_s"),
+        bool(sizing.bounds)
+        and not sizing.has_open_bound
+        and Column(sizing.bounds[0].quantity, "us", scaled(1e6, ".4g"), "latency_s"),
         has_power and Column("Power", "W", getter="power_w"),
         Column.text("Limit", "limit"),
         is_measured and Column.text("Outside", lambda count: ", ".join(count.outside)),
         name="size",
         title=f"Cores for {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}",
-        caption=_MEASURED if is_measured else _DESCRIBED,
+        caption=(_MEASURED if is_measured else _DESCRIBED) + _arrivals_note(sizing),
         strong=lambda count: sizing.least is not None and count.cores == sizing.least.cores,
     )
+
+
+def _arrivals_note(sizing: Sizing) -> str:
+    arrivals = sizing.latency.arrivals
+    return f" Latency: with {arrivals}." if arrivals else ""
 
 
 def compared_table(sizings: Sequence[Sizing]) -> Table:
@@ -87,11 +98,12 @@ def _probability_or_nan(probability: float | None) -> float:
 
 
 def describe_next(sizing: Sizing) -> tuple[str, ...]:
-    """Return sentences about the measurements that would narrow the number of cores most."""
+    """Return sentences about the measurements that would narrow the number of cores most; none where it is known."""
     return tuple(
         f"measure {describe_point(measurement.point)}: the number of cores is then expected to be known within "
-        f"±{half_width_ratio(measurement.width_after):.0%}, now ±{half_width_ratio(measurement.width_before):.0%}"
+        f"{describe_precision(measurement.width_after)}, now {describe_precision(measurement.width_before)}"
         for measurement in sizing.next
+        if measurement.narrows
     )
 
 
@@ -156,17 +168,24 @@ def size_page(sizings: tuple[Sizing, ...], *, source: str, live: Live | None = N
         title="How many cores?",
         question=f"How many cores forward {target.rate_bps / 1e9:.4g} Gbit/s of {target.frames.name}?",
         answer=" ".join(f"{_name(sizing, sizings)}{sizing.answer}." for sizing in sizings),
-        sections=(
-            *((Section(anchor="explore", title="", blocks=(live,), is_listed=False),) if live else ()),
-            *(_section(number, sizing) for number, sizing in enumerate(sizings)),
-        ),
+        sections=tuple(_sections(sizings, live)),
         source=source,
     )
 
 
-def _section(number: int, sizing: Sizing) -> Section:
+def _sections(sizings: tuple[Sizing, ...], live: Live | None) -> Iterator[Section]:
+    """Yield the answer with its figure, the live panel, and what the answer rests on, for each series."""
+    for number, sizing in enumerate(sizings):
+        yield _opening(number, sizing)
+        if live is not None and number == 0:
+            yield Section(anchor="explore", title="", blocks=(live,), is_listed=False)
+        yield _grounds(number, sizing)
+
+
+def _opening(number: int, sizing: Sizing) -> Section:
+    """Return the section with the count, the load and the figure that answers."""
     least = sizing.least
-    is_measured = any(count.probability is not None for count in sizing.counts)
+    is_measured = _is_measured(sizing)
     probability_text = (
         f"probability {_probability_or_nan(least.probability):.3g}"
         if least and is_measured
@@ -177,28 +196,50 @@ def _section(number: int, sizing: Sizing) -> Section:
         (
             Tile(str(least.cores), "cores, the least", probability_text),
             Tile(f"{least.rate_pps / 1e6:.4g} Mpps", "they forward", ends),
-            Tile(f"{sizing.headroom_ratio:.1%}", "headroom"),
+            Tile(f"{sizing.target.rate_pps / 1e6:.4g} Mpps", "are offered", f"headroom {sizing.headroom_ratio:.1%}"),
         )
     )
     failure_notice = least is None and Notice(
-        mood="bad", title="No number of cores is certain", text=sizing.answer + "."
+        mood="bad",
+        title="No number of cores is certain",
+        text=f"Tried: {format_span(cores(sizing.counts[0].cores), cores(sizing.counts[-1].cores))}.",
     )
-    fact_texts = tuple(fact.text for fact in sizing.facts)
+    figure = probability_figure(sizing) if is_measured else rate_figure(sizing)
+    # The answer is the sentence above the figure, so its caption does not say it again.
+    caption = "" if number else _PROBABILITY_CAPTION if is_measured else figure.caption
     section = Section.of(
         f"size-{number}",
-        sizing.series or "Cores",
+        sizing.series,
         "",
+        replace(figure, caption=caption, height_px=_OPENING_HEIGHT_PX),
         tiles,
         failure_notice,
-        is_measured and probability_figure(sizing),
-        rate_figure(sizing),
-        counts_table(sizing),
-        Folded(summary="All counts", table=counts_table(sizing, whole=True)),
+    )
+    return replace(_renamed(section, number), is_listed=bool(sizing.series))
+
+
+def _grounds(number: int, sizing: Sizing) -> Section:
+    """Return the section with rates and counts, what would narrow them, and what limits the answer."""
+    is_measured = _is_measured(sizing)
+    fact_texts = tuple(fact.text for fact in sizing.facts)
+    near, whole = counts_table(sizing), counts_table(sizing, whole=True)
+    rates = rate_figure(sizing)
+    section = Section.of(
+        f"counts-{number}",
+        "",
+        "",
+        is_measured and (replace(rates, caption="") if number else rates),
+        replace(near, caption="") if number else near,
+        len(whole.rows) > len(near.rows) and Folded(summary="All counts", table=replace(whole, caption="")),
         bool(fact_texts) and Listing(title="Facts that would narrow it", entries=fact_texts),
         bool(sizing.next) and Listing(title="Measure next", entries=describe_next(sizing)),
         bool(sizing.remarks) and Listing(title="Before you rely on it", entries=sizing.remarks),
     )
-    return _renamed(section, number)
+    return replace(_renamed(section, number), is_listed=False)
+
+
+def _is_measured(sizing: Sizing) -> bool:
+    return any(count.probability is not None for count in sizing.counts)
 
 
 def _renamed(section: Section, number: int) -> Section:
@@ -221,6 +262,15 @@ def size_board_table(board: SizeBoard) -> Table:
         (
             ("Targets", f"{summary['asked']:.0f}"),
             ("with a certain count", f"{summary['answered']:.0f}"),
+            ("with a best count of 80 % or more", f"{summary['with_best_count']:.0f}"),
+            *(
+                (
+                    f"of them stated from {low} to {high} %: stated, met",
+                    f"{summary[f'from_{low}_to_{high}']:.0f}: {summary[f'from_{low}_to_{high}_stated_ratio']:.1%}, "
+                    f"{summary[f'from_{low}_to_{high}_met_ratio']:.1%}",
+                )
+                for low, high in ((80, 90), (90, 95), (95, 97))
+            ),
             ("their stated probability, mean", f"{summary['stated_ratio']:.1%}"),
             ("met by the measurement", f"{summary['met_ratio']:.1%}"),
             ("of these with a stated probability below 97 %", f"{summary['near']:.0f}"),

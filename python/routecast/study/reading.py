@@ -22,6 +22,7 @@ from routecast.quantity.schema import schema_of
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.study.document import StudyDocument, StudyFile
 from routecast.study.knew import knew_problems
+from routecast.study.titles import with_filled_titles
 from routecast.wings import wings
 
 __all__ = [
@@ -103,7 +104,7 @@ def read_study(path: Path) -> StudyFile[Any]:
     routecast.errors.FileProblem
         The file is not TOML, or not a study.
     """
-    written = parse_toml(read_text(path, kind="study"), str(path))
+    written = with_filled_titles(parse_toml(read_text(path, kind="study"), str(path)))
     kind = written.get("kind")
     is_known = isinstance(kind, str) and kind in _packages()
     study = validated(_document_of(str(kind) if is_known else DEFAULT), written, str(path))

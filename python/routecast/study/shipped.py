@@ -11,6 +11,7 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.toml_file import parse_toml
 from routecast.show.tables import Table, text_table
 from routecast.study.reading import DEFAULT, SUFFIX, shipped_studies
+from routecast.study.titles import with_filled_titles
 
 __all__ = ["ShippedStudy", "list_studies", "studies_table", "texts_to_copy"]
 
@@ -37,7 +38,7 @@ def list_studies() -> tuple[ShippedStudy, ...]:
 
 def _listed(name: str, path: Path) -> ShippedStudy:
     text = read_text(path, kind="study")
-    document = parse_toml(text, str(path))
+    document = with_filled_titles(parse_toml(text, str(path)))
     lines = text.splitlines()
     first = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
     head = " ".join(line.removeprefix("#").strip() for line in lines[:first])

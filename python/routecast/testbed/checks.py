@@ -14,7 +14,7 @@ from typing import Any
 
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial
-from routecast.quantity import format_duration
+from routecast.quantity import format_duration, format_ratio
 from routecast.quantity.schema import field, value
 from routecast.testbed._counts import Slice, TrialCounts
 from routecast.testbed._snapshots import MachineSnapshot
@@ -443,4 +443,4 @@ def _share(record: TrialRecord, core: int, name: str) -> float:
 
 
 def _percent(share: float) -> str:
-    return f"{100.0 * share:.3g} %"
+    return format_ratio(share)

@@ -8,12 +8,13 @@ since the link explains it. A rate that the tester limits is left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from routecast.benchmark.exchange._record import LIMITS, NO_THROUGHPUT, Record
 from routecast.errors import FileProblem, Problem
-from routecast.evaluate.points import Point, points_text
+from routecast.evaluate.points import Point, RateKind, points_text
 
+_KIND_OF_GOAL: Mapping[str, RateKind] = {"ndr": "no_loss", "mrr": "overload"}
 _Conditions = tuple[str, int, float, int | None]
 """Series, cores, frame size, flows."""
 
@@ -99,6 +100,7 @@ def validate_text(
                 ports=record.ports or 2,
                 series=title,
                 calibrate=calibrates and key in router_limited,
+                rate_kind=_KIND_OF_GOAL.get(record.goal, ""),
             )
         )
     return points_text(points)

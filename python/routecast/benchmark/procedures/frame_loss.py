@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from routecast.benchmark.overload import standard_error_ratio
 from routecast.benchmark.procedures.procedure import (
     LOSS,
     LOSS_TRIAL,
@@ -20,10 +21,12 @@ from routecast.benchmark.procedures.procedure import (
 )
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
+from routecast.quantity import format_ratio
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.tables import Column, percent
+from routecast.testbed.checks import disturbances
 
 if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile
@@ -56,6 +59,10 @@ class FrameLossRow:
     outcome: Literal["found", "undetermined"] = "found"
     reason: str = ""
     worst_trial: str = WORST_TRIAL
+    disturbed: str = field("What other work did to the trial; empty: nothing is known.", default="")
+    standard_error_ratio: float | None = field(
+        "Standard error of the forwarded rate over the rate, from the course of the trial.", default=None
+    )
 
 
 @value
@@ -128,6 +135,8 @@ def _row(stage: Stage, intended_pps: float) -> FrameLossRow:
         theoretical_pps=stage.theoretical_pps,
         outcome="undetermined" if reason else "found",
         reason=reason,
+        disturbed="; ".join(disturbances(trial)) if trial.evaluator == "measure" else "",
+        standard_error_ratio=standard_error_ratio(trial),
     )
 
 
@@ -164,7 +173,7 @@ def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure
             y = tuple(100.0 * row.loss_ratio for row in by_rate)
             labels = tuple(
                 f"{size:g} B at {100.0 * row.rate_ratio:.0f} % of {frames_per_second(row.theoretical_pps)} frames/s"
-                f"\n{100.0 * row.loss_ratio:.4g} % lost"
+                f"\n{format_ratio(row.loss_ratio, 4)} lost"
                 for row in by_rate
             )
             marks += [

@@ -272,7 +272,7 @@ def _opening(result: LatencyResult, benchmark: BenchmarkResult) -> tuple[Block]:
     if means_s:
         ends = [time_text(value_s).replace(" ", "\u00a0") for value_s in (min(means_s), max(means_s))]
         sentences.append(
-            f"The average is {ends[0]}." if len(means_s) == 1 else f"Averages are from {ends[0]} to {ends[1]}."
+            f"The average is {ends[0]}." if ends[0] == ends[1] else f"Averages are from {ends[0]} to {ends[1]}."
         )
     return (Prose(tuple(sentences)),)
 

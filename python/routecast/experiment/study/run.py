@@ -35,6 +35,7 @@ from routecast.experiment.study.document import (
 )
 from routecast.experiment.sweep import sweep
 from routecast.experiment.views._words import unit_of
+from routecast.quantity import format_ratio
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.format import prefixed
 from routecast.router.files import build_router
@@ -339,7 +340,9 @@ def criteria(facts: Sequence[FactCheck]) -> tuple[Criterion, ...]:
         if check.fact.between is not None:
             low, high = check.fact.between
             outside = max(low - check.value, check.value - high, 0.0) if math.isfinite(check.value) else math.nan
-            criteria.append((f"{check.fact.name} from {low:g} to {high:g}", 0.0, outside))
+            criteria.append(
+                (f"{check.fact.name} {f'from {low:g} to {high:g}' if low != high else f'= {low:g}'}", 0.0, outside)
+            )
     return criteria_of(*criteria)
 
 
@@ -389,7 +392,7 @@ def _with_unit(value: float, response: str, results: Results) -> str:
     path = next(declared.of for declared in results.experiment.responses if declared.name == response)
     unit = unit_of(path)
     if unit == "%":
-        return f"{100.0 * value:.4g} %"
+        return format_ratio(value, 4)
     step, unit_with_prefix = prefixed([value], unit)
     return f"{value / step:.4g} {unit_with_prefix}".strip()
 

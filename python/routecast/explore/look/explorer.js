@@ -52,6 +52,9 @@ class Explorer {
 
   get panel() { return this.panels[this.fact]; }
 
+  // Throughputs alone say nothing of the latency: then no figure of it is shown, but why not.
+  get hasLatency() { return !this.data.latencyReason; }
+
   get forecast() { return this.data.panels[this.fact].forecast; }
 
   // ── state ──
@@ -123,7 +126,7 @@ class Explorer {
     this.buildActions();
     this.plots = {
       rate: this.chart("rate", "Throughput", "Mpps"), loss: this.chart("loss", "Loss", "%"),
-      delay: this.chart("delay", "Latency: p50 and p99", "µs", { scale: "log" }),
+      ...this.hasLatency ? { delay: this.chart("delay", "Latency: p50 and p99", "µs", { scale: "log" }) } : {},
       chance: this.chart("chance", "Probability that the load is forwarded", "%", { low: 0, high: 100 }),
       watts: this.chart("watts", "Power", "W"),
     };
@@ -202,7 +205,7 @@ class Explorer {
   }
 
   chart(name, title, unit, y = { low: 0 }) {
-    const figure = { name: `live-${name}`, title, height_px: 240, x: { title: "" },
+    const figure = { name: `live-${name}`, title, height_px: matchMedia("(max-width: 40rem)").matches ? 170 : 240, x: { title: "" },
       y: { title: `${title.split(/:| that /)[0].toLowerCase()}, ${unit}`, ...y }, marks: [] };
     const holder = made("div", { className: "plot" });
     const box = made("figure", { className: "chart live-chart" }, made("figcaption", {}, made("strong", {}, title)), holder);
@@ -296,7 +299,9 @@ class Explorer {
       const most = this.panel.isTrace() ? quick : await this.run(this.positions, line, QUICK_FRAMES);
       if (isStale()) return;
       this.mostPps = most.forwardedPps;
-      this.scalePps = Math.min(line, Math.max(1.5 * this.mostPps, this.ratePps));
+      const scalePps = await this.lossyPps(line, isStale);
+      if (isStale()) return;
+      this.scalePps = scalePps;
       this.sync();
       const frames = Math.max(1_000, Math.min(CURVE_FRAMES, CURVE_BUDGET_MS / CURVE_POINTS / this.microsPerFrame * 1e3));
       const curve = await this.curve(frames, isStale);
@@ -320,9 +325,21 @@ class Explorer {
     }
   }
 
+  // The end of the load's scale: the curves bend on it. Some routers forward less in overload than they can, so that half
+  // as much again as that is not yet a load at which they lose; the line rate ends every scale.
+  async lossyPps(line, isStale) {
+    let end = Math.min(line, Math.max(1.5 * this.mostPps, this.ratePps));
+    while (end < line && !isStale()) {
+      const { lossRatio } = await this.run(this.positions, end, QUICK_FRAMES);
+      if (lossRatio > BUSY_MARGIN) break;
+      end = Math.min(line, 2 * end);
+    }
+    return end;
+  }
+
   words(frames) {
     const open = this.points.filter(point => !point.settled).length;
-    const unsettled = open ? ` At ${open} of ${this.points.length} the queues were still filling: their latency is left out.` : "";
+    const unsettled = open && this.hasLatency ? ` At ${open} of ${this.points.length} the queues were still filling: their latency is left out.` : "";
     return `Each point of the curves is a simulation of ${digits(frames, 2)} frames.${unsettled}`;
   }
 
@@ -378,12 +395,29 @@ class Explorer {
     const value = (text, meaning) => made("div", { className: "live-value" },
       made("span", { className: "live-number" }, text), made("span", { className: "live-meaning" }, meaning));
     const watts = point.watts === null ? [] : [value(`${digits(point.watts, 3)} W`, "power")];
-    this.answer.replaceChildren(made("div", { className: "live-numbers" },
+    const arrivals = this.arrivalsText();
+    const times = this.hasLatency ? [value(timeText(point.p50S), point.settled ? `latency, median (${arrivals})` : "latency: queues still fill"),
+      value(timeText(point.p99S), `latency, p99 (${arrivals})`)] : [];
+    this.numbers = made("div", { className: "live-numbers" },
       value(rateText(point.forwardedPps), `forwarded of ${rateText(point.intendedPps)}`),
-      value(shareText(point.lossRatio), "lost"),
-      value(timeText(point.p50S), point.settled ? "latency, median" : "latency: queues still fill"), value(timeText(point.p99S), "latency, p99"), ...watts),
-      made("p", { className: "live-limit" }, ...limitWords(point), ...this.sureWords(point)));
+      value(shareText(point.lossRatio), "lost"), ...times, ...watts);
+    this.answer.replaceChildren(this.numbers,
+      made("p", { className: "live-limit" }, ...limitWords(point), ...this.sureWords(point), ...this.latencyWords(point)));
+    // On a phone the numbers and the curves stay at the top while the controls move below them.
+    this.root.style.setProperty("--numbers-px", `${this.numbers.offsetHeight}px`);
     this.showBusy(point);
+  }
+
+  arrivalsText() {
+    const control = this.panel.byKey.get("arrivals");
+    const text = control && control.texts[this.positions.arrivals];
+    return text && text !== "as in the file" ? text : this.data.arrivals;
+  }
+
+  latencyWords({ positions }) {
+    if (this.hasLatency) return [];
+    const tree = this.panel.tree(positions), busy = tree.model.pools[0].speed.length;
+    return [made("br"), made("span", { className: "live-latency" }, `Latency: ${this.data.latencyReason}. Service time of a frame: ${timeText(serviceS(tree))} with ${busy} busy ${busy > 1 ? "cores" : "core"}, not the latency.`)];
   }
 
   sureWords({ positions, intendedPps }) {
@@ -425,7 +459,7 @@ class Explorer {
     const xAxis = { title: x, scale: this.axis === "frame" ? "log" : "linear", low: ends[0], high: ends[1] };
     this.plots.rate.plot.update(rate, { x: xAxis });
     this.plots.loss.plot.update([line("loss", p => 100 * p.lossRatio, "#c8524a"), ...pinned(p => 100 * p.lossRatio, "")], { x: xAxis });
-    this.plots.delay.plot.update([line("p50", p => 1e6 * p.p50S, "#2b95a6"), line("p99", p => 1e6 * p.p99S, "#9b4f8e"),
+    if (this.plots.delay) this.plots.delay.plot.update([line("p50", p => 1e6 * p.p50S, "#2b95a6"), line("p99", p => 1e6 * p.p99S, "#9b4f8e"),
       ...pinned(p => 1e6 * p.p99S, "p99, ")], { x: xAxis });
     if (hasChance) this.plots.chance.plot.update([line("probability", p => 100 * this.chance(p.positions, p.intendedPps), "#4aa36a")], { x: xAxis });
     if (has) this.plots.watts.plot.update([line("power", p => p.watts, "#b39a2f"), ...pinned(p => p.watts, "")], { x: xAxis });
@@ -455,7 +489,8 @@ class Explorer {
   }
 
   // The probability that a measurement shows at least a rate; the last half percent at each end is not told apart.
-  chance(positions, ratePps) {
+  chance(positions, loadPps) {
+    const ratePps = loadPps * (1 - this.forecast.tolerance_ratio);
     const rates = this.quantiles(positions);
     if (ratePps > lineRatePps(this.panel.tree(positions))) return 0;
     const { probabilities } = this.forecast, above = rates.findIndex(rate => rate >= ratePps);
@@ -513,7 +548,7 @@ class Explorer {
     this.pinned.replaceChildren(...this.pins.map((pin, at) => {
       const own = made("span", { className: "live-swatch" });
       own.style.background = PINNED[at];
-      return made("li", {}, own, ` ${pin.name}: ${rateText(pin.point.forwardedPps)}, p99 ${timeText(pin.point.p99S)} `,
+      return made("li", {}, own, ` ${pin.name}: ${rateText(pin.point.forwardedPps)}${this.hasLatency ? `, p99 ${timeText(pin.point.p99S)}` : ""} `,
         made("button", { type: "button", title: "Take this away", onclick: () => { this.pins.splice(at, 1); this.showPins(); this.draw(this.points); } }, "×"));
     }));
   }
@@ -521,16 +556,18 @@ class Explorer {
   // ── export ──
 
   saveCsv() {
-    const rows = [["over", "x", "intended_pps", "forwarded_pps", "loss_ratio", "latency_p50_s", "latency_p99_s", "power_w", "greatest_pps", "limits"]];
+    const times = this.hasLatency ? ["latency_p50_s", "latency_p99_s"] : [];
+    const rows = [["over", "x", "intended_pps", "forwarded_pps", "loss_ratio", ...times, "power_w", "greatest_pps", "limits"]];
     for (const p of this.points || []) {
-      rows.push([this.axis, p.x, p.intendedPps, p.forwardedPps, p.lossRatio, p.p50S, p.p99S, p.watts ?? "", p.mostPps ?? "", p.limit.name]);
+      rows.push([this.axis, p.x, p.intendedPps, p.forwardedPps, p.lossRatio, ...this.hasLatency ? [p.p50S, p.p99S] : [], p.watts ?? "", p.mostPps ?? "", p.limit.name]);
     }
     const cell = value => /[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value);
     save("routecast.csv", "text/csv", rows.map(row => row.map(cell).join(",")).join("\n") + "\n");
   }
 
   saveRouter() {
-    save("explored.router.toml", "application/toml", routerFile(this.data.document || documentOf(this.panel.tree(this.positions)), this.panel, this.positions, this.ratePps));
+    const comment = this.hasLatency ? "" : `# Calibrated from throughputs. Latency: ${this.data.latencyReason}; what a model of this file says of it is assumed.\n`;
+    save("explored.router.toml", "application/toml", comment + routerFile(this.data.document || documentOf(this.panel.tree(this.positions)), this.panel, this.positions, this.ratePps));
   }
 
   svgText() {

@@ -58,6 +58,13 @@ function scenarioOf(tree, ratePps, durationS, { seed = 1, steady = false, traced
 
 const meanBytes = tree => tree.load.sizes.reduce((sum, size) => sum + size, 0) / tree.load.sizes.length;
 
+// Seconds that a busy core takes for a frame in a router whose cores are alike, all of them busy.
+function serviceS(tree) {
+  const worker = tree.model.tasks.find(task => task.needs.length), { speed, contention } = tree.model.pools[0];
+  const factor = contention.length ? contention[Math.min(speed.length, contention.length) - 1] : 1;
+  return 1e-12 * factor * (worker.per_frame_ps + worker.per_byte_ps * meanBytes(tree));
+}
+
 // Frames per second that all ports that take traffic in can offer.
 function lineRatePps(tree) {
   const bits = 8 * (meanBytes(tree) + WIRE_OVERHEAD_BYTES);
@@ -219,7 +226,9 @@ function spinningUnits(tree, task, node) {
 // Everything that the page shows of one simulation. While queues still fill, what does not come out counts as lost, as it
 // will be, and no latency is known.
 function figuresOf(tree, outcome, intendedPps) {
-  const has = outcome.settled && outcome.latency.count > 0, forwardedPps = outcome.forwarded_pps.value;
+  const has = outcome.settled && outcome.latency.count > 0;
+  // Counting begins while frames are under way: of what comes out since, as much counts as was offered since.
+  const forwardedPps = Math.min(outcome.forwarded_pps.value, outcome.offered_pps, intendedPps);
   return {
     intendedPps, offeredPps: outcome.offered_pps, forwardedPps,
     lossRatio: outcome.settled ? outcome.loss_ratio.value : Math.max(1 - forwardedPps / outcome.offered_pps, 0),

@@ -93,6 +93,8 @@ def parse_series_unit(text: str) -> SeriesUnit:
     step = _PER_STEP.fullmatch(text.strip())
     rate = f"{step['unit']}/s" if step else text.strip()
     try:
+        if not _PER_TIME.search(rate):  # a link of "10G" is a rate, but an amount in a file may be one of a step
+            raise QuantityProblem(text, "names no time")
         return SeriesUnit(bits=parse_bit_rate_bps(f"1 {rate}"), per="step" if step else "second")
     except QuantityProblem as problem:
         raise QuantityProblem(
@@ -120,6 +122,7 @@ def unit_in_name(name: str) -> SeriesUnit | None:
     return None
 
 
+_PER_TIME = re.compile(r"/|ps$", re.IGNORECASE)
 _NOTE = "# note:"
 _MAX_BYTES = 500_000_000
 _COMPACT = re.compile(r"(\d{8})[-_ T]?(\d{4}(?:\d{2})?)")

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from routecast.errors import Problem
-from routecast.quantity.fields import Duration, FrameRate
+from routecast.quantity.fields import Duration, FrameRate, Percentage
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import (
     FrameSize,
@@ -26,7 +26,7 @@ __all__ = ["FailureTable", "MultistageCriteria", "MultistageStudy", "RoutersTabl
 Routers = Annotated[int, Field(ge=1, le=64, strict=True)]
 Flows = Annotated[int, Field(ge=1, le=4096, strict=True)]
 Repeats = Annotated[int, Field(ge=1, le=1000, strict=True)]
-Share = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False), Percentage()]
 
 FailureKind = Literal["router-link", "router-hang", "routers-link", "routers-hang", "balancer-link", "balancer-hang"]
 

@@ -16,6 +16,7 @@ from routecast.noc.optimum.program import Optimum, PathSet
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.topology import Floats
 from routecast.progress import Progress
+from routecast.quantity import format_ratio
 
 __all__ = ["OptimumAnswer", "OptimumRow", "optimum_answer"]
 
@@ -141,8 +142,8 @@ def optimum_answer(
         report(number, len(case.loads), f"optimum at load {load:g}")
 
         def report_bound(power: float, bound: float, *, done: int = number, load: float = load) -> None:
-            gap = 100.0 * (1.0 - bound / power) if power > 0.0 else 0.0
-            report(done, len(case.loads), f"optimum at load {load:g}, within {max(gap, 0.0):.2g} %")
+            gap = 1.0 - bound / power if power > 0.0 else 0.0
+            report(done, len(case.loads), f"optimum at load {load:g}, within {format_ratio(max(gap, 0.0), 2)}")
 
         start = perf_counter()
         try:

@@ -23,6 +23,7 @@ from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, S
 from routecast.noc.topology import Topology, links
 from routecast.noc.traffic import Traffic
 from routecast.progress import ShareProgress
+from routecast.quantity import format_ratio
 
 __all__ = ["scenario_texts", "signs_of_overload", "simulate", "simulate_all", "sweep"]
 
@@ -57,12 +58,12 @@ def signs_of_overload(outcomes: Sequence[dict[str, Any]], *, nodes: int, packet_
     signs = []
     lost = [flits - sum(outcome["accepted_flits"]) for flits, outcome in zip(created, outcomes, strict=True)]
     if share := _significant_mean(_shares(lost, created), tolerated):
-        signs.append(f"accepts {100 * (1 - share):.3g} % of the offered flits")
+        signs.append(f"accepts {format_ratio(1 - share)} of the offered flits")
     grown = [outcome["source_flits"][1] - outcome["source_flits"][0] for outcome in outcomes]
     if share := _significant_mean(_shares(grown, created), tolerated):
-        signs.append(f"the queues of the nodes grow by {100 * share:.3g} % of the offered flits")
+        signs.append(f"the queues of the nodes grow by {format_ratio(share)} of the offered flits")
     if rise := _significant_mean(_rises(outcomes), _TOLERATED_RISE):
-        signs.append(f"latency rises by {100 * rise:.3g} % of its mean during the measurement")
+        signs.append(f"latency rises by {format_ratio(rise)} of its mean during the measurement")
     missing = sum(outcome["undelivered_flits"] for outcome in outcomes)
     if missing > tolerated * sum(created):
         signs.append(f"{missing} flits of measured packets had not arrived at the end")

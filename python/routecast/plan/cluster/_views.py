@@ -13,7 +13,7 @@ from routecast.load.series import DAY_S
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer
 from routecast.plan.cluster.model import ClusterProblem
 from routecast.plan.cluster.saving import Saving, schedule_power_w
-from routecast.quantity import format_bps, format_duration
+from routecast.quantity import format_bps, format_duration, format_ratio
 from routecast.show.drawing import draw
 from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Stack, palette
 from routecast.show.page import Listing, Page, Prose, Section, render_page
@@ -182,7 +182,7 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
         + (
             f"no fleet for {limit} needs less (proven)."
             if design.gap_ratio < MAX_ROUNDING_RATIO
-            else f"within {100.0 * design.gap_ratio:.2g} % of the best fleet for {limit} (proven)."
+            else f"within {format_ratio(design.gap_ratio, 2)} of the best fleet for {limit} (proven)."
         ),
         f"Traffic: {case.day.source}, steps of {step}, highest {format_bps(max(problem.traffic_bps))}"
         + (f" with {100.0 * case.headroom_ratio:g} % headroom" if case.headroom_ratio else "")

@@ -15,6 +15,7 @@ from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan,
 from routecast.plan.cluster.reading import ClusterCase
 from routecast.plan.cluster.saving import Saving, always_on, each_step, fewest_joules, online
 from routecast.progress import Progress
+from routecast.quantity import format_ratio
 from routecast.quantity.schema import field, value
 
 __all__ = ["KWH_J", "ClusterAnswer", "answer", "goal_designs", "savings_of", "simple_designs"]
@@ -142,14 +143,15 @@ def answer(case: ClusterCase, *, on_progress: Progress | None = None, keeps_inte
     design = goal_designs(
         case,
         [problem.budget],
-        on_gap=lambda gap: report(0, total, f"the best fleet, within {100.0 * gap:.2g} %"),
+        on_gap=lambda gap: report(0, total, f"the best fleet, within {format_ratio(gap, 2)}"),
         keeps_interrupted=keeps_interrupted,
     )[0]
     notes: list[str] = []
     if design.is_interrupted:
         notes.append(
-            f"the search was interrupted: the fleet is the best so far, within {100.0 * design.gap_ratio:.2g} % of the"
-            " optimum" + ("; further budgets are left out" if other_budgets else "")
+            "the search was interrupted: the fleet is the best so far, within "
+            f"{format_ratio(design.gap_ratio, 2)} of the optimum"
+            + ("; further budgets are left out" if other_budgets else "")
         )
         other_budgets = []
     designs = simple_designs(problem, notes)

@@ -18,7 +18,7 @@ from routecast.load.series.shapes import mean_day, quantile_day, resampled, scal
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
 from routecast.plan.cluster.saving import SavingRules
 from routecast.quantity.bounded_file import read_text
-from routecast.quantity.fields import BitRate, Count, Duration, Number, Parsed
+from routecast.quantity.fields import BitRate, Count, Duration, Number, Parsed, Percentage
 from routecast.quantity.file_model import FileModel
 from routecast.quantity.schema import extended, field, schema_of, value, without_file_fields
 from routecast.quantity.toml_file import parse_toml, validated
@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 
-_QUANTILE = re.compile(r"quantile\s+(?P<share>[01]?\.\d+|[01])")
+_QUANTILE = re.compile(r"quantile\s+(?P<share>[01]?\.\d+|[01]|(?P<percent>\d{1,3}(?:\.\d+)?)\s*%)")
 
 
 def parse_day(text: object) -> str:
-    """Return the day to plan for if it is valid: ``"mean"``, ``"quantile 0.95"`` or ``"all"``."""
+    """Return the day to plan for if it is valid: ``"mean"``, ``"quantile 0.95"``, ``"quantile 95 %"`` or ``"all"``."""
     if isinstance(text, str) and (text in ("mean", "all") or _share(text) is not None):
         return text
     raise QuantityProblem(str(text), f'got {text!r}: use "mean", "quantile 0.95" (0 to 1) or "all"')
@@ -46,13 +46,13 @@ def parse_day(text: object) -> str:
 
 def _share(text: str) -> float | None:
     match = _QUANTILE.fullmatch(text.strip())
-    share = float(match["share"]) if match else 2.0
+    share = float(match["percent"]) / 100.0 if match and match["percent"] else float(match["share"]) if match else 2.0
     return share if share <= 1.0 else None
 
 
 Day = Annotated[str, Parsed(parse_day)]
 Price = Annotated[Number, Field(ge=0.0)]
-Share = Annotated[Number, Field(ge=0.0, le=10.0)]
+Share = Annotated[Number, Field(ge=0.0, le=10.0), Percentage()]
 
 
 class TrafficTable(FileModel):
@@ -280,7 +280,7 @@ def day_of(series: TrafficSeries, traffic: TrafficTable) -> tuple[TrafficSeries,
     if traffic.day == "mean":
         return scaled, None
     factor = scaled.peak_bps / mean.peak_bps
-    day = quantile_day(series, traffic.step, float(traffic.day.split()[1]))
+    day = quantile_day(series, traffic.step, _share(traffic.day) or 0.0)
     note = f"scaled by {factor:.6g} as the mean day" if traffic.peak is not None else ""
     rates = tuple(rate * factor for rate in day.l2_bps)
     return replace(day, l2_bps=rates, notes=(*day.notes, *filter(None, (note,)))), scaled

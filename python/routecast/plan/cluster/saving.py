@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from routecast.plan.cluster._cover import Floats, Ints
 from routecast.plan.cluster._dispatch import group_arrays, power_w
 from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, Schedule
 from routecast.quantity import format_bps
-from routecast.quantity.fields import Share, Span
+from routecast.quantity.fields import Percentage, Share, Span
 from routecast.quantity.schema import field, value
 
 __all__ = [
@@ -184,14 +184,16 @@ class SavingRules:
     # On-line only, see :func:`expected_bps`. Li's algorithm knows the present load.
     knows: Knowledge = field("Load that the algorithm knows when it plans a step", default="present")
     # On-line only.
-    headroom_ratio: Share = field("Spare capacity beyond the known load, as a part of it", default=0.0, le=10.0)
+    headroom_ratio: Annotated[Share, Percentage()] = field(
+        "Spare capacity beyond the known load, as a part of it", default=0.0, le=10.0
+    )
     # The operator's price of wear and risk; decisions include it, the energy does not.
     payback_s: Span = field(
         "A switching must save the energy that the machine draws at full load in this time", default=40.0
     )
     # The payback begins with ``payback_s``. It doubles in a day while the energy so far is within the tolerance, else
     # it halves; it stays between a twentieth and twenty times of ``payback_s``.
-    tolerance_ratio: Share = field(
+    tolerance_ratio: Annotated[Share, Percentage()] = field(
         "On-line, worth: tune the payback so that energy is this part above off-line; 0: constant payback",
         default=0.028,
         le=10.0,

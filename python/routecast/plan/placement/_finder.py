@@ -33,7 +33,7 @@ from routecast.plan.placement._server_load import ServerLoads
 from routecast.plan.placement._simulation import ElementPlacement, SimulationCheck, load_of, router_of
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.prediction import PlacementPrediction, predict, predict_without_loss
-from routecast.quantity import format_pps
+from routecast.quantity import format_pps, format_ratio
 from routecast.quantity.schema import field, value
 
 _MAX_LISTED = 400
@@ -399,7 +399,7 @@ class Finder:
     def _report(self, best: float, bound: float) -> None:
         if math.isfinite(bound) and best > 0.0:
             low, high = sorted((best, bound))
-            self._on_step(f"within {100.0 * (high / low - 1.0):.2g} % of the best" if low > 0.0 else "searching")
+            self._on_step(f"within {format_ratio(high / low - 1.0, 2)} of the best" if low > 0.0 else "searching")
 
 
 def infeasible_placement(

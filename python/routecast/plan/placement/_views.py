@@ -218,7 +218,7 @@ def _describe_bound(answer: PlacementAnswer) -> str:
         return f"By prediction, {scope}no mapping is better{than}: proven, {answer.bound_scope}.{caveat}"
     than = f" than {bound}; it is {first}" if scope else f" than {bound}"
     return (
-        f"By prediction, {scope}no mapping is better{than} ({100.0 * answer.gap_ratio:.2g} % off),"
+        f"By prediction, {scope}no mapping is better{than} ({format_ratio(answer.gap_ratio, 2)} off),"
         f" {answer.bound_scope}.{caveat}"
     )
 

@@ -15,7 +15,19 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from routecast.load.frames import FrameMix
-from routecast.quantity.fields import BitRate, Count, Duration, Factor, FrameRate, Length, Natural, Power, Share, Size
+from routecast.quantity.fields import (
+    BitRate,
+    Count,
+    Duration,
+    Factor,
+    FrameRate,
+    Length,
+    Natural,
+    Percentage,
+    Power,
+    Share,
+    Size,
+)
 from routecast.quantity.schema import field, value
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.machines import Server
@@ -216,7 +228,9 @@ class Goal:
     # With the objective throughput, the limit holds at the offered load.
     latency_s: Duration | None = field("Limit of the mean latency at the target", default=None)
     seconds: Factor = field("Time limit of the search, in seconds", default=10.0)
-    gap_ratio: Share = field("Stop at this proven distance to the optimum", default=0.001, lt=1.0)
+    gap_ratio: Annotated[Share, Percentage()] = field(
+        "Stop at this proven distance to the optimum", default=0.001, lt=1.0
+    )
     runners_up: Count = field("Number of next best mappings in the answer", default=2, ge=0, le=10)
 
 

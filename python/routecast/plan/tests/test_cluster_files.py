@@ -90,7 +90,7 @@ def test_all_faults_are_reported_at_once_with_their_places() -> None:
     [traffic]
     series = "abilene"
     day = "median"
-    peak = "50 Gbit"
+    peak = "50 GB"
     step = "0 min"
     [[group]]
     name = "a"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from routecast.calibration.eq5 import Eq5Router
     from routecast.calibration.fitted import FittedLaw, Parameter
     from routecast.calibration.priors import Priors
+    from routecast.calibration.recipe import Recipe
     from routecast.calibration.router_file import RouterFile
 
 __all__ = [
@@ -201,6 +202,7 @@ class TablesResult(StudyResult[Study]):
     parameters: tuple[Parameter, ...]
     calibrating: tuple[Point, ...]
     measured: tuple[Point, ...]
+    recipe: Recipe | None
     comparisons: tuple[TableRow, ...]
     scenarios: Mapping[str, tuple[TableRow, ...]]
     curves: Mapping[str, Mapping[LineSetting, tuple[TableRow, ...]]]
@@ -259,6 +261,7 @@ class TablesResult(StudyResult[Study]):
             ],
             "rows": [pick(row, *TableRow.COMPARED) for row in self.comparisons],
             **pick(self, "scenarios", *(("links_filled", "statements") if self.statements else ()), "next_points"),
+            "calibrations": [self.recipe.to_json()] if self.recipe else [],
         }
 
 
@@ -383,6 +386,7 @@ class CalibratedLaw:
 
     router: FittedRouter
     priors: Priors
+    recipe: Recipe
     name: str = "routecast"
     description: str = "x = (T_c + S·T_d)·c(k)"
 
@@ -440,11 +444,12 @@ def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
 
     Raises FitProblem: the points do not determine it.
     """
-    from routecast.calibration import fit  # SciPy
     from routecast.calibration.priors import read_priors
+    from routecast.calibration.recipe import Recipe  # SciPy
 
-    priors = read_priors(without=study.measurements.left_out)
-    return CalibratedLaw(fit(measured, series=study.name, priors=priors), priors)
+    left_out = study.measurements.left_out
+    recipe = Recipe(points=tuple(measured), left_out=left_out)
+    return CalibratedLaw(recipe.fitted(study.name), read_priors(without=left_out), recipe)
 
 
 def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
@@ -525,6 +530,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
         hypotheses=law.hypotheses,
         parameters=law.parameters,
         calibrating=calibrating,
+        recipe=law.recipe,
         measured=measured_points(run),
         comparisons=comparisons,
         scenarios=scenarios,

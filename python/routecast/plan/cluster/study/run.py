@@ -18,6 +18,7 @@ from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan
 from routecast.plan.cluster.reading import ClusterCase, cluster_case
 from routecast.plan.cluster.saving import Saving, fewest_joules, online, schedule_power_w
 from routecast.plan.cluster.study.document import ClusterStudy, DesignStatement
+from routecast.quantity import format_span
 from routecast.quantity.schema import field, value
 from routecast.study.arithmetic import RepeatedCalculation, calculated
 from routecast.study.engine import StudyRun
@@ -201,7 +202,7 @@ class _Counterparts:
         if statement.than:
             return f"{100 * (1 - self.loosest_kwh / self.kwh[statement.than]):.1f} %"
         least, most = min(self.kwh.values()), max(self.kwh.values())
-        return f"{least - self.loosest_kwh:.2f} to {most - self.loosest_kwh:.2f} kWh"
+        return f"{format_span(*(f'{kwh - self.loosest_kwh:.2f}' for kwh in (least, most)))} kWh"
 
     def plan_saves(self, statement: DesignStatement) -> str:
         chosen = self.result.answer.kwh_per_day(self.result.answer.design.energy_j)
@@ -212,7 +213,7 @@ class _Counterparts:
 
     def loosest_price(self, _: DesignStatement) -> str:
         price = self.loosest.price
-        return f"{price / max(self.prices):.2f} to {price / min(self.prices):.2f} times"
+        return f"{format_span(*(f'{price / other:.2f}' for other in (max(self.prices), min(self.prices))))} times"
 
     def peak_saving(self, _: DesignStatement) -> str:
         answer = self.result.answer

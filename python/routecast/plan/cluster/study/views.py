@@ -22,7 +22,7 @@ from routecast.plan.cluster.answer import KWH_J
 from routecast.plan.cluster.model import Design, Schedule
 from routecast.plan.cluster.saving import Saving
 from routecast.plan.cluster.study.run import ClusterResult, FleetSaving
-from routecast.quantity import format_duration
+from routecast.quantity import format_duration, format_ratio
 from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Folded, Listing, Page, Prose, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, signed_percent
@@ -402,7 +402,7 @@ def _designs(result: ClusterResult) -> Section:
             f"{loosest.price:,.10g} {answer.case.currency} spent",
         ),
         Tile(
-            "0" if answer.design.gap_ratio < MAX_ROUNDING_RATIO else f"{100.0 * answer.design.gap_ratio:.2g} %",
+            "0" if answer.design.gap_ratio < MAX_ROUNDING_RATIO else format_ratio(answer.design.gap_ratio, 2),
             "proven distance to the best fleet within the budget",
             answer.design.name,
         ),

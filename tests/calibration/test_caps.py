@@ -1,0 +1,109 @@
+"""Caps that nobody stated are found in the table, and rows at a cap bound the rate of the cores from below."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from routecast.calibration import fit
+from routecast.calibration.caps import find_caps
+from routecast.evaluate.points import Point
+from routecast.load.offered import line_rate_pps
+from routecast.size import Target, size
+
+TEN = 10e9
+
+
+def row(cores: int, frame_bytes: float, pps: float, **more: object) -> Point:
+    return Point(cores=cores, frame_bytes=frame_bytes, throughput_pps=pps, **more)  # type: ignore[arg-type]
+
+
+def capped(core_pps: float, counts: tuple[int, ...], sizes: tuple[int, ...], **caps: float) -> list[Point]:
+    """Rows of a router of linear cores, with a cap in bit/s on the wire or in frames/s."""
+    bps, pps = caps.get("bps", 1e15), caps.get("pps", 1e15)
+    return [
+        row(k, s, min(k * core_pps, line_rate_pps(bps, s), pps))  # S1
+        for k in counts
+        for s in sizes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("core_pps", "counts", "sizes", "bps"),
+    [
+        (3.3e6, (1, 2, 4), (64, 128, 512, 1518), TEN),
+        (1.5e6, (1, 4, 8), (64, 1024, 1518), 25e9),
+        (2e6, (2, 6), (128, 512, 1518), 12.3e9),  # a bus, and no line rate of Ethernet
+        (0.9e6, (1, 2), (1024, 1518), 5e9),
+        (4e6, (1,), (64, 512, 1024, 1518), TEN),
+    ],
+)
+def test_equal_bit_rates_are_a_cap_that_the_other_rows_do_not_bend_to(
+    core_pps: float, counts: tuple[int, ...], sizes: tuple[int, ...], bps: float
+) -> None:
+    rows = capped(core_pps, counts, sizes, bps=bps)
+    (cap,) = find_caps(rows, noise_ratio=0.01).found
+    assert cap.kind == "bits"
+    assert cap.rate == pytest.approx(bps, rel=0.002)
+    fitted = fit(rows)
+    assert not fitted.outliers
+    assert not [text for text in fitted.warnings if "outlier" in text or "outside its own" in text]
+    # More cores than the table forward more of small frames, and no more of large ones.
+    more = [replace(rows[0], cores=2 * counts[-1], frame_bytes=float(s)) for s in (64, 1518)]
+    small, large = fitted.predict(more)
+    assert small.throughput_pps == pytest.approx(
+        min(2 * counts[-1] * core_pps, line_rate_pps(bps, 64.0)), rel=0.2 if len(counts) > 1 else 0.6
+    )
+    assert large.throughput_pps == pytest.approx(min(2 * counts[-1] * core_pps, line_rate_pps(bps, 1518.0)), rel=0.05)
+
+
+def test_equal_frame_rates_over_cores_and_sizes_are_a_card() -> None:
+    rows = capped(2e6, (1, 4, 8), (64, 128, 256), pps=7e6)
+    (cap,) = find_caps(rows, noise_ratio=0.01).found
+    assert (cap.kind, cap.rate) == ("frames", pytest.approx(7e6))
+    assert "nic_cap_pps" in cap.text
+
+
+def test_equal_frame_rates_on_one_number_of_cores_are_the_cost_of_a_frame() -> None:
+    assert find_caps(capped(2e6, (2,), (64, 128, 256)), noise_ratio=0.01).found == ()
+    assert find_caps(capped(2e6, (1, 2, 4), (64, 128)), noise_ratio=0.01).found == ()
+
+
+def test_one_row_at_a_line_rate_is_a_cap_unless_fewer_cores_explain_it() -> None:
+    line_pps = line_rate_pps(TEN, 1518.0)
+    (cap,) = find_caps([row(1, 1518, 0.999 * line_pps)], noise_ratio=0.01).found
+    assert cap.ports == 1
+    assert "How many ports took part?" in cap.text
+    # Twenty and forty Gbit/s are twice one core's and a round figure, and 40 Gbit/s a line rate by chance.
+    linear = [row(1, 1500, line_rate_pps(20e9, 1500.0)), row(2, 1500, line_rate_pps(40e9, 1500.0))]
+    assert find_caps(linear, noise_ratio=0.01).found == ()
+    # No link carries more than its line rate.
+    assert find_caps([row(1, 64, 1.003 * line_rate_pps(TEN, 64.0))], noise_ratio=0.01).found == ()
+
+
+def test_a_rate_of_one_port_of_a_stated_link_uses_one_port() -> None:
+    line_pps = line_rate_pps(TEN, 64.0)
+    rows = [row(1, 64, 6e6, link_bps=TEN), row(2, 64, 12e6, link_bps=TEN), row(4, 64, line_pps, link_bps=TEN)]
+    caps = find_caps(rows, noise_ratio=0.01)
+    assert {point.ports for point in caps.points} == {1}
+    assert "State ports" in caps.found[0].text
+    both_ways = [*rows, row(6, 64, 1.5 * line_pps, link_bps=TEN)]
+    assert find_caps(both_ways, noise_ratio=0.01).found == ()
+
+
+def test_the_answer_is_that_of_the_cores_below_the_cap_and_none_above_it() -> None:
+    rows = capped(3.3e6, (1, 2, 4), (64, 128, 512, 1518), bps=TEN)
+    small = size(rows, Target.parse("6 Mpps"), counts=range(1, 9))
+    assert small.least is not None
+    assert small.least.cores == 2
+    beyond = size(rows, Target.parse("20 Mpps"), counts=range(1, 9))
+    assert beyond.least is None
+    assert "carry at most 14.88 Mpps of 64 B" in beyond.answer
+
+
+def test_a_router_at_line_rate_reaches_the_line_rate() -> None:
+    rows = [replace(point, link_bps=TEN, ports=1) for point in capped(4e6, (1, 2, 4, 8), (64,), bps=TEN)]
+    result = size(rows, Target.parse("10 Gbit/s"), counts=range(1, 9))
+    assert result.least is not None
+    assert result.least.cores in {4, 5}

@@ -1,0 +1,89 @@
+"""No answer that a measured row of its own table refutes, and an answer where a row decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from routecast.evaluate.points import Point
+from routecast.size import Sizing, Target, size
+
+
+def rows(*cells: tuple[int, float] | tuple[int, float, bool], frame_bytes: float = 64.0) -> list[Point]:
+    """Rows (cores, Mpps, calibrates)."""
+    return [
+        Point(cores=k, frame_bytes=frame_bytes, throughput_pps=1e6 * mpps, calibrate=calibrates)
+        for k, mpps, calibrates in ((*cell, True)[:3] for cell in cells)
+    ]
+
+
+def asked(points: list[Point], mpps: float, **more: object) -> Sizing:
+    return size(points, Target.parse(f"{mpps} Mpps"), counts=range(1, 17), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mpps", [2.5, 4.0, 4.9])
+def test_a_held_out_row_below_its_prediction_refutes_what_it_did_not_reach(mpps: float) -> None:
+    """Two linear points, and a held-out row that is flat: the ceiling of the reference case."""
+    table = rows((1, 1.64), (2, 3.28), (4, 3.37, False))
+    result = asked(table, mpps)
+    if mpps < 3.2:
+        assert result.least is not None
+        assert result.least.cores == 2
+    else:
+        assert result.least is None
+        assert all(count.probability is None or count.probability < 0.05 for count in result.counts)
+        assert any("held-out row of 4 cores" in text for text in result.remarks)
+
+
+def test_held_out_rows_do_not_enter_the_fit() -> None:
+    with_row = asked(rows((1, 1.7), (2, 3.3), (8, 12.0, False)), 3.0)
+    without = asked(rows((1, 1.7), (2, 3.3)), 3.0)
+    assert with_row.counts[2].rate_pps == without.counts[2].rate_pps
+
+
+@pytest.mark.parametrize("noise", [0.99, 1.0, 1.01])
+def test_a_measured_count_that_meets_the_target_is_enough(noise: float) -> None:
+    table = rows((1, 1.0), (4, 3.9 * noise), (8, 7.5))
+    result = asked(table, 3.6)
+    assert result.least is not None
+    assert result.least.cores <= 4
+    missed = asked(table, 4.3)
+    assert missed.least is None or missed.least.cores > 4
+
+
+def test_rows_that_contradict_each_other_give_no_answer_and_are_named() -> None:
+    table = rows((1, 1.7e-3), (2, 3.3), (4, 6.4))
+    result = asked(table, 3.0)
+    assert result.least is None
+    assert "contradict" in result.answer
+    assert "2 cores" in result.answer
+    assert all(count.probability is None for count in result.counts)
+
+
+def test_beyond_the_table_both_probabilities_are_in_the_headline_and_the_second_decides() -> None:
+    result = asked(rows((1, 1.7), (2, 3.4), (4, 6.8)), 8.0)
+    best = result.least or max(result.counts, key=lambda count: count.chance)
+    assert best.probability_if_cores_limit is not None
+    assert best.probability is not None
+    assert best.probability < best.probability_if_cores_limit
+    assert "if nothing but the cores limits" in result.answer
+    assert "with the ceilings of the shipped tables" in result.answer
+    # Within the table no ceiling is unseen.
+    (within,) = (count for count in result.counts if count.cores == 3)
+    assert within.probability == within.probability_if_cores_limit
+
+
+def test_the_best_count_is_named_where_none_is_sure_enough() -> None:
+    result = asked(rows((1, 1.7), (2, 3.4), (4, 6.8)), 8.5)
+    if result.least is None:
+        best = max(result.counts, key=lambda count: count.chance)
+        assert result.answer.startswith(f"{best.cores} cores for")
+        assert f"0.95 needs a measurement at {best.cores} cores" in result.answer
+
+
+def test_with_stated_links_the_shipped_tables_show_few_other_ceilings() -> None:
+    free = asked(rows((1, 1.7), (2, 3.4), (4, 6.8)), 8.0)
+    stated = asked([replace(point, link_bps=100e9) for point in rows((1, 1.7), (2, 3.4), (4, 6.8))], 8.0)
+    chances = [max(count.chance for count in result.counts) for result in (free, stated)]
+    assert chances[1] > chances[0]
