@@ -35,7 +35,7 @@ def capped(core_pps: float, counts: tuple[int, ...], sizes: tuple[int, ...], **c
         (3.3e6, (1, 2, 4), (64, 128, 512, 1518), TEN),
         (1.5e6, (1, 4, 8), (64, 1024, 1518), 25e9),
         (2e6, (2, 6), (128, 512, 1518), 12.3e9),  # a bus, and no line rate of Ethernet
-        (0.9e6, (1, 2), (1024, 1518), 5e9),
+        (0.9e6, (1, 2), (64, 1024, 1518), 5e9),
         (4e6, (1,), (64, 512, 1024, 1518), TEN),
     ],
 )
@@ -56,6 +56,23 @@ def test_equal_bit_rates_are_a_cap_that_the_other_rows_do_not_bend_to(
         min(2 * counts[-1] * core_pps, line_rate_pps(bps, 64.0)), rel=0.2 if len(counts) > 1 else 0.6
     )
     assert large.throughput_pps == pytest.approx(min(2 * counts[-1] * core_pps, line_rate_pps(bps, 1518.0)), rel=0.05)
+
+
+def test_one_frame_size_at_the_cap_is_enough_where_other_sizes_grow() -> None:
+    rates = ((6, 4.837e6, 3.255e6), (8, 6.398e6, 3.274e6), (16, 12.337e6, 3.272e6))
+    rows = [row(k, s, pps) for k, small, large in rates for s, pps in ((128, small), (1518, large))]
+    (cap,) = find_caps(rows, noise_ratio=0.01).found
+    assert (cap.rate, {point.frame_bytes for point in cap.rows}) == (pytest.approx(40e9, rel=0.01), {1518})
+    result = size(rows, Target.parse("11473317 pps", "128 B"), counts=range(1, 33))
+    assert result.least is not None
+    assert result.least.cores <= 16
+    # A bus of no line rate needs three numbers of cores.
+    bus = [
+        row(k, s, pps * (0.8 if s == 1518 else 1.0))
+        for k, s, pps in ((p.working_cores, p.frame_bytes, p.throughput_pps) for p in rows)
+    ]
+    assert [cap.ports for cap in find_caps(bus, noise_ratio=0.01).found] == [None]
+    assert find_caps(bus[:4], noise_ratio=0.01).found == ()
 
 
 def test_equal_frame_rates_over_cores_and_sizes_are_a_card() -> None:

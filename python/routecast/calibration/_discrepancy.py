@@ -59,13 +59,14 @@ class Measurements:
 
     ``points``: one for each condition, at the geometric mean of its repetitions; ``noise``: standard deviation of the
     logarithm of each; ``noise_ratio``: that of a single measurement; ``residuals``: residuals of the repetitions in
-    standard deviations, ascending; empty with fewer than forty.
+    standard deviations, ascending; empty with fewer than forty; ``is_repeated``: whether a condition was repeated.
     """
 
     points: tuple[Point, ...]
     noise: Floats
     noise_ratio: float
     residuals: Floats
+    is_repeated: bool = False
 
     @property
     def log_rates(self) -> Floats:
@@ -96,7 +97,14 @@ class Measurements:
             noise=np.array(noise),
             noise_ratio=noise_ratio,
             residuals=residuals / residuals.std() if has_distribution else np.empty(0),
+            is_repeated=freedom > 0,
         )
+
+    def with_noise_ratio(self, noise_ratio: float, without: Sequence[Point] = ()) -> Self:
+        """Return the measurements with another repeatability of those whose error is not stated."""
+        is_own = np.array([p.standard_error_ratio is None and p not in without for p in self.points])
+        noise = np.where(is_own, self.noise * noise_ratio / self.noise_ratio, self.noise)
+        return replace(self, noise=noise, noise_ratio=noise_ratio)
 
     def with_noise(self, point: Point, sd: float) -> Self:
         """Return the measurements with the standard deviation ``sd`` for one point."""

@@ -22,12 +22,13 @@ import numpy as np
 from routecast.calibration._discrepancy import Discrepancy, Measurements, Scales
 from routecast.calibration._posterior import law_weights, log_evidence, sample_posterior
 from routecast.calibration.caps import find_caps
-from routecast.calibration.fitted import FittedLaw, FittedRouter, Parameter
+from routecast.calibration.fitted import FittedLaw, FittedRouter, Parameter, falls
 from routecast.calibration.forward import BYTE_SHAPE, DEVICE_SHAPES, POLL_SHAPE, Conditions, log_throughput
 from routecast.calibration.priors import Priors, read_priors
 from routecast.contention import LAWS, Law, Shape
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +48,10 @@ _COARSE_STEP = 3
 _POLL_GRID = np.linspace(-0.1, 0.2, 16)
 _FIXED_SD = 1e-6
 _MIN_POLL_SD = 0.005
+_NOISE_GRID = (0.005, 0.01, 0.02, 0.04, 0.08)
+_TYPICAL_NOISE_RATIO, _NOISE_SD = 0.008, 0.6
+"""Repeatability of published measurements: median, and standard deviation of its logarithm."""
+_SMALLEST_WIRE_BYTES = 64.0 + WIRE_OVERHEAD_BYTES
 
 
 def fit(
@@ -90,8 +95,12 @@ def fit(
     caps = find_caps(points, noise_ratio=Measurements.of(points, noise_ratio).noise_ratio)
     measurements = Measurements.of(caps.points, noise_ratio)
     measurements, outliers = _without_outliers(measurements, prior, poll, priors.scales)
+    if noise_ratio is None and not measurements.is_repeated:
+        noise_ratio = _learnt_noise_ratio(measurements, outliers, prior, poll, priors.scales)
+        measurements = measurements.with_noise_ratio(noise_ratio, outliers)
     evidence = _evidence(measurements, [LAWS[law] for law in prior], poll)[0] + priors.scales.log_weights()
     weights = law_weights([float(np.logaddexp.reduce(row)) for row in evidence], list(prior.values()))
+    weights = _without_unseen_falls(weights, prior, measurements.points)
     conditions = Conditions.of_measured(measurements.points)
     discrepancy = Discrepancy.of(measurements.points, measurements.noise)
     fitted = []
@@ -199,13 +208,66 @@ def _cells(evidence: Floats) -> NDArray[np.intp]:
     return np.concatenate([[np.argmax(weights)], spread, spread])
 
 
+def _of_frames(shape: Shape, points: Sequence[Point]) -> Shape:
+    """Return the prior of a limit in frames/s for the frames of the points.
+
+    Memory, buses and links pass bytes, descriptors and cards frames: for frames of more bytes than the smallest, the
+    limit is between that in frames and that in bytes.
+    """
+    if not shape.in_frames_per_s:
+        return shape
+    wire = [math.log((point.frame_bytes + WIRE_OVERHEAD_BYTES) / _SMALLEST_WIRE_BYTES) for point in points]
+    half = 0.5 * max(math.fsum(wire) / len(wire), 0.0)
+    return replace(shape, mean=shape.mean - half, sd=math.hypot(shape.sd, half))
+
+
+def _without_unseen_falls(weights: Floats, prior: Mapping[str, float], points: Sequence[Point]) -> Floats:
+    """Return the weights of the laws, where collapsing laws have at most their prior share if no rate falls.
+
+    A law that rises and falls between two points can pass through both exactly, and would promise a peak that nobody
+    measured. Whether cores share a queue under a lock is a fact to ask for (:mod:`routecast.calibration.facts`).
+    """
+    collapses = np.array([LAWS[law].collapses for law in prior])
+    is_known = any(falls(points)) or any(point.layout.shared_queue is not None for point in points)
+    prior_share = float(np.array(list(prior.values()))[collapses].sum() / sum(prior.values()))
+    share = float(weights[collapses].sum())
+    if is_known or share <= prior_share or share >= 1.0:
+        return weights
+    limited: Floats = np.where(collapses, weights * prior_share / share, weights * (1.0 - prior_share) / (1.0 - share))
+    return limited
+
+
 def _prior(measurements: Measurements, law: Law, poll: Shape) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of the parameters, with ``poll`` in place of :data:`POLL_SHAPE`."""
     cores = np.array([float(point.working_cores) for point in measurements.points])
     log_core_s = -float(np.mean(measurements.log_rates - np.log(cores)))
-    shapes = [BYTE_SHAPE, *law.shapes, *(poll if shape is POLL_SHAPE else shape for shape in DEVICE_SHAPES)]
+    shapes = [
+        BYTE_SHAPE,
+        *(_of_frames(shape, measurements.points) for shape in law.shapes),
+        *(poll if shape is POLL_SHAPE else shape for shape in DEVICE_SHAPES),
+    ]
     mean, sd = np.array([(log_core_s, _RATE_SD), *((shape.mean, shape.sd) for shape in shapes)]).T
     return mean, sd
+
+
+def _learnt_noise_ratio(
+    measurements: Measurements, outliers: Sequence[Point], prior: Mapping[str, float], poll: Shape, scales: Scales
+) -> float:
+    """Return the repeatability of a table without repetitions: the root of its mean variance given the points.
+
+    Its prior is that of published repetitions (:data:`REPEATABILITY_RATIO`); the residuals of the points from every law
+    and discrepancy weigh it.
+    """
+    log_prior = np.log(list(prior.values()))[:, None] + scales.log_weights()[::_COARSE_STEP]
+    scores = []
+    for ratio in _NOISE_GRID:
+        evidence, _ = _evidence(
+            measurements.with_noise_ratio(ratio, outliers), [LAWS[law] for law in prior], poll, step=_COARSE_STEP
+        )
+        weight = -0.5 * (math.log(ratio / _TYPICAL_NOISE_RATIO) / _NOISE_SD) ** 2
+        scores.append(weight + float(np.logaddexp.reduce(evidence + log_prior, axis=None)))
+    weights = np.exp(np.array(scores) - max(scores))
+    return math.sqrt(float(np.average(np.array(_NOISE_GRID) ** 2, weights=weights)))
 
 
 def _without_outliers(

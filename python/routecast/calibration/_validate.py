@@ -85,7 +85,10 @@ class Validation:
         for name, fitted, points in self._fitted_routers():
             repeatability = f"one measurement is taken to repeat within {fitted.noise_ratio:.1%}"
             prefix = f"{name}: " if name and len(self.series) > 1 else ""
-            notes += [f"{prefix}{note}" for note in (repeatability, *fitted.warnings, *fitted.remarks(points))]
+            notes += [
+                f"{prefix}{note}"
+                for note in (repeatability, *fitted.warnings, *fitted.humps(points), *fitted.remarks(points))
+            ]
         return tuple(notes)
 
     @cached_property

@@ -38,6 +38,9 @@ _BELOW_LINE_RATE, _ABOVE_LINE_RATE = 0.003, 0.0005
 _MIN_EQUAL_RATIO, _MAX_EQUAL_RATIO = 0.015, 0.05
 """Least and greatest relative spread of equal rates; between them, twice the repeatability of the table."""
 _MIN_CORE_COUNTS = 2
+_MIN_FLAT_COUNTS = 3
+"""Numbers of cores with one bit rate for one frame size, from which it is a cap if the rates of other frames grow."""
+_FLAT_RATIO = 1.5
 _MIN_FRAME_SIZES = 2
 _MIN_SINGLE_COUNT_SIZES = 3
 """Frame sizes of equal bit rates on one number of cores, from which no cost per byte of the cores explains them."""
@@ -127,13 +130,20 @@ def _bits_cap(points: Sequence[Point], equal_ratio: float) -> Cap | None:
     for rate_bps, ports in _line_rates_near(top_bps, equal_ratio):
         rows = tuple(point for point in points if abs(_l1_bps(point) / rate_bps - 1.0) <= equal_ratio)
         exact = [point for point in rows if _is_at(_l1_bps(point) / rate_bps)]
-        if _is_equal_over(rows) or any(not _is_of_the_cores(row, points) for row in exact):
+        if _is_equal_over(rows) or _is_flat(rows) or any(not _is_of_the_cores(row, points) for row in exact):
             return Cap(kind="bits", rate=rate_bps, rows=rows, ports=ports)
     rows = tuple(point for point in points if _l1_bps(point) >= top_bps * (1.0 - 2.0 * equal_ratio))
-    if not _is_equal_over(rows):
+    grows = any(point.throughput_pps > max(row.throughput_pps for row in rows) for point in points)
+    if not _is_equal_over(rows) and not (grows and _is_flat(rows, _MIN_FLAT_COUNTS)):
         return None
     middle_bps = math.exp(sum(math.log(_l1_bps(point)) for point in rows) / len(rows))
     return Cap(kind="bits", rate=middle_bps, rows=rows)
+
+
+def _is_flat(rows: Sequence[Point], min_counts: int = _MIN_CORE_COUNTS) -> bool:
+    """Whether equal rates are on numbers of cores so far apart that those of the cores would differ."""
+    counts = {row.working_cores for row in rows}
+    return len(counts) >= min_counts and max(counts) >= _FLAT_RATIO * min(counts)
 
 
 def _is_of_the_cores(row: Point, points: Sequence[Point]) -> bool:

@@ -64,6 +64,8 @@ _LINE_RATE_NOISE_RATIO = 0.0025
 TOLERANCE_RATIO = 0.005
 """A rate reaches a goal if it is this much less, as clocks of links differ, searches end in steps and figures are
 rounded: a router at line rate reaches the line rate."""
+_BEYOND_SD = 3.0
+"""Standard deviations of a measurement beyond the measured rates beside it, from which a prediction is named."""
 _LOG_TOLERANCE = 1e-9
 """Difference of logarithms of rates that counts as none."""
 _LARGE_DISCREPANCY = 0.25
@@ -327,7 +329,7 @@ class FittedRouter:
         ]
         sentences += [
             f"{_describe(more)} is less than {_describe(fewer)}: with more cores it may fall further"
-            for fewer, more in _falls(others)
+            for fewer, more in falls(others)
         ]
         sentences += self.contradictions
         sentences += [cap.text for cap in self.caps.found]
@@ -346,6 +348,29 @@ class FittedRouter:
         """Sentences on rows that cannot both be right: a wrong unit or row, which no calibration survives."""
         others = [point for point in self.points if point not in self.outliers]
         return tuple(f"{_describe(more)} contradicts {_describe(few)}: {why}" for few, more, why in _leaps(others))
+
+    def humps(self, points: Sequence[Point]) -> tuple[str, ...]:
+        """Return a sentence on each point whose prediction leaves the range of the measured rates beside it."""
+        sentences = []
+        for prediction in self.predict(points):
+            asked, rate_pps = prediction.point, prediction.throughput_pps
+            own = [p for p in self.points if p.frame_bytes == asked.frame_bytes and p not in self.outliers]
+            fewer = [point for point in own if point.working_cores < asked.working_cores]
+            more = [point for point in own if point.working_cores > asked.working_cores]
+            if not fewer or not more:
+                continue
+            ends = max(fewer, key=lambda p: p.working_cores), min(more, key=lambda p: p.working_cores)
+            low, high = sorted(point.throughput_pps for point in ends)
+            beyond = math.exp(_BEYOND_SD * self.noise_ratio)
+            if low / beyond <= rate_pps <= high * beyond:
+                continue
+            which = "above" if rate_pps > high else "below"
+            sentences.append(
+                f"{_cores(asked)} are predicted with {rate_pps / 1e6:.4g} Mpps, {which} the measured rates of "
+                f"{_cores(ends[0])} and {_cores(ends[1])}, {ends[0].throughput_pps / 1e6:.4g} and "
+                f"{ends[1].throughput_pps / 1e6:.4g} Mpps: nobody measured that; measure there"
+            )
+        return tuple(sentences)
 
     def remarks(self, points: Sequence[Point]) -> tuple[str, ...]:
         """Return a sentence if the rate may fall from the calibrated cores to the most cores of ``points``."""
@@ -602,7 +627,7 @@ class FittedRouter:
     def typical_weights(self) -> list[float]:
         """Weights of the laws for a point prediction; laws with a collapse count only if it was measured or stated."""
         calm = [fitted_law.weight * (not fitted_law.law.collapses) for fitted_law in self.fitted]
-        return [fitted_law.weight for fitted_law in self.fitted] if any(_falls(self.points)) or not any(calm) else calm
+        return [fitted_law.weight for fitted_law in self.fitted] if any(falls(self.points)) or not any(calm) else calm
 
     def log_core_rates(self, fitted_law: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
         """Return the logarithm of the rate of one core while ``busy`` cores work, (J, n) for the draws of a law."""
@@ -637,7 +662,7 @@ def _limit(point: Point, core_pps: Floats) -> Limit:
     return flow.limit
 
 
-def _falls(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
+def falls(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
     """Yield neighbouring points of one frame size if the point with more cores has the lower rate."""
     for fewer, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
         if more.frame_bytes == fewer.frame_bytes and more.throughput_pps < _FALL_RATIO * fewer.throughput_pps:

@@ -87,6 +87,7 @@ def size(
         notes.append(
             f"carried: {move.why}, within a factor of {factor:.3g} with 95 %; links and cards stay as they were"
         )
+    humps = fitted.humps([] if least is None else [at_cores(_at(fitted, target), least.cores)])
     return Sizing(
         series=fitted.series,
         target=target,
@@ -94,7 +95,14 @@ def size(
         least=least,
         facts=_facts(fitted, target, evaluated, noise_ratio, move),
         next=fitted.next_points(point_count, able=candidates, targets=[most_cores], goal_pps=target.forwarded_pps),
-        warnings=(*notes, *evidence.remarks, *fitted.warnings, *fitted.remarks([most_cores]), *describe_rates(points)),
+        warnings=(
+            *notes,
+            *evidence.remarks,
+            *fitted.warnings,
+            *humps,
+            *fitted.remarks([most_cores]),
+            *describe_rates(points),
+        ),
         bounds=tuple(bounds),
         recipe=Recipe(points=tuple(calibration_points), noise_ratio=noise_ratio) if move is None else None,
         conditions=_at(fitted, target),
