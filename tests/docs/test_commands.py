@@ -203,6 +203,9 @@ def test_every_command_of_the_readme_prints_it_from_the_wheel(tmp_path: Path, ty
     run_page(ROOT / "README.md", tmp_path / "work", typed_in)
 
 
+EXIT_CODE = re.compile(r"exit code (?P<code>\d+)$")
+
+
 def run_page(page: Path, work: Path, typed: Typed) -> None:
     """Run the commands of a page in an empty folder that gets the page's files."""
     text = page.read_text(encoding="utf-8")
@@ -222,8 +225,11 @@ def run_page(page: Path, work: Path, typed: Typed) -> None:
             continue
         with alone_on_the_test_bed() if on_wire else nullcontext():
             done = typed(work, command)
-        assert done.returncode == 0, f"$ {step.command}\n{done.stdout}{done.stderr}"
         printed = done.stdout.splitlines()
+        code = EXIT_CODE.search(step.shown[-1]) if step.shown else None
+        if code:  # the page shows what the command leaves with, as stderr says it
+            printed += done.stderr.splitlines()[-1:]
+        assert done.returncode == (int(code["code"]) if code else 0), f"$ {step.command}\n{done.stdout}{done.stderr}"
         if step.shown and REWRITE:
             before, after = "\n".join(step.shown), "\n".join(renewed(step.shown, printed))
             page.write_text(page.read_text(encoding="utf-8").replace(before, after, 1), encoding="utf-8")
