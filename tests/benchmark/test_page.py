@@ -56,6 +56,17 @@ def test_the_answer_says_whether_it_complies_and_the_statement_has_every_deviati
     assert re.search(r"<tr class='strong'><td[^>]*>RFC 2544</td><td[^>]*>26.2</td><td[^>]*>MUST", html)
 
 
+def test_the_page_opens_with_one_sentence_and_folds_the_others(html: str) -> None:
+    page = benchmark_page(results.whole())
+    first, others = page.answer_parts
+    assert first.startswith("Throughput: **")
+    assert first.count("Throughput:") == 1
+    assert f"{first} {others}" == page.answer
+    header = html[: html.index("</header>")]
+    assert header.count("<details") == 1
+    assert header.index("frames/s of") < header.index("<details") < header.index("ompliant with RFC 2544")
+
+
 def test_the_page_opens_with_the_answer_and_a_figure_and_deviations_come_before_tables() -> None:
     page = benchmark_page(results.whole())
     opening, *others = page.sections

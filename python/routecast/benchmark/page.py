@@ -182,6 +182,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
                 *((f"**{as_sentence(result.shared_cores)}**",) if result.shared_cores else ()),
             )
         ),
+        is_folded=not result.shared_cores,  # a disturbed run says so at once
         sections=tuple(sections),
         provenance=_provenance(result),
         source="RFC 2544, RFC 1242 and RFC 2285 define the terms; RFC 9004 replaces sec. 26.4, RFC 6201 sec. 26.6; RFC "

@@ -194,9 +194,15 @@ class Section:
         return cls(anchor=anchor, title=title, lead=lead, blocks=present)
 
 
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z*])")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page with a question, an answer and sections; ``provenance`` is pairs of name and value."""
+    """A page with a question, an answer and sections; ``provenance`` is pairs of name and value.
+
+    ``is_folded``: the page opens with the first sentence of the answer, and shows the others on demand.
+    """
 
     title: str
     question: str
@@ -204,6 +210,15 @@ class Page:
     sections: tuple[Section, ...]
     provenance: tuple[tuple[str, str], ...] = ()
     source: str = ""
+    is_folded: bool = False
+
+    @property
+    def answer_parts(self) -> tuple[str, str]:
+        """What the page opens with, and what it shows on demand."""
+        if not self.is_folded:
+            return self.answer, ""
+        first, *others = _SENTENCE_END.split(self.answer, maxsplit=1)
+        return first, "".join(others)
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the figures of the page, in order."""
