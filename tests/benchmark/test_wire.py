@@ -110,6 +110,7 @@ def test_every_kind_of_stream_is_forwarded(bed: Path, stream: Stream, undisturbe
     assert row.frame_bytes == (84 if stream.protocol == "IPv6" else 64)
 
 
+@pytest.mark.thorough  # the tester's own tests hold the same of one trial
 def test_a_device_slower_than_a_hundredth_of_its_wire_is_benchmarked(
     bed: Path, undisturbed: Callable[..., Any]
 ) -> None:
