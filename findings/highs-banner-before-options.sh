@@ -8,9 +8,10 @@
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for version in 1.15.1 1.16.0; do
+for package in highspy==1.15.1 highspy==1.16.0; do
+    version=${package#*==}
     python3 -m venv "$work/$version"
-    "$work/$version/bin/pip" install --quiet --disable-pip-version-check "highspy==$version"
+    "$work/$version/bin/pip" install --quiet --disable-pip-version-check "$package"
     "$work/$version/bin/python" -I - >"$work/$version.txt" <<'PYTHON'
 import highspy
 
