@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from routecast.calibration.counts import evaluated_counts
 from routecast.calibration.packs import read_packs
 from routecast.cli.run import run
 from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point
 from routecast.show.page import render_page
 from routecast.size import Count, Target, size
-from routecast.size._answer import evaluated_counts
 from routecast.size.board import run_size_board
 from routecast.size.views import size_page
 

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.calibration._discrepancy import Discrepancy, Measurements, Scales
-from routecast.calibration._posterior import law_weights, log_evidence, sample_posterior
-from routecast.calibration.caps import find_caps
+from routecast.calibration._posterior import law_weights, log_evidence, log_evidence_of_shifts, sample_posterior
+from routecast.calibration.caps import find_caps, with_queues
+from routecast.calibration.dealing import find_queues
 from routecast.calibration.fitted import FittedLaw, FittedRouter, Parameter, falls
 from routecast.calibration.forward import BYTE_SHAPE, DEVICE_SHAPES, POLL_SHAPE, Conditions, log_throughput
 from routecast.calibration.priors import Priors, read_priors
@@ -45,6 +46,8 @@ _OUTLIER_PROBABILITY = 0.01
 _OUTLIER_SD = 1.0
 _SUSPECT_SD = 2.0
 _COARSE_STEP = 3
+_LAWS_OF_QUEUES = 3
+"""The laws of most prior weight tell whether receive queues are dealt: their steps are no law's."""
 _POLL_GRID = np.linspace(-0.1, 0.2, 16)
 _FIXED_SD = 1e-6
 _MIN_POLL_SD = 0.005
@@ -94,11 +97,14 @@ def fit(
     prior = _prior_weights(laws or _laws_of_layout(points, priors), name, priors)
     caps = find_caps(points, noise_ratio=Measurements.of(points, noise_ratio).noise_ratio)
     measurements = Measurements.of(caps.points, noise_ratio)
+    if queues := _dealt_queues(measurements, prior, poll, priors.scales):
+        caps = replace(caps, queues=queues, points=tuple(with_queues(point, queues) for point in caps.points))
+        measurements = Measurements.of(caps.points, noise_ratio)
     measurements, outliers = _without_outliers(measurements, prior, poll, priors.scales)
     if noise_ratio is None and not measurements.is_repeated:
         noise_ratio = _learnt_noise_ratio(measurements, outliers, prior, poll, priors.scales)
         measurements = measurements.with_noise_ratio(noise_ratio, outliers)
-    evidence = _evidence(measurements, [LAWS[law] for law in prior], poll)[0] + priors.scales.log_weights()
+    evidence = _evidence([measurements], [LAWS[law] for law in prior], poll)[0][0] + priors.scales.log_weights()
     weights = law_weights([float(np.logaddexp.reduce(row)) for row in evidence], list(prior.values()))
     weights = _without_unseen_falls(weights, prior, measurements.points)
     conditions = Conditions.of_measured(measurements.points)
@@ -118,6 +124,7 @@ def fit(
                     *_prior(measurements, LAWS[law], poll),
                     draws=_DRAWS,
                     seed=seed + 1000 * index,
+                    touched=conditions.touched(LAWS[law]),
                 ),
                 weight=float(weight / weights[weights > _NEGLIGIBLE_WEIGHT].sum()),
                 cells=cells[1:],
@@ -169,7 +176,13 @@ def shared_poll(
         for name, weight in (priors or read_priors()).laws.items():
             forward = functools.partial(log_throughput, LAWS[name], conditions=conditions)
             prior = zip(*(_prior(measurements, LAWS[name], poll) for poll in fixed), strict=True)
-            evidence, _ = log_evidence(forward, measurements.log_rates, measurements.noise, *map(np.stack, prior))
+            evidence, _ = log_evidence(
+                forward,
+                measurements.log_rates,
+                measurements.noise,
+                *map(np.stack, prior),
+                touched=conditions.touched(LAWS[name]),
+            )
             by_law.append(math.log(weight) + evidence)
         score = score + np.logaddexp.reduce(by_law, axis=0)
     weights = np.exp(score - score.max())
@@ -180,24 +193,30 @@ def shared_poll(
 
 def evidence_by_scales(points: Sequence[Point], laws: Sequence[Law], *, noise_ratio: float | None = None) -> Floats:
     """Log evidence of each law by points, with each pair of scales of its discrepancy, (laws, cells)."""
-    return _evidence(Measurements.of(points, noise_ratio), laws, POLL_SHAPE)[0]
+    evidence: Floats = _evidence([Measurements.of(points, noise_ratio)], laws, POLL_SHAPE)[0][0]
+    return evidence
 
 
-def _evidence(measurements: Measurements, laws: Sequence[Law], poll: Shape, *, step: int = 1) -> tuple[Floats, Floats]:
-    """Log evidence of each law with each ``step``-th cell of the grid of scales, (laws, cells), and the residuals.
+def _evidence(
+    measurements: Sequence[Measurements], laws: Sequence[Law], poll: Shape, *, step: int = 1
+) -> tuple[Floats, Floats]:
+    """Log evidence of each law with each ``step``-th cell of the grid of scales, (m, laws, cells), and the residuals.
 
-    The residuals are of each point given the others, in standard deviations, (laws, cells, n).
+    The m measurements are of the same points with other noise. The residuals are of each point given the others, in
+    standard deviations, (m, laws, cells, n).
     """
-    whitening = Discrepancy.of(measurements.points, measurements.noise).whitening[::step]
+    points, log_rates = measurements[0].points, measurements[0].log_rates
+    whitening = np.concatenate([Discrepancy.of(points, each.noise).whitening[::step] for each in measurements])
     precision = np.sqrt((whitening**2).sum(axis=1))
-    conditions = Conditions.of_measured(measurements.points)
+    conditions = Conditions.of_measured(points)
     rows, residuals = [], []
     for law in laws:
         forward = functools.partial(log_throughput, law, conditions=conditions)
-        evidence, misfit = log_evidence(forward, measurements.log_rates, whitening, *_prior(measurements, law, poll))
-        rows.append(evidence)
-        residuals.append(np.einsum("rij,ri->rj", whitening, misfit) / precision)
-    return np.stack(rows), np.stack(residuals)
+        prior = _prior(measurements[0], law, poll)
+        evidence, misfit = log_evidence(forward, log_rates, whitening, *prior, touched=conditions.touched(law))
+        rows.append(evidence.reshape(len(measurements), -1))
+        residuals.append((np.einsum("rij,ri->rj", whitening, misfit) / precision).reshape(*rows[-1].shape, -1))
+    return np.stack(rows, axis=1), np.stack(residuals, axis=1)
 
 
 def _cells(evidence: Floats) -> NDArray[np.intp]:
@@ -259,15 +278,38 @@ def _learnt_noise_ratio(
     and discrepancy weigh it.
     """
     log_prior = np.log(list(prior.values()))[:, None] + scales.log_weights()[::_COARSE_STEP]
-    scores = []
-    for ratio in _NOISE_GRID:
-        evidence, _ = _evidence(
-            measurements.with_noise_ratio(ratio, outliers), [LAWS[law] for law in prior], poll, step=_COARSE_STEP
-        )
-        weight = -0.5 * (math.log(ratio / _TYPICAL_NOISE_RATIO) / _NOISE_SD) ** 2
-        scores.append(weight + float(np.logaddexp.reduce(evidence + log_prior, axis=None)))
-    weights = np.exp(np.array(scores) - max(scores))
-    return math.sqrt(float(np.average(np.array(_NOISE_GRID) ** 2, weights=weights)))
+    candidates = [measurements.with_noise_ratio(ratio, outliers) for ratio in _NOISE_GRID]
+    evidence, _ = _evidence(candidates, [LAWS[law] for law in prior], poll, step=_COARSE_STEP)
+    ratios = np.array(_NOISE_GRID)
+    weight = -0.5 * (np.log(ratios / _TYPICAL_NOISE_RATIO) / _NOISE_SD) ** 2
+    scores = weight + np.logaddexp.reduce((evidence + log_prior).reshape(len(ratios), -1), axis=1)
+    return math.sqrt(float(np.average(ratios**2, weights=np.exp(scores - scores.max()))))
+
+
+def _dealt_queues(measurements: Measurements, prior: Mapping[str, float], poll: Shape, scales: Scales) -> int | None:
+    """Return the receive queues that are dealt to the cores, if the points show them."""
+    conditions = Conditions.of_measured(measurements.points)
+    heaviest = sorted(prior.items(), key=lambda entry: -entry[1])[:_LAWS_OF_QUEUES]
+
+    def evidence(shifts: Floats) -> Floats:
+        whitening = Discrepancy.of(measurements.points, measurements.noise).whitening[::_COARSE_STEP]
+        scores = [
+            log_evidence_of_shifts(
+                functools.partial(log_throughput, LAWS[name], conditions=conditions),
+                measurements.log_rates,
+                whitening,
+                *_prior(measurements, LAWS[name], poll),
+                shifts,
+                touched=conditions.touched(LAWS[name]),
+            )
+            + math.log(weight)
+            for name, weight in heaviest
+        ]
+        by_law: Floats = np.logaddexp.reduce(scores, axis=0) + scales.log_weights()[::_COARSE_STEP, None]
+        total: Floats = np.logaddexp.reduce(by_law, axis=0)
+        return total
+
+    return find_queues(measurements.points, evidence)
 
 
 def _without_outliers(
@@ -281,23 +323,27 @@ def _without_outliers(
     laws = [LAWS[law] for law in prior]
     log_prior = np.log(list(prior.values()))[:, None] + scales.log_weights()[::_COARSE_STEP]
 
-    def evidence_and_residuals(measurements: Measurements) -> tuple[float, Floats]:
-        evidence, residuals = _evidence(measurements, laws, poll, step=_COARSE_STEP)
-        best = np.unravel_index(np.argmax(evidence + log_prior), evidence.shape)
-        return float(np.logaddexp.reduce(evidence + log_prior, axis=None)), residuals[best]
+    def evidence_and_residuals(candidates: Sequence[Measurements]) -> tuple[Floats, Floats]:
+        """Evidence of each of m measurements, (m,), and the residuals of the most probable law and cell, (m, n)."""
+        by_cell, residuals = _evidence(candidates, laws, poll, step=_COARSE_STEP)
+        scores = (by_cell + log_prior).reshape(len(candidates), -1)
+        best = residuals.reshape(*scores.shape, -1)[np.arange(len(candidates)), scores.argmax(axis=1)]
+        return np.logaddexp.reduce(scores, axis=1), best
 
     outliers: list[Point] = []
     while len(measurements.points) >= _POINTS_PER_OUTLIER * (len(outliers) + 1):
-        before, residuals = evidence_and_residuals(measurements)
+        (before,), (residuals,) = evidence_and_residuals([measurements])
         without = {
             point: measurements.with_noise(point, _OUTLIER_SD)
             for point, residual in zip(measurements.points, residuals, strict=True)
             if point not in outliers and abs(residual) > _SUSPECT_SD
         }
-        gains = {point: evidence_and_residuals(others)[0] - before for point, others in without.items()}
-        best = max(gains, key=lambda point: gains[point], default=None)
-        if best is None or gains[best] + math.log(_OUTLIER_PROBABILITY) < 0.0:
+        if not without:
             break
+        gains = evidence_and_residuals(list(without.values()))[0] - before
+        if gains.max() + math.log(_OUTLIER_PROBABILITY) < 0.0:
+            break
+        best = list(without)[int(gains.argmax())]
         outliers.append(best)
         measurements = without[best]
     return measurements, tuple(outliers)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
     Forward: TypeAlias = Callable[[Floats], Floats]
+    Touched: TypeAlias = NDArray[np.bool_] | None
 
 
 def law_weights(log_evidence: Sequence[float], prior_weight: Sequence[float]) -> Floats:
@@ -91,14 +92,22 @@ class Posterior:
 
 
 def sample_posterior(
-    forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats, *, draws: int, seed: int
+    forward: Forward,
+    measured: Floats,
+    noise: Floats,
+    prior_mean: Floats,
+    prior_sd: Floats,
+    *,
+    draws: int,
+    seed: int,
+    touched: Touched = None,
 ) -> Posterior:
     """Sample the posterior.
 
     ``forward``: (J, d) parameters to (J, n) predictions, on the scale of ``measured``; ``measured``: measured values
     (natural logarithms of rates); ``noise``: standard deviations, or a whitening for the most probable point and for
     each draw, where draws ``i`` and ``i + draws/2`` have the same; ``draws``: number of samples besides the most
-    probable point, even.
+    probable point, even; ``touched``: as for :func:`log_evidence`.
     """
     d, n = len(prior_mean), len(measured)
     random = np.random.default_rng(seed)
@@ -107,9 +116,9 @@ def sample_posterior(
         half = random.standard_normal((draws // 2, width))
         perturbations[1:] = np.concatenate([half, -half])
     whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
-    z, misfit, cost = _least_squares(whitened, anchors, targets)
+    z, misfit, cost = _least_squares(whitened, anchors, targets, touched)
     whitened = _whitened(forward, measured, noise[:1] if noise.ndim > 1 else noise, prior_mean, prior_sd)
-    jacobian = _jacobian(whitened, z[:1], misfit[:1])[0]
+    jacobian = _jacobian(whitened, z[:1], misfit[:1], touched)[0]
     information = jacobian.T @ jacobian
     eye = np.eye(d)
     covariance = np.linalg.inv(eye + information)
@@ -122,21 +131,51 @@ def sample_posterior(
 
 
 def log_evidence(
-    forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats
+    forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats, *, touched: Touched = None
 ) -> tuple[Floats, Floats]:
     """Return the evidence, (P,), and the whitened residuals of the most probable point, (P, n).
 
-    P is the number of priors, (P, d), or of whitenings, (P, n, n).
+    P is the number of priors, (P, d), or of whitenings, (P, n, n). ``touched``: whether a parameter changes any
+    prediction, (d,); None: each may. The others keep their priors, and are not differentiated by.
     """
     rows, d = max(len(np.atleast_2d(prior_mean)), len(noise) if noise.ndim > 1 else 1), prior_mean.shape[-1]
     whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
-    z, misfit, cost = _least_squares(whitened, np.zeros((rows, d)), np.zeros((rows, len(measured))))
-    jacobian = _jacobian(whitened, z, misfit)
+    z, misfit, cost = _least_squares(whitened, np.zeros((rows, d)), np.zeros((rows, len(measured))), touched)
+    jacobian = _jacobian(whitened, z, misfit, touched)
     information = np.einsum("jnd,jne->jde", jacobian, jacobian)
     evidence: Floats = -0.5 * cost - 0.5 * np.linalg.slogdet(np.eye(d) + information)[1]
     if noise.ndim > 1:
         evidence = evidence + np.log(np.einsum("rii->ri", noise)).sum(axis=1)
     return evidence, misfit
+
+
+def log_evidence_of_shifts(
+    forward: Forward,
+    measured: Floats,
+    noise: Floats,
+    prior_mean: Floats,
+    prior_sd: Floats,
+    shifts: Floats,
+    *,
+    touched: Touched = None,
+) -> Floats:
+    """Return the evidence of known shifts (K, n) of the predictions, for each of P whitenings (P, n, n): (P, K).
+
+    The predictions are taken to be linear in the parameters around the most probable point without a shift, so that
+    the least squares of all shifts have a closed form.
+    """
+    rows, d = len(noise), len(prior_mean)
+    whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
+    z, misfit, _ = _least_squares(whitened, np.zeros((rows, d)), np.zeros((rows, len(measured))), touched)
+    jacobian = _jacobian(whitened, z, misfit, touched)
+    normal = np.eye(d) + np.einsum("rnd,rne->rde", jacobian, jacobian)
+    shifted = misfit[:, None, :] + np.einsum("rij,qj->rqi", noise, shifts)
+    gradient = np.einsum("rnd,rqn->rqd", jacobian, shifted) + z[:, None, :]
+    gained = np.einsum("rqd,rde,rqe->rq", gradient, np.linalg.inv(normal), gradient)
+    cost = (shifted**2).sum(axis=2) + (z**2).sum(axis=1)[:, None] - gained
+    constant = np.log(np.einsum("rii->ri", noise)).sum(axis=1) - 0.5 * np.linalg.slogdet(normal)[1]
+    evidence: Floats = constant[:, None] - 0.5 * cost
+    return evidence
 
 
 def _whitened(forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats) -> Forward:
@@ -152,7 +191,9 @@ def _whitened(forward: Forward, measured: Floats, noise: Floats, prior_mean: Flo
     return misfit
 
 
-def _least_squares(whitened: Forward, anchors: Floats, targets: Floats) -> tuple[Floats, Floats, Floats]:
+def _least_squares(
+    whitened: Forward, anchors: Floats, targets: Floats, touched: Touched
+) -> tuple[Floats, Floats, Floats]:
     """Return the parameters, misfits and costs of the least squares of every row, by Levenberg-Marquardt."""
     rows, d = anchors.shape
 
@@ -169,7 +210,7 @@ def _least_squares(whitened: Forward, anchors: Floats, targets: Floats) -> tuple
     damping = np.full(rows, _FIRST_DAMPING)
     eye = np.eye(d)
     for _ in range(_STEPS):
-        jacobian = _jacobian(whitened, z, misfit)
+        jacobian = _jacobian(whitened, z, misfit, touched)
         gradient = np.einsum("jnd,jn->jd", jacobian, misfit - targets) + (z - anchors)
         normal = np.einsum("jnd,jne->jde", jacobian, jacobian) + eye
         normal_damped = normal + damping[:, None, None] * (normal * eye)
@@ -186,9 +227,13 @@ def _least_squares(whitened: Forward, anchors: Floats, targets: Floats) -> tuple
     return z, misfit, best
 
 
-def _jacobian(whitened: Forward, z: Floats, misfit: Floats) -> Floats:
+def _jacobian(whitened: Forward, z: Floats, misfit: Floats, touched: Touched) -> Floats:
     rows, d = z.shape
-    moved = z[:, None, :] + _DIFFERENCE * np.eye(d)
-    result = whitened(moved.reshape(rows * d, d)).reshape(rows, d, -1)
+    steps = _DIFFERENCE * (np.eye(d) if touched is None else np.eye(d)[touched])
+    result = whitened((z[:, None, :] + steps).reshape(-1, d)).reshape(rows, len(steps), -1)
     columns: Floats = (result - misfit[:, None, :]).transpose(0, 2, 1) / _DIFFERENCE
-    return columns
+    if touched is None:
+        return columns
+    jacobian = np.zeros((rows, columns.shape[1], d))
+    jacobian[:, :, touched] = columns
+    return jacobian

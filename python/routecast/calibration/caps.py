@@ -98,10 +98,32 @@ class Caps:
 
     points: tuple[Point, ...]
     found: tuple[Cap, ...] = ()
+    # Receive queues that the rates show to be dealt to the cores (routecast.calibration.dealing); None: none are shown.
+    queues: int | None = None
 
     def applied(self, point: Point) -> Point:
-        """Return a point of the same router with the caps where it states none."""
-        return _with_caps(point, self.found)
+        """Return a point of the same router with the caps and queues where it states none."""
+        return _with_caps(with_queues(point, self.queues), self.found)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Sentences on what was found."""
+        dealt = () if self.queues is None else (_queues_text(self.queues),)
+        return (*(cap.text for cap in self.found), *dealt)
+
+
+def with_queues(point: Point, queues: int | None) -> Point:
+    """Return a point whose receive queues are dealt to the cores, unless it states them or has crafted flows."""
+    if queues is None or point.layout.queues is not None or point.flows is not None:
+        return point
+    return replace(point, layout=replace(point.layout, queues=queues))
+
+
+def _queues_text(queues: int) -> str:
+    return (
+        f"the rates rise in the steps of {queues} receive queues that are dealt to the cores in turn: the fullest core "
+        "limits. Give each core a queue, or state queues"
+    )
 
 
 def find_caps(points: Sequence[Point], *, noise_ratio: float) -> Caps:

@@ -264,8 +264,20 @@ class FittedRouter:
         """Return draws of the logarithm of the rate at n points, by law.
 
         The first list has (J, n) draws at the mean discrepancy, the second (C·J, n) draws with random discrepancies.
-        The array has the weights of the draws of the second list.
+        The array has the weights of the draws of the second list. The last draws are kept, since predictions and
+        chances are of the same.
         """
+        key = (tuple(points), ceilings)
+        if key not in self._last_draws:
+            self._last_draws.clear()
+            self._last_draws[key] = self._new_draws(points, ceilings)
+        return self._last_draws[key]
+
+    @cached_property
+    def _last_draws(self) -> dict[tuple[tuple[Point, ...], bool], tuple[list[Floats], list[Floats], Floats]]:
+        return {}
+
+    def _new_draws(self, points: Sequence[Point], ceilings: bool) -> tuple[list[Floats], list[Floats], Floats]:
         count = len(points)
         points = [self.caps.applied(point) for point in points]
         beyond, doublings = self._beyond(points if ceilings else ())
@@ -332,7 +344,7 @@ class FittedRouter:
             for fewer, more in falls(others)
         ]
         sentences += self.contradictions
-        sentences += [cap.text for cap in self.caps.found]
+        sentences += self.caps.texts
         large_discrepancy_weight = sum(
             fitted_law.weight * float(np.mean(self.discrepancy.smooth[fitted_law.cells] >= _LARGE_DISCREPANCY))
             for fitted_law in self.fitted
@@ -438,11 +450,13 @@ class FittedRouter:
         """Build the calibrated router with ``cores`` cores, by default with links, ports and cards of :attr:`machine`.
 
         T_c and T_d are medians. The contention table makes the service time of a frame of ``frame_bytes`` bytes equal
-        to the average over all laws for each number of busy cores.
+        to the average over all laws for each number of busy cores. Where receive queues are dealt to the cores, every
+        core is as slow as the fullest one is.
         """
         values = self.parameters
         per_packet_s, per_byte_s = values["T_c"].value, values["T_d"].value
-        seconds = self._service_s(cores, frame_bytes)
+        useful_ratio = self.machine.layout.useful_ratio(cores)  # of the fullest core, taken as that of every core
+        seconds = self._service_s(cores, frame_bytes) / useful_ratio
         scale = float(seconds[0]) / (per_packet_s + per_byte_s * frame_bytes)
         service = ServiceCost(per_packet_s=per_packet_s * scale, per_byte_s=per_byte_s * scale)
         table = seconds / seconds[0]
@@ -595,7 +609,7 @@ class FittedRouter:
     @cached_property
     def _max_cores(self) -> float:
         """Number of cores beyond which the rate grows at most with the cores; infinite if the points grew faster."""
-        core_rates = sorted((p.working_cores, p.throughput_pps / p.working_cores) for p in self.points)
+        core_rates = sorted((p.working_cores, _core_pps(p)) for p in self.points)
         grew = any(
             more > few and rate > _SUPERLINEAR_RATIO * before
             for (few, before), (more, rate) in itertools.pairwise(core_rates)
@@ -669,10 +683,15 @@ def falls(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
             yield fewer, more
 
 
+def _core_pps(point: Point) -> float:
+    """Return the rate of a core in the time that is useful."""
+    return point.throughput_pps / (point.working_cores * point.layout.useful_ratio(point.working_cores))
+
+
 def _leaps(points: Sequence[Point]) -> Iterator[tuple[Point, Point, str]]:
     """Yield pairs of points with contradictory rates, and the reason."""
     for few, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
-        core_ratio = more.throughput_pps / more.working_cores / (few.throughput_pps / few.working_cores)
+        core_ratio = _core_pps(more) / _core_pps(few)
         if few.frame_bytes == more.frame_bytes and core_ratio > _LEAP_RATIO:
             yield few, more, f"each core would forward {core_ratio:.3g} times as much; look for a wrong unit or row"
     for short, long in itertools.pairwise(sorted(points, key=lambda p: (p.working_cores, p.frame_bytes))):

@@ -192,6 +192,21 @@ class Conditions:
             bus_byte_per_s=np.array([_bus_byte_per_s(point) for point in points]),
         )
 
+    def touched(self, law: Law) -> NDArray[np.bool_]:
+        """Whether each parameter of a law, (d,), can change a rate at these conditions.
+
+        Queues, rings, cards and buses that are not there leave those of the devices without effect.
+        """
+        has_bus = bool((self.bus_byte_per_s < _NO_LIMIT).any())
+        devices = {
+            POLL_SHAPE: bool(self.further_queues.any()),
+            FOREIGN_SHAPE: bool(self.foreign_ratio.any()),
+            NIC_SHAPE: bool((self.nic_cap_pps < _NO_LIMIT).any()),
+            BUS_SHAPE: has_bus,
+            DESCRIPTORS_SHAPE: has_bus,
+        }
+        return np.array([True] * (COMMON_PARAMETERS + len(law.shapes)) + [devices[shape] for shape in DEVICE_SHAPES])
+
     @classmethod
     def of_measured(cls, points: Sequence[Point]) -> Conditions:
         """Collect the conditions of measured points, without links and cards that are far faster than measured rates.

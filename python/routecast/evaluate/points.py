@@ -71,6 +71,8 @@ class Layout:
     * Transmit rings that a driver picks by ``hash % rings`` while the card picks receive rings by seven bits of the
       hash: ``1 - gcd(k, 128)/k`` of the frames leave by the ring of another core, whose lock costs a share of a
       frame's time.
+    * Receive queues that are dealt to the cores in turn: the fullest of k cores has ``ceil(q/k)`` of q queues and
+      limits, so k cores do what ``q/ceil(q/k)`` would, a sawtooth over the cores.
     * A queue that several cores put frames into or take them from may let them collapse (the law of a lock).
     """
 
@@ -80,6 +82,10 @@ class Layout:
     narrow_cores: int = 1
     transmits_by_modulo: bool = field(
         "Whether the driver picks transmit rings by the remainder of the hash", default=False
+    )
+    queues: int | None = field(
+        "Receive queues, with equal shares of the frames, that are dealt to the cores in turn; None: as many as cores",
+        default=None,
     )
     # Whether frames pass a queue that several cores put them into or take them from, under a lock; None: not known.
     shared_queue: bool | None = None
@@ -113,9 +119,17 @@ class Layout:
         --------
         >>> Layout(narrow_share_ratio=0.5, narrow_cores=2).useful_ratio(4)
         0.6666666666666666
+        >>> [round(Layout(queues=16).useful_ratio(cores), 2) for cores in (4, 6, 8, 15, 16)]
+        [1.0, 0.89, 1.0, 0.53, 1.0]
         """
         crowding = max(cores / self.narrow_cores, 1.0)
-        return 1.0 / (self.narrow_share_ratio * crowding + 1.0 - self.narrow_share_ratio)
+        useful_ratio = 1.0 / (self.narrow_share_ratio * crowding + 1.0 - self.narrow_share_ratio)
+        return useful_ratio * dealt_ratio(self.queues, cores)
+
+
+def dealt_ratio(queues: int | None, cores: int) -> float:
+    """Share of the time of cores that is useful when the core with the most of the dealt queues limits."""
+    return 1.0 if queues is None else queues / (cores * math.ceil(queues / cores))
 
 
 class Unit(NamedTuple):
@@ -210,6 +224,9 @@ COLUMNS: Final[Mapping[str, PointColumn]] = {
         _FRAME_RATES,
     ),
     "shared_queue": PointColumn("yes or no: whether several cores use one queue under a lock; empty: not known"),
+    "queues": PointColumn(
+        "receive queues that are dealt to the cores in turn, a whole number >= 1; empty: not known, or one a core"
+    ),
     "transmit_ring": PointColumn("modulo (the driver picks hash % rings) or own (each core has its own); empty: own"),
     "series": PointColumn("name of the machine and function that the point belongs to; empty: one series"),
     "calibrate": PointColumn("true or false; empty: false; without this column all rows with a rate calibrate"),
@@ -282,7 +299,7 @@ _NO: Final = frozenset({"", "false", "no", "0"})
 _RINGS: Final = frozenset({"modulo", "own"})
 _BETWEEN_WORDS: Final = re.compile(r"[\s\-_()\[\]]+")
 _COMMA_IN_NUMBER: Final = re.compile(r"\d,\d")
-_MAX_CORES, _MAX_FLOWS, _MAX_PORTS = 4096, 10**9, 1024
+_MAX_CORES, _MAX_FLOWS, _MAX_PORTS, _MAX_QUEUES = 4096, 10**9, 1024, 65_536
 _SMALLEST_FRAME_BYTES, _LONGEST_FRAME_BYTES = 64.0, 65_535.0
 _MAX_CELLS = 2_000_000
 _MEASURING_SLACK = 1.01
@@ -848,6 +865,7 @@ class _RowReader:
             layout=Layout(
                 shared_queue=cell("shared_queue", _yes_or_no, None),
                 transmits_by_modulo=cell("transmit_ring", _ring, "own") == "modulo",
+                queues=cell("queues", _whole_number(_MAX_QUEUES), None),
             ),
         )
         if len(problems) > before or self._doubt(row, number, point):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from routecast.calibration.facts import OpenFact
-from routecast.calibration.fitted import sparse_counts
+from routecast.calibration.counts import SAME_CHANCE, Count, cores
+from routecast.calibration.forecast import FactAnswer
 from routecast.calibration.next_points import NextPoint
 from routecast.calibration.recipe import Recipe, conditions_of
 from routecast.errors import QuantityProblem
@@ -69,88 +68,8 @@ class Target:
         return self.rate_pps * (1.0 - self.loss_ratio)
 
 
-_SAME_CHANCE = 0.005
-"""Difference of probabilities below which only one is stated."""
 _BEST_CHANCE = 0.5
 """Probability from which the best count is named first, although it is less than wanted."""
-_MAX_EVALUATED = 128
-"""Up to this number, all counts are evaluated."""
-
-
-def evaluated_counts(
-    candidates: Sequence[int], evaluate: Callable[[Sequence[int]], Sequence[Count]], is_enough: Callable[[Count], bool]
-) -> tuple[Count, ...]:
-    """Evaluate ascending counts of cores, all of them if they are at most 128.
-
-    Of more counts, evaluate a sample that is sparser for larger counts, then, in the same way, the counts between the
-    first sufficient count and the previous one.
-    """
-    counts: dict[int, Count] = {}
-    remaining = list(candidates)
-    while remaining:
-        selected = remaining
-        if len(remaining) > _MAX_EVALUATED:
-            selected = [remaining[number - 1] for number in sparse_counts(len(remaining))]
-        evaluated = evaluate(selected)
-        counts |= {count.cores: count for count in evaluated}
-        first_enough = next((count.cores for count in evaluated if is_enough(count)), None)
-        if selected is remaining or first_enough is None:
-            break
-        last_insufficient = max((cores for cores in selected if cores < first_enough), default=0)
-        remaining = [cores for cores in remaining if last_insufficient < cores < first_enough]
-    return tuple(counts[cores] for cores in sorted(counts))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
-    """A number of cores, with its probability to meet the target, and its rate with the 95 % interval in frames/s.
-
-    A router that is described but not measured has no probability (None) and no interval (NaN). ``outside`` names the
-    conditions beyond the measurements: cores, frames, link, host. ``latency_s`` is the quantity of the first bound and
-    ``power_w`` the power, both at the target, and NaN if unknown. ``probability`` counts ceilings that no row shows
-    (:mod:`routecast.calibration.ceilings`); ``probability_if_cores_limit`` is that without them.
-    """
-
-    cores: int
-    probability: float | None
-    rate_pps: float
-    low_pps: float
-    high_pps: float
-    limit: str
-    outside: tuple[str, ...]
-    latency_s: float = math.nan
-    power_w: float = math.nan
-    probability_if_cores_limit: float | None = None
-
-    @property
-    def chance(self) -> float:
-        """The probability; 0 if it is not known."""
-        return self.probability or 0.0
-
-    @property
-    def chances_text(self) -> str:
-        """The probability, and the one without unseen ceilings if it differs."""
-        bare = self.probability_if_cores_limit
-        if bare is None or bare - self.chance < _SAME_CHANCE:
-            return f"{self.chance:.3g}"
-        return f"{bare:.3g} if nothing but the cores limits; {self.chance:.3g} with the ceilings of the shipped tables"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactAnswer:
-    """A fact that the points leave open, and the least number of cores for each answer; None: no count is certain."""
-
-    fact: OpenFact
-    least_cores: Mapping[str, int | None]
-
-    @property
-    def text(self) -> str:
-        """The question, with the interval and the number of cores for both answers."""
-        counts = (
-            f"{answer}: {'no count is certain' if count is None else cores(count)}"
-            for answer, count in self.least_cores.items()
-        )
-        return f"{self.fact.text}. Least cores with {'; '.join(counts)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +184,7 @@ class Sizing:
                     f"measurement at {cores(best.cores)}"
                 )
             sentences = f"{self._no_count} forwards {goal} with a probability of {ratio}: "
-            if best.chance < _SAME_CHANCE:
+            if best.chance < SAME_CHANCE:
                 fastest = max(self.counts, key=lambda count: count.rate_pps)
                 sentences += f"at most {fastest.rate_pps / 1e6:.4g} Mpps, with {cores(fastest.cores)}"
             else:
@@ -380,11 +299,6 @@ class Sizing:
             "next": plain([point.to_json() for point in self.next]),
             "remarks": list(self.remarks),
         }
-
-
-def cores(count: int) -> str:
-    """Write a number of cores."""
-    return f"{count} core{'s' if count != 1 else ''}"
 
 
 def describe_point(point: Point) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from routecast.calibration.counts import Count, cores, evaluated_counts
 from routecast.errors import FileProblem, FitProblem, Problem, RoutecastError
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 from routecast.evaluate.sweep import even_flows, trial_past_transient
@@ -24,7 +25,7 @@ from routecast.router.files import build_router, router_table
 from routecast.router.model import RouterModel
 from routecast.router.performance import at_frequency
 from routecast.router.variants import vary
-from routecast.size._answer import Count, LatencyAnswer, Sizing, Target, cores, evaluated_counts
+from routecast.size._answer import LatencyAnswer, Sizing, Target
 
 __all__ = ["RouterOf", "at_clock", "clocks_of", "router_of_document", "router_of_function", "size_router"]
 

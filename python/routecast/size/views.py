@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from routecast.calibration.counts import Count, cores
 from routecast.calibration.next_points import describe_precision
 from routecast.quantity import format_span
 from routecast.show.figures import Axis, Figure, Line, Points
 from routecast.show.page import Folded, Listing, Live, Notice, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled
-from routecast.size._answer import Count, Sizing, cores, describe_point
+from routecast.size._answer import Sizing, describe_point
 from routecast.size.board import SizeBoard
 
 __all__ = [

@@ -157,6 +157,7 @@ def _table(rows: _Rows, source: str) -> str:
             "throughput_pps": f"{_rate_pps(row):.10g}",
             "nic_cap_pps": "" if row[0].nic_cap_pps is None else f"{row[0].nic_cap_pps:.10g}",
             "shared_queue": shared[row[0].layout.shared_queue],
+            "queues": row[0].layout.queues or "",
             "transmit_ring": "modulo" if row[0].layout.transmits_by_modulo else "",
         }
         for (flows, size), row in rows.items()
