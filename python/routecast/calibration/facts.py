@@ -11,7 +11,7 @@ from routecast.calibration.priors import Priors
 from routecast.evaluate.points import Point
 from routecast.quantity.schema import field, value
 
-__all__ = ["OpenFact", "open_facts", "with_shared_queue"]
+__all__ = ["OpenFact", "open_facts", "refitted", "with_shared_queue"]
 
 Interval = tuple[float, float]
 _SHARED_QUEUE = "do several cores use one queue under a lock (column shared_queue, yes or no)?"
@@ -41,19 +41,24 @@ class OpenFact:
 
 
 def open_facts(
-    fitted: FittedRouter, points: Sequence[Point], *, noise_ratio: float | None = None, priors: Priors | None = None
+    fitted: FittedRouter,
+    points: Sequence[Point],
+    *,
+    noise_ratio: float | None = None,
+    priors: Priors | None = None,
+    refits: Mapping[str, FittedRouter] | None = None,
 ) -> tuple[OpenFact, ...]:
     """Return the open facts that would change the interval of the point with the most cores.
 
-    ``noise_ratio`` and ``priors`` are those of the :func:`routecast.calibration.fit` that returned ``fitted``.
+    ``noise_ratio`` and ``priors`` are those of the :func:`routecast.calibration.fit` that returned ``fitted``;
+    ``refits``: what :func:`refitted` returns for them, if it is known.
     """
     point = max(points, key=lambda point: point.cores, default=None)
-    if point is None or any(known_point.layout.shared_queue is not None for known_point in fitted.points):
+    if point is None or not is_open(fitted):
         return ()
-    intervals = {
-        answer: _interval(_refit(fitted, is_shared, noise_ratio, priors), point)
-        for answer, is_shared in _ANSWERS.items()
-    }
+    if refits is None:
+        refits = refitted(fitted, noise_ratio=noise_ratio, priors=priors)
+    intervals = {answer: _interval(refit, point) for answer, refit in refits.items()}
     present = _interval(fitted, point)
     if all(abs(_log_width(ends) / _log_width(present) - 1.0) < _MIN_WIDTH_CHANGE for ends in intervals.values()):
         return ()
@@ -68,9 +73,22 @@ def open_facts(
     )
 
 
-def _refit(fitted: FittedRouter, is_shared: bool, noise_ratio: float | None, priors: Priors | None) -> FittedRouter:
-    refitted = fit(with_shared_queue(fitted.points, is_shared), noise_ratio=noise_ratio, priors=priors)
-    return replace(refitted, carry=fitted.carry)
+def is_open(fitted: FittedRouter) -> bool:
+    """Whether the points leave a fact open."""
+    return all(point.layout.shared_queue is None for point in fitted.points)
+
+
+def refitted(
+    fitted: FittedRouter, *, noise_ratio: float | None = None, priors: Priors | None = None
+) -> dict[str, FittedRouter]:
+    """Return the calibration for each answer to the open fact; none if no fact is open."""
+    if not is_open(fitted):
+        return {}
+    answers = {
+        answer: fit(with_shared_queue(fitted.points, is_shared), noise_ratio=noise_ratio, priors=priors)
+        for answer, is_shared in _ANSWERS.items()
+    }
+    return {answer: replace(refit, carry=fitted.carry) for answer, refit in answers.items()}
 
 
 def with_shared_queue(points: Sequence[Point], is_shared: bool) -> list[Point]:

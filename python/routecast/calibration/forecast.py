@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from routecast.calibration.carried import Carry, carried
 from routecast.calibration.counts import Count, cores, evaluated_counts
 from routecast.calibration.evidence import Evidence
-from routecast.calibration.facts import OpenFact, open_facts, with_shared_queue
+from routecast.calibration.facts import OpenFact, open_facts, refitted
 from routecast.calibration.fitted import TOLERANCE_RATIO, FittedRouter, at_cores
 from routecast.calibration.next_points import NextPoint
 from routecast.calibration.recipe import Recipe
@@ -114,7 +114,7 @@ def forecast(
     if not allowed or allowed[0] < 1:
         raise FitProblem("", "give at least one number of cores to choose from, each 1 or more")
     recipe = Recipe(points=tuple(calibrating(points)), noise_ratio=noise_ratio)
-    fitted = _fitted(recipe, move)
+    fitted = recipe.fitted() if move is None else carried(recipe.fitted(), move)
     conditions = _conditions(fitted, goal)
     held_out = [point for point in points if point not in recipe.points and math.isfinite(point.throughput_pps)]
     evidence = Evidence.of(fitted, conditions, goal.rate_pps, held_out) if move is None else Evidence()
@@ -139,7 +139,7 @@ def forecast(
         series=fitted.series,
         counts=evaluated,
         least=least,
-        facts=_facts(fitted, conditions, goal, least or evaluated[-1], evaluated, noise_ratio, move),
+        facts=_facts(fitted, conditions, goal, least or evaluated[-1], evaluated, noise_ratio),
         next=fitted.next_points(next_points, able=candidates, targets=[most], goal_pps=goal.rate_pps),
         remarks=(
             *notes,
@@ -155,11 +155,6 @@ def forecast(
         recipe=recipe if move is None else None,
         service_s=math.nan if least is None else fitted.service_s(least.cores, goal.frames.mean_bytes),
     )
-
-
-def _fitted(recipe: Recipe, move: Carry | None) -> FittedRouter:
-    fitted = recipe.fitted()
-    return fitted if move is None else carried(fitted, move)
 
 
 def _conditions(fitted: FittedRouter, goal: Goal) -> Point:
@@ -209,19 +204,27 @@ def _facts(
     compared: Count,
     counts: Sequence[Count],
     noise_ratio: float | None,
-    move: Carry | None,
 ) -> tuple[FactAnswer, ...]:
     """Return the facts that the points leave open and that change the interval of a count, each with both answers."""
-    answers = []
-    for fact in open_facts(fitted, [at_cores(conditions, compared.cores)], noise_ratio=noise_ratio):
-        least_by_answer: dict[str, int | None] = {}
-        for answer, is_shared in (("no", False), ("yes", True)):
-            stated = tuple(with_shared_queue(fitted.points, is_shared))
-            refitted = _fitted(Recipe(points=stated, noise_ratio=noise_ratio), move)
-            recounted = _counts(refitted, _conditions(refitted, goal), goal, [count.cores for count in counts])
-            least_by_answer[answer] = next((count.cores for count in recounted if goal.is_met(count)), None)
-        answers.append(FactAnswer(fact=fact, least_cores=least_by_answer))
-    return tuple(answers)
+    refits = refitted(fitted, noise_ratio=noise_ratio)
+    facts = open_facts(fitted, [at_cores(conditions, compared.cores)], noise_ratio=noise_ratio, refits=refits)
+    least_cores = {
+        answer: next(
+            (
+                count.cores
+                for count, chance in zip(counts, _chances(refit, goal, counts), strict=True)
+                if chance >= goal.confidence_ratio
+            ),
+            None,
+        )
+        for answer, refit in (refits.items() if facts else ())
+    }
+    return tuple(FactAnswer(fact=fact, least_cores=least_cores) for fact in facts)
+
+
+def _chances(fitted: FittedRouter, goal: Goal, counts: Sequence[Count]) -> tuple[float, ...]:
+    conditions = _conditions(fitted, goal)
+    return fitted.chances([at_cores(conditions, count.cores) for count in counts], goal.rate_pps)
 
 
 def _cap_text(point: Point, goal: Goal) -> str:

@@ -271,7 +271,7 @@ def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepan
     ``discrepancy`` (J, n) is that of the cores from the law; it leaves the limits by links and cards as they are.
     """
     c = conditions
-    k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
+    k = c.cores[None]
     poll, foreign, nic, bus, descriptors = (theta[:, column, None] for column in range(-len(DEVICE_SHAPES), 0))
     relative_rate = c.useful_ratio / (1.0 + poll * c.further_queues + np.exp(foreign) * c.foreign_ratio)
     if discrepancy is not None:
@@ -283,7 +283,8 @@ def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepan
     is_mixed = (link_limited.any(axis=2) & core_limited.any(axis=2)).any(axis=0)
     if is_mixed.any():
         sub_cores, sub_offered = c.group_cores[is_mixed], c.group_offered_pps[is_mixed]
-        low, high = np.zeros_like(k[:, is_mixed]), k[:, is_mixed]
+        high = np.repeat(k[:, is_mixed], len(theta), axis=0)
+        low = np.zeros_like(high)
         for _ in range(_FORWARD_BISECTIONS):
             middle = 0.5 * (low + high)
             sub_rate = relative_rate[:, is_mixed] * busy_rate(law, theta, middle, c.frame_bytes[is_mixed])

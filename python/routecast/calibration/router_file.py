@@ -60,6 +60,7 @@ def router_file(fitted: FittedRouter, points: Sequence[Point] = (), *, source: s
     ``points``: conditions of the comparison with the calibration, measured or with a rate of NaN. The file is valid up
     to their largest number of cores; ``source``: origin of the points.
     """
+    points = [fitted.caps.applied(point) for point in points]
     all_points = list({point.conditions: point for point in (*points, *fitted.points)}.values())
     first = fitted.points[0]
     link_bps, ports, cap_pps = (getattr(fitted.machine, name) for name in ("link_bps", "ports", "nic_cap_pps"))

@@ -76,21 +76,25 @@ def _lock(k: Floats, values: Floats) -> Floats:
     import numpy as np  # heavy
 
     share, handover = values[:, :1, None], 1.0 / values[:, 1:2, None]
-    states = min(_STATES_MULTIPLE * math.ceil((float(np.max(k)) + 1.0) / _STATES_MULTIPLE), _MAX_LOCK_STATES)
-    k = np.broadcast_to(k, (len(values), k.shape[-1]))[..., None]
-    group = np.maximum(k / _MAX_LOCK_STATES, 1.0)
+    most = float(np.max(k))
+    states = min(_STATES_MULTIPLE * math.ceil((most + 1.0) / _STATES_MULTIPLE), _MAX_LOCK_STATES)
+    k = k[..., None]
+    group = np.maximum(k / _MAX_LOCK_STATES, 1.0) if most > _MAX_LOCK_STATES else np.ones((1, 1, 1))
     waiting = np.arange(states) * group
-    arrival_rate = np.maximum(k - waiting, _MIN_RATE) / np.maximum(1.0 - share, _MIN_CORES)
+    # Rates are those of cores by place, and of draws of the parameters: logarithms and sums are made of each alone.
+    cores = np.maximum(k - waiting, _MIN_RATE)
+    idle_time = np.maximum(1.0 - share, _MIN_CORES)
     hold_time = share + 0.5 * handover * waiting
-    logs = np.zeros((*k.shape[:2], states + 1))
-    np.cumsum(group * np.log(arrival_rate * hold_time), axis=-1, out=logs[..., 1:])
-    probability = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    arrivals, total = (
-        (probability[..., :-1] * arrival_rate).sum(axis=-1),
-        probability[..., :-1].sum(axis=-1) + probability[..., -1],
-    )
+    by_cores = np.cumsum(group * np.log(cores), axis=-1)
+    by_values = np.cumsum(group * np.log(hold_time / idle_time), axis=-1)
+    logs = np.zeros((len(values), k.shape[-2], states + 1))
+    np.add(by_cores, by_values, out=logs[..., 1:])
+    logs -= logs.max(axis=-1, keepdims=True)
+    probability = np.exp(logs, out=logs)
+    arrivals = (probability[..., :-1] * (cores / idle_time)).sum(axis=-1)
     # Arrivals and departures have the same rate in equilibrium; with groups of cores, one of the two is too low.
-    throughput: Floats = np.maximum(arrivals, (probability[..., 1:] / hold_time).sum(axis=-1)) / total
+    departures = (probability[..., 1:] / hold_time).sum(axis=-1)
+    throughput: Floats = np.maximum(arrivals, departures) / probability.sum(axis=-1)
     return throughput
 
 

@@ -237,10 +237,12 @@ def total_delay(
             return Delay(mean_s=mean_s, method=method_text + ("; means add up, percentiles do not" if series else ""))
         return delay_of(mean_s, lambda time_s: math.fsum(share * tail(time_s) for share, tail in tails), method_text)
 
-    shares = {i: through[i] / forwarded for i in queues}
+    shares: dict[Queue, float] = {}  # stations with equal queues have one tail
+    for i, queue in queues.items():
+        shares[queue] = shares.get(queue, 0.0) + through[i] / forwarded
     return (
-        delay(sojourn_s, [(shares[i], queue.sojourn_tail) for i, queue in queues.items()]),
-        delay(waiting_s, [(shares[i], queue.waiting_tail) for i, queue in queues.items()]),
+        delay(sojourn_s, [(share, queue.sojourn_tail) for queue, share in shares.items()]),
+        delay(waiting_s, [(share, queue.waiting_tail) for queue, share in shares.items()]),
     )
 
 
