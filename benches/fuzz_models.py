@@ -2,7 +2,8 @@
 
 Each router is solved and simulated, past its transient. Counted are losses that `solve` neither sees nor names,
 answers that it calls not known, rates and latencies that lie off, and names of what limits that differ. Routers are of
-all builders; of ``--builder mixed`` are those whose task units of any activation share one or two units. ``--list``
+all builders; of ``--builder mixed`` are those whose task units of any activation share one or two units, and of
+``--builder costly`` those whose units differ in speed, cost a migration or a switch, or have short queues. ``--list``
 prints the seeds, so that one can be looked at: ``--seeds 17 40``.
 """
 

@@ -33,7 +33,7 @@ from routecast.router import (
 )
 from routecast.router.events import check_events
 from routecast.router.files import read_router_and_load
-from routecast.router.model import ActivationKind
+from routecast.router.model import ActivationKind, Variation
 
 __all__ = ["random_router", "random_scenarios"]
 
@@ -214,6 +214,47 @@ def _mixed(rng: random.Random) -> RouterModel:
     )
 
 
+def _costly(rng: random.Random) -> RouterModel:
+    """Build task units on units of unequal speed, with costs of migrations and switches, and short queues."""
+    count, units = rng.choice((1, 1, 2, 3)), rng.choice((1, 2, 2, 3, 4))
+    names = [f"task {number}" for number in range(count)]
+    quantum_s = rng.choice((5e-6, 50e-6))
+    kinds: tuple[Policy, ...] = (
+        Policy(),
+        Policy(kind="fair", quantum_s=quantum_s),
+        Policy(kind="round_robin", quantum_s=quantum_s),
+    )
+    speeds = tuple(rng.choice((0.5, 1.0, 1.0, 1.5, 2.0)) for _ in range(units)) if rng.random() < 0.4 else ()
+    pool = ResourcePool(
+        name="cpu",
+        units=units,
+        unit_speed_ratio=speeds,
+        policy=rng.choice(kinds),
+        migration_cost_s=rng.choice((0.0, 0.1e-6, 0.5e-6)),
+        switch_cost_s=rng.choice((0.0, 0.1e-6, 0.5e-6)),
+    )
+    variation: Variation = rng.choice(("deterministic", "exponential"))
+    same_s = rng.uniform(0.5e-6, 2e-6)
+    workers = tuple(
+        TaskUnit(
+            name=name,
+            service=ServiceCost(
+                per_packet_s=same_s if rng.random() < 0.6 else rng.uniform(0.5e-6, 2e-6), variation=variation
+            ),
+            needs=(Need(pool="cpu"),),
+            queue_frames=rng.choice((2, 4, 16, 64, 512)),
+            request=rng.choice(("task", "frame")),
+            parallel=rng.choice((1, 1, 2, units)),
+            weight=rng.choice((1.0, 1.0, 3.0)),
+        )
+        for name in names
+    )
+    spread = Route(kind=rng.choice(("round_robin", "rss")), to=tuple(names)) if count > 1 else Route(to=(names[0],))
+    tasks = (TaskUnit(name="spread", route=spread), *workers)
+    ports = tuple(Port(name=f"port {number}", link_bps=100e9, entry="spread") for number in range(2))
+    return RouterModel(name="costly", ports=ports, tasks=tasks, pools=(pool,))
+
+
 def _activation(rng: random.Random) -> Activation:
     kinds: tuple[ActivationKind, ...] = ("dedicated", "interrupt", "interrupt", "polling", "thread")
     kind = rng.choice(kinds)
@@ -231,6 +272,7 @@ _MADE: dict[str, Callable[[random.Random], RouterModel]] = {
     "multicore": _multicore,
     "softirq": _softirq,
     "mixed": _mixed,
+    "costly": _costly,
 }
 
 

@@ -379,8 +379,9 @@ def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
     frequency_hz = pool.frequency_hz if pool else None
     speed = 1.0
     if pool and pool.unit_speed_ratio:
-        allowed = task.pin or range(pool.units)
-        speed = math.fsum(pool.unit_speed_ratio[unit] for unit in allowed) / len(allowed)
+        speeds = [pool.unit_speed_ratio[unit] for unit in task.pin or range(pool.units)]
+        # One frame at a time, alone on its units: the first of them serves every frame.
+        speed = speeds[0] if keeps_first_unit(task, model) else math.fsum(speeds) / len(speeds)
     single_frame_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=1.0)
     without_batch_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=math.inf)
     is_interrupt = task.activation.kind == "interrupt"
@@ -404,6 +405,40 @@ def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
         linger_s=task.activation.linger_s if is_interrupt else 0.0,
         sleep_states=_sleep_states(task, model),
     )
+
+
+def keeps_first_unit(task: TaskUnit, model: RouterModel) -> bool:
+    """Whether every frame of a task unit is served by the first of the units that it may use.
+
+    It serves one frame at a time and returns to the unit that it used last, which nobody else may take.
+    """
+    if not task.needs or task.thread or task.activation.kind == "thread" or task.request == "frame":
+        return False
+    need = task.needs[0]
+    own = set(task.pin or range(model.pool(need.pool).units))
+    others = (other for other in model.tasks if other.name != task.name)
+    is_alone = not any(
+        own & set((other.pin if position == 0 else ()) or range(model.pool(need.pool).units))
+        for other in others
+        for position, asked in enumerate(other.needs)
+        if asked.pool == need.pool
+    )
+    return is_alone and min(task.parallel, len(own) // need.units) == 1 and need.units == 1
+
+
+def slowest_over_mean(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
+    """Return the greatest time of a frame over its mean: on the slowest unit, and with a migration for each grant."""
+    pool = model.pool(task.needs[0].pool) if task.needs else None
+    if pool is None or not (pool.unit_speed_ratio or pool.migration_cost_s) or keeps_first_unit(task, model):
+        return 1.0
+    units = task.pin or tuple(range(pool.units))
+    slower = 1.0
+    if pool.unit_speed_ratio:
+        speeds = [pool.unit_speed_ratio[unit] for unit in units]
+        slower = math.fsum(speeds) / len(speeds) / min(speeds)
+    if pool.migration_cost_s > 0.0 and len(units) > 1 and cost.busy_s > 0.0:
+        slower += pool.migration_cost_s / cost.batch_frames / cost.busy_s
+    return slower
 
 
 def _sleep_states(task: TaskUnit, model: RouterModel) -> tuple[tuple[float, float], ...]:

@@ -33,7 +33,7 @@ from routecast.evaluate._queueing import (
 )
 from routecast.evaluate._server_vacations import DD1Interrupted, DD1SetUp, MG1SetUp, MixedTime, SetUpAdded
 from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
-from routecast.evaluate.solve._cost import Cost
+from routecast.evaluate.solve._cost import Cost, slowest_over_mean
 from routecast.evaluate.solve._limits import queue_in_window, window_notes
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve._size_dependent_loss import admitted_by_size
@@ -382,8 +382,28 @@ class _DelayComputation:
             threads = fluid.steady is not None
             why = why_unknown(part, tasks, fluid.costs, rates, factor, threads=threads)
             for index, _ in part.members:
-                reasons[index] = reasons[index] or why
+                reasons[index] = reasons[index] or why or self._unknown_switches(part, index)
         return reasons
+
+    def _unknown_switches(self, part: Component, index: int) -> str:
+        """Return why the switches of an overloaded task unit are not known; empty if they are, or cost little.
+
+        Every grant switches where task units that serve one frame at a time take turns on one unit, and all of them
+        have frames all the time. Elsewhere a unit may be granted to the same task unit again.
+        """
+        fluid, tasks = self.fluid, self.graph.tasks
+        if fluid.steady is not None:
+            return ""  # the fixed point of threads counts their switches
+        cost = part.pool.switch_cost_s / fluid.costs[index].batch_frames
+        if cost <= _LOSS_ERROR / 2.0 * fluid.costs[index].busy_s or fluid.admitted_ratio[index] >= 1.0:
+            return ""
+        members = [tasks[member] for member, _ in part.members]
+        takes_turns = len(part.units) == 1 and all(
+            task.parallel == 1 and task.request == "task" and task.weight == members[0].weight for task in members
+        )
+        if takes_turns and all(fluid.admitted_ratio[member] < 1.0 for member, _ in part.members):
+            return ""
+        return "and how often grants switch its units is not known"
 
     def station(self, index: int) -> None:
         """Compute one task unit: its queue, its loss, its departures."""
@@ -428,6 +448,8 @@ class _DelayComputation:
                 )
             else:
                 self.queues[index] = self._polled(index, rate, queue, mix)
+                if isinstance(queue, MeanQueue):
+                    self._record_loss_of_shared_queue(index, rate, arriving)
                 self.interruptions_overflow |= (
                     cost.scatter_s > 0.0 and queue.loss_ratio > _RARE_LOSS and rate * mix.mean_s < 1.0
                 )
@@ -473,6 +495,8 @@ class _DelayComputation:
         overloaded = load >= 1.0 or self.fluid.admitted_ratio[index] < 1.0
         if overloaded and self.fluid.steady is not None:
             return 1.0  # the rates of threads in overload are approximate themselves
+        if load >= 1.0 and slowest_over_mean(self.graph.tasks[index], self.fluid.model, self.fluid.costs[index]) > 1.0:
+            return 1.0  # on the slowest unit, or with a migration for every grant, it is overloaded
         away_frames = rate * self.absences.away_s[index]
         room = (
             self.graph.tasks[index].queue_frames
@@ -497,6 +521,24 @@ class _DelayComputation:
         return self._overflow(
             load, self.graph.tasks[index].queue_frames - self.absences.bursts_frames[index], arriving, mix
         )
+
+    def _record_loss_of_shared_queue(self, index: int, rate: float, arriving: ArrivalProcess) -> None:
+        """Record the possible loss of a task unit on shared units, whose frames wait in its own, finite queue.
+
+        At most the frames of all task units wait in it.
+        """
+        (part, _), *_ = self.fluid.uses[index]
+        units = self.units[part.number]
+        rates = self.rates_under_loss.total if self.rates_under_loss is not None else self.rates.sum(axis=1)
+        load, scv = units.load(rates)
+        service = ServiceMix(shares=(1.0,), times_s=(1.0,), scv=scv, law="other")
+        name, room = self.graph.tasks[index].name, self.graph.tasks[index].queue_frames
+        loss_bound = self._overflow(load, room, arriving, service)
+        why = f'"{name}" has a queue of {room} frames before shared units, without a known closed form'
+        before = self.loss_unknown
+        self._record_possible_loss(name, rate, loss_bound, why)
+        if self.loss_unknown and not before:
+            self.latency_unknown = self.latency_unknown or why
 
     def _is_held_up(self) -> bool:
         """Whether interruptions or highly variable services delay units inside windows."""
@@ -577,6 +619,10 @@ class _DelayComputation:
                 return "is a thread, for whose turns and rings no closed form is known"
         if len(task.needs) > 1:
             return "needs units of several pools at once"
+        if task.needs and slowest_over_mean(task, fluid.model, cost) > 1.0 + _KNOWN:
+            pool = fluid.model.pool(task.needs[0].pool)
+            differ = "differ in speed" if pool.unit_speed_ratio else "are changed at a cost"
+            return f'uses units of pool "{pool.name}" that {differ}'
         costs = cost.interrupt_s > 0.0 and not cost.drains
         if task.activation.kind == "interrupt" and (costs or cost.moderation_s > 0.0):
             return "is activated by interrupts"
@@ -657,7 +703,20 @@ class _DelayComputation:
             self.notes.append(
                 f'pool "{name}" is taken as one queue of the frames of all its task units, an approximation'
             )
-        return None if queue is None else replace(queue, service_s=self.service.of(index).mean_s)
+        if queue is None:
+            return None
+        # A task unit that serves fewer frames at once than there are units also waits for itself.
+        mix, servers = self.service.of(index), self._units(index)
+        waiting_s = queue.waiting_s
+        if servers < len(parts[0].units):
+            rate = float(np.add.reduce(self.rates[index]))
+            if rate * mix.mean_s >= servers:
+                return None
+            own = GIGc(
+                arrival_pps=rate, arrival_scv=1.0, service_s=mix.mean_s, service_scv=mix.squared_cv, servers=servers
+            )
+            waiting_s = max(waiting_s, own.waiting_mean_s)
+        return replace(queue, service_s=mix.mean_s, waiting_s=waiting_s)
 
     def _common_queue(self, part: Component) -> MeanQueue | None:
         if part.number not in self.units:

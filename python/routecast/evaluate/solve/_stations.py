@@ -21,6 +21,7 @@ from routecast.evaluate._queueing import (
     PlainQueue,
     Queue,
     ServiceMix,
+    erlang_c,
 )
 from routecast.evaluate.solve._arrivals import ArrivalProcess, NoWaiting
 from routecast.evaluate.solve._scheduling_shares import Component
@@ -34,6 +35,8 @@ _MAX_STATES = 2048
 _NO_LOSS = 1e-9
 _MAX_ARRIVAL_SCV = 2.0
 _FULL_FRAMES = 10.0
+_LEFT_OUT = 1e-3
+"""Loss by chance that is left out where several units serve one queue."""
 _MIN_PLACES = 4.0
 """Least room per unit of variation (gaps plus services): with less room, two moments say little about the loss."""
 
@@ -56,6 +59,8 @@ class SharedUnits:
         self.plain = (
             part.pool.policy.kind == "fifo"
             and part.pool.switch_cost_s <= 0.0
+            and (part.pool.migration_cost_s <= 0.0 or len(part.units) == 1)
+            and len({part.pool.unit_speed_ratio[unit] for unit in part.units if part.pool.unit_speed_ratio}) <= 1
             and all(
                 tasks[member].activation.kind == "dedicated"
                 and len(tasks[member].needs) == 1
@@ -73,6 +78,14 @@ class SharedUnits:
         exponential = all(mix.law == "exponential" and mix.is_one_size for mix in mixes)
         self.product_form = self.plain and exponential and max(times) <= min(times) * (1.0 + 1e-6)
         self.in_order = all(tasks[member].request == "frame" for member, _ in part.members)
+
+    def load(self, rates_pps: Vector) -> tuple[float, float]:
+        """Return the load of the units, and the squared variation of the service times of all frames."""
+        rates = rates_pps[self.members]
+        total = _sum(rates)
+        mean_s = _sum(rates * self.mean_s) / total
+        second = _sum(rates * self.second_moment_factor * self.square_s2) / total
+        return total * mean_s / self.servers, max(second / mean_s**2 - 1.0, 0.0)
 
     def queue(self, rates_pps: Vector) -> MeanQueue | None:
         """Return the queue at these arrival rates by task unit, with the common mean service; None in overload."""
@@ -248,8 +261,7 @@ def _two_moments(station: Station, arriving: ArrivalProcess, note: Callable[[str
     if is_known and is_independent and load < 1.0:
         queue = _unlimited(station, arriving)
         waiting = queue.waiting_mean_s * station.rate_pps
-        # The number waiting falls off about exponentially.
-        if waiting <= 0.0 or (station.room - station.servers) / waiting > 7.0:
+        if waiting <= 0.0 or _share_beyond(station, waiting) <= _LEFT_OUT:
             note("losses by chance are left out where several units serve one queue")
             return queue, ""
         return (None, f"has a queue of {station.room - station.servers} frames, too short for its load of {load:.3g}")
@@ -258,6 +270,16 @@ def _two_moments(station: Station, arriving: ArrivalProcess, note: Callable[[str
     if arriving.kind == "renewal" and arriving.scv > _MAX_ARRIVAL_SCV:
         return None, f"gets long bursts (variation of gaps {arriving.scv:.3g}), which no approximation covers"
     return None, arriving.why or f"is at a load of {load:.3g}, where no queueing result applies"
+
+
+def _share_beyond(station: Station, waiting_frames: float) -> float:
+    """Return the share of frames that find more frames waiting than the queue holds, where they wait without limit.
+
+    The number of frames that wait, if any does, is taken as geometric, as in M/M/c.
+    """
+    chance = erlang_c(station.rate_pps * station.mix.mean_s, station.servers)
+    while_waiting = waiting_frames / max(chance, 1e-300)
+    return float(chance * (while_waiting / (1.0 + while_waiting)) ** (station.room - station.servers))
 
 
 def _unlimited(station: Station, arriving: ArrivalProcess) -> GIGc:

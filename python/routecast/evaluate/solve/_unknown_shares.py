@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from routecast.evaluate.solve._cost import Cost
+from routecast.evaluate.solve._cost import Cost, slowest_over_mean
 from routecast.evaluate.solve._scheduling_shares import Component, pin_sets, served_at_once
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.quantity.schema import field, value
@@ -67,7 +67,11 @@ class _Bounds:
         self.fluid, tasks = fluid, fluid.graph.tasks
         self.count = len(tasks)
         self.rate = fluid.rates.sum(axis=1)
-        self.frame_s = [cost.busy_s * float(factor) for cost, factor in zip(fluid.costs, fluid.factor, strict=True)]
+        # Units of unequal speed and migrations: the slowest a frame may be.
+        self.frame_s = [
+            cost.busy_s * float(factor) * slowest_over_mean(task, fluid.model, cost)
+            for task, cost, factor in zip(tasks, fluid.costs, fluid.factor, strict=True)
+        ]
         self.servers = [self._servers(index) for index in range(self.count)]
         self.pace_pps = [n / s if s > 0.0 else math.inf for n, s in zip(self.servers, self.frame_s, strict=True)]
         self.full_poll_frames = [self._full_poll_frames(index) for index in range(self.count)]

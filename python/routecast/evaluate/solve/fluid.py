@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from routecast.evaluate.solve._cost import Cost, costs_of
+from routecast.evaluate.solve._cost import Cost, costs_of, keeps_first_unit
 from routecast.evaluate.solve._scheduling_shares import (
     Component,
     ContendedPool,
@@ -283,7 +283,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         factor=np.array(factor),
         busy_units=busy_units,
         active_units=_active(parts, tasks, busy_units),
-        notes=tuple(notes + _notes(model, parts)),
+        notes=tuple(notes + _notes(model, parts, tasks)),
         contended=contended,
         windows=windows,
         window_rates=window_rates,
@@ -357,7 +357,7 @@ def _batches_matter(task: TaskUnit) -> bool:
     return activation.kind == "interrupt" and costs
 
 
-def _notes(model: RouterModel, parts: tuple[Component, ...]) -> list[str]:
+def _notes(model: RouterModel, parts: tuple[Component, ...], tasks: Sequence[TaskUnit]) -> list[str]:
     notes = []
     if any(_batches_matter(task) for task in model.tasks):
         notes.append("below overload, batches are taken at their mean size, an approximation")
@@ -369,8 +369,15 @@ def _notes(model: RouterModel, parts: tuple[Component, ...]) -> list[str]:
             notes.append(
                 f'pool "{pool.name}": units slow each other by a mean factor, so rates and delays are approximate'
             )
+        if not (pool.migration_cost_s or pool.unit_speed_ratio):
+            continue
+        own = [part for part in parts if part.pool is pool and len(part.units) > 1]
+        if all(keeps_first_unit(tasks[index], model) for part in own for index, _ in part.members):
+            continue
         if pool.migration_cost_s > 0.0:
-            notes.append(f'pool "{pool.name}": the migration cost is left out')
+            notes.append(f'pool "{pool.name}": the migration cost is left out of the rates, which are upper bounds')
+        if any(len({pool.unit_speed_ratio[unit] for unit in part.units}) > 1 for part in own if pool.unit_speed_ratio):
+            notes.append(f'pool "{pool.name}": units of unequal speed count with their mean speed')
     if any(len(task.needs) > 1 for task in model.tasks) and any(len(part.members) > 1 for part in parts):
         notes.append("units that wait for units of other pools do not count as busy: the rate is an upper bound")
     return notes
