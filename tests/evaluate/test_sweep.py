@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
 from routecast.evaluate import Solve, lossless_pps
+from routecast.evaluate.solve._without_loss import throughput_of
 from routecast.evaluate.sweep import Settings, Sweep, parse_varied, sweep
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.load.arrivals import Arrivals
@@ -66,7 +67,9 @@ def test_a_point_is_what_one_answer_for_the_same_router_says() -> None:
             frames=FrameMix.parse(str(point.settings["frame"])),
             flows=FlowSet.crafted(point.flows, ports=2),
         )
-        assert point.lossless_pps == pytest.approx(lossless_pps(model, load))
+        assert point.overloads_nothing_pps == pytest.approx(lossless_pps(model, load))
+        assert point.lossless_pps == pytest.approx(throughput_of(model, load).rate_pps)
+        assert 0.99 * point.overloads_nothing_pps <= point.lossless_pps <= point.overloads_nothing_pps
         assert point.bottleneck is not None
         assert point.bottleneck.name == Solve(model=model).trial(load, 1.0).bottleneck.name
 

@@ -20,8 +20,9 @@ from routecast.errors import (
     TransientProblem,
 )
 from routecast.evaluate.plain import pick, plain
-from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
+from routecast.evaluate.solve import Solve, capacity_pps
 from routecast.evaluate.solve._closed_form import rates_of, resources_of
+from routecast.evaluate.solve._without_loss import throughput_of
 from routecast.evaluate.solve.flow import flow_graph
 from routecast.evaluate.solve.fluid import intended_of
 from routecast.evaluate.trial import Bottleneck, Trial
@@ -86,7 +87,14 @@ class SweepPoint:
 
     settings: Settings = field("Value by key")
     flows: int = field("Number of flows")
-    lossless_pps: float = field("Greatest rate without loss, by closed form, frames/s", default=_UNKNOWN)
+    lossless_pps: float = field(
+        "Greatest rate at which the closed form knows that nothing is lost, frames/s", default=_UNKNOWN
+    )
+    lossless_is_at_least: bool = field("Whether more may pass without loss: above, it is not known", default=False)
+    overloads_nothing_pps: float = field(
+        "Greatest rate that overloads nothing, by closed form, frames/s; below it queues may overflow by chance",
+        default=_UNKNOWN,
+    )
     maximum_pps: float = field("Greatest forwarding rate, by closed form, frames/s", default=_UNKNOWN)
     bottleneck: Bottleneck | None = field(
         "Limiting resource, or the one that would limit first, by closed form", default=None
@@ -124,7 +132,7 @@ class Sweep:
         if self.has_load:
             row |= _trial_fields(point.trial)
         else:
-            row |= pick(point, "lossless_pps", "maximum_pps")
+            row |= pick(point, "lossless_pps", "lossless_is_at_least", "overloads_nothing_pps", "maximum_pps")
         row["bottleneck"] = _bottleneck_fields(point.bottleneck)
         if self.is_simulated:
             limits = point.simulated.bottleneck if point.simulated else None
@@ -381,12 +389,16 @@ def _solved(settings: Settings, model: RouterModel, load: OfferedLoad, *, has_lo
             return replace(point, trial=trial, bottleneck=trial.bottleneck, notes=trial.notes)
         overloaded = rates_of(model, load, overload=True)
         forwarded_pps = max(float(overloaded.offered.sum()) - sum(overloaded.drops_pps().values()), 0.0)
+        throughput = throughput_of(model, load)
+        unknown = f"above the rate without loss: {throughput.reason}"
         return replace(
             point,
-            lossless_pps=lossless_pps(model, load),
+            lossless_pps=throughput.rate_pps,
+            lossless_is_at_least=throughput.is_at_least,
+            overloads_nothing_pps=throughput.overloads_nothing_pps,
             maximum_pps=capacity_pps(model, load),
             bottleneck=resources_of(overloaded, forwarded_pps=forwarded_pps)[1],
-            notes=tuple(overloaded.notes),
+            notes=(*overloaded.notes, *([unknown] if throughput.is_at_least else [])),
         )
     except EnvironmentProblem:
         raise

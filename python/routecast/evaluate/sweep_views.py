@@ -58,7 +58,8 @@ def sweep_table(sweep: Sweep, *, has_reasons: bool = False) -> Table:
 
 
 def _rate_columns() -> Iterator[Column]:
-    yield Column("Without loss", "", format_pps, lambda point: _known(point.lossless_pps))
+    yield Column("Without loss", "", getter=_without_loss)
+    yield Column("Overloads nothing", "", format_pps, lambda point: _known(point.overloads_nothing_pps))
     yield Column("At most", "", format_pps, lambda point: _known(point.maximum_pps))
 
 
@@ -88,6 +89,13 @@ def _loss(trial: Trial | None) -> Cell:
 
 def _latency(trial: Trial | None) -> Cell:
     return _known(trial.latency.mean_s) if trial is not None and trial.latency is not None else _NOT_KNOWN
+
+
+def _without_loss(point: SweepPoint) -> str:
+    """Return the rate without loss; one above which the loss is not known is a least one."""
+    if not math.isfinite(point.lossless_pps):
+        return _NOT_KNOWN
+    return f"{'>= ' if point.lossless_is_at_least else ''}{format_pps(point.lossless_pps)}"
 
 
 def _limits(bottleneck: Bottleneck | None) -> str:
@@ -141,16 +149,21 @@ def sweep_figure(sweep: Sweep) -> Figure:
     for point in sweep.points:
         others = ", ".join(f"{key} {entry}" for key, entry in point.settings.items() if key != x_key.key)
         curves.setdefault(others, []).append(point)
-    rate_of: Rate = (lambda point: _forwarded(point.trial)) if sweep.has_load else (lambda point: point.lossless_pps)
+    rate_of: Rate = (
+        (lambda point: _forwarded(point.trial)) if sweep.has_load else (lambda point: point.overloads_nothing_pps)
+    )
     drawn_points = [point for curve in list(curves.values())[:_MAX_CURVES] for point in curve]
     has_maximum = not sweep.has_load and any(
-        point.maximum_pps > point.lossless_pps * (1.0 + _SAME) for point in drawn_points
+        point.maximum_pps > point.overloads_nothing_pps * (1.0 + _SAME) for point in drawn_points
     )
     rates = [rate_of(point) for point in drawn_points] + [point.maximum_pps for point in drawn_points if has_maximum]
     rates += [_forwarded(point.simulated) for point in drawn_points]
     scale, rate_unit = prefixed(rates, "pps")
     marks: list[Mark] = []
-    first = "forwarded" if sweep.has_load else "without loss"
+    first = "forwarded" if sweep.has_load else "overloads nothing"
+    has_lossless = not sweep.has_load and any(
+        not point.lossless_pps >= point.overloads_nothing_pps * (1.0 - _SAME) for point in drawn_points
+    )
     colours = palette(min(len(curves), _MAX_CURVES), ordered=len(curves) > 2)
     for (name, points), colour in zip(curves.items(), colours, strict=False):
         curve = sorted(points, key=lambda point: x_of[repr(point.settings[x_key.key])])
@@ -162,6 +175,11 @@ def sweep_figure(sweep: Sweep) -> Figure:
 
         x, y = coordinates(rate_of)
         marks.append(Line(name=name or first, x=x, y=y, colour=colour))
+        if has_lossless:
+            x, y = coordinates(lambda point: point.lossless_pps)
+            if x:
+                label = f"{name}, without loss".lstrip(", ")
+                marks.append(Points(name=label, x=x, y=y, colour=colour, legend=not name))
         if has_maximum:
             x, y = coordinates(lambda point: point.maximum_pps)
             marks.append(
@@ -176,7 +194,7 @@ def sweep_figure(sweep: Sweep) -> Figure:
     return Figure(
         name="sweep",
         title=f"Rate over {x_key.key}",
-        caption=" ".join(_caption(sweep, first, len(curves), has_maximum=has_maximum)),
+        caption=" ".join(_caption(sweep, first, len(curves), has_maximum=has_maximum, has_lossless=has_lossless)),
         x=Axis(title=title)
         if is_counted and len(numbers) > _MAX_CURVES
         else Axis(title=title, ticks=numbers, labels=() if is_counted else tuple(map(str, x_key.values))),
@@ -185,8 +203,10 @@ def sweep_figure(sweep: Sweep) -> Figure:
     )
 
 
-def _caption(sweep: Sweep, first: str, curves: int, *, has_maximum: bool) -> list[str]:
+def _caption(sweep: Sweep, first: str, curves: int, *, has_maximum: bool, has_lossless: bool) -> list[str]:
     sentences = [f"Lines: {first}, by closed form."]
+    if has_lossless:
+        sentences.append("Points: no loss is known up to there; above, queues may overflow by chance.")
     if has_maximum:
         sentences.append("Dashed: the most that is forwarded, with loss.")
     if sweep.is_simulated:
@@ -231,7 +251,7 @@ def sweep_page(sweep: Sweep, *, command: str) -> Page:
         question=f"How does the rate depend on {keys}, and what limits?",
         answer=f"{_NOT_KNOWN.capitalize()}."
         if math.isnan(highest)
-        else f"From {format_pps(lowest)} to {format_pps(highest)}.",
+        else f"From {format_pps(lowest)} to {format_pps(highest)}{'' if sweep.has_load else ' overload nothing'}.",
         sections=(
             Section.of(
                 "rates",
@@ -247,7 +267,7 @@ def sweep_page(sweep: Sweep, *, command: str) -> Page:
 
 
 def _ends(sweep: Sweep) -> tuple[float, float]:
-    rates = [_forwarded(point.trial) if sweep.has_load else point.lossless_pps for point in sweep.points]
+    rates = [_forwarded(point.trial) if sweep.has_load else point.overloads_nothing_pps for point in sweep.points]
     known = [rate for rate in rates if math.isfinite(rate)]
     return (min(known), max(known)) if known else (math.nan, math.nan)
 

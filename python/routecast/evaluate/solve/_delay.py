@@ -33,6 +33,7 @@ from routecast.evaluate._queueing import (
 )
 from routecast.evaluate._server_vacations import DD1Interrupted, DD1SetUp, MG1SetUp, MixedTime, SetUpAdded
 from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
+from routecast.evaluate.solve._burst_bounds import fitting_places
 from routecast.evaluate.solve._cost import Cost, slowest_over_mean
 from routecast.evaluate.solve._limits import queue_in_window, window_notes
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
@@ -373,6 +374,11 @@ class _DelayComputation:
         return absences_of(self.fluid)
 
     @cached_property
+    def fitting(self) -> frozenset[int]:
+        """Task units and ports whose queues certainly hold all frames, because no chance decides."""
+        return fitting_places(self.fluid)
+
+    @cached_property
     def unknown_shares(self) -> list[str]:
         """Reason by task unit why its share of common units is unknown; empty where known."""
         fluid, tasks = self.fluid, self.graph.tasks
@@ -443,6 +449,8 @@ class _DelayComputation:
                 self.admitted[index] = self._fluid_ratio(index, rate)
                 share_reason = self.unknown_shares[index] or self._size_dependence(index, mix)
                 loss_bound = 1.0 if share_reason else self._loss_bound(index, rate, arriving, mix)
+                if loss_bound > 0.0 and self.admitted[index] >= 1.0 and index in self.fitting:
+                    loss_bound = 0.0
                 self._record_possible_loss(
                     task.name, rate, loss_bound, f'"{task.name}" {reason}{share_reason and f", {share_reason}"}'
                 )
@@ -766,6 +774,8 @@ class _DelayComputation:
         before = [at for at in range(len(self.graph.tasks)) if any(to == node for to, _ in self.graph.edges[at])]
         room = port.tx_ring_frames - self.absences.on_link_frames(before, mix.mean_s)
         loss_bound = self._overflow(load, room, arriving, mix)
+        if loss_bound > 0.0 and load <= 1.0 and node in self.fitting:
+            loss_bound = 0.0
         self._record_possible_loss(
             f"{port.name} out", rate, loss_bound, f'"{port.name} out" can fill its ring, without a known closed form'
         )

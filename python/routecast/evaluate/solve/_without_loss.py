@@ -1,0 +1,88 @@
+"""The throughput of RFC 1242 by closed form: the greatest load at which the closed form says that no frame is lost."""
+
+from __future__ import annotations
+
+import math
+
+from routecast.errors import EnvironmentProblem, RoutecastError
+from routecast.evaluate.solve._closed_form import Solve, lossless_pps
+from routecast.evaluate.trial import Trial
+from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
+from routecast.router.model import RouterModel
+
+__all__ = ["Throughput", "throughput_of"]
+
+_NO_LOSS_RATIO, _MAX_CHANCE_RATIO = 1e-4, 1e-3
+"""Loss that counts as none, and the greatest bound of a loss by chance."""
+_STEPS = 9
+_GAP_RATIO = 1.1
+"""A rate is the greatest, and not a least one, if frames are lost for sure at this multiple of it."""
+_BELOW_OVERLOAD = 1.0 - 1e-6
+
+
+@value
+class Throughput:
+    """The greatest rate of which no loss is known, and the greatest that overloads nothing.
+
+    Between the two, queues overflow by chance: bursts, interruptions, frames that arrive together.
+    """
+
+    rate_pps: float = field(
+        "Greatest intended rate at which the closed form knows that nothing is lost (RFC 1242), frames/s; NaN: none"
+    )
+    overloads_nothing_pps: float = field("Greatest intended rate that overloads nothing, frames/s")
+    is_at_least: bool = field("Whether more may pass without loss, because the loss above is not known", default=False)
+    reason: str = field("Why the loss above is not known", default="")
+
+
+def throughput_of(model: RouterModel, load: OfferedLoad) -> Throughput:
+    """Return the throughput under a load of any rate, by bisection of the closed form's loss.
+
+    Raises ModelProblem: a flow names a port that the router does not have.
+    """
+    most_pps = lossless_pps(model, load)
+    if not math.isfinite(most_pps):
+        return Throughput(rate_pps=most_pps, overloads_nothing_pps=most_pps)
+    if load.arrivals.kind == "trace":
+        return Throughput(
+            rate_pps=math.nan,
+            overloads_nothing_pps=most_pps,
+            is_at_least=True,
+            reason="a trace has its own instants and one rate",
+        )
+    solve, reasons = Solve(model=model), dict[float, str]()
+
+    def loses(rate_pps: float) -> bool | None:
+        """Whether frames are lost at a rate; None: not known."""
+        try:
+            trial = solve.trial(load.at(rate_pps), 1.0)
+        except EnvironmentProblem:
+            raise
+        except RoutecastError as problem:
+            reasons[rate_pps] = str(problem)
+            return None
+        if math.isnan(trial.loss_ratio):
+            reasons[rate_pps] = _reason(trial)
+            return None
+        if trial.loss_ratio > _NO_LOSS_RATIO:
+            return True
+        return None if trial.interval.get("loss_ratio", (0.0, 0.0))[1] > _MAX_CHANCE_RATIO else False
+
+    low, high = 0.0, most_pps * _BELOW_OVERLOAD
+    if loses(high) is False:
+        return Throughput(rate_pps=most_pps, overloads_nothing_pps=most_pps)
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if loses(middle) is False else (low, middle)
+    above_pps = _GAP_RATIO * low
+    if low > 0.0 and (above_pps > most_pps or loses(above_pps)):
+        return Throughput(rate_pps=low, overloads_nothing_pps=most_pps)
+    why = reasons.get(high) or next(iter(reasons.values()), "the loss by chance is only bounded")
+    return Throughput(
+        rate_pps=low if low > 0.0 else math.nan, overloads_nothing_pps=most_pps, is_at_least=True, reason=why
+    )
+
+
+def _reason(trial: Trial) -> str:
+    return next((note for note in trial.notes if note.startswith("the loss is not known")), "the loss is not known")

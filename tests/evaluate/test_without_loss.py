@@ -1,0 +1,68 @@
+"""The rate without loss is one at which the simulator loses nothing, and not the rate that overloads nothing."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from routecast.errors import RoutecastError
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.solve._without_loss import throughput_of
+from routecast.load import Arrivals, FlowSet, OfferedLoad
+from routecast.router import ServiceCost, multicore
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "page"))
+random_router = importlib.import_module("scenarios").random_router
+
+
+def one_core(queue_frames: int, arrivals: Arrivals) -> tuple[object, OfferedLoad]:
+    router = multicore(
+        1, ServiceCost(per_packet_s=1e-6, variation="exponential"), link_bps=100e9, queue_frames=queue_frames
+    )
+    return router, OfferedLoad(rate_pps=1.0, flows=FlowSet.crafted(2, ports=2), arrivals=arrivals)
+
+
+@pytest.mark.parametrize("queue_frames", [8, 32, 128, 512])
+def test_random_arrivals_pass_without_loss_up_to_where_m_m_1_k_loses_a_frame_in_ten_thousand(queue_frames: int) -> None:
+    throughput = throughput_of(*one_core(queue_frames, Arrivals.poisson()))  # type: ignore[arg-type]
+    assert throughput.overloads_nothing_pps == pytest.approx(1e6)
+    load, places = throughput.rate_pps / 1e6, queue_frames + 1
+    loss_ratio = (1.0 - load) * load**places / (1.0 - load ** (places + 1))  # M/M/1/K
+    assert loss_ratio <= 1.01e-4
+    more = min(load + 0.005, 1.0 - 1e-9)
+    assert (1.0 - more) * more**places / (1.0 - more ** (places + 1)) >= 0.5e-4
+    assert not throughput.is_at_least
+
+
+def test_equal_gaps_pass_without_loss_up_to_overload() -> None:
+    router = multicore(4, ServiceCost(per_packet_s=1e-6), link_bps=100e9)
+    throughput = throughput_of(router, OfferedLoad(rate_pps=1.0, flows=FlowSet.crafted(4, ports=2)))
+    assert throughput.rate_pps == pytest.approx(4e6) == throughput.overloads_nothing_pps
+
+
+def test_bursts_have_no_rate_without_loss_and_a_reason() -> None:
+    throughput = throughput_of(*one_core(512, Arrivals.bursts(64)))  # type: ignore[arg-type]
+    assert math.isnan(throughput.rate_pps)
+    assert "bursts" in throughput.reason
+
+
+@pytest.mark.slow
+def test_no_random_router_loses_at_its_rate_without_loss() -> None:
+    judged = 0
+    for seed in range(150):
+        _, model, load = random_router(seed)
+        try:
+            throughput = throughput_of(model, load)
+            if not math.isfinite(throughput.rate_pps):
+                continue
+            offered = load.at(0.98 * throughput.rate_pps)
+            simulated = Simulate(model, seed=1).trial(offered, max(20_000 / offered.rate_pps, 1e-3))
+        except RoutecastError:
+            continue  # what has no closed form, or does not end
+        assert simulated.loss_ratio <= 0.01, seed
+        judged += 1
+    assert judged >= 40
