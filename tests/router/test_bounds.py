@@ -153,8 +153,8 @@ def test_a_virtual_routers_links_speeds_and_cores_are_bounded_where_the_file_say
         "server =", 'link = "1e-300 bit/s"\nserver ='
     )
     assert set(file_faults(text)) == {"server[0].speed", "link"}
-    problems = file_faults(VIRTUAL.replace("cores = 4", "cores = 129"))
-    assert problems == {"server[0].cores": "got 129: allowed is 1 to 128"}
+    problems = file_faults(VIRTUAL.replace("cores = 4", "cores = 513"))
+    assert problems == {"server[0].cores": "got 513: allowed is 1 to 512"}
 
 
 def test_a_multistage_routers_links_are_bounded_where_the_file_says_them() -> None:

@@ -53,7 +53,7 @@ def test_a_sound_model_is_accepted():
         ({"needs": (Need(pool="cpu"), Need(pool="cpu"))}, "task[0].needs[1].pool", "twice"),
         ({"parallel": 2}, "task[0].parallel", "has 1"),
         ({"pin": (1,)}, "task[0].pin[0]", '"cpu" has 1 unit'),
-        ({"queue_frames": 0}, "task[0].queue_frames", "got 0"),
+        ({"queue_frames": -1}, "task[0].queue_frames", "got -1"),
         ({"batch_frames": 0}, "task[0].batch_frames", "got 0"),
         ({"weight": math.nan}, "task[0].weight", "finite"),
         ({"service": ServiceCost(per_byte_s=-1.0)}, "task[0].service.per_byte_s", "allowed is 0 to 10 s/B"),
@@ -133,7 +133,7 @@ def test_a_service_in_cycles_is_sound_only_where_the_pool_has_a_frequency():
 def test_all_faults_come_at_once():
     result = faults(
         ports=(Port(name="p", link_bps=-1.0, tx_ring_frames=0, entry="x"),),
-        tasks=(replace(TASK, queue_frames=0, weight=0.0),),
+        tasks=(replace(TASK, queue_frames=-1, weight=0.0),),
         pools=(replace(POOL, units=0),),
     )
     assert len(result) >= 6

@@ -28,14 +28,14 @@ _TEXTS = {
 @pytest.mark.parametrize(
     ("kind", "key", "place", "most"),
     [
-        ("virtual", "cores", "server[0].cores", 128),
+        ("virtual", "cores", "server[0].cores", 512),
         ("virtual", "vcpus", "machine[0].vcpus", 1024),
         ("virtual", "interfaces", "interfaces", 1024),
         ("virtual", "ports", "ports", 1024),
-        ("parallel", "cores", "server[0].cores", 128),
+        ("parallel", "cores", "server[0].cores", 512),
         ("parallel", "machines", "machines", 4096),
         ("parallel", "ports", "ports", 1024),
-        ("multistage", "cores", "server[0].cores", 128),
+        ("multistage", "cores", "server[0].cores", 512),
         ("multistage", "vcpus", "router[0].vcpus", 1024),
         ("multistage", "ports_per_balancer", "ports_per_balancer", 1024),
         ("multicore", "cores", "cores", 4096),

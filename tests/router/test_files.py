@@ -86,7 +86,7 @@ def test_a_trace_is_looked_for_beside_the_file(tmp_path):
     [
         ("link =", "lnk =", "port[0].lnk", 'did you mean "link"'),
         ('"10 Gbit/s"', '"10 GB"', "port[0].link", "a number of bytes"),
-        ('"256 frames"', '"0 frames"', "task[0].queue", "more than 0"),
+        ('"256 frames"', '"-1 frames"', "task[0].queue", "at least 0"),
         ('"256 frames"', "256", "task[0].queue", "no unit"),
         ('"0.1 ns/B"', '"3 W"', "task[0].service.per_byte", "a power"),
         ('"fair"', '"fare"', "pool[0].policy.kind", 'did you mean "fair"'),

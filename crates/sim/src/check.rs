@@ -105,7 +105,10 @@ impl Scenario {
         for value in [task.per_frame_ps, task.per_byte_ps, task.per_batch_ps] {
             not_negative(place("service"), value)?;
         }
-        count(place("queue"), task.queue)?;
+        if task.queue == 0 && (task.activation != Activation::Dedicated || task.batch > 1 || task.holds_back) {
+            let allowed = "at least 1, or a dedicated task unit that serves frames one by one";
+            return Err(SimError::Number { place: place("queue"), got: 0.0, allowed });
+        }
         count(place("batch"), task.batch)?;
         count(place("parallel"), task.parallel.unwrap_or(1))?;
         if task.parallel.is_none() && (task.needs.is_empty() || task.activation != Activation::Dedicated) {

@@ -158,7 +158,7 @@ impl Graph {
     /// # Errors
     ///
     /// A cycle in the task graph; a window that frames leave with units in hand; recursion asked for where it cannot be;
-    /// a managed pool of more than 128 units; more activities than the calendar has numbers for.
+    /// a managed pool of more than 512 units; more activities than the calendar has numbers for.
     ///
     /// # Panics
     ///

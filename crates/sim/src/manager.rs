@@ -7,10 +7,13 @@
 
 mod claim;
 mod linux;
+mod units;
 mod victims;
 
 pub use claim::Claim;
 use linux::{Applicant, Market, markets};
+pub use units::MOST_UNITS;
+use units::Units;
 
 use crate::ledger::Ledger;
 use crate::scenario::Policy;
@@ -25,11 +28,11 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Debug)]
 struct Pool {
     policy: Policy,
-    free: u128,
+    free: Units,
     speed: Vec<f64>,
     last_task: Vec<u32>,
     /// Linux policy: units that interrupts borrowed from a thread and have not returned.
-    lent: u128,
+    lent: Units,
     switch: u64,
     migration: u64,
     contention: Vec<f64>,
@@ -121,10 +124,10 @@ impl Managers {
             .map(|(number, pool)| Pool {
                 policy: pool.policy,
                 // Pools with more units receive no requests: stations and windows count their own units.
-                free: if pool.speed.len() >= 128 { u128::MAX } else { (1 << pool.speed.len()) - 1 },
+                free: Units::first(pool.speed.len()),
                 speed: pool.speed.clone(),
                 last_task: vec![NOBODY; pool.speed.len()],
-                lent: 0,
+                lent: Units::NONE,
                 switch: Span::from_ps(pool.switch_ps).0,
                 migration: Span::from_ps(pool.migration_ps).0,
                 contention: pool.contention.clone(),
@@ -178,10 +181,14 @@ impl Managers {
             for _ in 0..need.units {
                 let unit = self.choose(need.pool, claim, i);
                 let pool = &mut self.pools[need.pool];
-                pool.free &= !(1 << unit);
+                pool.free.remove(unit);
                 pool.holder[unit] = lane;
                 terms.waking_ps = terms.waking_ps.max(pool.sleepers.rouse(need.pool, unit, now, ledger));
-                pool.lent = if claim.borrows { pool.lent | 1 << unit } else { pool.lent & !(1 << unit) };
+                if claim.borrows {
+                    pool.lent.insert(unit);
+                } else {
+                    pool.lent.remove(unit);
+                }
                 if pool.last_task[unit] != claim.account && !claim.borrows {
                     if pool.last_task[unit] != NOBODY {
                         terms.overhead_ps += pool.switch;
@@ -215,7 +222,7 @@ impl Managers {
             .needs
             .iter()
             .zip(&claim.allowed)
-            .all(|(need, allowed)| (self.pools[need.pool].free & allowed).count_ones() as usize >= need.units)
+            .all(|(need, &allowed)| (self.pools[need.pool].free & allowed).count() >= need.units)
     }
 
     /// The unit to take: the one that served this thread last, else the first free. One that served others since is as
@@ -226,13 +233,12 @@ impl Managers {
         let free = state.free & claim.allowed[need];
         let last = self.last_unit[claim.account as usize];
         if last != NOBODY
-            && last < 128
-            && free & (1 << last) != 0
+            && free.has(last as usize)
             && (state.last_task[last as usize] == claim.account || matches!(state.policy, Policy::Linux { .. }))
         {
             return last as usize;
         }
-        free.trailing_zeros() as usize
+        free.lowest()
     }
 
     /// Puts a lane that was not granted on the waiting lists of its pools. Real-time work that was revoked comes before
@@ -271,7 +277,7 @@ impl Managers {
         let held = &self.held[lane as usize];
         let mut wanted = claim.needs.iter().zip(&claim.allowed);
         wanted
-            .any(|(need, allowed)| held.iter().any(|&(p, unit)| p as usize == need.pool && allowed & (1 << unit) != 0))
+            .any(|(need, allowed)| held.iter().any(|&(p, unit)| p as usize == need.pool && allowed.has(unit as usize)))
     }
 
     /// REL or REV: takes a lane's units back.
@@ -284,7 +290,7 @@ impl Managers {
         self.virtual_runtime[claim.account as usize] += held as f64 / claim.weight;
         for i in 0..self.held[lane as usize].len() {
             let (pool, unit) = self.held[lane as usize][i];
-            self.pools[pool as usize].free |= 1 << unit;
+            self.pools[pool as usize].free.insert(unit as usize);
             self.pools[pool as usize].holder[unit as usize] = NOBODY;
             self.pools[pool as usize].sleepers.release(unit as usize, now);
             if self.message_limit > 0 {
@@ -296,7 +302,7 @@ impl Managers {
 
     /// The lane that a pool's policy serves next among those that wait and fit; takes it off all waiting lists.
     pub fn next_waiting(&mut self, pool: usize, claims: &[Claim], task_of: &[u32]) -> Option<LaneId> {
-        if self.pools[pool].waiting.is_empty() || self.pools[pool].free == 0 {
+        if self.pools[pool].waiting.is_empty() || self.pools[pool].free.is_empty() {
             return None;
         }
         let claim = |lane: LaneId| &claims[task_of[lane as usize] as usize];
@@ -362,7 +368,7 @@ impl Managers {
     /// Books the sleep of the units that are idle when the trial ends.
     pub fn close(&self, end: u64, ledger: &mut Ledger) {
         for (number, pool) in self.pools.iter().enumerate() {
-            for unit in (0..pool.speed.len().min(128)).filter(|&unit| pool.free & (1 << unit) != 0) {
+            for unit in (0..pool.speed.len()).filter(|&unit| pool.free.has(unit)) {
                 pool.sleepers.close(number, unit, end, ledger);
             }
         }

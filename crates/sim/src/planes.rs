@@ -9,11 +9,9 @@
 //! ```
 
 use crate::error::SimError;
+use crate::manager::MOST_UNITS;
 use crate::scenario::{Activation, Path, Policy, RouteKind, Scenario, Task};
 use crate::windows::{carried, ends};
-
-/// Resource managers keep the units of a pool as a bit set.
-const MOST_UNITS: usize = 128;
 
 /// Which part of the engine runs a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +54,7 @@ impl Planes {
     ///
     /// # Errors
     ///
-    /// Recursion was asked for where it cannot be; a managed pool has more than 128 units.
+    /// Recursion was asked for where it cannot be; a managed pool has more than 512 units.
     pub fn assign(scenario: &Scenario, order: &[u32], successors: &[Vec<u32>]) -> Result<Self, SimError> {
         let (nodes, tasks) = (successors.len(), scenario.model.tasks.len());
         let watched = watched(scenario, successors);
@@ -148,7 +146,7 @@ fn check_pools(scenario: &Scenario, planes: &[Plane], grouped: &[Option<u32>]) -
                 return Err(SimError::Number {
                     place: format!("pools[{}] (number of units)", need.pool),
                     got: units as f64,
-                    allowed: "at most 128 units in a pool whose units are shared, batched, fall asleep or slow each other down",
+                    allowed: "at most 512 units in a pool whose units are shared, batched, fall asleep or slow each other down",
                 });
             }
         }

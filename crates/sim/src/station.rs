@@ -55,6 +55,14 @@ impl Servers {
         Passage { start, done }
     }
 
+    /// Whether a server would start at once.
+    fn has_idle(&mut self, at: u64) -> bool {
+        match &mut self.many {
+            Some(many) => many.has_idle(at),
+            None => self.free_at.iter().any(|&free_at| free_at <= at),
+        }
+    }
+
     /// The server that is free first. Written for conditional moves, because the choice is unpredictable.
     #[inline]
     fn earliest(&self) -> (usize, u64) {
@@ -69,6 +77,13 @@ impl Servers {
 }
 
 impl Many {
+    fn has_idle(&mut self, at: u64) -> bool {
+        while self.busy.peek().is_some_and(|&Reverse(free_at)| free_at <= at) {
+            self.busy.pop();
+        }
+        self.busy.len() < self.servers
+    }
+
     fn serve(&mut self, at: u64, work: u64) -> Passage {
         while self.busy.peek().is_some_and(|&Reverse(free_at)| free_at <= at) {
             self.busy.pop();
@@ -204,7 +219,7 @@ impl Station {
     pub fn offer(&mut self, servers: &mut Servers, at: u64, bytes: u32, limit: u64) -> Option<Passage> {
         if self.starts.len() >= self.queue {
             self.starts.forget(at);
-            if self.starts.len() >= self.queue {
+            if self.starts.len() >= self.queue && (self.queue > 0 || !servers.has_idle(at)) {
                 return None;
             }
         }
@@ -269,7 +284,7 @@ impl Station {
                 while head != tail && ring[head & mask] <= at {
                     head += 1;
                 }
-                if tail - head >= queue {
+                if tail - head >= queue && (queue > 0 || free_at > at) {
                     refused.push(*frame);
                     continue;
                 }

@@ -444,6 +444,37 @@ class ServiceMix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErlangLoss(Queue):
+    """M/G/c/c: Poisson arrivals, c servers, nobody waits; a frame that finds all servers busy is lost.
+
+    The loss is Erlang's B formula, and depends on the mean service time alone (Sevast'yanov, Theory of Probability and
+    its Applications 2(1), 1957). Exact for every load.
+    """
+
+    arrival_pps: float
+    service: ServiceMix
+    servers: int
+
+    @property
+    def method(self) -> str:
+        return f"M/G/{self.servers}/{self.servers}, Erlang B"
+
+    @property
+    def loss_ratio(self) -> float:
+        return erlang_b(self.arrival_pps * self.service.mean_s, self.servers)
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Nobody waits."""
+        return 0.0
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Mean service time."""
+        return self.service.mean_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MG1(Queue):
     """M/G/1: ``W = λE[S²]/(2(1 - rho))``, Pollaczek and Khinchine's formula. Exact for rho < 1.
 

@@ -39,6 +39,7 @@ from routecast.quantity.parse import (
     parse_size_bytes,
     parse_transfer_rate_per_s,
     parse_voltage_v,
+    parse_waiting_frames,
 )
 
 __all__ = [
@@ -74,4 +75,5 @@ __all__ = [
     "parse_size_bytes",
     "parse_transfer_rate_per_s",
     "parse_voltage_v",
+    "parse_waiting_frames",
 ]

@@ -39,6 +39,7 @@ __all__ = [
     "TimePerByte",
     "TransferRate",
     "Voltage",
+    "WaitingFrames",
     "WholeSize",
     "Within",
 ]
@@ -192,6 +193,7 @@ Name = Annotated[str, Length(1, 100)]
 Bytes = Annotated[int, Parsed(lambda text: round(quantity.parse_size_bytes(text)), "B, > 0", "32 KiB", ge=0)]
 TransferRate = Annotated[float, Parsed(quantity.parse_transfer_rate_per_s, "transfers/s", "1333 MT/s", gt=0.0)]
 FrameCount = Annotated[int, Parsed(quantity.parse_frames, "frames", "512 frames", ge=1)]
+WaitingFrames = Annotated[int, Parsed(quantity.parse_waiting_frames, "frames", "512 frames", ge=0)]
 _COST = ("cycles or s", "1800 cycles", "550 ns")
 _COST_PER_BYTE = ("cycles/B or s/B", "0.5 cycles/B", "0.1 ns/B")
 CostCycles = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[0], *_COST, symbol="cycles", ge=0.0)]

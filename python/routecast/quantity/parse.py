@@ -42,6 +42,7 @@ __all__ = [
     "parse_size_bytes",
     "parse_transfer_rate_per_s",
     "parse_voltage_v",
+    "parse_waiting_frames",
 ]
 
 MIN_FRAME_BYTES: Final = 64
@@ -237,6 +238,11 @@ def parse_transfer_rate_per_s(text: str) -> float:
 def parse_frames(text: str) -> int:
     """Read a number of frames (of a queue, ring, batch), a whole number >= 1."""
     return _whole_number(text, _parse(text, _FRAMES), _FRAMES)
+
+
+def parse_waiting_frames(text: str) -> int:
+    """Read the number of frames that may wait, a whole number >= 0."""
+    return _whole_number(text, _parse(text, _FRAMES, zero_allowed=True), _FRAMES)
 
 
 def parse_duration_s(text: str, *, zero_allowed: bool = False) -> float:

@@ -619,6 +619,13 @@ def _check_task(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool], ad
             add(f"{path}.request", "is frame, but the task unit needs no pool to request from: leave it out")
         if task.activation.kind != "dedicated" or task.batch_frames != 1:
             add(f"{path}.request", "is frame, which needs the activation dedicated and batches of 1 frame")
+    serves_at_once = task.activation.kind == "dedicated" and task.batch_frames == 1 and task.request == "task"
+    if task.queue_frames == 0 and (not serves_at_once or any(need.until for need in task.needs)):
+        add(
+            f"{path}.queue_frames",
+            "is 0: without places to wait a task unit is dedicated, requests units itself, serves frames one by one "
+            "and begins no window; give it a queue of 1 frame or more",
+        )
     for index, need in enumerate(task.needs):
         if need.pool in pools:
             _check_capacity(path, task, index, pools[need.pool], add)

@@ -41,6 +41,7 @@ from routecast.quantity.fields import (
     Share,
     Span,
     Voltage,
+    WaitingFrames,
     Within,
 )
 from routecast.quantity.schema import field, value
@@ -575,7 +576,8 @@ class TaskUnit:
     needs: tuple[Need, ...] = field("Units of pools, all granted at once; none: its own processor", default=())
     service: ServiceCost = field("Cost of a frame", default=ServiceCost())
     # Frames in service do not count; a frame that finds the queue full is dropped (S7).
-    queue_frames: FrameCount = field("Frames that can wait, frames", default=512, le=MAX_FRAMES)
+    # 0: a frame that is not served at once is lost (Erlang's loss system).
+    queue_frames: WaitingFrames = field("Frames that can wait, frames", default=512, le=MAX_FRAMES)
     activation: Activation = field("When it works", default=Activation())
     # A burst of DPDK, a vector of VPP. 1: a request and a release for each frame. Interrupts and threads use
     # :attr:`Activation.budget_frames` instead.

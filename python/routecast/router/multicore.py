@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from routecast.errors import ModelProblem, Problem
-from routecast.quantity.fields import BitRate, ByteRate, Count, FrameCount, FrameRate, Frequency
+from routecast.quantity.fields import BitRate, ByteRate, Count, FrameCount, FrameRate, Frequency, WaitingFrames
 from routecast.quantity.schema import field, field_faults, is_faulty, value
 from routecast.router.bounds import FREQUENCIES_HZ, LINK_RATES_BPS, MAX_FRAMES, MAX_UNITS
 from routecast.router.model import (
@@ -49,7 +49,7 @@ class Multicore:
     cores: Count = field("Cores that process frames", ge=1, le=MAX_CORES)
     units: Count | None = field("Cores of the machine, where it has more", default=None, ge=1, le=MAX_UNITS)
     service: ServiceCost = field("Cost of a frame on a core")
-    queue_frames: FrameCount = field("Queue of each core, frames", default=512, le=MAX_FRAMES)
+    queue_frames: WaitingFrames = field("Queue of each core, frames", default=512, le=MAX_FRAMES)
     # The load names the ports where the frames of each flow enter and leave.
     ports: Count = field("Interfaces", default=2, ge=1, le=MAX_PORTS)
     link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9, within=LINK_RATES_BPS)

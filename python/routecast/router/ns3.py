@@ -73,6 +73,8 @@ def _problems_of_tasks(model: RouterModel) -> Iterator[Problem]:
     names = {task.name for task in model.tasks}
     for number, task in enumerate(model.tasks):
         place, activation = f"task[{number}]", task.activation
+        if task.queue_frames == 0:
+            yield Problem(f"{place}.queue_frames", "is 0: a queue of the ns-3 module holds 1 frame or more")
         if activation.kind not in _ACTIVATIONS:
             got = f'got "{activation.kind}": the ns-3 module has {", ".join(_ACTIVATIONS)}'
             yield Problem(f"{place}.activation.kind", got)

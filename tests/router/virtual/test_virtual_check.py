@@ -58,7 +58,7 @@ def test_each_fault_of_a_machine_has_its_place(machine: Machine, place: str, say
 @pytest.mark.parametrize(
     ("server", "place", "says"),
     [
-        (replace(HOST, cores=0), "server[0].cores", "1 to 128"),
+        (replace(HOST, cores=0), "server[0].cores", "1 to 512"),
         (replace(HOST, speed_ratio=float("nan")), "server[0].speed_ratio", "allowed is 1e-06 to 1000000"),
         (replace(HOST, interrupt_cores=(0, 9)), "server[0].interrupt_cores", "core 9 does not exist"),
         (replace(HOST, switch_cores=(0,)), "server[0].switch_cores", "no vSwitch that polls"),

@@ -109,7 +109,7 @@ def test_all_faults_of_a_virtual_router_come_at_once() -> None:
     assert set(problems) == {"technology", "machine[0].vcpu_cores[0]", "load.arrivals.peak"}
     assert 'did you mean "kvm-vhost-2012"' in problems["technology"]
     with pytest.raises(FileProblem) as caught:
-        parse_router(text.replace("vcpu_priority = 98", "vcpu_priority = 120").replace("cores = 4", "cores = 400"))
+        parse_router(text.replace("vcpu_priority = 98", "vcpu_priority = 120").replace("cores = 4", "cores = 4000"))
     assert {problem.place for problem in caught.value.problems} == {"server[0].cores", "machine[0].vcpu_priority"}
 
 

@@ -206,8 +206,8 @@ def problems_of(tmp_path: Path, text: str) -> list[str]:
 
 
 def test_a_routers_own_faults_are_reported_once_and_with_their_full_places(tmp_path: Path) -> None:
-    wrong = STUDY.replace("cores = 2\nservice", 'cors = 2\nqueue = "0 frames"\nservice')
-    wrong = wrong.replace("set = { cores = 1 }", 'set = { queue = "0 frames" }')
+    wrong = STUDY.replace("cores = 2\nservice", 'cors = 2\nqueue = "-1 frames"\nservice')
+    wrong = wrong.replace("set = { cores = 1 }", 'set = { queue = "-1 frames" }')
     assert problems_of(tmp_path, wrong) == ["router.cores.cores", "router.cores.queue", "router.cores.cors"]
 
 

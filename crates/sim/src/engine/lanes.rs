@@ -31,6 +31,12 @@ impl Engine {
         }
         unit.queue.push_back(held);
         self.wake(node, true, ledger);
+        let unit = self.units[node as usize].as_mut().expect("event nodes have a unit");
+        if unit.places == 0
+            && let Some(waits) = unit.queue.pop_back()
+        {
+            self.turn_away(node, waits, ledger);
+        }
     }
 
     /// Drops a frame that finds no room.

@@ -66,7 +66,8 @@ fn unit(scenario: &Scenario, graph: &Graph, n: usize, task: &Task, thread: Optio
     let rng = stream(scenario.run.seed, scenario.run.replication, "service", n as u64);
     Unit {
         queue: VecDeque::with_capacity(task.queue.min(1 << 12)),
-        capacity: task.queue,
+        capacity: task.queue.max(1),
+        places: task.queue,
         service: if n >= graph.tasks {
             Service::link(scenario.model.ports[n - graph.tasks].link_bps, rng)
         } else {

@@ -55,7 +55,10 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) queue: VecDeque<Held>,
+    /// 0 while the task unit is down.
     pub(super) capacity: usize,
+    /// Frames that may wait; 0: one that is not served at once is lost (Erlang's loss system).
+    pub(super) places: usize,
     pub(super) service: Service,
     pub(super) claim: usize,
     pub(super) activation: Activation,

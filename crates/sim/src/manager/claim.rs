@@ -1,5 +1,8 @@
 //! The claims of task units on their managers.
 
+use std::ops::BitOr;
+
+use super::units::Units;
 use crate::planes::allowed_units;
 use crate::scenario::{Activation, Model, Need, Policy};
 
@@ -9,7 +12,7 @@ pub struct Claim {
     /// Units by pool, ascending by pool.
     pub needs: Vec<Need>,
     /// Units it may use, as a bit set, per need.
-    pub(super) allowed: Vec<u128>,
+    pub(super) allowed: Vec<Units>,
     /// Larger is more urgent.
     pub priority: i32,
     pub(super) weight: f64,
@@ -36,7 +39,7 @@ impl Claim {
             .map(|need| {
                 let units = model.pools[need.pool].speed.len();
                 let list = if Some(need.pool) == first { allowed_units(unit, units) } else { (0..units).collect() };
-                list.iter().fold(0_u128, |set, &u| set | 1_u128.checked_shl(u as u32).unwrap_or(0))
+                list.into_iter().map(Units::one).fold(Units::NONE, BitOr::bitor)
             })
             .collect();
         let first = unit.thread.and_then(|_| model.tasks.iter().position(|other| other.thread == unit.thread));

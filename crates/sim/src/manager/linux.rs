@@ -7,6 +7,7 @@
 //! a unit for itself, which took nothing from anybody; it is forgiven when somebody else wakes (Linux keeps a clock for
 //! each unit instead, and sets a thread that changes its unit to that one's).
 
+use super::units::{MOST_UNITS, Units};
 use super::{Claim, LaneId, Managers, NOBODY};
 use crate::scenario::Policy;
 
@@ -17,7 +18,7 @@ pub(super) struct Applicant {
     pub(super) priority: i32,
     pub(super) weight: f64,
     /// Units that it may use, by pool.
-    allowed: Vec<(usize, u128)>,
+    allowed: Vec<(usize, Units)>,
 }
 
 impl Applicant {
@@ -26,26 +27,28 @@ impl Applicant {
         Self { account: claim.account, priority: claim.priority, weight: claim.weight, allowed }
     }
 
-    pub(super) fn allowed(&self, pool: usize) -> u128 {
-        self.allowed.iter().find(|(p, _)| *p == pool).map_or(0, |&(_, units)| units)
+    pub(super) fn allowed(&self, pool: usize) -> Units {
+        self.allowed.iter().find(|(p, _)| *p == pool).map_or(Units::NONE, |&(_, units)| units)
     }
 }
 
 /// Units that threads compete for, and their clock.
 #[derive(Debug)]
 pub(super) struct Market {
-    units: u128,
+    units: Units,
     clock: f64,
 }
 
 /// The smallest sets of units of a pool such that nobody may use units of two of them.
 pub(super) fn markets(pool: usize, applicants: &[Applicant]) -> Vec<Market> {
     let mut markets: Vec<Market> = Vec::new();
-    for allowed in applicants.iter().map(|applicant| applicant.allowed(pool)).filter(|&allowed| allowed != 0) {
+    for allowed in applicants.iter().map(|applicant| applicant.allowed(pool)).filter(|allowed| !allowed.is_empty()) {
         let mut units = allowed;
         markets.retain(|market| {
-            let apart = market.units & allowed == 0;
-            units |= if apart { 0 } else { market.units };
+            let apart = !market.units.meets(allowed);
+            if !apart {
+                units = units | market.units;
+            }
             apart
         });
         markets.push(Market { units, clock: 0.0 });
@@ -66,17 +69,17 @@ impl Managers {
         }
     }
 
-    fn set_right(&mut self, p: usize, claim: &Claim, allowed: u128, quantum_ps: f64, now: u64) {
+    fn set_right(&mut self, p: usize, claim: &Claim, allowed: Units, quantum_ps: f64, now: u64) {
         let clock = self.tick(p, allowed, now);
         let own = &mut self.virtual_runtime[claim.account as usize];
         *own = own.max(clock - 0.5 * quantum_ps).min(clock + quantum_ps / claim.weight);
         let pool = &self.pools[p];
         let holders = pool.holder.iter().copied().enumerate();
-        let running = holders.filter(|&(unit, lane)| lane != NOBODY && allowed & (1 << unit) != 0);
+        let running = holders.filter(|&(unit, lane)| lane != NOBODY && allowed.has(unit));
         let rivals = running.map(|(_, lane)| lane).chain(pool.waiting.iter().copied());
         for lane in rivals {
             let rival = &self.applicants[lane as usize];
-            if rival.priority == 0 && rival.allowed(p) & allowed != 0 {
+            if rival.priority == 0 && rival.allowed(p).meets(allowed) {
                 let excess = self.runtime(lane, now) - (clock + quantum_ps / rival.weight);
                 self.virtual_runtime[rival.account as usize] -= excess.max(0.0);
             }
@@ -94,7 +97,7 @@ impl Managers {
 
     /// Whether a lane that is not less urgent waits for a unit of the claim's pools.
     pub(super) fn is_contested_under_linux(&self, claim: &Claim) -> bool {
-        claim.needs.iter().zip(&claim.allowed).any(|(need, allowed)| {
+        claim.needs.iter().zip(&claim.allowed).any(|(need, &allowed)| {
             let pool = &self.pools[need.pool];
             if !matches!(pool.policy, Policy::Linux { .. }) {
                 return !pool.waiting.is_empty();
@@ -102,21 +105,21 @@ impl Managers {
             pool.waiting
                 .iter()
                 .map(|&lane| &self.applicants[lane as usize])
-                .any(|applicant| applicant.priority >= claim.priority && applicant.allowed(need.pool) & allowed != 0)
+                .any(|applicant| applicant.priority >= claim.priority && applicant.allowed(need.pool).meets(allowed))
         })
     }
 
     /// Brings the clock of a set of units up to the least virtual runtime among those that can run there.
-    fn tick(&mut self, p: usize, allowed: u128, now: u64) -> f64 {
+    fn tick(&mut self, p: usize, allowed: Units, now: u64) -> f64 {
         let pool = &self.pools[p];
-        let Some(index) = pool.markets.iter().position(|market| market.units & allowed != 0) else { return 0.0 };
+        let Some(index) = pool.markets.iter().position(|market| market.units.meets(allowed)) else { return 0.0 };
         let units = pool.markets[index].units;
         let running = pool.holder.iter().copied().filter(|&lane| lane != NOBODY);
         let least = running
             .chain(pool.waiting.iter().copied())
             .filter(|&lane| {
                 let applicant = &self.applicants[lane as usize];
-                applicant.priority == 0 && applicant.allowed(p) & units != 0
+                applicant.priority == 0 && applicant.allowed(p).meets(units)
             })
             .map(|lane| self.runtime(lane, now))
             .fold(f64::INFINITY, f64::min);
@@ -175,16 +178,16 @@ impl Managers {
     /// nowhere else); 0 elsewhere. A core serves its own threads first and takes others only when it has none.
     fn is_at_home(&self, p: usize, claim: &Claim) -> u8 {
         let pool = &self.pools[p];
-        let allowed = claim.needs.iter().position(|need| need.pool == p).map_or(0, |at| claim.allowed[at]);
+        let allowed = claim.needs.iter().position(|need| need.pool == p).map_or(Units::NONE, |at| claim.allowed[at]);
         let last = self.last_unit[claim.account as usize];
-        if last >= 128 || allowed.is_power_of_two() && pool.lent & allowed == 0 {
+        if last as usize >= MOST_UNITS || allowed.is_single() && !pool.lent.meets(allowed) {
             return 1;
         }
-        let last_free = pool.free & allowed & (1 << last) != 0;
-        if last_free && pool.lent & (1 << last) != 0 && pool.last_task[last as usize] == claim.account {
+        let last_free = (pool.free & allowed).has(last as usize);
+        if last_free && pool.lent.has(last as usize) && pool.last_task[last as usize] == claim.account {
             return 2;
         }
-        u8::from(last_free || allowed.is_power_of_two())
+        u8::from(last_free || allowed.is_single())
     }
 
     /// Service that a lane's thread received over its weight, that of its present grant included.

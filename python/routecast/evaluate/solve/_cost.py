@@ -393,7 +393,7 @@ def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
     return Cost(
         frame_s=without_batch_s * slowdown,
         batch_s=max(single_frame_s - without_batch_s, 0.0) * slowdown,
-        batch_frames=frames_at_once if exhaustive else min(frames_at_once, task.queue_frames),
+        batch_frames=frames_at_once if exhaustive else max(min(frames_at_once, task.queue_frames), 1),
         interrupt_s=task.activation.interrupt_cost_s * slowdown if is_interrupt else 0.0,
         moderation_s=task.activation.moderation_s if is_interrupt else 0.0,
         short_polls=is_interrupt and not exhaustive and task.queue_frames < frames_at_once,

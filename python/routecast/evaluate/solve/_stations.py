@@ -14,6 +14,7 @@ from routecast.evaluate._queueing import (
     MG1,
     MG1K,
     DelayedQueue,
+    ErlangLoss,
     GIGc,
     MeanQueue,
     MMc,
@@ -294,6 +295,8 @@ def _unlimited(station: Station, arriving: ArrivalProcess) -> GIGc:
 
 def _poisson(station: Station) -> Queue | None:
     rate, mix, servers, load = station.rate_pps, station.mix, station.servers, station.load
+    if station.room == servers:
+        return ErlangLoss(arrival_pps=rate, service=mix, servers=servers)
     small = station.room <= _MAX_STATES
     if not small and load < 1.0 and not _roomy(station):
         return None

@@ -13,7 +13,7 @@ from routecast.router.virtual.technology import Cost, Technology
 
 __all__ = ["MAX_CORES", "MAX_PRIORITY", "MAX_VCPUS", "Cores", "Machine", "Server"]
 
-MAX_CORES: Final = 128
+MAX_CORES: Final = 512
 """Greatest number of cores of a server: the simulator can grant no more to threads."""
 
 MAX_VCPUS: Final = 1024
