@@ -87,3 +87,23 @@ def test_with_stated_links_the_shipped_tables_show_few_other_ceilings() -> None:
     stated = asked([replace(point, link_bps=100e9) for point in rows((1, 1.7), (2, 3.4), (4, 6.8))], 8.0)
     chances = [max(count.chance for count in result.counts) for result in (free, stated)]
     assert chances[1] > chances[0]
+
+
+def test_a_row_that_the_others_contradict_still_refutes_an_answer_that_it_misses() -> None:
+    """Two sizes at 16 cores fill 39 Gbit/s; the row of the longer frames looks like an outlier, and is the truth."""
+    table = [
+        Point(cores=k, frame_bytes=size, throughput_pps=1e6 * mpps, calibrate=True)
+        for k, size, mpps in (
+            (4, 64.0, 11.5637),
+            (4, 128.0, 10.79),
+            (4, 256.0, 11.2365),
+            (16, 64.0, 41.85),
+            (16, 128.0, 33.0654),
+            (16, 256.0, 17.8634),
+        )
+    ]
+    missed = size(table, Target.parse("19.1138 Mpps", "256 B"), counts=range(1, 33))
+    assert missed.least is None or missed.least.cores > 16
+    met = size(table, Target.parse("10 Mpps", "256 B"), counts=range(1, 33))
+    assert met.least is not None
+    assert met.least.cores <= 4

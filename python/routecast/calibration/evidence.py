@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
+from routecast.calibration._discrepancy import REPEATABILITY_RATIO
 from routecast.calibration.counts import Count, cores
 from routecast.calibration.fitted import FittedRouter
 from routecast.evaluate.points import Point
@@ -16,6 +17,8 @@ __all__ = ["Evidence", "MeasuredCount"]
 _NORMAL = NormalDist()
 _DOUBT = 0.05
 """A chance from a row alone below this, or above 1 less this, decides."""
+_MAX_NOISE_RATIO = 0.03
+"""Repeatability of a row of a table whose rows contradict each other, one standard deviation."""
 _BEYOND_SD = 3.0
 """Standard deviations of the noise below a 95 % interval, from which a held-out row contradicts its prediction."""
 
@@ -55,10 +58,16 @@ class Evidence:
         logs: dict[int, list[float]] = {}
         for point in rows:
             logs.setdefault(point.working_cores, []).append(math.log(point.throughput_pps))
+        contradicted_counts = {point.working_cores for point in fitted.outliers if point in rows}
         measured = []
         for count, values in sorted(logs.items()):
-            sd = fitted.noise_ratio * math.sqrt(1.0 + 1.0 / len(values))
             mean = math.fsum(values) / len(values)
+            # The noise that a table shows includes what contradicts in it, which is none of a row. One that the others
+            # contradict still refutes.
+            noise_ratio = min(fitted.noise_ratio, _MAX_NOISE_RATIO) if fitted.outliers else fitted.noise_ratio
+            if count in contradicted_counts and mean < math.log(goal_pps):
+                noise_ratio = min(noise_ratio, REPEATABILITY_RATIO)
+            sd = noise_ratio * math.sqrt(1.0 + 1.0 / len(values))
             chance = _NORMAL.cdf((mean - math.log(goal_pps)) / sd)
             measured.append(MeasuredCount(cores=count, rate_pps=math.exp(mean), chance=chance))
         own = [point for point in held_out if point in rows]
