@@ -24,7 +24,7 @@ import numpy as np
 from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve._unknown_shares import never_releases
-from routecast.evaluate.solve.flow import Vector
+from routecast.evaluate.solve.flow import Vector, stream_of
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.offered import line_rate_pps
 from routecast.router.model import ResourcePool
@@ -191,13 +191,7 @@ def _bursts_behind_links(fluid: Fluid) -> Vector | None:
     places: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
     cycle: dict[int, int] = defaultdict(int)
     for number, flow in enumerate(flows):
-        key = (
-            flow.ingress,
-            flow.egress if kinds & {"egress", "by_egress"} else -1,
-            flow.rss_hash % 128 if "rss" in kinds else 0,
-            number if "per_flow" in kinds else 0,
-        )
-        places[key].append(cycle[flow.ingress])
+        places[stream_of(flow, number, kinds)].append(cycle[flow.ingress])
         cycle[flow.ingress] += 1
     if len(places) != len(graph.share):
         return None

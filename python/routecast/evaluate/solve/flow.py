@@ -7,7 +7,7 @@ then the ports as exits, then one node for frames that leave the router elsewher
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import fields
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -15,13 +15,13 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.load.flows import FlowSet, rss_index
+from routecast.load.flows import Flow, FlowSet, rss_index
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity.schema import field, value
 from routecast.router.graph import topological_order
 from routecast.router.model import Route, RouterModel, TaskUnit
 
-__all__ = ["FlowGraph", "RatesUnderLoss", "Vector", "flow_graph"]
+__all__ = ["FlowGraph", "RatesUnderLoss", "Vector", "flow_graph", "stream_of"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -156,6 +156,16 @@ def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
     )
 
 
+def stream_of(flow: Flow, number: int, kinds: Set[str]) -> tuple[int, int, int, int]:
+    """Return what the flows of one stream have in common, where the routes are of these kinds."""
+    return (
+        flow.ingress,
+        flow.egress if kinds & {"egress", "by_egress"} else -1,
+        flow.rss_hash % 128 if "rss" in kinds else 0,
+        number if "per_flow" in kinds else 0,
+    )
+
+
 @lru_cache(maxsize=16)
 def _route_flows(
     routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], ...], flows: FlowSet
@@ -168,13 +178,7 @@ def _route_flows(
     kinds = {route.kind for _, route in routes}
     weights: dict[tuple[int, int, int, int], float] = defaultdict(float)
     for index, flow in enumerate(flows.flows):
-        key = (
-            flow.ingress,
-            flow.egress if kinds & {"egress", "by_egress"} else -1,
-            flow.rss_hash % 128 if "rss" in kinds else 0,
-            index if "per_flow" in kinds else 0,
-        )
-        weights[key] += flow.weight
+        weights[stream_of(flow, index, kinds)] += flow.weight
     streams = list(weights)
     share = np.array([weights[stream] for stream in streams])
     # Many task units have equal routes.
