@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
-from routecast.evaluate.solve._machine import machine_of
+from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps, rates_of
 from routecast.evaluate.solve._scheduling_shares import UnitGroup, limiting_groups, pin_sets
-from routecast.evaluate.solve._throughput import steady_state
+from routecast.evaluate.solve._throughput import Steady
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router import (
     Activation,
@@ -27,6 +26,12 @@ from routecast.router import (
 )
 
 US = 1e-6
+
+
+def steady_under(model: RouterModel, load: OfferedLoad) -> Steady:
+    steady = rates_of(model, load).steady
+    assert steady is not None
+    return steady
 
 
 def step(name, cost_us, to, *, kind="thread", notify_us=0.0, **given):
@@ -257,8 +262,8 @@ def test_shares_under_pins_are_max_min_fair(seed):
 def test_frames_are_conserved_and_no_core_does_more_than_it_can(seed, over):
     model = _random_chain(seed)
     load = frames(over * lossless_pps(model, frames(1e5)))
-    machine = machine_of(model, load)
-    steady = steady_state(machine, load.rate_pps)
+    steady = steady_under(model, load)
+    machine = steady.machine
     assert steady.settled
     offered_pps, lost_pps = steady.offered.sum(), steady.lost_pps.sum()
     forwarded_pps = steady.node_rates.forwarded[machine.propagation.position[len(model.tasks) :]].sum()
@@ -271,7 +276,7 @@ def test_frames_are_conserved_and_no_core_does_more_than_it_can(seed, over):
 
 def test_each_frame_wakes_a_thread_in_a_light_load_and_none_does_in_overload():
     model = router(step("only", 1.0, "p1", notify_us=2.0))
-    light, full = (steady_state(machine_of(model, frames(rate)), rate) for rate in (1e5, 2e6))
+    light, full = (steady_under(model, frames(rate)) for rate in (1e5, 2e6))
     assert light.wakes.per_s[0] == pytest.approx(1e5)
     assert light.busy[0] == pytest.approx(1e5 * 3.0 * US)
     assert full.wakes.per_s[0] == pytest.approx(0.0, abs=1e-3)

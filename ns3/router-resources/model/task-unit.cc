@@ -438,7 +438,13 @@ TaskUnit::Lane::Granted(Time overhead)
     if (isInterrupted)
     {
         isInterrupted = false;
-        work += unit->m_interruptCost * unit->m_ticksPerSecond;
+        if (unit->m_interruptCost > 0.0)
+        {
+            // The interrupt costs, then the poll finds its packets; those that come meanwhile are among them.
+            polled = 0;
+            unit->Work(*this, work + unit->m_interruptCost * unit->m_ticksPerSecond);
+            return;
+        }
     }
     unit->Poll(*this, work);
 }
@@ -572,7 +578,12 @@ TaskUnit::Fire(Lane* which)
         lane.hasPacket = false;
         m_served++;
     }
-    if (!lane.batch.empty())
+    if (!hadPacket)
+    {
+        // The end of an interrupt: the poll begins.
+        Poll(lane, 0.0);
+    }
+    else if (!lane.batch.empty())
     {
         RouterPacket next = std::move(lane.batch.front());
         lane.batch.pop_front();

@@ -545,8 +545,22 @@ class ActivationTestCase : public TestCase
             auto router = napi(Time(0)).Install(net.nodes.Get(1));
             net.Send(20000, NanoSeconds(500));
             Simulator::Run();
-            // A poll of n packets takes 2 + n us, in which 4 + 2 n come: 1, 6, 16, 36, then more than the budget.
+            // 4 packets come during an interrupt, 2 n during a poll of n: 4, 12, 28, 60, then more than the budget.
             NS_TEST_EXPECT_MSG_EQ(router->GetTaskUnit("core")->GetInterrupts(), 5, "an overloaded core polls");
+        }
+        {
+            // Interrupts of 4 us, a packet each 3 us: the one that comes during an interrupt is in its poll.
+            // At 0, 3, 9, 12 … leave at 5, 6, 14, 15 …: 5 and 3 us.
+            Topology net;
+            auto helper = OneCore(1e-6);
+            helper.SetTaskUnitAttribute("core", "Activation", EnumValue(TaskUnit::INTERRUPT));
+            helper.SetTaskUnitAttribute("core", "InterruptCost", DoubleValue(4e-6));
+            auto router = helper.Install(net.nodes.Get(1));
+            net.Watch(router);
+            net.Send(100, MicroSeconds(3));
+            Simulator::Run();
+            NS_TEST_EXPECT_MSG_EQ(net.sojourns.front(), MicroSeconds(5), "interrupt and service");
+            NS_TEST_EXPECT_MSG_EQ(net.sojourns.at(1), MicroSeconds(3), "it came during the interrupt");
         }
         {
             // 32 packets share 8 us: 1.25 us each instead of 9.

@@ -135,8 +135,15 @@ impl Engine {
         }
         if holder.interrupt_due {
             holder.interrupt_due = false;
-            if let Activation::Interrupt { cost_ps, .. } | Activation::Thread { cost_ps, .. } = unit.activation {
-                work += cost_ps;
+            match unit.activation {
+                // S6: the interrupt costs, then the poll finds its frames; those of its cost are among them.
+                Activation::Interrupt { cost_ps, exhaustive: false, .. } if cost_ps > 0.0 => {
+                    holder.polled = 0;
+                    self.work(lane, work + cost_ps);
+                    return;
+                }
+                Activation::Interrupt { cost_ps, .. } | Activation::Thread { cost_ps, .. } => work += cost_ps,
+                Activation::Dedicated | Activation::Polling => {}
             }
         }
         self.poll(lane, work, ledger);
@@ -227,8 +234,11 @@ impl Engine {
     pub(super) fn finish(&mut self, lane: LaneId, graph: &mut Graph, ledger: &mut Ledger) -> Option<(Held, u32)> {
         self.stop_work(lane, ledger);
         let holder = &mut self.lanes[lane as usize];
-        let served = holder.frame.take();
-        let moved = served.and_then(|held| self.move_on(lane, held, graph, ledger));
+        let Some(served) = holder.frame.take() else {
+            self.after_no_frame(lane, ledger);
+            return None;
+        };
+        let moved = self.move_on(lane, served, graph, ledger);
         let holder = &mut self.lanes[lane as usize];
         if let Some(next) = holder.batch.pop_front() {
             self.serve(lane, next, 0.0, ledger);
@@ -236,12 +246,28 @@ impl Engine {
             self.serve(lane, next, 0.0, ledger);
         } else {
             self.end_of_poll(lane, ledger);
-            // Most lanes continue at once and have replaced their event, so a cancellation here would be wasted.
-            if matches!(self.lanes[lane as usize].state, State::Idle | State::Requesting) {
-                self.calendar.cancel(lane);
-            }
+            self.cancel_if_given_up(lane);
         }
         moved
+    }
+
+    /// Handles the end of work without a frame: that of an interrupt, or of a thread woken in vain.
+    fn after_no_frame(&mut self, lane: LaneId, ledger: &mut Ledger) {
+        if self.lanes[lane as usize].thread.is_some() {
+            self.end_of_poll(lane, ledger);
+        } else {
+            self.poll(lane, 0.0, ledger);
+        }
+        self.cancel_if_given_up(lane);
+    }
+
+    /// Cancels the event of a lane that works no more. Most lanes continue at once and have replaced theirs, so a
+    /// cancellation would be wasted.
+    #[inline]
+    fn cancel_if_given_up(&mut self, lane: LaneId) {
+        if matches!(self.lanes[lane as usize].state, State::Idle | State::Requesting) {
+            self.calendar.cancel(lane);
+        }
     }
 
     /// Passes on the frame of a lane. A frame for another task unit of the same thread arrives at once, without waking

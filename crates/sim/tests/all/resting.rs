@@ -19,7 +19,7 @@ fn sleeping(units: usize, policy: Policy, states_us: &[(f64, f64)]) -> Pool {
 
 fn interrupts(linger_us: f64, cost_us: f64) -> Activation {
     Activation::Interrupt {
-        budget: 64,
+        budget: 1 << 16,
         cost_ps: cost_us * US,
         moderation_ps: 0.0,
         wakeup: None,
@@ -44,6 +44,49 @@ fn a_core_that_sleeps_at_once_waits_as_welch_says() {
         let without = rate_pps * 1e-6 * 1e-6 / (2.0 * (1.0 - rate_pps * 1e-6));
         let set_up = (2.0 * exit_s + rate_pps * exit_s * exit_s) / (2.0 * (1.0 + rate_pps * exit_s));
         near(outcome.waiting.mean_s, without + set_up, 0.02);
+    }
+}
+
+#[test]
+fn a_poll_finds_what_came_during_its_interrupt() {
+    // S6: every 3 us a frame, interrupts of 4 us, services of 1 us. A poll of two (at 0 and 3) lasts from 4 to 6; the
+    // frame of 6 comes at its end, after it, and raises the next interrupt: 5 and 3 us, again and again.
+    let mut load = poisson(1e6 / 3.0);
+    load.sources[0].process = Process::Cbr { phase: 0.0 };
+    let unit = on(Task { activation: interrupts(0.0, 4.0), ..task(US, Variation::Deterministic, 64, exit()) }, 0);
+    let model = Model { ports: vec![port(Some(0))], tasks: vec![unit], pools: vec![sleeping(1, Policy::Fifo, &[])] };
+    let outcome = simulate(&Scenario { model, load, run: seconds(0.3, 5) }, &go).expect("valid");
+    near(outcome.latency.mean_s, 4e-6, 1e-4);
+    near(outcome.latency.p99_s, 5e-6, 1e-2);
+    near(outcome.nodes[0].interrupts_per_s, 1.0 / 6e-6, 1e-3);
+}
+
+#[test]
+fn gated_polls_wait_as_their_cycles_say() {
+    // Poisson arrivals λ, constant services b, interrupts C. A poll of n frames takes nb; a frames come during it, and
+    // the next poll has a + 1{a = 0} + (those of C). Its generating function N is, with g(z) = e^{−λb(1 − z)},
+    // N(z) = e^{−λC(1 − z)} (N(g(z)) − (1 − z) N(g(0))), which gives P(a = 0) = N(g(0)) by repeated insertion.
+    for (rate_pps, cost_s) in [(0.1e6_f64, 4e-6), (0.3e6, 4e-6), (0.7e6, 4e-6), (0.5e6, 0.5e-6)] {
+        let service_s = 1e-6;
+        let (load, during): (f64, f64) = (rate_pps * service_s, rate_pps * cost_s);
+        let (mut z, mut factor, mut taken) = ((-load).exp(), 1.0, 0.0);
+        for _ in 0..10_000 {
+            factor *= (-during * (1.0 - z)).exp();
+            taken += factor * (1.0 - z);
+            z = (-load * (1.0 - z)).exp();
+        }
+        let no_frame = factor / (1.0 + taken);
+        let frames = (during + no_frame) / (1.0 - load);
+        // a is Poisson(λbn); second moments of a, then of n, whose second factor solves a linear equation.
+        let found = load * frames + no_frame;
+        let squares =
+            (load * frames + no_frame + 2.0 * found * during + during + during * during) / (1.0 - load * load);
+        let polls_s2 = squares * service_s * service_s;
+        let waits_s = rate_pps * (polls_s2 * (1.0 + load) / 2.0 + cost_s * frames * service_s)
+            + no_frame * cost_s
+            + rate_pps * cost_s * (cost_s * (1.0 + load) / 2.0 + found * service_s);
+        let outcome = alone(interrupts(0.0, cost_s * 1e6), &[], rate_pps, 4.0);
+        near(outcome.waiting.mean_s, waits_s / frames, 0.01);
     }
 }
 

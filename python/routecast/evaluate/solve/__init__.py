@@ -1,5 +1,5 @@
 """The closed-form evaluator: fluid rates, bottleneck laws, queueing theory."""
 
-from routecast.evaluate.solve._closed_form import Solve, capacity_pps, lossless_pps
+from routecast.evaluate.solve._closed_form import Solve, capacity_pps, lossless_pps, rates_of
 
-__all__ = ["Solve", "capacity_pps", "lossless_pps"]
+__all__ = ["Solve", "capacity_pps", "lossless_pps", "rates_of"]

@@ -16,6 +16,9 @@ _WARM_UP = 16
 _AVERAGED = 48
 _MAX_CYCLES = 500
 _SHORT_RATIO = 0.25
+_MAX_EVEN_POLLS = 256
+_MAX_INSERTIONS = 60
+_SMALL_INSERTION = 1e-9
 
 
 @value
@@ -97,6 +100,31 @@ class Cycle:
             idles=1.0,
             idle_times=IdleTimes.mean_of([cycle.idle_times for cycle in cycles]),
         )
+
+
+def _no_frame_probability(rate_pps: float, *, frame_s: float, batch_s: float, interrupt_s: float) -> float:
+    """Return the probability that no frame comes while a gated poll is under way, for Poisson arrivals.
+
+    n frames of a poll take B + nc, in which a come; the next poll has a + 1{a = 0} and those of its interrupt C. With
+    ``g(z) = e^{-λc(1 - z)}`` the generating function of n is ``N(z) = e^{-λC(1 - z)} (e^{-λB(1 - z)} N(g(z)) - (1 - z)
+    p)``, ``p = e^{-λB} N(g(0))``: repeated insertion leads to N(1) = 1 (gated service; Takagi 1991, ch. 2).
+    """
+    load = rate_pps * frame_s
+    if load >= 1.0:
+        return 0.0
+    per_interrupt, per_batch = rate_pps * interrupt_s, rate_pps * batch_s
+    factor, taken, short = math.exp(-per_batch), 0.0, -math.expm1(-load)
+    for _ in range(_MAX_INSERTIONS):
+        factor *= math.exp(-per_interrupt * short)
+        taken += factor * short
+        factor *= math.exp(-per_batch * short)
+        short = -math.expm1(-load * short)
+        if short < _SMALL_INSERTION:
+            break
+    # What is left of z's way to 1 shrinks by the load each time.
+    factor *= math.exp(-(per_interrupt + per_batch) * short / (1.0 - load))
+    taken += factor * short / (1.0 - load)
+    return factor / (1.0 + taken)
 
 
 def poisson_idle_times(
@@ -207,26 +235,28 @@ class Cost:
     def _poll_by_poll(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> Cycle:
         """Return the cycle of polls that each begin with an interrupt, or with the cost of a batch.
 
-        A batch or an interrupt costs h and a frame c. A cycle begins with h and serves the b frames that have arrived
-        since the last cycle began: ``b = λ·cycle``. The next cycle begins when the work ``T = h + b·c`` is done, the
-        interrupt moderation is over, and a frame has arrived: after ``m = max(T, moderation)`` on average and, if no
-        frame has arrived by then (probability ``e^{-λm}``), another 1/λ. For Poisson arrivals the formula uses the mean
-        in place of the random batch, an approximation within 3 % of simulations. Frames at equal gaps find no batch
-        under way as long as ``h + c`` is less than a gap, so a cycle lasts exactly ``max(m, 1/λ)``. Full batches mean
-        overload.
+        An interrupt costs C, a batch B and a frame c. C comes first; the poll then takes the b frames that wait, which
+        have arrived since the last poll took its own: ``b = λ·cycle``. The next interrupt comes when the work
+        ``B + b·c`` is done, the interrupt moderation is over, and a frame has arrived; if none has by then, after
+        another 1/λ on average. For Poisson arrivals without moderation the probability of that is exact for constant
+        times (:func:`_no_frame_probability`); with moderation m it is ``e^{-λ(m - C)}``, and the mean stands for the
+        random batch. Frames at equal gaps: :meth:`_even_polls`. Full batches mean overload.
         """
-        frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
-        gap_s = 1.0 / rate_pps
+        frame_s, batch_s, interrupt_s = self.frame_s * factor, self.batch_s * factor, self.interrupt_s * factor
+        if equal_gaps and self.moderation_s <= 0.0:
+            return self._even_polls(rate_pps, factor)
+        start_s, gap_s = batch_s + interrupt_s, 1.0 / rate_pps
         idle_times = IdleTimes()
-        batch, work_s, cycle_s, idle = 1.0, start_s + frame_s, math.inf, 1.0
+        batch, work_s, cycle_s, idle = 1.0, start_s + frame_s, math.inf, math.nan
         for _ in range(_MAX_CYCLES):
             work_s, last_batch, last_idle_times = start_s + batch * frame_s, batch, idle_times
             # The time of the moderation that stays idle after the unit has woken and done its work.
             spare_s = max(self.moderation_s - work_s - idle_times.exit_s, 0.0)
             if equal_gaps:
-                cycle_s = max(work_s, self.moderation_s, gap_s)
+                cycle_s, idle = max(work_s, self.moderation_s, gap_s), 1.0
             elif spare_s > 0.0:
-                no_frame = math.exp(-rate_pps * self.moderation_s)  # probability during the moderation
+                # Probability from the start of the poll until the moderation is over.
+                no_frame = math.exp(-rate_pps * (self.moderation_s - interrupt_s - idle_times.exit_s))
                 cycle_s = self.moderation_s + no_frame * gap_s
                 idle_until_frame = poisson_idle_times(rate_pps, sleep_s=spare_s, sleep_states=self.sleep_states)
                 idle_until_moderation_ends = fixed_idle_times(spare_s, sleep_states=self.sleep_states)
@@ -235,7 +265,7 @@ class Cost:
                 )
                 idle = 1.0
             else:
-                idle = math.exp(-rate_pps * work_s)
+                idle = _no_frame_probability(rate_pps, frame_s=frame_s, batch_s=batch_s, interrupt_s=interrupt_s)
                 idle_times = poisson_idle_times(rate_pps, sleep_states=self.sleep_states)
                 cycle_s = work_s + idle * (gap_s + idle_times.exit_s)
             batch = rate_pps * cycle_s
@@ -243,9 +273,63 @@ class Cost:
                 return self._mostly_full(rate_pps, factor)
             if abs(batch - last_batch) <= 1e-9 * batch and (idle_times == last_idle_times or not self.sleep_states):
                 break
-        interrupts = 1.0 if self.interrupt_s or self.moderation_s else 0.0
         return Cycle(
-            cycle_s=cycle_s, work_s=work_s, interrupts=interrupts, polls=1.0, idles=idle, idle_times=idle_times
+            cycle_s=cycle_s,
+            work_s=work_s,
+            interrupts=self._interrupts_per_poll,
+            polls=1.0,
+            idles=idle,
+            idle_times=idle_times,
+        )
+
+    @property
+    def _interrupts_per_poll(self) -> float:
+        return 1.0 if self.interrupt_s or self.moderation_s else 0.0
+
+    def _even_polls(self, rate_pps: float, factor: float) -> Cycle:
+        """Return the cycle of polls of frames at equal gaps, from one frame that finds the server idle to the next.
+
+        Exact: a frame that comes as a poll takes its frames, or as it ends, is none of its frames. Polls that never
+        find the server idle are counted for a while, once their batches have settled.
+        """
+        frame_s, batch_s, interrupt_s = self.frame_s * factor, self.batch_s * factor, self.interrupt_s * factor
+        gap_s = 1.0 / rate_pps
+        load = rate_pps * frame_s
+        if load >= 1.0 or rate_pps * (interrupt_s + batch_s) >= self.batch_frames * (1.0 - load):
+            return self._mostly_full(rate_pps, factor)
+
+        def arrived(until_s: float) -> int:
+            return math.ceil(until_s / gap_s - 1e-9)
+
+        served = interrupts = polls = 0
+        end_s, is_full = 0.0, False
+        settled_s, settled_interrupts = 0.0, 0
+        while polls < _MAX_EVEN_POLLS:
+            if polls == _MAX_EVEN_POLLS // 2:
+                settled_s, settled_interrupts = end_s, interrupts
+            if not is_full:
+                end_s += interrupt_s
+                interrupts += 1
+            waiting = max(arrived(end_s), 1) - served
+            frames = min(waiting, self.batch_frames)
+            served += frames
+            polls += 1
+            end_s += batch_s + frames * frame_s
+            if arrived(end_s) <= served:
+                return Cycle(
+                    cycle_s=served * gap_s,
+                    work_s=end_s,
+                    interrupts=interrupts * self._interrupts_per_poll,
+                    polls=polls,
+                    idles=1.0,
+                )
+            is_full = frames == self.batch_frames and not self.short_polls
+        time_s, counted = end_s - settled_s, interrupts - settled_interrupts
+        return Cycle(
+            cycle_s=time_s,
+            work_s=time_s,
+            interrupts=counted * self._interrupts_per_poll,
+            polls=_MAX_EVEN_POLLS - _MAX_EVEN_POLLS // 2,
         )
 
     def _mostly_full(self, rate_pps: float, factor: float) -> Cycle:

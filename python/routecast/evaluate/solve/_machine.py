@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from routecast.contention.laws import coherent_factor
 from routecast.evaluate.solve._busy_polling import Upstream, upstream_of
-from routecast.evaluate.solve._cost import Cost, costs_of
+from routecast.evaluate.solve._cost import Cost
 from routecast.evaluate.solve._flow_propagation import Propagation, propagation_of
 from routecast.evaluate.solve._scheduling_shares import UnitGroup, UnitGroups, limiting_groups, pin_sets, served_at_once
-from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
+from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity.schema import field, value
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
@@ -313,16 +313,16 @@ def has_threads(model: RouterModel) -> bool:
     )
 
 
-def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = None) -> ThreadMachine:
-    """Prepare a router under a load for computation."""
-    graph = graph or flow_graph(model, load)
+def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: tuple[Cost, ...]) -> ThreadMachine:
+    """Prepare a router under a load for computation.
+
+    ``graph``, ``costs``: those of the load on the model, by task unit.
+    """
     propagation = propagation_of(graph)
-    mean_bytes = load.frames.mean_bytes
     count = len(graph.tasks)
     nodes = graph.exit + 1
     position = propagation.position
     pools = {pool.name: number for number, pool in enumerate(model.pools)}
-    costs = costs_of(graph.tasks, model, mean_bytes)
 
     grouped: dict[str, list[int]] = {}
     for index, task in enumerate(graph.tasks):
@@ -357,7 +357,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         if task.request == "frame":
             turn_frames[at] = task.queue_frames
     for number, port in enumerate(model.ports):
-        limit_pps[position[count + number]] = line_rate_pps(port.link_bps, mean_bytes)
+        limit_pps[position[count + number]] = line_rate_pps(port.link_bps, load.frames.mean_bytes)
     start_s = np.zeros(len(threads))
     moderation_s = np.zeros(len(threads))
     for number, members in enumerate(grouped.values()):

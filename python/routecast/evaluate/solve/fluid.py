@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from routecast.evaluate.solve._cost import Cost, costs_of, keeps_first_unit
+from routecast.evaluate.solve._cost import Cost, keeps_first_unit
 from routecast.evaluate.solve._scheduling_shares import (
     Component,
     ContendedPool,
@@ -25,7 +25,7 @@ from routecast.evaluate.solve._scheduling_shares import (
 )
 from routecast.evaluate.solve._throughput import Steady
 from routecast.evaluate.solve._windows import WindowRates, Windows, scv_of, windows_in
-from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
+from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_ratio
 from routecast.quantity.schema import field, value
@@ -174,14 +174,15 @@ class Fluid:
         return {place: rate for place, rate in zip(places, lost, strict=False) if rate > least}
 
 
-def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:
+def solve_fluid(
+    model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: tuple[Cost, ...], *, overload: bool = False
+) -> Fluid:
     """Return the fixed point of rates, shares and contention; of two states, the one that an idle router reaches.
 
-    ``overload``: offer line rate on every port that a flow enters, whatever the load's rate.
+    ``graph``, ``costs``: those of the load on the model, by task unit; ``overload``: offer line rate on every port that
+    a flow enters, whatever the load's rate.
     """
-    graph = flow_graph(model, load)
     tasks = graph.tasks
-    costs = costs_of(tasks, model, load.frames.mean_bytes)
     parts = components(model, tasks)
     intended_pps = intended_of(graph, load, overload=overload)
     offered = graph.offered(intended_pps)

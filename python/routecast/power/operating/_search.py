@@ -25,9 +25,8 @@ import numpy as np
 from routecast.errors import RoutecastError, TransientProblem
 from routecast.evaluate.executor import Threads, answer_of
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.solve import Solve, lossless_pps
+from routecast.evaluate.solve import Solve, lossless_pps, rates_of
 from routecast.evaluate.solve.flow import flow_graph
-from routecast.evaluate.solve.fluid import solve_fluid
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.power.operating._setting import Candidate, Setting
@@ -212,7 +211,7 @@ class BoundCalculator:
             return False
         if self._loss_ratio == 0.0:
             return True
-        fluid = solve_fluid(model, load.at(reduced_pps))
+        fluid = rates_of(model, load.at(reduced_pps))
         return math.fsum(fluid.drops_pps().values()) > self._loss_ratio * float(fluid.offered.sum())
 
 
