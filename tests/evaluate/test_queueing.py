@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import simpson
+from scipy.stats import lognorm, poisson
 
 from routecast.errors import ModelProblem
 from routecast.evaluate._queueing import (
     DD1,
+    DM1K,
     GIG1K,
     MD1,
     MG1,
@@ -246,3 +250,75 @@ def test_a_finite_queue_bounds_waiting_and_loses_no_less_than_the_server_cannot_
     queue = GIG1K(arrival_pps=load, arrival_scv=0.0, service_s=1.0, service_scv=service_scv, capacity_frames=capacity)
     assert 0.0 <= queue.waiting_mean_s <= capacity
     assert max(1.0 - 1.0 / load, 0.0) - 1e-9 <= queue.loss_ratio <= 1.0
+
+
+def mg1k_by_quadrature(density, load, room):
+    """Loss and mean wait of M/G/1/K from arrivals counted by quadrature, with a dense linear solver."""
+    x = np.exp(np.linspace(-60.0, math.log(300.0), 20_001))
+    weights = density(x) * x
+    counts = [simpson(weights * poisson.pmf(n, load * x), np.log(x)) for n in range(room)]
+    moves = np.zeros((room, room))
+    for left in range(room):
+        first = max(left - 1, 0)
+        moves[left, first : room - 1] = counts[: room - 1 - first]
+        moves[left, room - 1] = 1.0 - moves[left, : room - 1].sum()
+    equations = np.vstack([moves.T - np.eye(room), np.ones(room)])
+    behind = np.linalg.lstsq(equations, np.append(np.zeros(room), 1.0), rcond=None)[0]
+    loss = 1.0 - 1.0 / (behind[0] + load)
+    frames = np.arange(room + 1) @ np.append(behind / (behind[0] + load), loss)
+    return loss, frames / (load * (1.0 - loss)) - 1.0
+
+
+@pytest.mark.parametrize("load", [0.5, 0.95, 1.5])
+@pytest.mark.parametrize("law", ["lognormal", "hyperexponential"])
+def test_mg1k_is_exact_for_the_laws_with_a_name(law, load):
+    spread = math.sqrt(math.log(3.0))
+    share = 0.5 * (1.0 + math.sqrt(1.0 / 3.0))
+
+    def two_phases(x):
+        return sum(2.0 * part**2 * np.exp(-2.0 * part * x) for part in (share, 1.0 - share))
+
+    density = lognorm(spread, scale=math.exp(-0.5 * spread**2)).pdf if law == "lognormal" else two_phases
+    service = ServiceMix(shares=(1.0,), times_s=(1.0,), scv=2.0, law=law)
+    queue = MG1K(arrival_pps=load, service=service, capacity_frames=9)
+    loss, wait = mg1k_by_quadrature(density, load, 9)
+    assert queue.loss_ratio == pytest.approx(loss, rel=1e-5)
+    assert queue.waiting_mean_s == pytest.approx(wait, rel=1e-5)
+
+
+def test_uniform_times_count_arrivals_as_their_integral():
+    # M/U/1/2 with times 0.4 to 1.6: nobody comes with probability (e^{-0.4λ} - e^{-1.6λ})/(1.2λ), Gross et al. 5.1.7.
+    load = 0.9
+    queue = MG1K(
+        arrival_pps=load, service=ServiceMix(shares=(1.0,), times_s=(1.0,), scv=0.12, law="uniform"), capacity_frames=2
+    )
+    nobody = (math.exp(-0.4 * load) - math.exp(-1.6 * load)) / (1.2 * load)
+    assert queue.loss_ratio == pytest.approx(1.0 - 1.0 / (nobody + load), rel=1e-12)
+
+
+@pytest.mark.parametrize("load", [0.3, 0.8, 1.0, 2.0])
+def test_dm1k_is_the_chain_of_what_arrivals_find(load):
+    room = 6
+    queue = DM1K(arrival_pps=load, service_s=1.0, capacity_frames=room)
+    moves = np.zeros((room + 1, room + 1))
+    for found in range(room + 1):
+        inside = min(found + 1, room)
+        moves[found, 1 : inside + 1] = poisson(1.0 / load).pmf(inside - np.arange(1, inside + 1))
+        moves[found, 0] = 1.0 - moves[found].sum()
+    state = np.linalg.matrix_power(moves, 4096)[0]
+    assert queue.loss_ratio == pytest.approx(state[-1], rel=1e-9)
+    assert queue.waiting_mean_s == pytest.approx(np.arange(room) @ state[:-1] / (1.0 - state[-1]), rel=1e-9)
+    times = np.linspace(0.0, 60.0, 6001)
+    tail = [queue.waiting_tail(time) for time in times]
+    assert simpson(tail, times) == pytest.approx(queue.waiting_mean_s, rel=1e-3)
+    assert queue.sojourn_mean_s == pytest.approx(simpson([queue.sojourn_tail(time) for time in times], times), rel=1e-3)
+
+
+def test_a_long_dm1k_is_dm1():
+    # D/M/1: σ = e^{-(1-σ)/0.8}; W = σ/(1-σ).
+    sigma = 0.5
+    for _ in range(200):
+        sigma = math.exp(-(1.0 - sigma) / 0.8)
+    queue = DM1K(arrival_pps=0.8, service_s=1.0, capacity_frames=400)
+    assert queue.loss_ratio < 1e-30
+    assert queue.waiting_mean_s == pytest.approx(sigma / (1.0 - sigma), rel=1e-9)

@@ -38,6 +38,8 @@ _JUST_FULL = 1.0 + 1e-9
 _CLOSE_TO_ONE = 1e-7
 _LONGEST_CHAIN = 16_384
 _LARGE, _LARGEST_EXPONENT = 1e200, 700.0
+_NORMAL_RANGE, _NORMAL_POINTS = 9.0, 361
+"""Standard deviations and points of the quadrature over lognormal times."""
 _AS_INDEPENDENT = "with sizes as if in random order (approximation)"
 
 
@@ -401,6 +403,9 @@ def _uniformised(rates: tuple[float, ...]) -> NDArray[np.float64]:
     return np.array(inside)
 
 
+ServiceLaw = Literal["deterministic", "exponential", "gamma", "uniform", "lognormal", "hyperexponential", "other"]
+
+
 @value
 class ServiceMix:
     """Service time of a mix of frames: for each kind its share, its time, and how the time varies."""
@@ -408,7 +413,7 @@ class ServiceMix:
     shares: tuple[float, ...] = field("Share of each kind of frame (of each frame size)")
     times_s: tuple[float, ...] = field("Mean service time of each kind")
     scv: float = field("Squared coefficient of variation of the service time of one kind", default=0.0)
-    law: Literal["deterministic", "exponential", "gamma", "other"] = field(
+    law: ServiceLaw = field(
         "Distribution within a kind; ``gamma`` covers the exponential. With ``other`` only two moments are known.",
         default="deterministic",
     )
@@ -559,8 +564,9 @@ class MG1K(Queue):
     Chain embedded at departures: with ``a_n`` the probability of n arrivals during a service, crossings of level j
     balance, ``π_j a_0 = π_0 ā_j + Σ_{0<i<j} π_i ā_{j-i+1}`` (``ā`` tail sums; positive terms only), j < K; then
     ``loss = 1 - 1/(π_0 + rho)`` and ``p_j = π_j/(π_0 + rho)``. Source: Gross et al. sec. 5.1.7; Cooper, "Introduction
-    to Queueing Theory", 2nd edition (1981), sec. 5.9. Exact for constant, exponential and gamma times and for mixes of
-    them; a law given by two moments only is replaced by the gamma law with these moments. ``independent`` as in MG1.
+    to Queueing Theory", 2nd edition (1981), sec. 5.9. Exact for all laws with a name and for mixes of them (lognormal
+    times by quadrature); a law given by two moments only is replaced by the gamma law with these moments.
+    ``independent`` as in MG1.
     """
 
     arrival_pps: float
@@ -603,7 +609,7 @@ class MG1K(Queue):
         service = self.service
         loads = tuple(self.arrival_pps * time for time in service.times_s)
         scv = 0.0 if service.law == "deterministic" else service.scv
-        return _mg1k_embedded(service.shares, loads, scv, self.capacity_frames)
+        return _mg1k_embedded(service.shares, loads, scv, service.law, self.capacity_frames)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -654,15 +660,15 @@ class DD1(PlainQueue):
 @lru_cache(maxsize=64)
 def _md1_state(load: float, length: int) -> NDArray[np.float64]:
     """Probabilities of 0, 1, … frames in M/D/1."""
-    arrivals = _arrival_counts((1.0,), (load,), 0.0, length + 1)
+    arrivals = _arrival_counts((1.0,), (load,), 0.0, "deterministic", length + 1)
     return (1.0 - load) * _level_crossing(arrivals, length)
 
 
 @lru_cache(maxsize=256)
 def _mg1k_embedded(
-    shares: tuple[float, ...], loads: tuple[float, ...], scv: float, capacity: int
+    shares: tuple[float, ...], loads: tuple[float, ...], scv: float, law: ServiceLaw, capacity: int
 ) -> NDArray[np.float64]:
-    arrivals = _arrival_counts(shares, loads, scv, capacity + 1)
+    arrivals = _arrival_counts(shares, loads, scv, law, capacity + 1)
     chain = _level_crossing(arrivals, capacity)
     embedded: NDArray[np.float64] = chain / chain.sum()
     return embedded
@@ -686,20 +692,103 @@ def _level_crossing(arrivals: NDArray[np.float64], length: int) -> NDArray[np.fl
 
 
 def _arrival_counts(
-    shares: tuple[float, ...], loads: tuple[float, ...], scv: float, length: int
+    shares: tuple[float, ...], loads: tuple[float, ...], scv: float, law: ServiceLaw, length: int
 ) -> NDArray[np.float64]:
-    """Probabilities of 0, 1, … Poisson arrivals during one service: Poisson, or negative binomial for gamma times."""
-    counts = np.arange(length, dtype=np.float64)
+    """Probabilities of 0, 1, … Poisson arrivals during one service, of a mix of times of one law."""
     total = np.zeros(length)
     for share, load in zip(shares, loads, strict=True):
-        if scv > 0.0:
-            shape = 1.0 / scv
-            first = np.concatenate([[0.0], np.cumsum(np.log(shape + counts[:-1]) - np.log(counts[1:]))])
-            stay = load / (load + shape)
-            total += share * np.exp(first + counts * math.log(stay) + shape * math.log1p(-stay))
-        else:
-            total += share * _poisson_probabilities(load, length)
+        total += share * _arrivals_of_law(load, scv, law, length)
     return total
+
+
+def _arrivals_of_law(load: float, scv: float, law: ServiceLaw, length: int) -> NDArray[np.float64]:
+    """Probabilities of 0, 1, … arrivals in times of one law: Poisson for constant ones, negative binomial for gamma."""
+    if scv <= 0.0:
+        return _poisson_probabilities(load, length)
+    counts = np.arange(length, dtype=np.float64)
+    if law == "hyperexponential":
+        # Balanced means: both kinds of times make the same share of the work.
+        share = 0.5 * (1.0 + math.sqrt(max(scv - 1.0, 0.0) / (scv + 1.0)))
+        parts = [(part, 0.5 * load / part) for part in (share, 1.0 - share)]
+        return sum(
+            (part * _arrivals_of_law(work, 1.0, "exponential", length) for part, work in parts), np.zeros(length)
+        )
+    if law == "uniform":
+        from scipy.special import gammainc  # scipy is loaded where it is used
+
+        low, high = (load * (1.0 + side * math.sqrt(3.0 * scv)) for side in (-1.0, 1.0))
+        # The integral of a Poisson probability over its mean.
+        between = gammainc(counts + 1.0, high) - gammainc(counts + 1.0, max(low, 0.0))
+        return np.asarray(between / (high - low), dtype=np.float64)
+    if law == "lognormal":
+        spread = math.sqrt(math.log1p(scv))
+        normal = np.linspace(-_NORMAL_RANGE, _NORMAL_RANGE, _NORMAL_POINTS)
+        weights = np.exp(-0.5 * normal**2)
+        weights /= weights.sum()
+        means = load * np.exp(spread * normal - 0.5 * spread**2)
+        logarithms = counts[:, None] * np.log(means) - means - _log_factorials(length)[:, None]
+        return np.asarray(np.exp(logarithms) @ weights, dtype=np.float64)
+    shape = 1.0 / scv
+    first = np.concatenate([[0.0], np.cumsum(np.log(shape + counts[:-1]) - np.log(counts[1:]))])
+    stay = load / (load + shape)
+    negative_binomial: NDArray[np.float64] = np.exp(first + counts * math.log(stay) + shape * math.log1p(-stay))
+    return negative_binomial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DM1K(PlainQueue):
+    """D/M/1/K: equal gaps, exponential service, one server, room for K frames in all. Exact for every rho.
+
+    Chain of the frames that arrivals find: with ``B_j`` the probability of at least j services within a gap, crossings
+    of level n balance, ``π_n·(1 - B_1) = Σ_{m>n} π_m·B_{min(m+1,K)-n}``, from ``π_K`` downwards (positive terms only).
+    A frame that finds n < K waits for n services. Source: Gross et al. sec. 5.3 (GI/M/1), cut off at K.
+    """
+
+    capacity_frames: int
+
+    @property
+    def method(self) -> str:
+        return f"D/M/1/{self.capacity_frames}"
+
+    @property
+    def loss_ratio(self) -> float:
+        """``π_K``."""
+        return float(self._found()[-1])
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Services of the frames that an admitted frame finds."""
+        found = self._found()
+        return float(np.arange(self.capacity_frames) @ found[:-1]) / (1.0 - float(found[-1])) * self.service_s
+
+    def waiting_tail(self, time_s: float) -> float:
+        """Mixture of Erlang distributions over the frames found."""
+        found = self._found()
+        return _erlang_mixture_tail(found[1:-1] / (1.0 - found[-1]), time_s / self.service_s)
+
+    def sojourn_tail(self, time_s: float) -> float:
+        """Mixture of Erlang distributions, with the frame's own service."""
+        found = self._found()
+        return _erlang_mixture_tail(found[:-1] / (1.0 - found[-1]), time_s / self.service_s)
+
+    def _found(self) -> NDArray[np.float64]:
+        return _dm1k_found(self.arrival_pps * self.service_s, self.capacity_frames)
+
+
+@lru_cache(maxsize=256)
+def _dm1k_found(load: float, capacity: int) -> NDArray[np.float64]:
+    """Return the probabilities of 0 to K frames that an arrival finds."""
+    services = _poisson_probabilities(1.0 / load, capacity + 1)
+    at_least = np.cumsum(services[::-1])[::-1] + max(1.0 - float(services.sum()), 0.0)
+    found = np.zeros(capacity + 1)
+    found[capacity] = 1.0
+    for level in range(capacity - 1, -1, -1):
+        above = np.minimum(np.arange(level + 2, capacity + 2), capacity) - level
+        found[level] = float(found[level + 1 :] @ at_least[above]) / services[0]
+        if found[level] > _LARGE:
+            found[level:] /= found[level]
+    result: NDArray[np.float64] = found / found.sum()
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,10 +202,7 @@ class ServiceTimes:
         scale = mean_s / load_mean_s if load_mean_s > 0.0 else 1.0
         law = task.service.variation
         mix = ServiceMix(
-            shares=shares,
-            times_s=tuple(time * scale for time in times),
-            scv=task.service.squared_cv,
-            law=law if law in {"deterministic", "exponential", "gamma"} else "other",
+            shares=shares, times_s=tuple(time * scale for time in times), scv=task.service.squared_cv, law=law
         )
         return completion_times(mix, cost)
 

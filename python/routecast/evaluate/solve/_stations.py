@@ -9,6 +9,7 @@ import numpy as np
 
 from routecast.evaluate._queueing import (
     DD1,
+    DM1K,
     GIG1K,
     MD1,
     MG1,
@@ -33,6 +34,8 @@ from routecast.quantity.schema import field, value
 _NOTABLE = 0.01
 OVERLOADED = 1.02
 _MAX_STATES = 2048
+_MIN_LOAD, _MAX_LOAD = 0.005, 50.0
+"""Loads of chains whose probabilities do not vanish."""
 _NO_LOSS = 1e-9
 _MAX_ARRIVAL_SCV = 2.0
 _FULL_FRAMES = 10.0
@@ -227,7 +230,7 @@ def law_of(station: Station, arriving: ArrivalProcess, note: Callable[[str], Non
         return NoWaiting(service=mix), ""
     if not station.exact and abs(load - 1.0) < OVERLOADED - 1.0:
         return None, f"is loaded to {load:.1%}, where a small error in its mean contention decides"
-    if arriving.kind == "poisson" and load < 50.0:
+    if arriving.kind == "poisson" and load < _MAX_LOAD:
         queue = _poisson(station)
         if queue is not None:
             if mix.law == "other" and isinstance(queue, MG1K):
@@ -235,6 +238,9 @@ def law_of(station: Station, arriving: ArrivalProcess, note: Callable[[str], Non
             return queue, ""
     if arriving.kind == "regular" and mix.law == "deterministic" and mix.is_one_size and station.servers == 1:
         return DD1(arrival_pps=station.rate_pps, service_s=mix.mean_s, capacity_frames=station.room), ""
+    memoryless = arriving.kind == "regular" and mix.law == "exponential" and mix.is_one_size and station.servers == 1
+    if memoryless and station.room <= _MAX_STATES and _MIN_LOAD <= load < _MAX_LOAD:
+        return DM1K(arrival_pps=station.rate_pps, service_s=mix.mean_s, capacity_frames=station.room), ""
     return _two_moments(station, arriving, note)
 
 
